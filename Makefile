@@ -1,0 +1,38 @@
+# Everything that CI runs is a target here, and CI calls nothing else.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: all check test format lint types fast slow clean
+
+all: lint types test
+
+# What to run before each commit: form, types, and the tests that take no time.
+check: lint types fast
+
+# Everything there is to prove, slowest last; ends with pytest's own summary.
+test: $(VENV)/ready lint types
+	$(PYTEST) -m "slow or not slow"
+
+format: $(VENV)/ready
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(VENV)/ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/ready
+	$(BIN)/mypy
+
+fast: $(VENV)/ready
+	$(PYTEST) -m "not slow"
+
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

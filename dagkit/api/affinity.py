@@ -1,0 +1,32 @@
+"""Which operators shall run together, and which apart."""
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dagkit.api.attributes import Locality
+
+
+class AffinityType(StrEnum):
+    AFFINITY = "AFFINITY"
+    ANTI_AFFINITY = "ANTI_AFFINITY"
+
+
+class AffinityRule(BaseModel):
+    """One wish: these operators, or those whose names match, together or apart, this near."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    type: AffinityType
+    locality: Locality = Locality.NODE_LOCAL
+    relax_locality: bool = Field(default=False, alias="relaxLocality")
+    operators: tuple[str, ...] = Field(default=(), alias="operatorsList")
+    operator_regex: str | None = Field(default=None, alias="operatorRegex")
+
+
+class AffinityRulesSet(BaseModel):
+    """All the wishes of an application."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    affinity_rules: tuple[AffinityRule, ...] = Field(default=(), alias="affinityRules")

@@ -1,0 +1,37 @@
+"""What an author subclasses: the application, and the module that packs a piece of graph for reuse."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
+from dagkit.api.component import Component
+from dagkit.api.config import Config
+from dagkit.api.dag import Dag
+
+
+class StreamingApplication(Component):
+    """A graph of operators. Its fields are settable from property files before `populate_dag` runs."""
+
+    name: ClassVar[str] = ""
+    """The application's name; where it is empty, the class's own."""
+
+    @abstractmethod
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        """Add the operators and the streams."""
+
+
+class Module(Component):
+    """A piece of graph with ports of its own, which stands in a bigger graph like an operator."""
+
+    @abstractmethod
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        """Add the operators and the streams, and `dag.expose` a port of one of them for each port of the module."""
+
+
+class FunctionApplication(StreamingApplication):
+    """A plain function `populate_dag(dag, conf)`, as an application."""
+
+    populate: Callable[[Dag, Config], None]
+
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        self.populate(dag, conf)

@@ -1,0 +1,238 @@
+"""Attributes: what the platform, not the operator, is told. The catalogue with defaults, by the context that bears them.
+
+Names and defaults are those of Apex. An attribute's `standing` says what dagkit makes of it: `HONOURED` ones mean the
+same here, a `HINT` maps to the nearest thing Spark has, and an `ADVISORY` one means nothing off YARN: it is accepted
+and reported, never unknown.
+"""
+
+import datetime
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, ClassVar, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Scope(StrEnum):
+    """Who bears an attribute. The values are the names that qualified keys use."""
+
+    APPLICATION = "DAGContext"
+    OPERATOR = "OperatorContext"
+    PORT = "PortContext"
+
+
+class Standing(StrEnum):
+    """What dagkit makes of an attribute."""
+
+    HONOURED = "honoured"
+    HINT = "hint"
+    ADVISORY = "advisory"
+
+
+class Locality(StrEnum):
+    """How near the two ends of a stream must run."""
+
+    THREAD_LOCAL = "THREAD_LOCAL"
+    CONTAINER_LOCAL = "CONTAINER_LOCAL"
+    NODE_LOCAL = "NODE_LOCAL"
+    RACK_LOCAL = "RACK_LOCAL"
+
+
+class ProcessingMode(StrEnum):
+    """What a failure may do to the items of an open window."""
+
+    AT_LEAST_ONCE = "AT_LEAST_ONCE"
+    AT_MOST_ONCE = "AT_MOST_ONCE"
+    EXACTLY_ONCE = "EXACTLY_ONCE"
+
+
+class RecoveryMode(StrEnum):
+    """What an operator restarts from when its upstream is redeployed."""
+
+    CHECKPOINT = "CHECKPOINT"
+    REUSE_INSTANCE = "REUSE_INSTANCE"
+
+
+class HttpAuthentication(StrEnum):
+    """How Apex's web service authenticated; meaningless here and accepted."""
+
+    ENABLE = "ENABLE"
+    DISABLE = "DISABLE"
+    FOLLOW_HADOOP_AUTH = "FOLLOW_HADOOP_AUTH"
+    FOLLOW_HADOOP_HTTP_AUTH = "FOLLOW_HADOOP_HTTP_AUTH"
+
+
+class Attribute(Generic[T]):
+    """A named setting of the platform, with its default and the form that property files give it."""
+
+    name: str
+    scope: Scope
+
+    def __init__(self, default: T, holds: Any, meaning: str, standing: Standing = Standing.HONOURED) -> None:
+        self.default = default
+        self.holds = holds
+        """The type of the value, `Instance(X)` for an object named by its class, or `Described(X)` for one given as JSON."""
+        self.meaning = meaning
+        self.standing = standing
+
+    def __set_name__(self, owner: "type[_Context]", name: str) -> None:
+        self.name = name
+        self.scope = owner.scope
+
+    @property
+    def qualified(self) -> str:
+        return f"{self.scope}.{self.name}"
+
+    def __repr__(self) -> str:
+        return self.qualified
+
+
+class Instance:
+    """An attribute value that files write as `Class:constructor argument:property=value`, or several with commas."""
+
+    def __init__(self, of: str, *, many: bool = False) -> None:
+        self.of = of
+        self.many = many
+
+
+class Described:
+    """An attribute value that files write as a JSON object of the named model."""
+
+    def __init__(self, of: str) -> None:
+        self.of = of
+
+
+class _Context:
+    """What the three catalogues share: looking an attribute up by name."""
+
+    scope: ClassVar[Scope]
+
+    @classmethod
+    def attributes(cls) -> dict[str, Attribute[Any]]:
+        """The catalogue by name, in the order of declaration."""
+        return {name: value for name, value in vars(cls).items() if isinstance(value, Attribute)}
+
+
+_HINT, _ADVISORY = Standing.HINT, Standing.ADVISORY
+_INT_MAX = 2**31 - 1
+_Count = int
+
+
+class DagContext(_Context):
+    """The attributes of an application."""
+
+    scope = Scope.APPLICATION
+
+    APPLICATION_NAME = Attribute("unknown-application-name", str, "the application's name")
+    APPLICATION_ID = Attribute(None, str, "the id of this launch; set when it is launched")
+    APPLICATION_PATH = Attribute(None, str, "the application's folder: ledger, checkpoints, staging")
+    STREAMING_WINDOW_SIZE_MILLIS = Attribute(500, _Count, "length of a streaming window")
+    CHECKPOINT_WINDOW_COUNT = Attribute(60, _Count, "windows between two checkpoints")
+    STRING_CODECS = Attribute[Mapping[type, Callable[[str], Any]] | None](
+        None, dict, "converters from text, by class, for properties in files"
+    )
+    METRICS_TRANSPORT = Attribute(None, Instance("MetricsTransport"), "where metrics are sent", _HINT)
+    MASTER_MEMORY_MB = Attribute(1024, _Count, "memory of the driver", _HINT)
+    HEARTBEAT_INTERVAL_MILLIS = Attribute(1000, _Count, "period of statistics", _HINT)
+    THROUGHPUT_CALCULATION_INTERVAL = Attribute(10_000, _Count, "milliseconds over which throughput is averaged", _HINT)
+    AFFINITY_RULES_SET = Attribute(None, Described("AffinityRulesSet"), "which operators run together or apart", _HINT)
+    LIBRARY_JARS = Attribute(None, str, "further files that executors need", _HINT)
+
+    APPLICATION_DOC_LINK = Attribute(None, str, "a page that documents the application", _ADVISORY)
+    APPLICATION_DATA_LINK = Attribute(None, str, "a page that shows the application's data", _ADVISORY)
+    APP_PACKAGE_SOURCE = Attribute(None, str, "where the application package came from", _ADVISORY)
+    DEBUG = Attribute(False, bool, "dump more to the logs", _ADVISORY)
+    CONTAINER_JVM_OPTIONS = Attribute(None, str, "JVM flags of containers", _ADVISORY)
+    LOGGER_APPENDER = Attribute(None, str, "a further log appender", _ADVISORY)
+    BUFFER_SPOOLING = Attribute(True, bool, "the buffer server may spool to disk", _ADVISORY)
+    TUPLE_RECORDING_PART_FILE_SIZE = Attribute(131_072, _Count, "bytes of a recording's part", _ADVISORY)
+    TUPLE_RECORDING_PART_FILE_TIME_MILLIS = Attribute(
+        int(datetime.timedelta(hours=30).total_seconds() * 1000), _Count, "time of a recording's part", _ADVISORY
+    )
+    GATEWAY_CONNECT_ADDRESS = Attribute(None, str, "address of the gateway", _ADVISORY)
+    GATEWAY_USE_SSL = Attribute(False, bool, "speak TLS to the gateway", _ADVISORY)
+    GATEWAY_USER_NAME = Attribute(None, str, "user at the gateway", _ADVISORY)
+    GATEWAY_PASSWORD = Attribute(None, str, "password at the gateway", _ADVISORY)
+    PUBSUB_CONNECT_TIMEOUT_MILLIS = Attribute(500, _Count, "time to reach the gateway", _ADVISORY)
+    HEARTBEAT_LISTENER_THREAD_COUNT = Attribute(30, _Count, "threads that answer heartbeats", _ADVISORY)
+    HEARTBEAT_TIMEOUT_MILLIS = Attribute(30_000, _Count, "silence after which a container is dead", _ADVISORY)
+    RESOURCE_ALLOCATION_TIMEOUT_MILLIS = Attribute(_INT_MAX, _Count, "patience with the resource manager", _ADVISORY)
+    STATS_MAX_ALLOWABLE_WINDOWS_LAG = Attribute(1000, _Count, "how far window statistics are remembered", _ADVISORY)
+    ENABLE_STATS_RECORDING = Attribute(False, bool, "record statistics", _ADVISORY)
+    THROUGHPUT_CALCULATION_MAX_SAMPLES = Attribute(1000, _Count, "samples of a throughput", _ADVISORY)
+    RPC_LATENCY_COMPENSATION_SAMPLES = Attribute(100, _Count, "samples of the call latency", _ADVISORY)
+    CONTAINER_OPTS_CONFIGURATOR = Attribute(
+        None, Instance("ContainerOptConfigurator"), "computes a container's JVM flags", _ADVISORY
+    )
+    STRAM_HTTP_AUTHENTICATION = Attribute(
+        HttpAuthentication.FOLLOW_HADOOP_AUTH, HttpAuthentication, "authentication of the web service", _ADVISORY
+    )
+    MAX_CONSECUTIVE_CONTAINER_FAILURES_FOR_BLACKLIST = Attribute(
+        _INT_MAX, _Count, "failures before a node is shunned", _ADVISORY
+    )
+    BLACKLISTED_NODE_REMOVAL_TIME_MILLIS = Attribute(3_600_000, _Count, "time for which a node is shunned", _ADVISORY)
+    SSL_CONFIG = Attribute(None, dict, "TLS of the web service", _ADVISORY)
+    CONTAINERS_MAX_COUNT = Attribute(_INT_MAX, _Count, "containers at most", _ADVISORY)
+    FAST_PUBLISHER_SUBSCRIBER = Attribute(False, bool, "the buffer server's fast path", _ADVISORY)
+
+
+class OperatorContext(_Context):
+    """The attributes of an operator, and what it is told when it is set up."""
+
+    scope = Scope.OPERATOR
+
+    ACTIVATION_WINDOW_ID = Attribute(-1, int, "the window after which the operator starts")
+    RECOVERY_ATTEMPTS = Attribute(None, _Count, "failures after which the application stops; none: never")
+    STATS_LISTENERS = Attribute(None, Instance("StatsListener", many=True), "who is told the operator's statistics")
+    STATELESS = Attribute(False, bool, "the operator has no state to keep")
+    APPLICATION_WINDOW_COUNT = Attribute(1, _Count, "streaming windows that the operator sees as one")
+    SLIDE_BY_WINDOW_COUNT = Attribute(None, _Count, "windows by which an application window slides; none: it tumbles")
+    CHECKPOINT_WINDOW_COUNT = Attribute(1, _Count, "the operator is checkpointed at multiples of this many windows")
+    STORAGE_AGENT = Attribute(None, Instance("StorageAgent"), "where state is kept; none: in the application's folder")
+    PROCESSING_MODE = Attribute(ProcessingMode.AT_LEAST_ONCE, ProcessingMode, "what a failure may do to open windows")
+    PARTITIONER = Attribute(None, Instance("Partitioner"), "decides the operator's partitions")
+    METRICS_AGGREGATOR = Attribute(None, Instance("MetricsAggregator"), "one logical metric from those of partitions")
+    SPIN_MILLIS = Attribute(10, _Count, "longest sleep of an idle operator", _HINT)
+    TIMEOUT_WINDOW_COUNT = Attribute(120, _Count, "windows without progress after which it counts as blocked", _HINT)
+    COUNTERS_AGGREGATOR = Attribute(None, Instance("CountersAggregator"), "one counter from those of partitions", _HINT)
+
+    MEMORY_MB = Attribute(1024, _Count, "memory of an instance", _ADVISORY)
+    VCORES = Attribute(0, _Count, "cores of an instance", _ADVISORY)
+    JVM_OPTIONS = Attribute(None, str, "JVM flags of its container", _ADVISORY)
+    LOCALITY_HOST = Attribute(None, str, "the host it wishes to run on", _ADVISORY)
+    LOCALITY_RACK = Attribute(None, str, "the rack it wishes to run in", _ADVISORY)
+    AUTO_RECORD = Attribute(False, bool, "record tuples from the start", _ADVISORY)
+    METRICS_DIMENSIONS_SCHEME = Attribute(
+        None, Instance("DimensionsScheme"), "time buckets and dimensions of metrics", _ADVISORY
+    )
+    RECOVERY_MODE = Attribute(
+        RecoveryMode.CHECKPOINT, RecoveryMode, "what a redeployed instance starts from", _ADVISORY
+    )
+
+
+class PortContext(_Context):
+    """The attributes of a port."""
+
+    scope = Scope.PORT
+
+    PARTITION_PARALLEL = Attribute(False, bool, "an input mirrors the partitions of what feeds it, one to one")
+    STREAM_CODEC = Attribute(None, Instance("StreamCodec"), "how items are written, and which partition they go to")
+    TUPLE_CLASS = Attribute(None, type, "the class of what flows, for ports that need a schema")
+    QUEUE_CAPACITY = Attribute(1024, _Count, "items that may wait at an input", _HINT)
+    UNIFIER_LIMIT = Attribute(_INT_MAX, _Count, "most inputs of one unifier; more make a cascade", _HINT)
+    UNIFIER_SINGLE_FINAL = Attribute(False, bool, "one last unifier for all downstream partitions", _HINT)
+    IS_OUTPUT_UNIFIED = Attribute(False, bool, "told by the platform: a unifier follows this output", _HINT)
+
+    BUFFER_MEMORY_MB = Attribute(512, _Count, "buffer memory of an output", _ADVISORY)
+    SPIN_MILLIS = Attribute(10, _Count, "sleep between two polls", _ADVISORY)
+    AUTO_RECORD = Attribute(False, bool, "record tuples from the start", _ADVISORY)
+
+
+CONTEXTS: tuple[type[_Context], ...] = (DagContext, OperatorContext, PortContext)
+
+BY_SCOPE: Mapping[Scope, Mapping[str, Attribute[Any]]] = {c.scope: c.attributes() for c in CONTEXTS}
+
+
+def attribute_names() -> list[str]:
+    """Every simple name there is, once."""
+    return list(dict.fromkeys(name for catalogue in BY_SCOPE.values() for name in catalogue))

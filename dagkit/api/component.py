@@ -1,0 +1,99 @@
+"""Components: what an author configures. Operators, modules and applications are all components.
+
+A component is a frozen pydantic model whose faults wait for the compiler. Properties may still come from a property
+file, and one report is to name every fault, so building a component never raises: it keeps what was given, and
+`faults` says what is wrong with it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
+
+from dagkit.api.ports import InputPort, OutputPort
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One property that does not hold, by its dotted path; `missing` when nobody gave it a value."""
+
+    path: str
+    message: str
+    missing: bool = False
+
+
+class Component(BaseModel):
+    """Configuration whose fields are properties: validated, settable from property files, listed by `describe`."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        validate_default=True,
+        ignored_types=(InputPort, OutputPort),
+    )
+    _given: dict[str, Any] = PrivateAttr(default_factory=dict)
+    _faults: tuple[Fault, ...] = PrivateAttr(default=())
+    _placed: Any = PrivateAttr(default=None)
+
+    kind: ClassVar[str] = ""
+    """The component's name in plans and ledgers, `<what>/<version>`; it outlives any module path."""
+
+    def __init__(self, **given: Any) -> None:
+        try:
+            self.__pydantic_validator__.validate_python(given, self_instance=self)
+        except ValidationError as invalid:
+            self._keep_unvalidated(given)
+            self._faults = tuple(_fault(error) for error in invalid.errors(include_url=False))
+        self._given = given
+
+    def _keep_unvalidated(self, given: Mapping[str, Any]) -> None:
+        """Hold what was given and the defaults of the rest, without running the author's own hooks on it."""
+        fields = type(self).model_fields
+        values = {
+            name: field.get_default(call_default_factory=True)
+            for name, field in fields.items()
+            if not field.is_required()
+        }
+        values.update({name: value for name, value in given.items() if name in fields})
+        private = {name: attribute.get_default() for name, attribute in type(self).__private_attributes__.items()}
+        object.__setattr__(self, "__dict__", values)
+        object.__setattr__(self, "__pydantic_fields_set__", set(values) & set(given))
+        object.__setattr__(self, "__pydantic_extra__", None)
+        object.__setattr__(self, "__pydantic_private__", private)
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What is wrong with the properties as they stand; empty for a component that may run."""
+        return self._faults
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """The properties that somebody set, as they were set."""
+        return self._given
+
+    def configured(self, properties: Mapping[str, Any]) -> Self:
+        """A component of the same class with these properties set over its own."""
+        configured = self.model_copy()
+        Component.__init__(configured, **{**self._given, **properties})
+        return configured
+
+    @classmethod
+    def declared_kind(cls) -> str:
+        """The declared kind, or the class's own name where the author declared none."""
+        return cls.__dict__.get("kind") or f"{cls.__qualname__}/1"
+
+    def wire(self, source: Any, sink: Any) -> Any:
+        """Draw the stream that `source >> sink` means, in the Dag this component was placed in."""
+        assert self._placed is not None, f"{type(self).__name__} was wired with >> before dag.add_operator placed it"
+        return self._placed.wire(source, sink)
+
+    def __rshift__(self, sink: Any) -> Any:
+        """Lead the one fitting output into a port or an operator; gives back what it fed, so wires chain."""
+        return self.wire(self, sink)
+
+
+def _fault(error: Any) -> Fault:
+    path = ".".join(str(part) for part in error["loc"]) or "properties"
+    return Fault(path, error["msg"][:1].lower() + error["msg"][1:], missing=error["type"] == "missing")

@@ -1,0 +1,339 @@
+"""The Dag: the pen with which `populate_dag` draws. It writes down what the author said, and where.
+
+Nothing is judged while the author draws: a slip becomes a diagnostic, and the compiler reports it with all the
+others. What a Dag has written down is read by `dagkit.graph`.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar, overload
+
+from dagkit.api.attributes import Attribute, Locality
+from dagkit.api.component import Component
+from dagkit.api.ports import Inlet, Outlet, input_ports, output_ports
+from dagkit.errors import Code, Diagnostic, Where, did_you_mean
+from dagkit.schema import assignable
+
+T = TypeVar("T")
+ComponentT = TypeVar("ComponentT", bound=Component)
+
+_PACKAGE = str(Path(__file__).parents[1]) + "/"
+
+
+@dataclass(slots=True)
+class Placement:
+    """An operator or a module under its name."""
+
+    name: str
+    component: Component
+    where: Where
+
+
+@dataclass(slots=True, eq=False)
+class Stream:
+    """One source and its sinks, under a name. What `add_stream` gives back, for whoever draws it in steps."""
+
+    name: str
+    where: Where
+    source: Outlet[Any] | None = None
+    sinks: list[Inlet[Any]] = field(default_factory=list)
+    locality: Locality | None = None
+    ends: list[tuple[Inlet[Any] | Outlet[Any], Where]] = field(default_factory=list)
+    """Every end that was ever led in, with its line, so that a second source is not forgotten."""
+
+    def set_source(self, source: Outlet[Any]) -> "Stream":
+        self.ends.append((source, _author_line()))
+        self.source = self.source or source
+        return self
+
+    def add_sink(self, sink: Inlet[Any]) -> "Stream":
+        self.ends.append((sink, _author_line()))
+        self.sinks.append(sink)
+        return self
+
+    def set_locality(self, locality: Locality | str | None) -> "Stream":
+        """Say how near both ends must run."""
+        self.locality = None if locality is None else Locality(locality)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """An attribute that the author set, on the application (no target), an operator or a port."""
+
+    target: Component | Inlet[Any] | Outlet[Any] | None
+    attribute: Attribute[Any]
+    value: Any
+    where: Where
+    unifier: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """A port of a module, and the port inside that stands behind it."""
+
+    outer: Inlet[Any] | Outlet[Any]
+    inner: Inlet[Any] | Outlet[Any]
+    where: Where
+
+
+class Dag:
+    """The graph as its author writes it down."""
+
+    drawing: ClassVar[Callable[["Dag"], Mapping[str, str]] | None] = None
+    """Draws a Dag for a notebook; the package fills it in, since pictures are made floors below."""
+
+    def __init__(self) -> None:
+        self.placements: list[Placement] = []
+        self.streams: list[Stream] = []
+        self.assignments: list[Assignment] = []
+        self.exposures: list[Exposure] = []
+        self.faults: list[Diagnostic] = []
+        self._by_name: dict[str, Placement] = {}
+        self._by_component: dict[int, Placement] = {}
+        self._stream_names: dict[str, Stream] = {}
+        self._drawn_from: dict[tuple[int, str], Stream] = {}
+
+    # -- operators and modules ---------------------------------------------------------------------------------------
+
+    def add_operator(self, name: str, operator: ComponentT) -> ComponentT:
+        """Place an operator under a name, and give it back. The same operator under the same name again is no news."""
+        return self._place(name, operator)
+
+    def add_module(self, name: str, module: ComponentT) -> ComponentT:
+        """Place a module under a name, and give it back; its operators will be called `name$inner`."""
+        return self._place(name, module)
+
+    def _place(self, name: str, component: ComponentT) -> ComponentT:
+        where = _author_line()
+        if not isinstance(component, Component):
+            raise TypeError(
+                f"{name!r} is {component!r}, which is neither an operator nor a module; did you forget to call the class?"
+            )
+        present = self._by_component.get(id(component))
+        if present is not None:
+            if present.name != name:
+                self._fault(
+                    "operator-reused",
+                    f"one {type(component).__name__} is added as {present.name!r} and as {name!r}",
+                    where,
+                    "make an operator of its own for each name",
+                )
+            return component
+        self._judge_name("operator", name, where)
+        if name in self._by_name:
+            self._fault(
+                "operator-duplicated",
+                f"two operators are called {name!r}; the first stands at {self._by_name[name].where}",
+                where,
+                "give this one another name",
+            )
+        placement = Placement(name, component, where)
+        self.placements.append(placement)
+        self._by_name.setdefault(name, placement)
+        self._by_component[id(component)] = placement
+        component._placed = self  # noqa: SLF001 - the component learns where `>>` is to draw
+        return component
+
+    def operator(self, name: str) -> Any:
+        """The operator or module of this name; `KeyError` with a near name where there is none."""
+        if name not in self._by_name:
+            raise KeyError(f"no operator {name!r}; {did_you_mean(name, self._by_name)}")
+        return self._by_name[name].component
+
+    def stream(self, name: str) -> Stream:
+        """The stream of this name; `KeyError` with a near name where there is none."""
+        if name not in self._stream_names:
+            raise KeyError(f"no stream {name!r}; {did_you_mean(name, self._stream_names)}")
+        return self._stream_names[name]
+
+    def placement_of(self, component: object) -> Placement | None:
+        """Where and under which name this very component was placed."""
+        return self._by_component.get(id(component))
+
+    # -- streams -----------------------------------------------------------------------------------------------------
+
+    def add_stream(self, name: str, source: Outlet[T] | None = None, /, *sinks: Inlet[T]) -> Stream:
+        """Lead an outlet into inlets, under a name. Without a source, `set_source` and `add_sink` follow."""
+        where = _author_line()
+        self._judge_name("stream", name, where)
+        stream = Stream(name, where)
+        if name in self._stream_names:
+            self._fault(
+                "stream-duplicated",
+                f"two streams are called {name!r}; the first stands at {self._stream_names[name].where}",
+                where,
+                "give this one another name, or add its sinks to the first",
+            )
+        self._stream_names.setdefault(name, stream)
+        self.streams.append(stream)
+        for end in (source, *sinks):
+            if end is not None:
+                self._lead(stream, end, where)
+        return stream
+
+    def _lead(self, stream: Stream, end: Any, where: Where) -> None:
+        if isinstance(end, Outlet):
+            stream.ends.append((end, where))
+            stream.source = stream.source or end
+        elif isinstance(end, Inlet):
+            stream.ends.append((end, where))
+            stream.sinks.append(end)
+        else:
+            raise TypeError(f"stream {stream.name!r} is led to {end!r}, which is no port; write operator.port")
+
+    def wire(self, source: Any, sink: Any) -> Any:
+        """Draw what `source >> sink` means: one outlet into one inlet, chosen where operators stand for their ports."""
+        where = _author_line()
+        pair = _fitting_pair(source, sink)
+        if isinstance(pair, str):
+            self._fault(
+                "wiring-ambiguous",
+                f"{_called(self, source)} >> {_called(self, sink)}: {pair}",
+                where,
+                "write the ports out, as in reader.messages >> keep.input",
+            )
+            return sink
+        outlet, inlet = pair
+        drawn = self._drawn_from.get((id(outlet.operator), outlet.port.name))
+        if drawn is None:
+            placement = self.placement_of(outlet.operator)
+            name = (
+                outlet.stream_name
+                or f"{placement.name if placement else type(outlet.operator).__name__}:{outlet.port.name}"
+            )
+            drawn = self._drawn_from[id(outlet.operator), outlet.port.name] = Stream(name, where)
+            self.streams.append(drawn)
+            self._stream_names.setdefault(name, drawn)
+            self._lead(drawn, Outlet(outlet.operator, outlet.port), where)
+        self._lead(drawn, inlet, where)
+        return sink
+
+    @overload
+    def expose(self, outer: Outlet[T], inner: Outlet[T]) -> None: ...
+    @overload
+    def expose(self, outer: Inlet[T], inner: Inlet[T]) -> None: ...
+    def expose(self, outer: Any, inner: Any) -> None:
+        """In a module: let this port of an operator inside stand behind that port of the module."""
+        self.exposures.append(Exposure(outer, inner, _author_line()))
+
+    # -- attributes --------------------------------------------------------------------------------------------------
+
+    def set_attribute(self, attribute: Attribute[T], value: T) -> None:
+        """Set an attribute of the application; one that operators bear becomes their default."""
+        self._assign(None, attribute, value)
+
+    def set_operator_attribute(self, operator: Component, attribute: Attribute[T], value: T) -> None:
+        """Set an attribute of an operator, or of every operator in a module."""
+        self._assign(operator, attribute, value)
+
+    def set_input_port_attribute(self, port: Inlet[Any], attribute: Attribute[T], value: T) -> None:
+        """Set an attribute of an input port."""
+        self._assign(port, attribute, value)
+
+    def set_output_port_attribute(self, port: Outlet[Any], attribute: Attribute[T], value: T) -> None:
+        """Set an attribute of an output port."""
+        self._assign(port, attribute, value)
+
+    def set_unifier_attribute(self, port: Outlet[Any], attribute: Attribute[T], value: T) -> None:
+        """Set an operator attribute of the unifier that may follow an output port."""
+        self._assign(port, attribute, value, unifier=True)
+
+    def _assign(self, target: Any, attribute: Attribute[T], value: T, *, unifier: bool = False) -> None:
+        self.assignments.append(Assignment(target, attribute, value, _author_line(), unifier))
+
+    # -- faults and pictures -----------------------------------------------------------------------------------------
+
+    def _judge_name(self, what: str, name: str, where: Where) -> None:
+        if not name:
+            self._fault(
+                "name-missing",
+                f"a {what} has no name",
+                where,
+                f"give the {what} a name, as in {'Block-reader' if what == 'operator' else 'records'!r}",
+            )
+        elif "." in name:
+            self._fault(
+                "name-malformed",
+                f"the {what} name {name!r} holds a dot",
+                where,
+                f"property keys are split on dots: call it {name.replace('.', '-')!r}",
+            )
+
+    def _fault(self, code: Code, problem: str, where: Where, help_: str) -> None:
+        self.faults.append(Diagnostic(code, problem, help_, where))
+
+    def _repr_mimebundle_(self, **_: Any) -> Mapping[str, str]:
+        return Dag.drawing(self) if Dag.drawing is not None else {"text/plain": repr(self)}
+
+    def _repr_svg_(self) -> str | None:
+        return self._repr_mimebundle_().get("image/svg+xml")
+
+    def __repr__(self) -> str:
+        return f"<Dag of {len(self.placements)} operators and {len(self.streams)} streams>"
+
+
+def _author_line() -> Where:
+    """The nearest line on the stack that is not dagkit's own."""
+    frame = sys._getframe(1)  # noqa: SLF001 - the one way to know the author's line that costs nothing
+    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+        frame = frame.f_back
+    return Where(shown_path(frame.f_code.co_filename), frame.f_lineno)
+
+
+def shown_path(filename: str) -> str:
+    """The path as reports show it: from the working directory where the file lies below it."""
+    path = Path(filename)
+    return str(path.relative_to(Path.cwd())) if path.is_absolute() and path.is_relative_to(Path.cwd()) else filename
+
+
+def _called(dag: Dag, end: Any) -> str:
+    """What the author calls this end of a wire."""
+    component = end.operator if isinstance(end, Inlet | Outlet) else end
+    placement = dag.placement_of(component)
+    name = placement.name if placement else type(component).__name__
+    return f"{name}.{end.port.name}" if isinstance(end, Inlet | Outlet) else name
+
+
+def _fitting_pair(source: Any, sink: Any) -> tuple[Outlet[Any], Inlet[Any]] | str:
+    """The one pair of ports that `source >> sink` can mean, or why there is no such one."""
+    outlets = (
+        [source] if isinstance(source, Outlet) else [Outlet(source, p) for p in output_ports(type(source)).values()]
+    )
+    inlets = (
+        [sink]
+        if isinstance(sink, Inlet)
+        else [Inlet(sink, p) for p in input_ports(type(sink)).values()]
+        if isinstance(sink, Component)
+        else []
+    )
+    pairs = [(o, i) for o in outlets for i in inlets if assignable(o.port.payload, i.port.payload)]
+    if len(outlets) == len(inlets) == 1:
+        return outlets[0], inlets[0]
+    for choose in (_all_pairs, _main_pairs, _required_pairs):
+        chosen = choose(pairs)
+        if len(chosen) == 1:
+            return chosen[0]
+    if not pairs:
+        return "no output of the left fits an input of the right"
+    return "any of " + ", ".join(f"{o.port.name} to {i.port.name}" for o, i in pairs) + " would fit"
+
+
+Pair = tuple[Outlet[Any], Inlet[Any]]
+
+
+def _all_pairs(pairs: list[Pair]) -> list[Pair]:
+    return pairs
+
+
+def _main_pairs(pairs: list[Pair]) -> list[Pair]:
+    """Those between main ports, where an end that has none is not asked."""
+    outputs_marked = any(o.port.main for o, _ in pairs)
+    inputs_marked = any(i.port.main for _, i in pairs)
+    return [(o, i) for o, i in pairs if o.port.main >= outputs_marked and i.port.main >= inputs_marked]
+
+
+def _required_pairs(pairs: list[Pair]) -> list[Pair]:
+    return [(o, i) for o, i in _main_pairs(pairs) if i.port.required]

@@ -1,0 +1,80 @@
+"""The kinds of operator. A good operator is configuration plus pure functions; the engine keeps the state."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, Generic, TypeVar
+
+from dagkit.api.component import Component
+from dagkit.api.ports import InputPort, OutputPort
+
+T = TypeVar("T")
+
+
+class Operator(Component):
+    """A vertex of the graph. Its fields are properties, its ports are declared on the class.
+
+    Every callback runs on one thread: `setup`, then for each window `begin_window`, the items, `end_window`; after a
+    checkpoint `checkpointed`, once a window can never come back `committed`, and `teardown` at the end.
+    """
+
+    partitionable: ClassVar[bool] = True
+    """Whether the operator may run as several partitions."""
+    checkpointable_within_app_window: ClassVar[bool] = True
+    """Whether its state may be saved in the middle of an application window."""
+    stateless: ClassVar[bool] = False
+    """Whether there is no state to save at all."""
+
+    def setup(self, context: Any) -> None:
+        """Called once before the first window, and again after every recovery."""
+
+    def begin_window(self, window_id: int) -> None:
+        """Called before the items of a window."""
+
+    def end_window(self) -> None:
+        """Called after the items of a window."""
+
+    def checkpointed(self, window_id: int) -> None:
+        """Called after the state at the end of this window was saved."""
+
+    def committed(self, window_id: int) -> None:
+        """Called when no window up to this one can ever be run again."""
+
+    def teardown(self) -> None:
+        """Called once after the last window."""
+
+
+class InputOperator(Operator):
+    """A root of the graph: it makes items, or finds work, without an input."""
+
+    def emit_tuples(self) -> None:
+        """Called again and again inside a window, to emit what there is."""
+
+
+class RowOperator(Operator):
+    """One input, one output, a pure function between them: the form that fuses best."""
+
+    @abstractmethod
+    def process(self, item: Any) -> Iterator[Any]:
+        """Yield what one item becomes; nothing drops it."""
+
+
+class Unifier(Operator, Generic[T]):
+    """Merges what several partitions of one operator sent from one port, window by window."""
+
+    unified = OutputPort[T]()
+
+    @abstractmethod
+    def process(self, item: T) -> None:
+        """Take one item of any partition."""
+
+
+class DelayOperator(Operator, Generic[T]):
+    """Hands an item of window n on in window n + 1, so that a loop has a beginning."""
+
+    kind = "dagkit.delay/1"
+    input = InputPort[T]()
+    output = OutputPort[T]()
+
+    def first_window(self) -> Iterator[T]:
+        """What flows in the first window, when nothing has come round yet."""
+        return iter(())

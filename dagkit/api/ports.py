@@ -1,0 +1,149 @@
+"""Ports: declared on the class, bound on the instance.
+
+`lines = InputPort(Line)` declares; `operator.lines` is then an `Inlet[Line]`, which a stream can be led into. Outlets
+are covariant and inlets contravariant, so that mypy accepts a wire exactly when every item sent may be read.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, Self, TypeVar, get_args, overload
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+T_contra = TypeVar("T_contra", contravariant=True)
+MethodT = TypeVar("MethodT", bound=Callable[..., Any])
+
+
+class _Port(Generic[T]):
+    """What input and output ports share: a name, a payload, and whether a stream must be there."""
+
+    name: str
+
+    def __init__(
+        self, payload: type[T] | None = None, *, optional: bool, schema_required: bool = False, main: bool = False
+    ) -> None:
+        self._payload = payload
+        self.optional = optional
+        self.schema_required = schema_required
+        self.main = main
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        self.declared_in = owner.__qualname__
+
+    @property
+    def payload(self) -> Any:
+        """The type that flows: the argument, else the subscript of `InputPort[X | Y]()`, else anything."""
+        if self._payload is not None:
+            return self._payload
+        subscripted = getattr(self, "__orig_class__", None)
+        return get_args(subscripted)[0] if subscripted is not None else Any
+
+    @property
+    def required(self) -> bool:
+        return not self.optional
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {getattr(self, 'name', '?')}>"
+
+
+class InputPort(_Port[T]):
+    """A port that items flow into; a stream must feed it unless it is optional."""
+
+    def __init__(
+        self,
+        payload: type[T] | None = None,
+        *,
+        optional: bool = False,
+        schema_required: bool = False,
+        main: bool = False,
+    ) -> None:
+        super().__init__(payload, optional=optional, schema_required=schema_required, main=main)
+        self.handler: str | None = None
+
+    def process(self, method: MethodT) -> MethodT:
+        """Decorate the method that takes this port's items; without it an operator's only input goes to `process`."""
+        self.handler = method.__name__
+        return method
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> "Inlet[T]": ...
+    def __get__(self, instance: object | None, owner: type) -> "Self | Inlet[T]":
+        return self if instance is None else Inlet(instance, self)
+
+
+class OutputPort(_Port[T]):
+    """A port that items flow out of; it may stay unconnected unless `optional=False`."""
+
+    def __init__(
+        self,
+        payload: type[T] | None = None,
+        *,
+        optional: bool = True,
+        schema_required: bool = False,
+        main: bool = False,
+        unifier: Callable[[], Any] | None = None,
+    ) -> None:
+        super().__init__(payload, optional=optional, schema_required=schema_required, main=main)
+        self.unifier = unifier
+        """Makes the operator that merges what several partitions send from this port."""
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> "Outlet[T]": ...
+    def __get__(self, instance: object | None, owner: type) -> "Self | Outlet[T]":
+        return self if instance is None else Outlet(instance, self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inlet(Generic[T_contra]):
+    """An input port of one operator instance: the far end of a stream."""
+
+    operator: Any
+    port: InputPort[Any]
+
+    def __repr__(self) -> str:
+        return f"{type(self.operator).__name__}.{self.port.name}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outlet(Generic[T_co]):
+    """An output port of one operator instance: the near end of a stream."""
+
+    operator: Any
+    port: OutputPort[Any]
+    stream_name: str | None = None
+
+    def named(self, stream: str) -> "Outlet[T_co]":
+        """This outlet, with a name for the stream that `>>` will draw from it."""
+        return Outlet(self.operator, self.port, stream)
+
+    def __rshift__(self, sink: Any) -> Any:
+        """Lead this outlet into an inlet, or into the one fitting input of an operator; gives back what it fed."""
+        return self.operator.wire(self, sink)
+
+    def __repr__(self) -> str:
+        return f"{type(self.operator).__name__}.{self.port.name}"
+
+
+def input_ports(component: type) -> dict[str, InputPort[Any]]:
+    """The input ports of a class by name, those of its bases first; a redeclared port hides its namesake."""
+    return _ports(component, InputPort)
+
+
+def output_ports(component: type) -> dict[str, OutputPort[Any]]:
+    """The output ports of a class by name, those of its bases first; a redeclared port hides its namesake."""
+    return _ports(component, OutputPort)
+
+
+PortT = TypeVar("PortT", bound=_Port[Any])
+
+
+def _ports(component: type, kind: type[PortT]) -> dict[str, PortT]:
+    found: dict[str, PortT] = {}
+    for ancestor in reversed(component.__mro__):
+        found.update({name: value for name, value in vars(ancestor).items() if isinstance(value, kind)})
+    return found

@@ -1,0 +1,183 @@
+"""Everything that can go wrong, as values.
+
+A fault in what an author wrote is a `Diagnostic`: rules gather them, and one exception carries them all. A fault of a
+run is an exception. Both know the exit code of the command that meets them.
+
+    DagkitError
+    ├── ApplicationFaults      the application or its configuration is wrong; carries every diagnostic
+    ├── ApplicationNotFound    nothing to compile where the user pointed
+    ├── DrawingFailed          no installed program can draw the format asked for
+    └── PlanUnreadable         a file is not a plan, or one of a version this dagkit cannot read
+"""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, Literal, get_args
+
+Code = Literal[
+    # what populate_dag wrote
+    "application-empty",
+    "populate-failed",
+    "name-missing",
+    "name-malformed",
+    "operator-duplicated",
+    "operator-reused",
+    "operator-unknown",
+    "stream-duplicated",
+    "stream-unfed",
+    "stream-unread",
+    "port-unknown",
+    "port-taken",
+    "port-hidden",
+    "port-open",
+    "port-unexposed",
+    "port-type-mismatch",
+    "port-schema-missing",
+    "input-unconnected",
+    "output-unconnected",
+    "wiring-ambiguous",
+    "kind-duplicated",
+    # the shape of the graph
+    "operator-unreached",
+    "root-not-input",
+    "loop-undelayed",
+    "delay-misplaced",
+    # properties and attributes
+    "property-invalid",
+    "property-unknown",
+    "attribute-invalid",
+    "attribute-misplaced",
+    "attribute-unpicklable",
+    "attribute-stranded",
+    "attribute-advisory",
+    # partitions, windows, places
+    "partition-forbidden",
+    "partition-invalid",
+    "parallel-unrelated",
+    "parallel-count-mismatch",
+    "parallel-rekeyed",
+    "checkpoint-misaligned",
+    "mode-mismatch",
+    "locality-invalid",
+    "affinity-invalid",
+    "affinity-conflicting",
+    "affinity-ignored",
+    # property files
+    "file-unreadable",
+    "key-malformed",
+    "key-unmatched",
+    "key-duplicated",
+    "key-final",
+    "key-required",
+    "reference-unresolved",
+    "class-not-found",
+]
+
+CODES: tuple[Code, ...] = get_args(Code)
+
+
+class Severity(StrEnum):
+    """How much a diagnostic matters: an error stops the compiler, the others are told and passed over."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    ADVISORY = "advisory"
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A line somebody wrote: in an application, a property file, or on the command line."""
+
+    file: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One fault, in the author's names, with the next thing to try."""
+
+    code: Code
+    problem: str
+    help: str
+    where: Where | None = None
+    severity: Severity = Severity.ERROR
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        label = "" if self.severity is Severity.ERROR else f"{self.severity}: "
+        return f"{place}{label}{self.problem} [{self.code}]\n  help: {self.help}"
+
+
+class DagkitError(Exception):
+    """The root of what dagkit raises on purpose; `exit_code` is what the command line answers with."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class ApplicationFaults(DagkitError):
+    """The application cannot be compiled; `diagnostics` holds every fault found, errors and warnings alike."""
+
+    exit_code: ClassVar[int] = 3
+
+    def __init__(self, application: str, diagnostics: Sequence[Diagnostic]) -> None:
+        self.application = application
+        self.diagnostics = tuple(diagnostics)
+        super().__init__(report(application, self.diagnostics))
+
+    @property
+    def codes(self) -> tuple[Code, ...]:
+        """The codes of the errors, in the order in which they are reported."""
+        return tuple(d.code for d in self.diagnostics if d.severity is Severity.ERROR)
+
+    def __reduce__(self) -> tuple[type["ApplicationFaults"], tuple[str, tuple[Diagnostic, ...]]]:
+        return type(self), (self.application, self.diagnostics)
+
+
+class ApplicationNotFound(DagkitError):
+    """There is no application where the user pointed."""
+
+    exit_code: ClassVar[int] = 6
+
+
+class PlanUnreadable(DagkitError):
+    """The file holds no plan, or one of a version that this dagkit cannot read."""
+
+    exit_code: ClassVar[int] = 6
+
+
+class DrawingFailed(DagkitError):
+    """No installed program can draw the format asked for."""
+
+    exit_code: ClassVar[int] = 5
+
+
+def errors_among(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The diagnostics that stop the compiler."""
+    return tuple(d for d in diagnostics if d.severity is Severity.ERROR)
+
+
+def report(application: str, diagnostics: Sequence[Diagnostic]) -> str:
+    """The whole report as people read it: a headline, then each fault with its help."""
+    errors = errors_among(diagnostics)
+    count = f"{len(errors)} problem{'' if len(errors) == 1 else 's'}"
+    headline = f"{application} cannot be compiled: {count}" if errors else f"{application} compiles"
+    return "\n".join([headline, *("  " + str(d).replace("\n", "\n  ") for d in diagnostics)])
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The nearest known name as a question, or what else to try where none is near."""
+    candidates = list(dict.fromkeys(known))
+    by_folded = {candidate.casefold(): candidate for candidate in reversed(candidates)}
+    near = difflib.get_close_matches(name.casefold(), list(by_folded), n=1, cutoff=0.6)
+    if near:
+        return f"did you mean {by_folded[near[0]]!r}?"
+    if otherwise:
+        return otherwise
+    return (
+        f"known here: {', '.join(repr(c) for c in candidates[:12])}" if candidates else "there is none to choose from"
+    )

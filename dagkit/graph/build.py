@@ -1,0 +1,129 @@
+"""From a Dag to a Graph: what was written down, frozen; slips that leave no graph to draw become diagnostics."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dagkit.api.attributes import Attribute, Scope
+from dagkit.api.config import Origin, Source
+from dagkit.api.dag import Assignment, Dag, Placement
+from dagkit.api.dag import Stream as DrawnStream
+from dagkit.api.ports import Inlet, Outlet
+from dagkit.errors import Diagnostic, Where
+from dagkit.graph.model import End, Graph, Node, Setting, Stream
+
+
+def graph_of(dag: Dag, application: str, where: Where | None = None) -> tuple[Graph, list[Diagnostic]]:
+    """The graph that a Dag holds, and what kept parts of it out."""
+    builder = _Builder(dag)
+    streams = tuple(builder.stream(drawn) for drawn in dag.streams)
+    nodes = tuple(builder.node(placement) for placement in dag.placements)
+    graph = Graph(application, nodes, streams, builder.application_attributes, where)
+    return graph, [*dag.faults, *builder.faults]
+
+
+class _Builder:
+    """Gathers nodes and streams; only here is an operator looked up by being that very object."""
+
+    def __init__(self, dag: Dag) -> None:
+        self.dag = dag
+        self.faults: list[Diagnostic] = []
+        self.names = _unique_names(dag.placements)
+        self.application_attributes: dict[Attribute[Any], Setting] = {}
+        self.assigned: dict[str, dict[tuple[str, str], dict[Attribute[Any], Setting]]] = {}
+        for assignment in dag.assignments:
+            self._assign(assignment)
+
+    def node(self, placement: Placement) -> Node:
+        name = self.names[id(placement.component)]
+        by_place = self.assigned.get(name, {})
+        return Node(
+            name,
+            placement.component,
+            placement.where,
+            attributes=by_place.get(("", ""), {}),
+            inputs={port: settings for (kind, port), settings in by_place.items() if kind == "input"},
+            outputs={port: settings for (kind, port), settings in by_place.items() if kind == "output"},
+            unifiers={port: settings for (kind, port), settings in by_place.items() if kind == "unifier"},
+        )
+
+    def stream(self, drawn: DrawnStream) -> Stream:
+        ends = [(end, self._end(end, where, f"stream {drawn.name!r}")) for end, where in drawn.ends]
+        sources = [end for given, end in ends if isinstance(given, Outlet) and end is not None]
+        sinks = tuple(end for given, end in ends if isinstance(given, Inlet) and end is not None)
+        origin = Origin(Source.CODE, drawn.where)
+        first = sources[0] if sources else None
+        return Stream(drawn.name, first, sinks, drawn.where, drawn.locality, origin, tuple(sources[1:]))
+
+    def _end(self, end: Inlet[Any] | Outlet[Any], where: Where, what: str) -> End | None:
+        name = self._name_of(end.operator, where, f"{what} is led to {end!r}, whose operator")
+        return None if name is None else End(name, end.port.name, end.port, where)
+
+    def _name_of(self, component: Any, where: Where, said: str) -> str | None:
+        name = self.names.get(id(component))
+        if name is None:
+            self.faults.append(
+                Diagnostic(
+                    "operator-unknown",
+                    f"{said} was never added to the Dag",
+                    "add it with dag.add_operator first",
+                    where,
+                )
+            )
+        return name
+
+    def _assign(self, assignment: Assignment) -> None:
+        setting = Setting(assignment.value, Origin(Source.CODE, assignment.where))
+        target = assignment.target
+        wanted, bearer = _bearer(assignment)
+        if assignment.attribute.scope not in wanted:
+            self._misplaced(assignment, wanted)
+        elif target is None:
+            self.application_attributes[assignment.attribute] = setting
+        else:
+            component = target.operator if isinstance(target, Inlet | Outlet) else target
+            name = self._name_of(
+                component, assignment.where, f"{assignment.attribute.name} is set on {target!r}, which"
+            )
+            if name is not None:
+                self.assigned.setdefault(name, {}).setdefault(bearer, {})[assignment.attribute] = setting
+
+    def _misplaced(self, assignment: Assignment, wanted: Sequence[Scope]) -> None:
+        bearers = {Scope.APPLICATION: "the application", Scope.OPERATOR: "an operator", Scope.PORT: "a port"}
+        borne = bearers[assignment.attribute.scope]
+        self.faults.append(
+            Diagnostic(
+                "attribute-misplaced",
+                f"{assignment.attribute.qualified} is set on {bearers[wanted[0]]}, but it belongs to {borne}",
+                f"set it on {borne}, or choose an attribute of {wanted[0].value}",
+                assignment.where,
+            )
+        )
+
+
+def _bearer(assignment: Assignment) -> tuple[Sequence[Scope], tuple[str, str]]:
+    """Which scopes the target may bear, and under which place of its node the setting is kept."""
+    target = assignment.target
+    if isinstance(target, Inlet):
+        return (Scope.PORT,), ("input", target.port.name)
+    if isinstance(target, Outlet):
+        return (
+            ((Scope.OPERATOR,), ("unifier", target.port.name))
+            if assignment.unifier
+            else ((Scope.PORT,), ("output", target.port.name))
+        )
+    if target is None:
+        return (Scope.APPLICATION, Scope.OPERATOR), ("", "")
+    return (Scope.OPERATOR,), ("", "")
+
+
+def _unique_names(placements: Sequence[Placement]) -> dict[int, str]:
+    """A name for each component; a second bearer of a name, already reported, gets one that nobody can write."""
+    names: dict[int, str] = {}
+    taken: set[str] = set()
+    for placement in placements:
+        name = str(placement.name)
+        while name in taken:
+            name += "\N{PRIME}"
+        taken.add(name)
+        names[id(placement.component)] = name
+    return names
