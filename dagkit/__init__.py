@@ -1,0 +1,65 @@
+"""dagkit: streaming applications as checked graphs of typed operators, lowered to fused PySpark stages.
+
+Here stand the names that applications are written with. What compiles, draws and runs them has packages of its own.
+"""
+
+from collections.abc import Mapping
+
+from dagkit.api.affinity import AffinityRule, AffinityRulesSet, AffinityType
+from dagkit.api.application import Module, StreamingApplication
+from dagkit.api.attributes import DagContext, Locality, OperatorContext, PortContext, ProcessingMode
+from dagkit.api.config import Config
+from dagkit.api.dag import Dag
+from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOperator, Unifier
+from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext, PartitionKeys, StatelessPartitioner
+from dagkit.api.ports import Inlet, InputPort, Outlet, OutputPort
+from dagkit.api.stats import BatchedOperatorStats, Response, StatsListener
+from dagkit.api.streams import StreamCodec
+from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic
+
+__all__ = [
+    "AffinityRule",
+    "AffinityRulesSet",
+    "AffinityType",
+    "ApplicationFaults",
+    "BatchedOperatorStats",
+    "Config",
+    "Dag",
+    "DagContext",
+    "DagkitError",
+    "DelayOperator",
+    "Diagnostic",
+    "Inlet",
+    "InputOperator",
+    "InputPort",
+    "Locality",
+    "Module",
+    "Operator",
+    "OperatorContext",
+    "Outlet",
+    "OutputPort",
+    "Partition",
+    "PartitionKeys",
+    "Partitioner",
+    "PartitioningContext",
+    "PortContext",
+    "ProcessingMode",
+    "Response",
+    "RowOperator",
+    "StatelessPartitioner",
+    "StatsListener",
+    "StreamCodec",
+    "StreamingApplication",
+    "Unifier",
+]
+
+__version__ = "0.1.0"
+
+
+def _drawn_for_notebooks(dag: Dag) -> Mapping[str, str]:
+    from dagkit.render.notebook import mimebundle  # noqa: PLC0415 - drawing is loaded by who looks, not by who imports
+
+    return mimebundle(dag)
+
+
+Dag.drawing = staticmethod(_drawn_for_notebooks)

@@ -15,6 +15,11 @@ class StreamingApplication(Component):
     name: ClassVar[str] = ""
     """The application's name; where it is empty, the class's own."""
 
+    @property
+    def application_name(self) -> str:
+        """What property files and reports call the application, until APPLICATION_NAME says otherwise."""
+        return type(self).name or type(self).__qualname__
+
     @abstractmethod
     def populate_dag(self, dag: Dag, conf: Config) -> None:
         """Add the operators and the streams."""
@@ -32,6 +37,11 @@ class FunctionApplication(StreamingApplication):
     """A plain function `populate_dag(dag, conf)`, as an application."""
 
     populate: Callable[[Dag, Config], None]
+    called: str = ""
+
+    @property
+    def application_name(self) -> str:
+        return self.called or getattr(self.populate, "__module__", "application")
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
         self.populate(dag, conf)

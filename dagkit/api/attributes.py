@@ -1,14 +1,16 @@
-"""Attributes: what the platform, not the operator, is told. The catalogue with defaults, by the context that bears them.
+"""Attributes: what the platform, not the operator, is told; the catalogue with defaults, by who bears them.
 
 Names and defaults are those of Apex. An attribute's `standing` says what dagkit makes of it: `HONOURED` ones mean the
 same here, a `HINT` maps to the nearest thing Spark has, and an `ADVISORY` one means nothing off YARN: it is accepted
 and reported, never unknown.
 """
 
-import datetime
+import datetime as dt
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+
+from annotated_types import Ge
 
 T = TypeVar("T")
 
@@ -71,7 +73,7 @@ class Attribute(Generic[T]):
     def __init__(self, default: T, holds: Any, meaning: str, standing: Standing = Standing.HONOURED) -> None:
         self.default = default
         self.holds = holds
-        """The type of the value, `Instance(X)` for an object named by its class, or `Described(X)` for one given as JSON."""
+        """The type of the value; `Instance` for an object named by its class, `Described` for one given as JSON."""
         self.meaning = meaning
         self.standing = standing
 
@@ -115,7 +117,8 @@ class _Context:
 
 _HINT, _ADVISORY = Standing.HINT, Standing.ADVISORY
 _INT_MAX = 2**31 - 1
-_Count = int
+_Count = Annotated[int, Ge(0)]
+_Windows = Annotated[int, Ge(1)]
 
 
 class DagContext(_Context):
@@ -124,35 +127,39 @@ class DagContext(_Context):
     scope = Scope.APPLICATION
 
     APPLICATION_NAME = Attribute("unknown-application-name", str, "the application's name")
-    APPLICATION_ID = Attribute(None, str, "the id of this launch; set when it is launched")
-    APPLICATION_PATH = Attribute(None, str, "the application's folder: ledger, checkpoints, staging")
-    STREAMING_WINDOW_SIZE_MILLIS = Attribute(500, _Count, "length of a streaming window")
-    CHECKPOINT_WINDOW_COUNT = Attribute(60, _Count, "windows between two checkpoints")
+    APPLICATION_ID = Attribute[str | None](None, str, "the id of this launch; set when it is launched")
+    APPLICATION_PATH = Attribute[str | None](None, str, "the application's folder: ledger, checkpoints, staging")
+    STREAMING_WINDOW_SIZE_MILLIS = Attribute(500, _Windows, "length of a streaming window")
+    CHECKPOINT_WINDOW_COUNT = Attribute(60, _Windows, "windows between two checkpoints")
     STRING_CODECS = Attribute[Mapping[type, Callable[[str], Any]] | None](
         None, dict, "converters from text, by class, for properties in files"
     )
-    METRICS_TRANSPORT = Attribute(None, Instance("MetricsTransport"), "where metrics are sent", _HINT)
+    METRICS_TRANSPORT = Attribute[Any](None, Instance("MetricsTransport"), "where metrics are sent", _HINT)
     MASTER_MEMORY_MB = Attribute(1024, _Count, "memory of the driver", _HINT)
-    HEARTBEAT_INTERVAL_MILLIS = Attribute(1000, _Count, "period of statistics", _HINT)
-    THROUGHPUT_CALCULATION_INTERVAL = Attribute(10_000, _Count, "milliseconds over which throughput is averaged", _HINT)
-    AFFINITY_RULES_SET = Attribute(None, Described("AffinityRulesSet"), "which operators run together or apart", _HINT)
-    LIBRARY_JARS = Attribute(None, str, "further files that executors need", _HINT)
+    HEARTBEAT_INTERVAL_MILLIS = Attribute(1000, _Windows, "period of statistics", _HINT)
+    THROUGHPUT_CALCULATION_INTERVAL = Attribute(
+        10_000, _Windows, "milliseconds over which throughput is averaged", _HINT
+    )
+    AFFINITY_RULES_SET = Attribute[Any](
+        None, Described("AffinityRulesSet"), "which operators run together or apart", _HINT
+    )
+    LIBRARY_JARS = Attribute[str | None](None, str, "further files that executors need", _HINT)
 
-    APPLICATION_DOC_LINK = Attribute(None, str, "a page that documents the application", _ADVISORY)
-    APPLICATION_DATA_LINK = Attribute(None, str, "a page that shows the application's data", _ADVISORY)
-    APP_PACKAGE_SOURCE = Attribute(None, str, "where the application package came from", _ADVISORY)
+    APPLICATION_DOC_LINK = Attribute[str | None](None, str, "a page that documents the application", _ADVISORY)
+    APPLICATION_DATA_LINK = Attribute[str | None](None, str, "a page that shows the application's data", _ADVISORY)
+    APP_PACKAGE_SOURCE = Attribute[str | None](None, str, "where the application package came from", _ADVISORY)
     DEBUG = Attribute(False, bool, "dump more to the logs", _ADVISORY)
-    CONTAINER_JVM_OPTIONS = Attribute(None, str, "JVM flags of containers", _ADVISORY)
-    LOGGER_APPENDER = Attribute(None, str, "a further log appender", _ADVISORY)
+    CONTAINER_JVM_OPTIONS = Attribute[str | None](None, str, "JVM flags of containers", _ADVISORY)
+    LOGGER_APPENDER = Attribute[str | None](None, str, "a further log appender", _ADVISORY)
     BUFFER_SPOOLING = Attribute(True, bool, "the buffer server may spool to disk", _ADVISORY)
     TUPLE_RECORDING_PART_FILE_SIZE = Attribute(131_072, _Count, "bytes of a recording's part", _ADVISORY)
     TUPLE_RECORDING_PART_FILE_TIME_MILLIS = Attribute(
-        int(datetime.timedelta(hours=30).total_seconds() * 1000), _Count, "time of a recording's part", _ADVISORY
+        int(dt.timedelta(hours=30).total_seconds() * 1000), _Count, "time of a recording's part", _ADVISORY
     )
-    GATEWAY_CONNECT_ADDRESS = Attribute(None, str, "address of the gateway", _ADVISORY)
+    GATEWAY_CONNECT_ADDRESS = Attribute[str | None](None, str, "address of the gateway", _ADVISORY)
     GATEWAY_USE_SSL = Attribute(False, bool, "speak TLS to the gateway", _ADVISORY)
-    GATEWAY_USER_NAME = Attribute(None, str, "user at the gateway", _ADVISORY)
-    GATEWAY_PASSWORD = Attribute(None, str, "password at the gateway", _ADVISORY)
+    GATEWAY_USER_NAME = Attribute[str | None](None, str, "user at the gateway", _ADVISORY)
+    GATEWAY_PASSWORD = Attribute[str | None](None, str, "password at the gateway", _ADVISORY)
     PUBSUB_CONNECT_TIMEOUT_MILLIS = Attribute(500, _Count, "time to reach the gateway", _ADVISORY)
     HEARTBEAT_LISTENER_THREAD_COUNT = Attribute(30, _Count, "threads that answer heartbeats", _ADVISORY)
     HEARTBEAT_TIMEOUT_MILLIS = Attribute(30_000, _Count, "silence after which a container is dead", _ADVISORY)
@@ -161,7 +168,7 @@ class DagContext(_Context):
     ENABLE_STATS_RECORDING = Attribute(False, bool, "record statistics", _ADVISORY)
     THROUGHPUT_CALCULATION_MAX_SAMPLES = Attribute(1000, _Count, "samples of a throughput", _ADVISORY)
     RPC_LATENCY_COMPENSATION_SAMPLES = Attribute(100, _Count, "samples of the call latency", _ADVISORY)
-    CONTAINER_OPTS_CONFIGURATOR = Attribute(
+    CONTAINER_OPTS_CONFIGURATOR = Attribute[Any](
         None, Instance("ContainerOptConfigurator"), "computes a container's JVM flags", _ADVISORY
     )
     STRAM_HTTP_AUTHENTICATION = Attribute(
@@ -171,7 +178,7 @@ class DagContext(_Context):
         _INT_MAX, _Count, "failures before a node is shunned", _ADVISORY
     )
     BLACKLISTED_NODE_REMOVAL_TIME_MILLIS = Attribute(3_600_000, _Count, "time for which a node is shunned", _ADVISORY)
-    SSL_CONFIG = Attribute(None, dict, "TLS of the web service", _ADVISORY)
+    SSL_CONFIG = Attribute[Any](None, dict, "TLS of the web service", _ADVISORY)
     CONTAINERS_MAX_COUNT = Attribute(_INT_MAX, _Count, "containers at most", _ADVISORY)
     FAST_PUBLISHER_SUBSCRIBER = Attribute(False, bool, "the buffer server's fast path", _ADVISORY)
 
@@ -182,27 +189,37 @@ class OperatorContext(_Context):
     scope = Scope.OPERATOR
 
     ACTIVATION_WINDOW_ID = Attribute(-1, int, "the window after which the operator starts")
-    RECOVERY_ATTEMPTS = Attribute(None, _Count, "failures after which the application stops; none: never")
-    STATS_LISTENERS = Attribute(None, Instance("StatsListener", many=True), "who is told the operator's statistics")
+    RECOVERY_ATTEMPTS = Attribute[int | None](None, _Count, "failures after which the application stops; none: never")
+    STATS_LISTENERS = Attribute[Any](
+        None, Instance("StatsListener", many=True), "who is told the operator's statistics"
+    )
     STATELESS = Attribute(False, bool, "the operator has no state to keep")
-    APPLICATION_WINDOW_COUNT = Attribute(1, _Count, "streaming windows that the operator sees as one")
-    SLIDE_BY_WINDOW_COUNT = Attribute(None, _Count, "windows by which an application window slides; none: it tumbles")
-    CHECKPOINT_WINDOW_COUNT = Attribute(1, _Count, "the operator is checkpointed at multiples of this many windows")
-    STORAGE_AGENT = Attribute(None, Instance("StorageAgent"), "where state is kept; none: in the application's folder")
+    APPLICATION_WINDOW_COUNT = Attribute(1, _Windows, "streaming windows that the operator sees as one")
+    SLIDE_BY_WINDOW_COUNT = Attribute[int | None](
+        None, _Windows, "windows by which an application window slides; none: it tumbles"
+    )
+    CHECKPOINT_WINDOW_COUNT = Attribute(1, _Windows, "the operator is checkpointed at multiples of this many windows")
+    STORAGE_AGENT = Attribute[Any](
+        None, Instance("StorageAgent"), "where state is kept; none: in the application's folder"
+    )
     PROCESSING_MODE = Attribute(ProcessingMode.AT_LEAST_ONCE, ProcessingMode, "what a failure may do to open windows")
-    PARTITIONER = Attribute(None, Instance("Partitioner"), "decides the operator's partitions")
-    METRICS_AGGREGATOR = Attribute(None, Instance("MetricsAggregator"), "one logical metric from those of partitions")
+    PARTITIONER = Attribute[Any](None, Instance("Partitioner"), "decides the operator's partitions")
+    METRICS_AGGREGATOR = Attribute[Any](
+        None, Instance("MetricsAggregator"), "one logical metric from those of partitions"
+    )
     SPIN_MILLIS = Attribute(10, _Count, "longest sleep of an idle operator", _HINT)
-    TIMEOUT_WINDOW_COUNT = Attribute(120, _Count, "windows without progress after which it counts as blocked", _HINT)
-    COUNTERS_AGGREGATOR = Attribute(None, Instance("CountersAggregator"), "one counter from those of partitions", _HINT)
+    TIMEOUT_WINDOW_COUNT = Attribute(120, _Windows, "windows without progress after which it counts as blocked", _HINT)
+    COUNTERS_AGGREGATOR = Attribute[Any](
+        None, Instance("CountersAggregator"), "one counter from those of partitions", _HINT
+    )
 
     MEMORY_MB = Attribute(1024, _Count, "memory of an instance", _ADVISORY)
     VCORES = Attribute(0, _Count, "cores of an instance", _ADVISORY)
-    JVM_OPTIONS = Attribute(None, str, "JVM flags of its container", _ADVISORY)
-    LOCALITY_HOST = Attribute(None, str, "the host it wishes to run on", _ADVISORY)
-    LOCALITY_RACK = Attribute(None, str, "the rack it wishes to run in", _ADVISORY)
+    JVM_OPTIONS = Attribute[str | None](None, str, "JVM flags of its container", _ADVISORY)
+    LOCALITY_HOST = Attribute[str | None](None, str, "the host it wishes to run on", _ADVISORY)
+    LOCALITY_RACK = Attribute[str | None](None, str, "the rack it wishes to run in", _ADVISORY)
     AUTO_RECORD = Attribute(False, bool, "record tuples from the start", _ADVISORY)
-    METRICS_DIMENSIONS_SCHEME = Attribute(
+    METRICS_DIMENSIONS_SCHEME = Attribute[Any](
         None, Instance("DimensionsScheme"), "time buckets and dimensions of metrics", _ADVISORY
     )
     RECOVERY_MODE = Attribute(
@@ -216,10 +233,12 @@ class PortContext(_Context):
     scope = Scope.PORT
 
     PARTITION_PARALLEL = Attribute(False, bool, "an input mirrors the partitions of what feeds it, one to one")
-    STREAM_CODEC = Attribute(None, Instance("StreamCodec"), "how items are written, and which partition they go to")
-    TUPLE_CLASS = Attribute(None, type, "the class of what flows, for ports that need a schema")
-    QUEUE_CAPACITY = Attribute(1024, _Count, "items that may wait at an input", _HINT)
-    UNIFIER_LIMIT = Attribute(_INT_MAX, _Count, "most inputs of one unifier; more make a cascade", _HINT)
+    STREAM_CODEC = Attribute[Any](
+        None, Instance("StreamCodec"), "how items are written, and which partition they go to"
+    )
+    TUPLE_CLASS = Attribute[type | None](None, type, "the class of what flows, for ports that need a schema")
+    QUEUE_CAPACITY = Attribute(1024, _Windows, "items that may wait at an input", _HINT)
+    UNIFIER_LIMIT = Attribute(_INT_MAX, _Windows, "most inputs of one unifier; more make a cascade", _HINT)
     UNIFIER_SINGLE_FINAL = Attribute(False, bool, "one last unifier for all downstream partitions", _HINT)
     IS_OUTPUT_UNIFIED = Attribute(False, bool, "told by the platform: a unifier follows this output", _HINT)
 

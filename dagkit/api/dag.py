@@ -110,7 +110,7 @@ class Dag:
         where = _author_line()
         if not isinstance(component, Component):
             raise TypeError(
-                f"{name!r} is {component!r}, which is neither an operator nor a module; did you forget to call the class?"
+                f"{name!r} is {component!r}, neither an operator nor a module; did you forget to call the class?"
             )
         present = self._by_component.get(id(component))
         if present is not None:

@@ -86,7 +86,7 @@ class PlannedOperator(_Value):
 
     name: str
     kind: str
-    class_: str = Field(alias="class")
+    class_: str = Field(validation_alias="class", serialization_alias="class")
     role: Role
     properties: Mapping[str, Any] = {}
     attributes: Mapping[str, Any] = {}
@@ -105,8 +105,8 @@ class PlannedOperator(_Value):
 class PlannedEnd(_Value):
     """A port of an operator, as a stream names it."""
 
-    operator: str = Field(alias="operatorName")
-    port: str = Field(alias="portName")
+    operator: str = Field(validation_alias="operatorName", serialization_alias="operatorName")
+    port: str = Field(validation_alias="portName", serialization_alias="portName")
 
     def __str__(self) -> str:
         return f"{self.operator}.{self.port}"
@@ -183,7 +183,9 @@ class Cut(_Value):
 class Plan(_Value):
     """An application as it will run."""
 
-    schema_: Literal["dagkit.plan/1"] = Field(default=PLAN_SCHEMA, alias="schema")
+    schema_: Literal["dagkit.plan/1"] = Field(
+        default=PLAN_SCHEMA, validation_alias="schema", serialization_alias="schema"
+    )
     application: str
     attributes: Mapping[str, Any] = {}
     operators: tuple[PlannedOperator, ...]

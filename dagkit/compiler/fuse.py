@@ -1,0 +1,145 @@
+"""Fusing: which operators run as one stage, where the plan is cut instead, and why."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import networkx as nx
+
+from dagkit.api.attributes import PortContext
+from dagkit.api.operators import InputOperator
+from dagkit.compiler.partition import Partitioning
+from dagkit.compiler.unify import slides
+from dagkit.graph import End, Graph, Stream
+from dagkit.plan.model import Cut, CutKind, Place, PlannedEnd, Routing, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One source and one sink, with how items find their partition."""
+
+    stream: Stream
+    source: End
+    sink: End
+    routing: Routing
+
+
+@dataclass(frozen=True)
+class Fused:
+    """The resolved graph, partitioned and cut into stages."""
+
+    graph: Graph
+    partitioned: Mapping[str, Partitioning]
+    wires: tuple[Wire, ...]
+    stages: tuple[Stage, ...]
+    cuts: tuple[Cut, ...]
+
+
+def fuse(graph: Graph, partitioned: Mapping[str, Partitioning]) -> Fused:
+    """Chains whose partitions send straight to partitions become stages; every other wire is a cut with its reason."""
+    wires = tuple(
+        Wire(stream, source, sink, _routing(graph, partitioned, source, sink)) for stream, source, sink in graph.edges()
+    )
+    cuts = tuple(cut for wire in wires if (cut := _why_cut(graph, partitioned, wire)) is not None)
+    chains = _chains(graph, wires, cuts)
+    stages = tuple(_stage(graph, partitioned, chain) for chain in chains)
+    return Fused(graph, partitioned, wires, _levelled(graph, stages, cuts), cuts)
+
+
+def _routing(graph: Graph, partitioned: Mapping[str, Partitioning], source: End, sink: End) -> Routing:
+    sender, receiver = partitioned[source.node], partitioned[sink.node]
+    if graph.by_name[source.node].is_delay:
+        return Routing.DELAYED
+    if graph.by_name[sink.node].port_value(sink.port, PortContext.PARTITION_PARALLEL):
+        return Routing.STRAIGHT
+    if receiver.count == 1:
+        return Routing.STRAIGHT if sender.count == 1 else Routing.GATHERED
+    if receiver.keyed_on(sink.port):
+        return Routing.KEYED
+    if _on_driver(graph, source.node) and not any(partition.keys for partition in receiver.partitions):
+        return Routing.DEALT
+    return Routing.BROADCAST
+
+
+def _why_cut(graph: Graph, partitioned: Mapping[str, Partitioning], wire: Wire) -> Cut | None:
+    """The cut at a wire, by the first reason that applies; none where both ends run as one."""
+    source, sink = wire.source.node, wire.sink.node
+    sent, taken = partitioned[source].count, partitioned[sink].count
+    exchange = wire.routing in (Routing.GATHERED, Routing.KEYED, Routing.BROADCAST)
+    if wire.routing is Routing.DELAYED:
+        return _cut(wire, CutKind.DELAY, f"{source} hands items on in the next window")
+    if _on_driver(graph, source):
+        return _cut(wire, CutKind.DRIVER, f"{source} is an input operator: it finds work on the driver")
+    if wire.routing is Routing.KEYED:
+        keyed = f"items go to the partition of {sink} that owns their key"
+        return _cut(wire, CutKind.KEYS, keyed if sent == 1 else f"{keyed}, from each of {sent}", exchange=exchange)
+    if wire.routing is Routing.BROADCAST:
+        return _cut(
+            wire, CutKind.COUNTS, f"each of the {taken} partitions of {sink} gets every item", exchange=exchange
+        )
+    if wire.routing is Routing.GATHERED:
+        return _cut(wire, CutKind.COUNTS, f"{sent} partitions of {source} send to the one of {sink}", exchange=exchange)
+    if slides(graph, graph.by_name[source]):
+        return _cut(wire, CutKind.UNIFIER, f"the windows of {source} slide: a unifier puts their panes together")
+    return _why_not_a_chain(graph, wire)
+
+
+def _why_not_a_chain(graph: Graph, wire: Wire) -> Cut | None:
+    source, sink = wire.source.node, wire.sink.node
+    readers, feeders = graph.network.out_degree(source), graph.network.in_degree(sink)
+    if graph.by_name[sink].is_delay:
+        return _cut(wire, CutKind.DELAY, f"{sink} holds items back until the next window")
+    if readers > 1:
+        return _cut(wire, CutKind.FAN_OUT, f"{source} feeds {readers} inputs")
+    if feeders > 1:
+        return _cut(wire, CutKind.JOIN, f"{sink} is fed by {feeders} outputs")
+    return None
+
+
+def _cut(wire: Wire, kind: CutKind, reason: str, *, exchange: bool = False) -> Cut:
+    source = PlannedEnd(operator=wire.source.node, port=wire.source.port)
+    sink = PlannedEnd(operator=wire.sink.node, port=wire.sink.port)
+    return Cut(stream=wire.stream.name, source=source, sink=sink, kind=kind, reason=reason, exchange=exchange)
+
+
+def _on_driver(graph: Graph, name: str) -> bool:
+    return isinstance(graph.by_name[name].operator, InputOperator)
+
+
+def _chains(graph: Graph, wires: tuple[Wire, ...], cuts: tuple[Cut, ...]) -> list[list[str]]:
+    """The operators strung along the wires that no cut severs; every operator is in exactly one chain."""
+    severed = {(str(cut.source), str(cut.sink)) for cut in cuts}
+    follower = {w.source.node: w.sink.node for w in wires if (str(w.source), str(w.sink)) not in severed}
+    followed = set(follower.values())
+    chains: list[list[str]] = []
+    for node in graph.nodes:
+        if node.name not in followed:
+            chain = [node.name]
+            while chain[-1] in follower:
+                chain.append(follower[chain[-1]])
+            chains.append(chain)
+    return chains
+
+
+def _stage(graph: Graph, partitioned: Mapping[str, Partitioning], chain: list[str]) -> Stage:
+    place = Place.DRIVER if _on_driver(graph, chain[0]) else Place.WORKERS
+    return Stage(
+        name=" + ".join(chain), operators=tuple(chain), place=place, level=0, slots=partitioned[chain[0]].count
+    )
+
+
+def _levelled(graph: Graph, stages: tuple[Stage, ...], cuts: tuple[Cut, ...]) -> tuple[Stage, ...]:
+    """The stages with their level: the most exchanges on any way to them. Delays lead to another window, not level."""
+    home = {operator: stage.name for stage in stages for operator in stage.operators}
+    between: nx.DiGraph[str] = nx.DiGraph()
+    between.add_nodes_from(stage.name for stage in stages)
+    for cut in cuts:
+        if not graph.by_name[cut.source.operator].is_delay:
+            edge = home[cut.source.operator], home[cut.sink.operator]
+            weight = between.edges[edge]["exchanges"] if between.has_edge(*edge) else 0
+            between.add_edge(*edge, exchanges=max(weight, int(cut.exchange)))
+    levels: dict[str, int] = {}
+    for name in nx.topological_sort(between):
+        levels[name] = max(
+            (levels[above] + between.edges[above, name]["exchanges"] for above in between.predecessors(name)), default=0
+        )
+    return tuple(stage.model_copy(update={"level": levels[stage.name]}) for stage in stages)

@@ -1,0 +1,132 @@
+"""Ordering: the fused graph as a plan. Upstream comes first and ties go by name, so equal graphs give equal plans."""
+
+from collections.abc import Mapping, Sequence
+
+import networkx as nx
+
+from dagkit.api.attributes import OperatorContext, PortContext
+from dagkit.api.operators import InputOperator
+from dagkit.compiler.fuse import Fused
+from dagkit.compiler.unify import unifiers
+from dagkit.graph import Graph, Node, Stream
+from dagkit.plan.model import (
+    Keys,
+    Plan,
+    PlannedEnd,
+    PlannedOperator,
+    PlannedPartition,
+    PlannedPort,
+    PlannedSink,
+    PlannedStream,
+    Role,
+    Routing,
+)
+from dagkit.plan.portable import portable, portable_attributes
+from dagkit.schema import spelled
+
+
+def running_order(graph: Graph) -> list[str]:
+    """The operators, upstream first, ties by name. Where loops are undelayed there is no order, and names decide."""
+    if nx.is_directed_acyclic_graph(graph.forward):
+        return list(nx.lexicographical_topological_sort(graph.forward))
+    return sorted(graph.forward.nodes)
+
+
+def order(fused: Fused) -> Plan:
+    """The plan of a fused graph."""
+    graph = fused.graph
+    position = {name: index for index, name in enumerate(running_order(graph))}
+    home = {operator: stage.name for stage in fused.stages for operator in stage.operators}
+    routings = {(wire.sink.node, wire.sink.port): wire.routing for wire in fused.wires}
+    return Plan(
+        application=graph.application,
+        attributes=portable_attributes(graph.attributes),
+        operators=tuple(_operator(fused, graph.by_name[name], home[name]) for name in position),
+        streams=tuple(_stream(fused, stream, routings) for stream in sorted(graph.streams, key=lambda s: s.name)),
+        stages=tuple(sorted(fused.stages, key=lambda stage: position[stage.operators[0]])),
+        cuts=tuple(sorted(fused.cuts, key=lambda cut: (position[cut.source.operator], str(cut.source), str(cut.sink)))),
+    )
+
+
+def _operator(fused: Fused, node: Node, stage: str) -> PlannedOperator:
+    partitioning = fused.partitioned[node.name]
+    attributes = {
+        a: s for a, s in node.attributes.items() if a is not OperatorContext.PARTITIONER or s.value is not node.operator
+    }
+    return PlannedOperator(
+        name=node.name,
+        kind=type(node.operator).declared_kind(),
+        class_=_class_name(node),
+        role=_role(node),
+        properties={name: portable(getattr(node.operator, name)) for name in type(node.operator).model_fields},
+        attributes=portable_attributes(attributes),
+        ports=tuple(_ports(fused.graph, node)),
+        partitions=tuple(
+            PlannedPartition(
+                index=index,
+                keys={
+                    port: Keys(mask=k.mask, keys=tuple(sorted(k.keys))) for port, k in sorted(partition.keys.items())
+                },
+            )
+            for index, partition in enumerate(partitioning.partitions)
+        ),
+        why=partitioning.why,
+        parallel_with=partitioning.head if partitioning.head != node.name else None,
+        stage=stage,
+    )
+
+
+def _class_name(node: Node) -> str:
+    cls = type(node.operator)
+    origin = (getattr(cls, "__pydantic_generic_metadata__", None) or {}).get("origin") or cls
+    return f"{origin.__module__}.{origin.__qualname__}"
+
+
+def _role(node: Node) -> Role:
+    if node.is_delay:
+        return Role.DELAY
+    return Role.INPUT if isinstance(node.operator, InputOperator) else Role.OPERATOR
+
+
+def _ports(graph: Graph, node: Node) -> Sequence[PlannedPort]:
+    inputs = [
+        PlannedPort(
+            name=port.name,
+            type="input",
+            payload=spelled(node.payload(port)),
+            connected=bool(graph.streams_into(node.name, port.name)),
+            attributes=portable_attributes(node.inputs.get(port.name, {})),
+        )
+        for port in node.input_ports.values()
+    ]
+    outputs = [
+        PlannedPort(
+            name=port.name,
+            type="output",
+            payload=spelled(node.payload(port)),
+            connected=bool(graph.streams_from(node.name, port.name)),
+            attributes=portable_attributes(node.outputs.get(port.name, {})),
+        )
+        for port in node.output_ports.values()
+    ]
+    return [*inputs, *outputs]
+
+
+def _stream(fused: Fused, stream: Stream, routings: Mapping[tuple[str, str], Routing]) -> PlannedStream:
+    assert stream.source is not None, "a checked graph has no stream without a source"
+    return PlannedStream(
+        name=stream.name,
+        source=PlannedEnd(operator=stream.source.node, port=stream.source.port),
+        sinks=tuple(
+            PlannedSink(
+                operator=sink.node,
+                port=sink.port,
+                routing=routings[sink.node, sink.port],
+                parallel=fused.graph.by_name[sink.node].port_value(sink.port, PortContext.PARTITION_PARALLEL),
+            )
+            for sink in sorted(stream.sinks, key=str)
+        ),
+        locality=stream.locality.value if stream.locality else None,
+        payload=spelled(fused.graph.by_name[stream.source.node].payload(stream.source.declared)),
+        unifiers=unifiers(fused.graph, stream, fused.partitioned),
+    )

@@ -1,0 +1,118 @@
+"""Partitioning: as how many each operator runs, which keys each partition owns, and who said so."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dagkit.api.attributes import OperatorContext, PortContext
+from dagkit.api.config import DEFAULT, Origin, Source
+from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext
+from dagkit.compiler.rules.partitions import parallel_heads
+from dagkit.errors import Diagnostic
+from dagkit.graph import Graph, Node
+from dagkit.plan.model import Why
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    """The partitions of one operator."""
+
+    partitions: tuple[Partition, ...]
+    why: Why
+    head: str
+    """The operator whose partitions it mirrors; itself where it mirrors none."""
+
+    @property
+    def count(self) -> int:
+        return len(self.partitions)
+
+    def keyed_on(self, port: str) -> bool:
+        return any(port in partition.keys for partition in self.partitions)
+
+
+def partition(graph: Graph, order: Sequence[str]) -> tuple[Mapping[str, Partitioning], list[Diagnostic]]:
+    """The partitions of every operator, upstream first, so that a mirror knows what it mirrors."""
+    heads = parallel_heads(graph)
+    settled: dict[str, Partitioning] = {}
+    faults: list[Diagnostic] = []
+    for name in sorted(order, key=lambda n: heads[n] != n):
+        node, head = graph.by_name[name], heads[name]
+        mirrored = settled[head].count if head != name else 0
+        settled[name] = _partitioned(graph, node, head, mirrored, faults)
+    return settled, faults
+
+
+def _partitioned(graph: Graph, node: Node, head: str, mirrored: int, faults: list[Diagnostic]) -> Partitioning:
+    partitioner, origin = _partitioner(graph, node)
+    parallel_why = Why(source="parallel", text=f"mirrors {head}, by PARTITION_PARALLEL ({_parallel_origin(node)})")
+    alone = Partition(node.operator)
+    if partitioner is None:
+        if mirrored:
+            return Partitioning((alone,) * mirrored, parallel_why, head)
+        return Partitioning((alone,), Why(source="default", text="default"), head)
+    context = PartitioningContext(parallel_count=mirrored, input_ports=_keyable(graph, node))
+    partitions, fault = _asked(partitioner, alone, context, node, origin)
+    if fault is None and mirrored and len(partitions) != mirrored:
+        fault = _mismatch(node, head, mirrored, len(partitions))
+    if fault is not None:
+        faults.append(fault)
+        return Partitioning((alone,) * max(1, mirrored), Why(source="default", text="default"), head)
+    return Partitioning(partitions, parallel_why if mirrored else _why(node, partitioner, origin), head)
+
+
+def _partitioner(graph: Graph, node: Node) -> tuple[Partitioner | None, Origin | None]:
+    """The PARTITIONER attribute where anybody set it, `None` included; else the operator, if it is one itself."""
+    if OperatorContext.PARTITIONER in node.attributes or OperatorContext.PARTITIONER in graph.attributes:
+        setting = graph.setting(node, OperatorContext.PARTITIONER)
+        return (setting.value if isinstance(setting.value, Partitioner) else None), setting.origin
+    return (node.operator if isinstance(node.operator, Partitioner) else None), None
+
+
+def _asked(
+    partitioner: Partitioner, alone: Partition, context: PartitioningContext, node: Node, origin: Origin | None
+) -> tuple[tuple[Partition, ...], Diagnostic | None]:
+    """What the partitioner answers, and what is wrong with the answer."""
+    said = f"the {type(partitioner).__name__} of {node.name}"
+    where = (origin.where if origin else None) or node.where
+    help_ = "define_partitions must give back at least one Partition"
+    try:
+        answer = tuple(partitioner.define_partitions((alone,), context))
+    except Exception as raised:  # noqa: BLE001 - the author's code may raise anything, and its report is the diagnostic
+        return (), Diagnostic("partition-invalid", f"{said} raised {type(raised).__name__}: {raised}", help_, where)
+    if not answer or not all(isinstance(p, Partition) for p in answer):
+        return (), Diagnostic("partition-invalid", f"{said} gave no partitions", help_, where)
+    return answer, None
+
+
+def _mismatch(node: Node, head: str, wanted: int, got: int) -> Diagnostic:
+    lost = "some would get nothing" if got > wanted else "the items of some would be lost"
+    return Diagnostic(
+        "parallel-count-mismatch",
+        f"{node.name} mirrors the {wanted} partitions of {head}, but its partitioner makes {got}: {lost}",
+        "let define_partitions follow context.parallel_count, or remove PARTITION_PARALLEL",
+        node.where,
+    )
+
+
+def _keyable(graph: Graph, node: Node) -> tuple[str, ...]:
+    """The connected inputs that may be keyed, as the class declares them: the order of wiring must not matter."""
+    return tuple(
+        port
+        for port in node.input_ports
+        if graph.streams_into(node.name, port) and not node.port_value(port, PortContext.PARTITION_PARALLEL)
+    )
+
+
+def _why(node: Node, partitioner: Partitioner, origin: Origin | None) -> Why:
+    if origin is None:
+        return Why(source="operator", text=f"{type(node.operator).__name__} partitions itself")
+    described = f"{type(partitioner).__name__} set by"
+    if origin.source is Source.CODE:
+        return Why(source="code", text=f"{described} {origin}")
+    return Why(source="property", text=f"{described} {origin}")
+
+
+def _parallel_origin(node: Node) -> Origin:
+    for settings in node.inputs.values():
+        if PortContext.PARTITION_PARALLEL in settings and settings[PortContext.PARTITION_PARALLEL].value:
+            return settings[PortContext.PARTITION_PARALLEL].origin
+    return DEFAULT

@@ -1,0 +1,84 @@
+"""The laws of a graph, in the order in which they are held against it. Each reports every breach and raises nothing."""
+
+from collections.abc import Callable, Iterator
+
+from dagkit.compiler.rules.attributes import (
+    attributes_off_the_platform_are_told,
+    port_attributes_are_set_on_connected_ports,
+    settings_can_be_pickled,
+    settings_hold_values_of_their_kind,
+)
+from dagkit.compiler.rules.partitions import (
+    an_unpartitionable_operator_has_no_partitioner,
+    an_unpartitionable_operator_mirrors_no_partitions,
+    parallel_inputs_come_from_one_group,
+    parallel_inputs_keep_their_partition,
+)
+from dagkit.compiler.rules.places import (
+    affinity_agrees_with_the_streams,
+    affinity_names_operators_that_exist,
+    hosts_agree_with_affinity,
+    one_thread_serves_one_source,
+    thread_affinity_joins_connected_operators,
+)
+from dagkit.compiler.rules.ports import (
+    connected_ports_are_not_hidden,
+    every_port_is_on_one_stream,
+    every_required_input_is_fed,
+    every_required_output_is_read,
+    ports_that_need_a_schema_have_one,
+)
+from dagkit.compiler.rules.properties import kinds_name_one_class, properties_hold
+from dagkit.compiler.rules.shape import (
+    an_application_has_operators,
+    every_loop_holds_a_delay,
+    every_operator_is_reached,
+    every_root_is_an_input_operator,
+    every_stream_has_a_sink,
+    every_stream_has_a_source,
+    what_is_delayed_comes_round,
+    what_is_sent_can_be_read,
+)
+from dagkit.compiler.rules.windows import checkpoints_fall_between_application_windows, processing_modes_agree
+from dagkit.errors import Diagnostic
+from dagkit.graph import Graph
+
+Rule = Callable[[Graph], Iterator[Diagnostic]]
+
+RULES: tuple[Rule, ...] = (
+    an_application_has_operators,
+    properties_hold,
+    kinds_name_one_class,
+    every_stream_has_a_source,
+    every_stream_has_a_sink,
+    every_port_is_on_one_stream,
+    connected_ports_are_not_hidden,
+    every_required_input_is_fed,
+    every_required_output_is_read,
+    what_is_sent_can_be_read,
+    ports_that_need_a_schema_have_one,
+    every_root_is_an_input_operator,
+    every_operator_is_reached,
+    every_loop_holds_a_delay,
+    what_is_delayed_comes_round,
+    settings_hold_values_of_their_kind,
+    settings_can_be_pickled,
+    port_attributes_are_set_on_connected_ports,
+    an_unpartitionable_operator_mirrors_no_partitions,
+    an_unpartitionable_operator_has_no_partitioner,
+    parallel_inputs_come_from_one_group,
+    parallel_inputs_keep_their_partition,
+    checkpoints_fall_between_application_windows,
+    processing_modes_agree,
+    one_thread_serves_one_source,
+    affinity_names_operators_that_exist,
+    affinity_agrees_with_the_streams,
+    hosts_agree_with_affinity,
+    thread_affinity_joins_connected_operators,
+    attributes_off_the_platform_are_told,
+)
+
+
+def check(graph: Graph) -> list[Diagnostic]:
+    """Every breach of every law."""
+    return [breach for rule in RULES for breach in rule(graph)]

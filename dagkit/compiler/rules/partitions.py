@@ -1,0 +1,98 @@
+"""Laws of the partitions: who may have several, and how parallel chains hang together."""
+
+from collections.abc import Iterator
+
+from dagkit.api.attributes import OperatorContext, PortContext
+from dagkit.api.operators import Operator
+from dagkit.api.partitioning import Partitioner
+from dagkit.errors import Diagnostic
+from dagkit.graph import Graph, Node
+
+
+def an_unpartitionable_operator_mirrors_no_partitions(graph: Graph) -> Iterator[Diagnostic]:
+    """PARTITION_PARALLEL would make as many of it as feed it."""
+    for node in _unpartitionable(graph):
+        for port in node.input_ports:
+            if node.port_value(port, PortContext.PARTITION_PARALLEL):
+                yield Diagnostic(
+                    "partition-forbidden",
+                    f"{node.name} may not be partitioned, but PARTITION_PARALLEL is set on {node.name}.{port}",
+                    f"remove PARTITION_PARALLEL, or set partitionable = True on {type(node.operator).__name__}",
+                    node.inputs[port][PortContext.PARTITION_PARALLEL].origin.where or node.where,
+                )
+
+
+def an_unpartitionable_operator_has_no_partitioner(graph: Graph) -> Iterator[Diagnostic]:
+    """A partitioner would make several of it; setting PARTITIONER to None takes its own one away."""
+    for node in _unpartitionable(graph):
+        setting = node.attributes.get(OperatorContext.PARTITIONER) or graph.attributes.get(OperatorContext.PARTITIONER)
+        partitions_itself = setting is None and isinstance(node.operator, Partitioner)
+        if partitions_itself or (setting is not None and setting.value is not None):
+            said = "is its own Partitioner" if partitions_itself else "has a PARTITIONER"
+            yield Diagnostic(
+                "partition-forbidden",
+                f"{node.name} may not be partitioned, but it {said}",
+                f"set PARTITIONER of {node.name} to None, or partitionable = True on {type(node.operator).__name__}",
+                (setting.origin.where if setting else None) or node.where,
+            )
+
+
+def parallel_inputs_come_from_one_group(graph: Graph) -> Iterator[Diagnostic]:
+    """Partition i of a mirror takes what partition i sends, so all that it mirrors must be partitioned alike."""
+    heads = parallel_heads(graph)
+    for node in graph.nodes:
+        sources = [source for source, _ in _parallel_sources(graph, node)]
+        groups = {heads[source]: source for source in reversed(sources)}
+        if len(groups) > 1:
+            yield Diagnostic(
+                "parallel-unrelated",
+                f"{node.name} mirrors the partitions of {' and of '.join(sorted(groups.values()))}, "
+                "which do not follow one operator",
+                "set PARTITION_PARALLEL on one of these inputs only, or on the inputs of what feeds them as well",
+                node.where,
+            )
+
+
+def parallel_inputs_keep_their_partition(graph: Graph) -> Iterator[Diagnostic]:
+    """Inside a parallel chain nothing changes partition, so a codec there has nothing to route."""
+    for node in graph.nodes:
+        for port in node.input_ports:
+            codec = node.inputs.get(port, {}).get(PortContext.STREAM_CODEC)
+            if codec is not None and codec.value is not None and node.port_value(port, PortContext.PARTITION_PARALLEL):
+                yield Diagnostic(
+                    "parallel-rekeyed",
+                    f"{node.name}.{port} is PARTITION_PARALLEL, so its STREAM_CODEC cannot route anything",
+                    "remove the codec, or remove PARTITION_PARALLEL to have the items keyed",
+                    codec.origin.where or node.where,
+                )
+
+
+def parallel_heads(graph: Graph) -> dict[str, str]:
+    """For each operator the head of its parallel chain: the operator whose partitions it mirrors, itself at last."""
+    heads: dict[str, str] = {}
+    for node in graph.nodes:
+        trail: list[str] = []
+        name = node.name
+        while name not in heads and name not in trail:
+            trail.append(name)
+            sources = _parallel_sources(graph, graph.by_name[name])
+            if not sources:
+                heads[name] = name
+                break
+            name = sources[0][0]
+        head = heads.get(name, name)
+        heads.update(dict.fromkeys(trail, head))
+    return heads
+
+
+def _parallel_sources(graph: Graph, node: Node) -> list[tuple[str, str]]:
+    """What feeds the parallel inputs of a node, with the input, in the order of declaration."""
+    found: list[tuple[str, str]] = []
+    for port in node.input_ports:
+        if node.port_value(port, PortContext.PARTITION_PARALLEL):
+            found += [(s.source.node, port) for s in graph.streams_into(node.name, port) if s.source is not None]
+    return found
+
+
+def _unpartitionable(graph: Graph) -> Iterator[Node]:
+    return (node for node in graph.nodes if isinstance(node.operator, Operator) and not node.operator.partitionable)

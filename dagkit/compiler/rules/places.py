@@ -1,0 +1,182 @@
+"""Laws of the places: which operators may share a thread, a process or a host, and which must not."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import networkx as nx
+
+from dagkit.api.affinity import AffinityRule, AffinityRulesSet, AffinityType
+from dagkit.api.attributes import DagContext, Locality, OperatorContext
+from dagkit.errors import Diagnostic, Severity, Where, did_you_mean
+from dagkit.graph import Graph, Node
+
+_TIGHTNESS = (Locality.THREAD_LOCAL, Locality.CONTAINER_LOCAL, Locality.NODE_LOCAL, Locality.RACK_LOCAL)
+Pair = tuple[str, str]
+
+
+def one_thread_serves_one_source(graph: Graph) -> Iterator[Diagnostic]:
+    """Operators share a thread by calling each other, which several inputs can only do from one common caller."""
+    owners = _thread_owners(graph)
+    for node in graph.nodes:
+        streams = [stream for _, stream in graph.connected_inputs(node.name)]
+        threaded = [stream for stream in streams if stream.locality is Locality.THREAD_LOCAL]
+        if len(streams) < 2 or not threaded:
+            continue
+        sources = [graph.by_name[stream.source.node] for stream in streams if stream.source is not None]
+        reason = _why_not_one_thread(node, sources, len(threaded) == len(streams), owners)
+        if reason:
+            yield Diagnostic(
+                "locality-invalid",
+                f"{node.name} cannot share a thread with what feeds it: {reason}",
+                f"remove THREAD_LOCAL from stream {threaded[0].name!r}",
+                threaded[0].locality_origin.where or threaded[0].where,
+            )
+
+
+def _why_not_one_thread(node: Node, sources: Sequence[Node], all_threaded: bool, owners: dict[str, str]) -> str | None:  # noqa: FBT001
+    if node.is_delay:
+        return "a delay hands items on in the next window"
+    if any(source.is_delay for source in sources):
+        return "one of its inputs comes from a delay"
+    if not all_threaded:
+        return "it has several input streams, and not all of them are THREAD_LOCAL"
+    if len({owners[source.name] for source in sources}) > 1:
+        return "its input streams do not begin at one operator"
+    return None
+
+
+def _thread_owners(graph: Graph) -> dict[str, str]:
+    """For each operator the one whose thread it runs in, following THREAD_LOCAL streams up."""
+    owners: dict[str, str] = {}
+    order = nx.topological_sort(graph.forward) if nx.is_directed_acyclic_graph(graph.forward) else ()
+    for name in order:
+        streams = [stream for _, stream in graph.connected_inputs(name)]
+        above = {owners.get(s.source.node, s.source.node) for s in streams if s.source is not None}
+        shares = streams and all(s.locality is Locality.THREAD_LOCAL for s in streams) and len(above) == 1
+        owners[name] = above.pop() if shares else name
+    return {node.name: owners.get(node.name, node.name) for node in graph.nodes}
+
+
+def affinity_names_operators_that_exist(graph: Graph) -> Iterator[Diagnostic]:
+    """A rule about an operator that is not there says nothing."""
+    for rule in _rules(graph):
+        for name in rule.operators:
+            if name not in graph.by_name:
+                help_ = did_you_mean(name, graph.by_name)
+                yield Diagnostic(
+                    "affinity-invalid", f"an affinity rule names {name!r}, which is no operator", help_, _line(graph)
+                )
+        if rule.operator_regex is not None and _compiled(rule.operator_regex) is None:
+            yield Diagnostic(
+                "affinity-invalid",
+                f"the affinity rule's {rule.operator_regex!r} is no regular expression",
+                "mend the pattern",
+                _line(graph),
+            )
+        elif rule.operator_regex is not None and len(_members(graph, rule)) < 2:
+            yield Diagnostic(
+                "affinity-ignored",
+                f"the affinity rule for {rule.operator_regex!r} matches fewer than two operators, and is passed over",
+                "mend the pattern, or remove the rule",
+                _line(graph),
+                Severity.WARNING,
+            )
+
+
+def affinity_agrees_with_the_streams(graph: Graph) -> Iterator[Diagnostic]:
+    """Operators that a stream, or a rule, keeps together cannot be kept apart."""
+    for rule, pair in _pairs(graph, AffinityType.ANTI_AFFINITY):
+        if rule.relax_locality:
+            continue
+        together = _together(graph, rule.locality)
+        if together.has_node(pair[0]) and together.has_node(pair[1]) and nx.has_path(together, *pair):
+            yield _conflict(
+                graph, pair, f"must run apart ({rule.locality}), but streams or other rules keep them together"
+            )
+
+
+def hosts_agree_with_affinity(graph: Graph) -> Iterator[Diagnostic]:
+    """Operators pinned to hosts obey the rules as they are pinned."""
+    hosts = {node.name: graph.value(node, OperatorContext.LOCALITY_HOST) for node in graph.nodes}
+    for _, pair in _pairs(graph, AffinityType.ANTI_AFFINITY):
+        if hosts[pair[0]] and hosts[pair[0]] == hosts[pair[1]]:
+            yield _conflict(graph, pair, f"must run apart, but both are pinned to host {hosts[pair[0]]!r}")
+    for rule, pair in _pairs(graph, AffinityType.AFFINITY):
+        if _pinned_apart(hosts, pair) and not rule.relax_locality and rule.locality is not Locality.RACK_LOCAL:
+            yield _conflict(
+                graph, pair, f"must run together, but are pinned to hosts {hosts[pair[0]]!r} and {hosts[pair[1]]!r}"
+            )
+    for stream, source, sink in graph.edges():
+        pair = (source.node, sink.node)
+        if _pinned_apart(hosts, pair) and stream.locality not in (None, Locality.RACK_LOCAL):
+            yield _conflict(
+                graph, pair, f"are joined {stream.locality} by stream {stream.name!r}, but pinned to different hosts"
+            )
+
+
+def thread_affinity_joins_connected_operators(graph: Graph) -> Iterator[Diagnostic]:
+    """Only operators that a stream joins can share a thread."""
+    for rule, pair in _pairs(graph, AffinityType.AFFINITY):
+        joined = graph.network.has_edge(*pair) or graph.network.has_edge(*reversed(pair))
+        if rule.locality is Locality.THREAD_LOCAL and not joined:
+            yield _conflict(graph, pair, "must share a thread, but no stream joins them")
+
+
+def _rules(graph: Graph) -> Sequence[AffinityRule]:
+    rules = graph.application_value(DagContext.AFFINITY_RULES_SET)
+    return rules.affinity_rules if isinstance(rules, AffinityRulesSet) else ()
+
+
+def _members(graph: Graph, rule: AffinityRule) -> list[str]:
+    """The operators that a rule is about."""
+    if rule.operator_regex is None:
+        return [name for name in rule.operators if name in graph.by_name]
+    pattern = _compiled(rule.operator_regex)
+    return [node.name for node in graph.nodes if pattern is not None and pattern.fullmatch(node.name)]
+
+
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern)
+    except re.error:
+        return None
+
+
+def _pairs(graph: Graph, wanted: AffinityType) -> Iterator[tuple[AffinityRule, Pair]]:
+    for rule in _rules(graph):
+        if rule.type is wanted:
+            members = _members(graph, rule)
+            if rule.operator_regex is None or len(members) > 1:
+                yield from ((rule, pair) for pair in combinations(members, 2))
+
+
+def _together(graph: Graph, locality: Locality) -> "nx.Graph[str]":
+    """Which operators streams and rules keep at least as near as this locality."""
+    near = _TIGHTNESS[: _TIGHTNESS.index(min(locality, Locality.NODE_LOCAL, key=_TIGHTNESS.index)) + 1]
+    together: nx.Graph[str] = nx.Graph()
+    together.add_edges_from(
+        (source.node, sink.node) for stream, source, sink in graph.edges() if stream.locality in near
+    )
+    together.add_edges_from(
+        pair for rule, pair in _pairs(graph, AffinityType.AFFINITY) if rule.locality in near and not rule.relax_locality
+    )
+    return together
+
+
+def _pinned_apart(hosts: dict[str, str | None], pair: Pair) -> bool:
+    return bool(hosts[pair[0]] and hosts[pair[1]] and hosts[pair[0]] != hosts[pair[1]])
+
+
+def _conflict(graph: Graph, pair: Pair, reason: str) -> Diagnostic:
+    return Diagnostic(
+        "affinity-conflicting",
+        f"{pair[0]} and {pair[1]} {reason}",
+        "change the affinity rule, the locality of the stream, or the host",
+        _line(graph) or graph.by_name[pair[0]].where,
+    )
+
+
+def _line(graph: Graph) -> Where | None:
+    setting = graph.attributes.get(DagContext.AFFINITY_RULES_SET)
+    return setting.origin.where if setting else None

@@ -1,0 +1,112 @@
+"""Laws of the ports: what must be connected is, once, to the port that was meant."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from dagkit.api.attributes import PortContext
+from dagkit.api.ports import InputPort, OutputPort
+from dagkit.errors import Diagnostic
+from dagkit.graph import End, Graph, Node, Stream
+from dagkit.schema import assignable, spelled
+
+
+def every_required_input_is_fed(graph: Graph) -> Iterator[Diagnostic]:
+    """An input that nobody feeds would hold its window open for ever."""
+    open_outputs = list(islice(_open_outputs(graph), 100))
+    for node in graph.nodes:
+        for port in node.input_ports.values():
+            if port.required and not graph.streams_into(node.name, port.name):
+                yield Diagnostic(
+                    "input-unconnected",
+                    f"no stream feeds {node.name}.{port.name}",
+                    f"{_candidate(open_outputs, node, port)}, or make the port optional=True",
+                    node.where,
+                )
+
+
+def every_required_output_is_read(graph: Graph) -> Iterator[Diagnostic]:
+    """An output declared optional=False says that dropping its items would be a fault."""
+    for node in graph.nodes:
+        for port in node.output_ports.values():
+            if port.required and not graph.streams_from(node.name, port.name):
+                yield Diagnostic(
+                    "output-unconnected",
+                    f"no stream reads {node.name}.{port.name}, which must not stay open",
+                    f"lead {node.name}.{port.name} into an operator, or declare the port optional=True",
+                    node.where,
+                )
+
+
+def _open_outputs(graph: Graph) -> Iterator[tuple[Node, OutputPort[Any]]]:
+    for node in graph.nodes:
+        for port in node.output_ports.values():
+            if not graph.streams_from(node.name, port.name):
+                yield node, port
+
+
+def _candidate(open_outputs: Sequence[tuple[Node, OutputPort[Any]]], node: Node, port: InputPort[Any]) -> str:
+    """An open output elsewhere that would fit, else what type to look for."""
+    wanted = node.payload(port)
+    for other, output in open_outputs:
+        if other is not node and assignable(other.payload(output), wanted):
+            return f"lead {other.name}.{output.name} into it"
+    return f"connect an output of {spelled(wanted)} to it"
+
+
+def every_port_is_on_one_stream(graph: Graph) -> Iterator[Diagnostic]:
+    """One output feeds one stream, which may have many sinks; one input reads one stream."""
+    for stream in graph.streams:
+        for source in stream.further_sources:
+            yield Diagnostic(
+                "port-taken",
+                f"stream {stream.name!r} already has the source {stream.source}; {source} is a second one",
+                f"give {source} a stream of its own",
+                source.where,
+            )
+    seen: dict[tuple[str, str, bool], Stream] = {}
+    for stream in graph.streams:
+        for end in filter(None, (stream.source, *stream.sinks)):
+            key = end.node, end.port, isinstance(end.declared, InputPort)
+            if key in seen:
+                yield _taken(end, seen[key])
+            seen.setdefault(key, stream)
+
+
+def _taken(end: End, first: Stream) -> Diagnostic:
+    if isinstance(end.declared, InputPort):
+        help_ = "merge the streams in an operator first, or feed another input"
+    else:
+        help_ = f"add the sink to stream {first.name!r} instead: one stream may have many"
+    return Diagnostic("port-taken", f"{end} is already on stream {first.name!r}", help_, end.where)
+
+
+def connected_ports_are_not_hidden(graph: Graph) -> Iterator[Diagnostic]:
+    """A port that a subclass declared anew is not the operator's any more."""
+    for stream in graph.streams:
+        for end in filter(None, (stream.source, *stream.further_sources, *stream.sinks)):
+            node = graph.by_name[end.node]
+            ports = node.input_ports if isinstance(end.declared, InputPort) else node.output_ports
+            if ports.get(end.port) is not end.declared:
+                yield Diagnostic(
+                    "port-hidden",
+                    f"stream {stream.name!r} is led to {end.declared.declared_in}.{end.port}, "
+                    f"which {type(node.operator).__name__} hides with a port of its own",
+                    f"lead it to {end.node}.{end.port} as {type(node.operator).__name__} declares it",
+                    end.where,
+                )
+
+
+def ports_that_need_a_schema_have_one(graph: Graph) -> Iterator[Diagnostic]:
+    """A port declared schema_required cannot work with items of unknown class."""
+    for node in graph.nodes:
+        inputs = [(p, False) for p in node.input_ports.values() if graph.streams_into(node.name, p.name)]
+        outputs = [(p, True) for p in node.output_ports.values() if graph.streams_from(node.name, p.name)]
+        for port, is_output in (*inputs, *outputs):
+            if port.schema_required and node.port_value(port.name, PortContext.TUPLE_CLASS, output=is_output) is None:
+                yield Diagnostic(
+                    "port-schema-missing",
+                    f"{node.name}.{port.name} needs to know the class of its items, and TUPLE_CLASS is not set",
+                    f"set PortContext.TUPLE_CLASS on {node.name}.{port.name}",
+                    node.where,
+                )

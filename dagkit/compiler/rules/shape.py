@@ -1,0 +1,169 @@
+"""Laws of the shape: streams have two ends, items can be read, roots make items, loops are delayed."""
+
+from collections.abc import Iterator
+
+import networkx as nx
+
+from dagkit.api.attributes import OperatorContext
+from dagkit.api.operators import InputOperator
+from dagkit.errors import Diagnostic
+from dagkit.graph import Graph, Node
+from dagkit.schema import assignable, spelled
+
+
+def an_application_has_operators(graph: Graph) -> Iterator[Diagnostic]:
+    """An empty graph is a forgotten one."""
+    if not graph.nodes:
+        yield Diagnostic(
+            "application-empty",
+            f"{graph.application} has no operators",
+            "call dag.add_operator in populate_dag",
+            graph.where,
+        )
+
+
+def every_stream_has_a_source(graph: Graph) -> Iterator[Diagnostic]:
+    """Nothing would ever flow in a stream that nobody feeds."""
+    for stream in graph.streams:
+        if stream.source is None:
+            yield Diagnostic(
+                "stream-unfed",
+                f"stream {stream.name!r} has no source",
+                "name an output port as its source, or remove the stream",
+                stream.where,
+            )
+
+
+def every_stream_has_a_sink(graph: Graph) -> Iterator[Diagnostic]:
+    """A stream that nobody reads is work for nothing."""
+    for stream in graph.streams:
+        if not stream.sinks:
+            yield Diagnostic(
+                "stream-unread",
+                f"stream {stream.name!r} has no sink",
+                "lead it into an input port, or remove the stream",
+                stream.where,
+            )
+
+
+def what_is_sent_can_be_read(graph: Graph) -> Iterator[Diagnostic]:
+    """Every item that an output may send must be one that the input can read."""
+    for stream, source, sink in graph.edges():
+        sent = graph.by_name[source.node].payload(source.declared)
+        read = graph.by_name[sink.node].payload(sink.declared)
+        if not assignable(sent, read):
+            yield Diagnostic(
+                "port-type-mismatch",
+                f"stream {stream.name!r} joins {source} ({spelled(sent)}) to {sink} ({spelled(read)})",
+                _how_to_join(graph, source.node, sent, sink.node, read),
+                sink.where,
+            )
+
+
+def _how_to_join(graph: Graph, source: str, sent: object, sink: str, read: object) -> str:
+    """A port nearby that would fit, where there is one; else an operator between them."""
+    hints = [f"put an operator that turns {spelled(sent)} into {spelled(read)} between them"]
+    node = graph.by_name[source]
+    fitting = [p.name for p in node.output_ports.values() if assignable(node.payload(p), read)]
+    if fitting:
+        hints.append(f"connect {source}.{fitting[0]}")
+    node = graph.by_name[sink]
+    fitting = [p.name for p in node.input_ports.values() if assignable(sent, node.payload(p))]
+    if fitting:
+        hints.append(f"lead it into {sink}.{fitting[0]}")
+    return ", or ".join(hints)
+
+
+def every_root_is_an_input_operator(graph: Graph) -> Iterator[Diagnostic]:
+    """An operator that nothing feeds must make items itself, or it would wait for ever."""
+    for node in _roots(graph):
+        waits = any(port.required for port in node.input_ports.values())
+        if not isinstance(node.operator, InputOperator) and not waits:
+            yield Diagnostic(
+                "root-not-input",
+                f"nothing feeds {node.name}, and {type(node.operator).__name__} is no InputOperator",
+                "lead a stream into it, or derive its class from InputOperator",
+                node.where,
+            )
+
+
+def every_operator_is_reached(graph: Graph) -> Iterator[Diagnostic]:
+    """What no root leads to would run, window after window, on nothing."""
+    reached = set(_roots_by_name(graph))
+    for root in list(reached):
+        if root in reached:
+            reached |= nx.descendants(graph.network, root)
+    looping = {name for loop in _undelayed_loops(graph) for name in loop}
+    for node in graph.nodes:
+        if node.name not in reached | looping:
+            yield Diagnostic(
+                "operator-unreached",
+                f"no input operator leads to {node.name}",
+                "lead a stream from an input operator, directly or through others, into it",
+                node.where,
+            )
+
+
+def every_loop_holds_a_delay(graph: Graph) -> Iterator[Diagnostic]:
+    """A loop without a delay would have to know its own future."""
+    for loop in _undelayed_loops(graph):
+        start = next(node for node in graph.nodes if node.name in loop)
+        around = _way_round(graph, start.name, loop)
+        yield Diagnostic(
+            "loop-undelayed",
+            f"the operators {' > '.join(around)} form a loop without a delay",
+            "put a DelayOperator between two of them, so that an item comes round in the next window",
+            start.where,
+        )
+
+
+def what_is_delayed_comes_round(graph: Graph) -> Iterator[Diagnostic]:
+    """A delay only makes sense on the way back to an operator that leads to it, one window at a time."""
+    for node in graph.nodes:
+        if node.is_delay:
+            yield from _misplaced(graph, node)
+
+
+def _misplaced(graph: Graph, delay: Node) -> Iterator[Diagnostic]:
+    count = graph.value(delay, OperatorContext.APPLICATION_WINDOW_COUNT)
+    if count != 1:
+        yield Diagnostic(
+            "delay-misplaced",
+            f"{delay.name} delays by one window, but its APPLICATION_WINDOW_COUNT is {count}",
+            "leave APPLICATION_WINDOW_COUNT of a delay at 1",
+            delay.where,
+        )
+    upstream = nx.ancestors(graph.forward, delay.name)
+    for _, source, sink in graph.edges():
+        if source.node == delay.name and sink.node not in upstream and sink.node != delay.name:
+            yield Diagnostic(
+                "delay-misplaced",
+                f"{delay.name} leads to {sink.node}, which does not lead back to {delay.name}",
+                f"lead it to an operator upstream of {delay.name}, or connect the two without a delay",
+                sink.where,
+            )
+
+
+def _roots(graph: Graph) -> list[Node]:
+    return [node for node in graph.nodes if not graph.connected_inputs(node.name)]
+
+
+def _roots_by_name(graph: Graph) -> list[str]:
+    return [node.name for node in _roots(graph)]
+
+
+def _undelayed_loops(graph: Graph) -> list[set[str]]:
+    """The strongly connected parts that no delay interrupts; an operator wired to itself is one, delay or not."""
+    parts = [part for part in nx.strongly_connected_components(graph.forward) if len(part) > 1]
+    within = set().union(*parts) if parts else set()
+    selves = [{name} for name in dict.fromkeys(nx.nodes_with_selfloops(graph.network)) if name not in within]
+    return [*parts, *selves]
+
+
+def _way_round(graph: Graph, start: str, loop: set[str]) -> list[str]:
+    """The names along one way round, from the operator that was declared first back to itself."""
+    if len(loop) == 1:
+        return [start, start]
+    part = graph.forward.subgraph(loop)
+    back = min((nx.shortest_path(part, follower, start) for follower in part.successors(start)), key=len)
+    return [start, *back]

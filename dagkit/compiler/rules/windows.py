@@ -1,0 +1,50 @@
+"""Laws of the windows: when state is saved, and what a failure may do to items."""
+
+from collections.abc import Iterator
+
+from dagkit.api.attributes import OperatorContext, ProcessingMode
+from dagkit.errors import Diagnostic
+from dagkit.graph import Graph, Node
+
+
+def checkpoints_fall_between_application_windows(graph: Graph) -> Iterator[Diagnostic]:
+    """An operator that cannot save half a window is saved at the end of one."""
+    for node in graph.nodes:
+        checkpoint = graph.value(node, OperatorContext.CHECKPOINT_WINDOW_COUNT)
+        window = graph.value(node, OperatorContext.APPLICATION_WINDOW_COUNT)
+        if not _counts(checkpoint, window) or getattr(node.operator, "checkpointable_within_app_window", True):
+            continue
+        if checkpoint % window != 0:
+            yield Diagnostic(
+                "checkpoint-misaligned",
+                f"{node.name} cannot be saved inside an application window, but its CHECKPOINT_WINDOW_COUNT "
+                f"{checkpoint} is no multiple of its APPLICATION_WINDOW_COUNT {window}",
+                f"set CHECKPOINT_WINDOW_COUNT to {window}, or another multiple of it",
+                graph.setting(node, OperatorContext.CHECKPOINT_WINDOW_COUNT).origin.where or node.where,
+            )
+
+
+def _counts(*values: object) -> bool:
+    """Whether these can be counted with; what cannot is another law's breach."""
+    return all(isinstance(value, int) and value > 0 for value in values)
+
+
+def processing_modes_agree(graph: Graph) -> Iterator[Diagnostic]:
+    """Downstream of an operator that never repeats an item, nobody can promise to have seen each at least once."""
+    for stream, source, sink in graph.edges():
+        upstream, downstream = graph.by_name[source.node], graph.by_name[sink.node]
+        mode = graph.value(upstream, OperatorContext.PROCESSING_MODE)
+        follows = graph.value(downstream, OperatorContext.PROCESSING_MODE)
+        if mode == ProcessingMode.AT_LEAST_ONCE or follows == ProcessingMode.AT_MOST_ONCE:
+            continue
+        said = f"{downstream.name} is {follows}" if _told(graph, downstream) else f"{downstream.name} is told nothing"
+        yield Diagnostic(
+            "mode-mismatch",
+            f"{upstream.name} is {mode}, but {said}, and stream {stream.name!r} joins them",
+            f"set PROCESSING_MODE of {downstream.name} to AT_MOST_ONCE, or of {upstream.name} to AT_LEAST_ONCE",
+            downstream.where,
+        )
+
+
+def _told(graph: Graph, node: Node) -> bool:
+    return OperatorContext.PROCESSING_MODE in node.attributes or OperatorContext.PROCESSING_MODE in graph.attributes

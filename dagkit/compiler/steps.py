@@ -1,0 +1,165 @@
+"""The steps from an application to its plan, by name. Each intermediate form can be asked for, printed and compared.
+
+drawn     what populate_dag wrote                      Graph
+expanded  modules replaced by what they hold           Graph
+resolved  properties, attributes and payloads settled  Graph
+checked   every law holds, partitions are counted      Graph
+fused     cut into stages                              Fused
+ordered   as it will run                               Plan
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from dagkit.api.application import FunctionApplication, StreamingApplication
+from dagkit.api.config import Config
+from dagkit.api.dag import Dag
+from dagkit.compiler.draw import draw, where_of
+from dagkit.compiler.expand import expand
+from dagkit.compiler.fuse import Fused, fuse
+from dagkit.compiler.infer import infer
+from dagkit.compiler.modes import settle_modes
+from dagkit.compiler.order import order, running_order
+from dagkit.compiler.partition import Partitioning, partition
+from dagkit.compiler.resolve import Resolver
+from dagkit.compiler.rules import check
+from dagkit.compiler.rules.properties import property_faults
+from dagkit.errors import ApplicationFaults, Diagnostic, Severity, errors_among
+from dagkit.graph import Graph, graph_of
+from dagkit.plan.model import Plan
+
+Step = Literal["drawn", "expanded", "resolved", "checked", "fused", "ordered"]
+STEPS: tuple[Step, ...] = get_args(Step)
+
+Author = StreamingApplication | Callable[[Dag, Config], None] | Dag
+"""What can be compiled: an application, a plain `populate_dag` function, or a Dag that was drawn by hand."""
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """What came of compiling: the forms that were reached, in order, and what was told along the way."""
+
+    application: str
+    steps: Mapping[Step, Graph | Fused | Plan]
+    notes: tuple[Diagnostic, ...] = ()
+    partitioned: Mapping[str, Partitioning] = field(default_factory=dict)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph as far as it got."""
+        graphs = [form for form in self.steps.values() if isinstance(form, Graph)]
+        return graphs[-1]
+
+    @property
+    def plan(self) -> Plan:
+        """The plan; only there when compiling went to the last step."""
+        plan = self.steps["ordered"]
+        assert isinstance(plan, Plan), "the last step makes a plan"
+        return plan
+
+
+def compile_application(
+    author: Author, conf: Config | None = None, *, conf_faults: Sequence[Diagnostic] = (), allow_unknown: bool = False
+) -> Compilation:
+    """The application's plan. Raises `ApplicationFaults` with every fault there is, not the first."""
+    return compile_until("ordered", author, conf, conf_faults=conf_faults, allow_unknown=allow_unknown)
+
+
+def compile_until(
+    last: Step,
+    author: Author,
+    conf: Config | None = None,
+    *,
+    conf_faults: Sequence[Diagnostic] = (),
+    allow_unknown: bool = False,
+) -> Compilation:
+    """Compile up to a step. Forms before `checked` are given even of a faulty application, faults among the notes."""
+    run = _Run(conf or Config(), list(conf_faults), allow_unknown)
+    run.draw(author)
+    if run.finished and last != "drawn":
+        run.expand_and_resolve()
+        if last not in ("expanded", "resolved"):
+            run.check()
+    wanted = STEPS[: STEPS.index(last) + 1]
+    if "checked" in wanted:
+        run.raise_faults()
+        run.lower()
+    steps = {step: form for step, form in run.steps.items() if step in wanted}
+    return Compilation(run.application, steps, _in_order(run.told, run.graph), run.partitioned)
+
+
+class _Run:
+    """One compilation under way: the forms so far, and everything told so far."""
+
+    def __init__(self, conf: Config, told: list[Diagnostic], allow_unknown: bool) -> None:  # noqa: FBT001
+        self.conf = conf
+        self.told = told
+        self.allow_unknown = allow_unknown
+        self.steps: dict[Step, Graph | Fused | Plan] = {}
+        self.partitioned: Mapping[str, Partitioning] = {}
+        self.raised: Exception | None = None
+
+    def draw(self, author: Author) -> None:
+        """Configure the application, let it draw, and freeze what it drew."""
+        if isinstance(author, Dag):
+            self.application, where, dag = "Dag", None, author
+            self.resolver = Resolver(self.conf, self.application, None)
+        else:
+            application = author if isinstance(author, StreamingApplication) else FunctionApplication(populate=author)
+            self.resolver = Resolver(self.conf, application.application_name, type(application))
+            application, origins, slips = self.resolver.configured_application(application)
+            self.application, where = application.application_name, where_of(application)
+            self.told += [*slips, *property_faults(self.application, application, where, origins)]
+            dag, unfinished, self.raised = draw(application, self.conf)
+            self.told += [unfinished] if unfinished else []
+        self.graph, slips = graph_of(dag, self.application, where)
+        self.told += slips
+        self.steps["drawn"] = self.graph
+
+    @property
+    def finished(self) -> bool:
+        """Whether the author drew to the end; laws held against half a drawing would report what is not wrong."""
+        return self.raised is None
+
+    def expand_and_resolve(self) -> None:
+        self.graph, slips = expand(self.graph, self.conf, self.resolver.configured_module)
+        self.steps["expanded"] = self.graph
+        self.told += slips
+        self.graph, slips = self.resolver.resolve(self.graph, allow_unknown=self.allow_unknown)
+        self.told += slips
+        self.graph, slips = settle_modes(infer(self.graph))
+        self.told += slips
+        self.application = self.graph.application
+        self.steps["resolved"] = self.graph
+
+    def check(self) -> None:
+        """Hold every law against the graph; partitions are counted only where the shape allows it."""
+        self.told += check(self.graph)
+        if not errors_among(self.told):
+            self.partitioned, slips = partition(self.graph, running_order(self.graph))
+            self.told += slips
+        self.steps["checked"] = self.graph
+
+    def raise_faults(self) -> None:
+        if errors_among(self.told):
+            raise ApplicationFaults(self.application, _in_order(self.told, self.graph)) from self.raised
+
+    def lower(self) -> None:
+        fused = fuse(self.graph, self.partitioned)
+        self.steps["fused"] = fused
+        self.steps["ordered"] = order(fused)
+
+
+def _in_order(told: Sequence[Diagnostic], graph: Graph) -> tuple[Diagnostic, ...]:
+    """Errors before warnings before advisories, each in the order in which the author wrote what they are about."""
+    files = dict.fromkeys(node.where.file for node in graph.nodes)
+    rank = {file: index for index, file in enumerate(([graph.where.file] if graph.where else []) + list(files))}
+
+    def position(told: Diagnostic) -> tuple[int, int, str, int]:
+        severity = list(Severity).index(told.severity)
+        if told.where is None:
+            return severity, len(rank) + 1, "", 0
+        return severity, rank.get(told.where.file, len(rank)), told.where.file, told.where.line or 0
+
+    return tuple(sorted(dict.fromkeys(told), key=position))

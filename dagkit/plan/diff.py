@@ -1,0 +1,191 @@
+"""What changed between two plans, in words."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from dagkit.plan.model import Plan, PlannedOperator, PlannedStream, Stage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference: what it is about, and a sentence."""
+
+    kind: Literal["application", "operator", "stream", "partitions", "stage"]
+    subject: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def diff(old: Plan, new: Plan) -> list[Change]:
+    """Every difference that matters to a run; empty exactly when the fingerprints agree."""
+    return list(_changes(old, new))
+
+
+def _changes(old: Plan, new: Plan) -> Iterator[Change]:
+    if old.application != new.application:
+        yield Change("application", new.application, f"application {old.application} is now called {new.application}")
+    for text in _values_changed("attribute", old.attributes, new.attributes):
+        yield Change("application", new.application, f"application: {text}")
+    yield from _operators_changed(old, new)
+    yield from _streams_changed(old, new)
+    yield from _stages_changed(old, new)
+
+
+def _operators_changed(old: Plan, new: Plan) -> Iterator[Change]:
+    renamed = _renamed(old, new)
+    for name in _gone(old.by_name, new.by_name):
+        if name not in renamed:
+            yield Change("operator", name, f"operator {name} is gone")
+    for name in _come(old.by_name, new.by_name):
+        before = next((was for was, now in renamed.items() if now == name), None)
+        if before is None:
+            yield Change("operator", name, f"operator {name} is new ({new.by_name[name].kind})")
+        else:
+            yield Change("operator", name, f"operator {before} is now called {name}")
+            yield from _operator_changed(old.by_name[before], new.by_name[name])
+    for name in _both(old.by_name, new.by_name):
+        yield from _operator_changed(old.by_name[name], new.by_name[name])
+
+
+def _renamed(old: Plan, new: Plan) -> dict[str, str]:
+    """Operators that went under one name and came under another: alike in all but the name, and no other is."""
+    gone = [old.by_name[name] for name in _gone(old.by_name, new.by_name)]
+    come = [new.by_name[name] for name in _come(old.by_name, new.by_name)]
+    renamed: dict[str, str] = {}
+    for was in gone:
+        alike = [now for now in come if _essence(now) == _essence(was)]
+        if len(alike) == 1 and sum(_essence(other) == _essence(was) for other in gone) == 1:
+            renamed[was.name] = alike[0].name
+    return renamed
+
+
+def _essence(operator: PlannedOperator) -> tuple[Any, ...]:
+    return operator.kind, operator.properties, [(port.name, port.connected) for port in operator.ports]
+
+
+def _operator_changed(old: PlannedOperator, new: PlannedOperator) -> Iterator[Change]:
+    def changed(text: str) -> Change:
+        return Change("operator", new.name, f"operator {new.name}: {text}")
+
+    if old.kind != new.kind:
+        yield changed(f"kind {old.kind} becomes {new.kind}")
+    if (old.class_, old.role) != (new.class_, new.role):
+        yield changed(f"class {old.class_} becomes {new.class_}")
+    yield from map(changed, _values_changed("property", old.properties, new.properties))
+    yield from map(changed, _values_changed("attribute", old.attributes, new.attributes))
+    yield from map(changed, _ports_changed(old, new))
+    if old.count != new.count:
+        yield Change("partitions", new.name, f"{new.name}: {old.count} partitions become {new.count} ({new.why.text})")
+    elif old.partitions != new.partitions:
+        yield Change("partitions", new.name, f"{new.name}: its {new.count} partitions own other keys")
+    if old.parallel_with != new.parallel_with:
+        mirrored = f"mirrors {new.parallel_with}" if new.parallel_with else f"no longer mirrors {old.parallel_with}"
+        yield Change("partitions", new.name, f"{new.name} {mirrored}")
+
+
+def _ports_changed(old: PlannedOperator, new: PlannedOperator) -> Iterator[str]:
+    before, after = ({(port.type, port.name): port for port in o.ports} for o in (old, new))
+    yield from (f"{kind} {name} is gone" for kind, name in _gone(before, after))
+    yield from (f"{kind} {name} is new" for kind, name in _come(before, after))
+    for kind, name in _both(before, after):
+        was, now = before[kind, name], after[kind, name]
+        if was.payload != now.payload:
+            yield f"{kind} {name} carries {now.payload} instead of {was.payload}"
+        if was.connected != now.connected:
+            yield f"{kind} {name} is {'now' if now.connected else 'no longer'} connected"
+        yield from (f"{kind} {name}: {text}" for text in _values_changed("attribute", was.attributes, now.attributes))
+
+
+def _streams_changed(old: Plan, new: Plan) -> Iterator[Change]:
+    before, after = ({stream.name: stream for stream in plan.streams} for plan in (old, new))
+    for name in _gone(before, after):
+        yield Change("stream", name, f"stream {name} is gone")
+    for name in _come(before, after):
+        yield Change("stream", name, f"stream {name} is new: {_drawn(after[name])}")
+    for name in _both(before, after):
+        yield from _stream_changed(before[name], after[name])
+
+
+def _stream_changed(old: PlannedStream, new: PlannedStream) -> Iterator[Change]:
+    def changed(text: str) -> Change:
+        return Change("stream", new.name, f"stream {new.name} {text}")
+
+    if _drawn(old) != _drawn(new):
+        yield changed(f"leads {_drawn(new)} instead of {_drawn(old)}")
+    elif old.sinks != new.sinks:
+        yield changed(f"is routed {_routed(new)} instead of {_routed(old)}")
+    if old.locality != new.locality:
+        yield changed(
+            f"is {new.locality or 'free to run anywhere'} instead of {old.locality or 'free to run anywhere'}"
+        )
+    if old.payload != new.payload:
+        yield changed(f"carries {new.payload} instead of {old.payload}")
+    if old.unifiers != new.unifiers:
+        yield changed(f"has {len(new.unifiers)} unifiers, which differ from the {len(old.unifiers)} it had")
+
+
+def _drawn(stream: PlannedStream) -> str:
+    return f"{stream.source} > {', '.join(str(sink) for sink in stream.sinks)}"
+
+
+def _routed(stream: PlannedStream) -> str:
+    return ", ".join(f"{sink.routing}{' in parallel' if sink.parallel else ''}" for sink in stream.sinks)
+
+
+def _stages_changed(old: Plan, new: Plan) -> Iterator[Change]:
+    before, after = ({stage.operators: stage for stage in plan.stages} for plan in (old, new))
+    for operators in _come(before, after):
+        yield Change("stage", after[operators].name, f"{after[operators].name} {_runs_as_one(operators)}")
+    for operators in _gone(before, after):
+        if len(operators) > 1:
+            yield Change("stage", before[operators].name, f"{before[operators].name} no longer run as one stage")
+    for operators in _both(before, after):
+        yield from _stage_changed(before[operators], after[operators])
+    if not list(_come(before, after)) and _cut_where(old) != _cut_where(new):
+        yield Change("stage", new.application, "the same stages are cut from each other for other reasons")
+
+
+def _runs_as_one(operators: tuple[str, ...]) -> str:
+    return "now run as one stage" if len(operators) > 1 else "now runs as a stage of its own"
+
+
+def _stage_changed(old: Stage, new: Stage) -> Iterator[Change]:
+    if (old.level, old.place, old.slots) != (new.level, new.place, new.slots):
+        was, now = (f"level {s.level} on the {s.place} with {s.slots} slots" for s in (old, new))
+        yield Change("stage", new.name, f"stage {new.name} runs at {now} instead of {was}")
+
+
+def _cut_where(plan: Plan) -> set[tuple[str, str, str, bool]]:
+    return {(str(cut.source), str(cut.sink), cut.kind, cut.exchange) for cut in plan.cuts}
+
+
+def _values_changed(what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"{what} {name} is no longer set (was {_shown(old[name])})" for name in _gone(old, new))
+    yield from (f"{what} {name} is now set to {_shown(new[name])}" for name in _come(old, new))
+    yield from (
+        f"{what} {name} changes from {_shown(old[name])} to {_shown(new[name])}"
+        for name in _both(old, new)
+        if old[name] != new[name]
+    )
+
+
+def _shown(value: Any, longest: int = 80) -> str:
+    text = repr(value)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _gone(old: Mapping[T, Any], new: Mapping[T, Any]) -> Iterable[T]:
+    return [key for key in old if key not in new]
+
+
+def _come(old: Mapping[T, Any], new: Mapping[T, Any]) -> Iterable[T]:
+    return [key for key in new if key not in old]
+
+
+def _both(old: Mapping[T, Any], new: Mapping[T, Any]) -> Iterable[T]:
+    return [key for key in old if key in new]

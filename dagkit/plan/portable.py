@@ -1,0 +1,95 @@
+"""Values as JSON holds them: what a plan shows of properties and attributes, without secrets and without pickles."""
+
+import base64
+import dataclasses
+import datetime as dt
+import hashlib
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import PurePath
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
+from typing import Any
+
+from pydantic import BaseModel, Secret, SecretBytes, SecretStr
+
+MASK = "**********"
+
+
+def portable(value: Any) -> Any:
+    """The value as plain JSON data; equal values give equal data, in every process."""
+    if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, Enum)):
+        return value
+    for kinds, form in _FORMS:
+        if isinstance(value, kinds):
+            return form(value)
+    return {"class": _name(type(value)), **{k: portable(v) for k, v in sorted(_public_state(value).items())}}
+
+
+def portable_attributes(settings: Mapping[Any, Any]) -> dict[str, Any]:
+    """Attributes that somebody set, by simple name."""
+    return {
+        attribute.name: portable(setting.value)
+        for attribute, setting in sorted(settings.items(), key=lambda s: s[0].name)
+    }
+
+
+def _model(value: BaseModel) -> dict[str, Any]:
+    fields = {name: portable(getattr(value, name, None)) for name in type(value).model_fields}
+    return {"class": _name(type(value)), **fields}
+
+
+def _dataclass(value: Any) -> dict[str, Any]:
+    return {
+        "class": _name(type(value)),
+        **{f.name: portable(getattr(value, f.name)) for f in dataclasses.fields(value)},
+    }
+
+
+def _function(value: Any) -> dict[str, str]:
+    """A function by its name; one without a name of its own also by what it does."""
+    name = f"{value.__module__}:{value.__qualname__}"
+    return {"$function": name, "digest": _digest(value)} if "<" in name else {"$function": name}
+
+
+def _method(value: MethodType) -> dict[str, Any]:
+    return {"$function": f"{value.__module__}:{value.__qualname__}", "of": portable(value.__self__)}
+
+
+def _digest(function: FunctionType) -> str:
+    closed_over = [portable(cell.cell_contents) for cell in function.__closure__ or ()]
+    said = (_code(function.__code__), portable(function.__defaults__), portable(function.__kwdefaults__), closed_over)
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
+
+
+def _code(code: CodeType) -> tuple[Any, ...]:
+    constants = tuple(_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts)
+    return code.co_code, constants, code.co_names, code.co_varnames
+
+
+def _public_state(value: Any) -> dict[str, Any]:
+    return {name: state for name, state in getattr(value, "__dict__", {}).items() if not name.startswith("_")}
+
+
+def _name(cls: type) -> str:
+    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+
+
+_FORMS: tuple[tuple[Any, Any], ...] = (
+    (Enum, lambda value: portable(value.value)),
+    (SecretStr | SecretBytes | Secret, lambda _: MASK),
+    (PurePath, str),
+    (dt.timedelta, lambda value: value.total_seconds()),
+    (dt.date | dt.time, lambda value: value.isoformat()),
+    (bytes | bytearray, lambda value: {"$bytes": base64.b64encode(bytes(value)).decode("ascii")}),
+    (BaseModel, _model),
+    (type, lambda value: {"$class": _name(value)}),
+    (FunctionType, _function),
+    (MethodType, _method),
+    (BuiltinFunctionType, _function),
+    (
+        Mapping,
+        lambda value: {str(portable(k)): portable(v) for k, v in sorted(value.items(), key=lambda kv: str(kv[0]))},
+    ),
+    (set | frozenset, lambda value: sorted((portable(v) for v in value), key=repr)),
+    (list | tuple, lambda value: [portable(v) for v in value]),
+)

@@ -1,0 +1,18 @@
+"""The operator library: what applications are mostly made of."""
+
+from dagkit_operators.blocks import Block, FileInfo, Record
+from dagkit_operators.filter import Filter
+from dagkit_operators.reader import LineReader
+from dagkit_operators.splitter import DirectoryScanner, FileSplitterInput
+from dagkit_operators.writer import RecordWriter
+
+__all__ = [
+    "Block",
+    "DirectoryScanner",
+    "FileInfo",
+    "FileSplitterInput",
+    "Filter",
+    "LineReader",
+    "Record",
+    "RecordWriter",
+]
