@@ -1,0 +1,149 @@
+"""What stands in boxes and on wires, as runs of text: the same words in every drawn form, and how much room they take."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from unicodedata import category, east_asian_width
+
+from dagkit.render.palette import AMISS, FAINT, INK, MUTED, ROLES, WIRES
+from dagkit.render.picture import Box, Group, Lane, Picture, Port, Role, Side
+from dagkit.render.wiring import Label
+
+MANY = 30
+"""A picture of more boxes says less about each of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A piece of text in one type."""
+
+    text: str
+    size: float = 10
+    color: str = MUTED
+    bold: bool = False
+    italic: bool = False
+
+    @property
+    def width(self) -> float:
+        """The room that the text takes, in points; a wide font is reckoned with, so that no viewer's font is clipped."""
+        return sum(_width(character) for character in self.text) * self.size * (1.1 if self.bold else 1)
+
+
+Runs = tuple[Run, ...]
+"""The runs of one line."""
+
+
+def width(runs: Iterable[Run]) -> float:
+    """The room that a line takes."""
+    return sum(run.width for run in runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Everything that stands in a box."""
+
+    head: tuple[Runs, ...]
+    """Title, class and notes, line by line."""
+    inputs: tuple[tuple[Port, Runs], ...]
+    outputs: tuple[tuple[Port, Runs], ...]
+    lanes: tuple[tuple[Lane, Runs], ...]
+
+    @property
+    def rows(self) -> Iterator[tuple[tuple[Port, Runs] | None, tuple[Port, Runs] | None]]:
+        """Inputs and outputs side by side."""
+        return zip_longest(self.inputs, self.outputs)
+
+
+class Wording:
+    """The words of a picture's boxes, wires and frames; shorter ones where there are many boxes."""
+
+    def __init__(self, picture: Picture) -> None:
+        self.many = len(picture.boxes) > MANY
+
+    def box(self, box: Box) -> Words:
+        return Words(
+            head=tuple(self._head(box)),
+            inputs=tuple((port, self._port(port)) for port in self._shown(box, Side.IN)),
+            outputs=tuple((port, self._port(port)) for port in self._shown(box, Side.OUT)),
+            lanes=tuple((lane, _lane(lane)) for lane in box.lanes),
+        )
+
+    def _head(self, box: Box) -> Iterator[Runs]:
+        unifier = box.role is Role.UNIFIER
+        title = Run(short(box.title, 22 if self.many else 40), 11 if unifier else 12, INK, bold=not unifier)
+        times = Run(f" \N{MULTIPLICATION SIGN}{box.count}", title.size, ROLES[box.role].line, bold=True)
+        yield (title, times) if box.count > 1 else (title,)
+        for line in (box.subtitle, *(() if self.many else box.notes)):
+            if line and line != box.title:
+                yield (Run(short(line, 28 if self.many else 44), 9),)
+
+    def _shown(self, box: Box, side: Side) -> Iterator[Port]:
+        return (port for port in box.side(side) if port.connected or port.required or not self.many)
+
+    def _port(self, port: Port) -> Runs:
+        color = MUTED if port.connected else AMISS if port.required else FAINT
+        mark = "" if port.connected else "\N{WHITE CIRCLE} "
+        return (Run(mark + short(port.name, 20 if self.many else 30), 10, color),)
+
+    def label(self, label: Label) -> tuple[Runs, ...]:
+        """The stream's name, then what flows, then what is to be known."""
+        lines = [(Run(short(label.stream, 20 if self.many else 40), 10, INK),)]
+        if label.payload and not self.many:
+            lines.append((Run(short(label.payload, 32), 9, italic=True),))
+        if label.notes:
+            lines.append((Run(short(", ".join(label.notes), 44), 9, WIRES[label.kind].color),))
+        return tuple(lines)
+
+    def frame(self, group: Group) -> Runs:
+        return (
+            Run(short(group.title, 26 if self.many else 48), 11, INK, bold=True),
+            Run("   " + " \N{MIDDLE DOT} ".join(group.notes), 10),
+        )
+
+
+def heading(picture: Picture) -> Runs:
+    """The line above the picture."""
+    says = Run(f"{picture.view} \N{MIDDLE DOT} {picture.summary}", 11)
+    return (Run(short(picture.title, 60), 16, INK, bold=True), Run("   ", 11), says) if picture.title else (says,)
+
+
+def _lane(lane: Lane) -> Runs:
+    number = Run(str(lane.index), 10, INK)
+    return (number, Run(f"   {lane.text}", 9)) if lane.text else (number,)
+
+
+# -- characters ------------------------------------------------------------------------------------------------------------
+
+
+def plain(text: str) -> str:
+    """The text without what XML cannot hold; a line break becomes a visible sign."""
+    text = text.replace("\r\n", "\n").replace("\n", "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}").replace("\t", " ")
+    return "".join(c if c.isprintable() or category(c) == "Cf" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def short(text: str, most: int) -> str:
+    """The text, with its middle left out where it is too long."""
+    text = plain(text)
+    if len(text) <= most:
+        return text
+    ahead = (most - 1) * 2 // 3
+    return f"{text[:ahead]}\N{HORIZONTAL ELLIPSIS}{text[ahead + 1 - most :]}"
+
+
+# Widths in ems of DejaVu Sans and Verdana, the widest sans-serifs in common use; Helvetica takes an eighth less.
+_WIDTHS: Sequence[tuple[str, float]] = (
+    ("ijlI|'.,:;![]()/\\ ", 0.34),
+    ('frtJ"-*{}', 0.40),
+    ("scxyzkvLF_?", 0.58),
+    ("mMW%@", 0.96),
+    ("wGOQDHNUC+=<>~&#", 0.80),
+)
+_WIDTH_OF = {character: em for characters, em in _WIDTHS for character in characters}
+
+
+def _width(character: str) -> float:
+    if character in _WIDTH_OF:
+        return _WIDTH_OF[character]
+    if category(character) in ("Mn", "Me", "Cf"):
+        return 0.0
+    return 1.05 if east_asian_width(character) in "WF" else 0.66

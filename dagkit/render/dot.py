@@ -1,0 +1,249 @@
+"""DOT: the picture as Graphviz reads it. Box i is node `ni`, so that any name may be drawn, and found again.
+
+There are two dialects. `Tables` is what people get: HTML-like labels, which keep ports, lanes and two sizes of type
+in one box. `dagkit.render.layout` has the other one, for Graphvizzes that only place things.
+"""
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any, Protocol
+
+from dagkit.render.content import Run, Runs, Words, Wording, heading, plain
+from dagkit.render.direction import Direction, fitting_direction
+from dagkit.render.palette import FONT, GROUND, GROUPS, INK, MUTED, ROLES, WIRES
+from dagkit.render.picture import Box, Group, Picture, Role, Side, WireKind
+from dagkit.render.wiring import Anchor, Hub, Link, wiring
+
+CROWD = 250
+"""A picture of more boxes is laid out with less patience."""
+
+Attributes = Mapping[str, str]
+
+
+class Dialect(Protocol):
+    """How one kind of Graphviz is told what is in a picture."""
+
+    def graph(self) -> Attributes: ...
+    def box(self, box: Box) -> Attributes: ...
+    def hub(self, hub: Hub) -> Attributes: ...
+    def frame(self, group: Group) -> Attributes: ...
+    def link(self, link: Link, index: int) -> Attributes: ...
+    def row(self, box: Box, side: Side, anchor: Anchor) -> str | None: ...
+
+
+def dot(picture: Picture, direction: Direction | None = None) -> str:
+    """The picture in DOT; without a direction, in the one that fits its shape."""
+    direction = direction or fitting_direction(picture)
+    return source(picture, Tables(picture, direction), direction)
+
+
+def source(picture: Picture, dialect: Dialect, direction: Direction) -> str:
+    """The DOT that a dialect makes of a picture."""
+    import graphviz  # noqa: PLC0415 - reading a picture needs no Graphviz, only writing DOT does
+
+    wires = wiring(picture)
+    graph = graphviz.Digraph(
+        name="picture",
+        graph_attr={"rankdir": direction, **_patience(picture), **dialect.graph()},
+        node_attr={"fontname": FONT, "fontcolor": INK},
+        edge_attr={"fontname": FONT, "fontsize": "10", "fontcolor": MUTED, "arrowsize": "0.7"},
+    )
+    ids = {box.name: f"n{index}" for index, box in enumerate(picture.boxes)}
+
+    def fill(within: Any, parent: str | None) -> None:
+        for index, group in enumerate(picture.groups):
+            if group.parent == parent:
+                with within.subgraph(name=f"cluster_{index}") as inside:
+                    inside.attr(**dialect.frame(group))
+                    fill(inside, group.name)
+        for box in picture.members(parent):
+            within.node(ids[box.name], **dialect.box(box))
+        for hub in wires.hubs:
+            if hub.group == parent:
+                within.node(hub.name, **dialect.hub(hub))
+
+    def at(anchor: Anchor, side: Side) -> str:
+        compass = ("w" if side is Side.IN else "e") if direction == "LR" else ("n" if side is Side.IN else "s")
+        if anchor.hub:
+            return f"{anchor.hub}:{compass}"
+        row = dialect.row(picture.by_name[anchor.box], side, anchor)
+        return f"{ids[anchor.box]}:{row}:{compass}" if row else f"{ids[anchor.box]}:{compass}"
+
+    fill(graph, None)
+    for index, link in enumerate(wires.links):
+        graph.edge(at(link.tail, Side.OUT), at(link.head, Side.IN), **dialect.link(link, index))
+    return str(graph.source)
+
+
+def _patience(picture: Picture) -> Attributes:
+    if len(picture.boxes) <= CROWD:
+        return {}
+    return {"nslimit": "2", "nslimit1": "2", "mclimit": "0.3", "splines": "polyline"}
+
+
+def port_cell(box: Box, side: Side, name: str) -> str | None:
+    """The cell of a port, `i` or `o` and its number."""
+    for index, port in enumerate(box.ports):
+        if port.side is side and port.name == name:
+            return f"{'i' if side is Side.IN else 'o'}{index}"
+    return None
+
+
+class Tables:
+    """HTML-like labels."""
+
+    def __init__(self, picture: Picture, direction: Direction) -> None:
+        self.picture = picture
+        self.across = direction == "LR"
+        self.wording = Wording(picture)
+
+    def graph(self) -> Attributes:
+        return {
+            "bgcolor": GROUND,
+            "fontname": FONT,
+            "fontcolor": INK,
+            "pad": "0.25",
+            "nodesep": "0.3",
+            "ranksep": "0.35",
+            "label": f"<{self._heading()}>",
+            "labelloc": "t",
+            "labeljust": "l",
+        }
+
+    def box(self, box: Box) -> Attributes:
+        tint = ROLES[box.role]
+        words = self.wording.box(box)
+        rows = self._across(box, words) if self.across else self._down(box, words)
+        table = _table("".join(rows), border=1, more=f'STYLE="ROUNDED" BGCOLOR="{tint.fill}" COLOR="{tint.line}"')
+        says = f"{box.name} ({box.subtitle})" if box.subtitle else box.name
+        return {"shape": "plain", "label": f"<{table}>", "tooltip": escaped(says), "class": f"box {box.role}"}
+
+    def hub(self, hub: Hub) -> Attributes:
+        rows = self.wording.label(hub.label)
+        return {
+            "shape": "plain",
+            "label": f"<{_lines(rows)}>",
+            "tooltip": escaped(hub.label.stream),
+            "class": "stream",
+        }
+
+    def frame(self, group: Group) -> Attributes:
+        tint = GROUPS[group.kind]
+        return {
+            "label": f"<{_runs(self.wording.frame(group))}>",
+            "style": "rounded,filled",
+            "fillcolor": tint.fill,
+            "color": tint.line,
+            "labeljust": "l",
+            "margin": "12",
+            "tooltip": escaped(group.title),
+            "class": f"frame {group.kind}",
+        }
+
+    def link(self, link: Link, index: int) -> Attributes:  # noqa: ARG002 - other dialects number their lines
+        stroke = WIRES[link.kind]
+        attributes = {
+            "color": f"{stroke.color}:{GROUND}:{stroke.color}" if stroke.double else stroke.color,
+            "penwidth": f"{stroke.width:g}",
+            "style": stroke.style,
+            "tooltip": escaped(link.why or link.stream),
+        }
+        if not link.arrow:
+            attributes["arrowhead"] = "none"
+        if link.label is not None:
+            attributes["label"] = f"<{_lines(self.wording.label(link.label))}>"
+        return attributes | way_back(link)
+
+    def row(self, box: Box, side: Side, anchor: Anchor) -> str | None:
+        if anchor.lane is not None:
+            return f"l{anchor.lane}" if self.across else None
+        return port_cell(box, side, anchor.port)
+
+    def _heading(self) -> str:
+        cells = "".join(self._legend())
+        rows = [f'<TR><TD ALIGN="LEFT">{_runs(heading(self.picture))}</TD></TR>']
+        if cells:
+            rows.append(f'<TR><TD ALIGN="LEFT">{_table(f"<TR>{cells}</TR>", padding=3)}</TD></TR>')
+        return _table("".join(rows), padding=4)
+
+    def _legend(self) -> Iterator[str]:
+        for role in legend_roles(self.picture):
+            tint = ROLES[role]
+            swatch = '<TR><TD FIXEDSIZE="TRUE" WIDTH="20" HEIGHT="11"></TD></TR>'
+            box = _table(swatch, border=1, padding=0, more=f'STYLE="ROUNDED" COLOR="{tint.line}" BGCOLOR="{tint.fill}"')
+            yield f"<TD>{box}</TD><TD>{_run(Run(role))}</TD><TD></TD>"
+        for kind in legend_kinds(self.picture):
+            stroke = WIRES[kind]
+            glyph = {"dashed": "- - -"}.get(stroke.style, "\u2550\u2550" if stroke.double else "\u2500\u2500")
+            yield f"<TD>{_run(Run(glyph, 11, stroke.color, bold=True))}</TD><TD>{_run(Run(stroke.legend))}</TD><TD></TD>"
+
+    def _across(self, box: Box, words: Words) -> Iterator[str]:
+        """Inputs on the left, outputs on the right, lanes below."""
+        for index, line in enumerate(words.head):
+            yield f'<TR><TD COLSPAN="2" CELLPADDING="{1 if index else 5}">{_runs(line)}</TD></TR>'
+        yield '<TR><TD COLSPAN="2" HEIGHT="3" CELLPADDING="0"></TD></TR>'
+        for inlet, outlet in words.rows:
+            left = f'<TD{_cell(box, inlet[0])} ALIGN="LEFT">{_runs(inlet[1])}  </TD>' if inlet else "<TD></TD>"
+            right = f'<TD{_cell(box, outlet[0])} ALIGN="RIGHT">  {_runs(outlet[1])}</TD>' if outlet else "<TD></TD>"
+            yield f"<TR>{left}{right}</TR>"
+        for lane, runs in words.lanes:
+            yield f'<HR/><TR><TD COLSPAN="2" PORT="l{lane.index}" ALIGN="LEFT" BGCOLOR="{GROUND}">{_runs(runs)}</TD></TR>'
+
+    def _down(self, box: Box, words: Words) -> Iterator[str]:
+        """Inputs on top, outputs at the bottom."""
+        yield from self._side(box, words.inputs)
+        head = "".join(f"<TR><TD>{_runs(line)}</TD></TR>" for line in words.head)
+        yield f'<TR><TD CELLPADDING="0">{_table(head, padding=2)}</TD></TR>'
+        yield from self._side(box, words.outputs)
+
+    def _side(self, box: Box, ports: Any) -> Iterator[str]:
+        cells = "".join(f"<TD{_cell(box, port)}>{_runs(runs)}</TD>" for port, runs in ports)
+        if cells:
+            yield f'<TR><TD CELLPADDING="0">{_table(f"<TR>{cells}</TR>", padding=3)}</TD></TR>'
+
+
+def legend_roles(picture: Picture) -> list[Role]:
+    """The roles to explain: those there are, unless all boxes are alike."""
+    roles = [role for role in Role if any(box.role is role for box in picture.boxes)]
+    return roles if len(roles) > 1 else []
+
+
+def legend_kinds(picture: Picture) -> list[WireKind]:
+    """The kinds of wire to explain."""
+    kinds = {head.kind for wire in picture.wires for head in wire.heads}
+    return [kind for kind, stroke in WIRES.items() if kind in kinds and stroke.legend]
+
+
+def way_back(link: Link) -> dict[str, str]:
+    """What comes round in the next window must not order the boxes."""
+    return {"constraint": "false"} if link.kind is WireKind.DELAYED else {}
+
+
+# -- HTML-like labels ------------------------------------------------------------------------------------------------------
+
+
+def _table(rows: str, *, border: int = 0, padding: int = 4, more: str = "") -> str:
+    return f'<TABLE BORDER="{border}" CELLBORDER="0" CELLSPACING="0" CELLPADDING="{padding}" {more}>{rows}</TABLE>'
+
+
+def _lines(lines: tuple[Runs, ...]) -> str:
+    return _table("".join(f"<TR><TD>{_runs(line)}</TD></TR>" for line in lines), padding=1)
+
+
+def _cell(box: Box, port: Any) -> str:
+    return f' PORT="{port_cell(box, port.side, port.name)}"'
+
+
+def _runs(runs: Runs) -> str:
+    return "".join(_run(run) for run in runs)
+
+
+def _run(run: Run) -> str:
+    text = f'<FONT POINT-SIZE="{run.size:g}" COLOR="{run.color}">{escape(plain(run.text))}</FONT>'
+    text = f"<B>{text}</B>" if run.bold else text
+    return f"<I>{text}</I>" if run.italic else text
+
+
+def escaped(text: str) -> str:
+    """The text for a plain attribute: backslashes would be read as escapes there."""
+    return escape(plain(text)).replace("\\", "\\\\")

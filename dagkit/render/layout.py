@@ -1,0 +1,204 @@
+"""Where everything goes: Graphviz places boxes of a size that is known here, and routes the wires.
+
+Boxes are records of equal rows, which every build of Graphviz can place, also those that cannot read HTML-like labels.
+What is drawn in a row is then the drawing's own affair, so that the same picture comes out whichever engine placed it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dagkit.render.content import Words, Wording, width
+from dagkit.render.direction import Direction, fitting_direction
+from dagkit.render.dot import Attributes, port_cell, source, way_back
+from dagkit.render.engines import draw_dot
+from dagkit.render.palette import FONT
+from dagkit.render.picture import Box, Group, Picture, Side
+from dagkit.render.wiring import Anchor, Hub, Link, wiring
+
+ROW = 17.0
+"""The height of a row in a box."""
+SIDE = 9.0
+"""The room between a box's border and its text."""
+LINE = 12.5
+"""The height of a line in a label."""
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangle:
+    """A place on the page, y growing downwards."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @property
+    def middle(self) -> Point:
+        return (self.left + self.right) / 2, (self.top + self.bottom) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The way of a line: a Bezier curve, and the tip of its arrow."""
+
+    points: tuple[Point, ...]
+    tip: Point | None
+    label: Point | None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Every box, hub, frame and line of a picture with its place."""
+
+    direction: Direction
+    width: float
+    height: float
+    boxes: Mapping[str, tuple[Rectangle, ...]]
+    """The rows of each box from top to bottom; downwards, its input cells, its middle and its output cells."""
+    hubs: Mapping[str, Rectangle]
+    frames: Mapping[str, Rectangle]
+    routes: tuple[Route, ...]
+
+
+def layout(picture: Picture, direction: Direction | None = None) -> Layout:
+    """The picture's layout, by whichever Graphviz there is."""
+    direction = direction or fitting_direction(picture)
+    placed = json.loads(draw_dot(source(picture, Records(picture, direction), direction), "json"))
+    return _read(picture, placed, direction)
+
+
+def rows_above_ports(words: Words) -> int:
+    """How many rows of a box come before its first port."""
+    return len(words.head)
+
+
+class Records:
+    """Boxes as records of fixed size, labels as empty boxes."""
+
+    def __init__(self, picture: Picture, direction: Direction) -> None:
+        self.across = direction == "LR"
+        self.wording = Wording(picture)
+
+    def graph(self) -> Attributes:
+        return {"nodesep": "0.32", "ranksep": "0.35", "fontname": FONT, "fontsize": "11"}
+
+    def box(self, box: Box) -> Attributes:
+        words = self.wording.box(box)
+        if self.across:
+            wide, high = self._size_across(words)
+            rows = int(high / ROW)
+            label = "|".join(f"<r{row}>" for row in range(rows))
+        else:
+            wide, high = self._size_down(words)
+            cells = [self._cells(box, ports) for ports in (words.inputs, words.outputs)]
+            label = f"{{{{{cells[0]}}}|<m>|{{{cells[1]}}}}}"
+        # The space before it keeps the graphviz package from taking `<r0>...>` for an HTML-like label.
+        return {"shape": "record", "label": f" {label}", "fontsize": "3", "margin": "0", **_size(wide, high)}
+
+    def _size_across(self, words: Words) -> Point:
+        sides = [(width(a[1]) if a else 0.0) + (width(b[1]) if b else 0.0) + 16 for a, b in words.rows]
+        lines = [width(line) for line in words.head] + [width(runs) for _, runs in words.lanes]
+        count = rows_above_ports(words) + len(sides) + len(words.lanes)
+        return max([*sides, *lines]) + 2 * SIDE, count * ROW
+
+    def _size_down(self, words: Words) -> Point:
+        heads = max(width(line) for line in words.head)
+        sides = [len(p) * (max((width(runs) for _, runs in p), default=0) + 12) for p in (words.inputs, words.outputs)]
+        return max(heads, *sides) + 2 * SIDE, (len(words.head) + 2) * (ROW - 2)
+
+    def _cells(self, box: Box, ports: Any) -> str:
+        return "|".join(f"<{port_cell(box, port.side, port.name)}>" for port, _ in ports)
+
+    def hub(self, hub: Hub) -> Attributes:
+        lines = self.wording.label(hub.label)
+        return {"shape": "box", "label": "", **_size(max(width(line) for line in lines) + 6, len(lines) * LINE + 2)}
+
+    def frame(self, group: Group) -> Attributes:
+        says = self.wording.frame(group)
+        # Room for the frame's words, in letters of a width that all Graphvizzes know.
+        return {"label": "n" * round(width(says) / 5.5), "labeljust": "l", "margin": "14", "fontsize": "10"}
+
+    def link(self, link: Link, index: int) -> Attributes:
+        attributes = {"id": f"e{index}", "arrowhead": "normal" if link.arrow else "none"}
+        if link.label is not None:
+            lines = self.wording.label(link.label)
+            attributes["label"] = "\\n".join("n" * round(width(line) / 5.5) for line in lines)
+        return attributes | way_back(link)
+
+    def row(self, box: Box, side: Side, anchor: Anchor) -> str | None:
+        if not self.across:
+            return port_cell(box, side, anchor.port)
+        words = self.wording.box(box)
+        ports = words.inputs if side is Side.IN else words.outputs
+        before = rows_above_ports(words)
+        if anchor.lane is not None:
+            below = before + max(len(words.inputs), len(words.outputs))
+            return f"r{below + [lane.index for lane, _ in words.lanes].index(anchor.lane)}"
+        for index, (port, _) in enumerate(ports):
+            if port.name == anchor.port:
+                return f"r{before + index}"
+        return None
+
+
+def _size(wide: float, high: float) -> dict[str, str]:
+    return {"width": f"{wide / 72:.4f}", "height": f"{high / 72:.4f}", "fixedsize": "true"}
+
+
+# -- reading what Graphviz placed ------------------------------------------------------------------------------------------
+
+
+def _read(picture: Picture, placed: Mapping[str, Any], direction: Direction) -> Layout:
+    left, bottom, right, top = (float(part) for part in placed["bb"].split(","))
+
+    def point(text: str) -> Point:
+        x, y = text.split(",")[-2:]
+        return round(float(x) - left, 2), round(top - float(y), 2)
+
+    def rectangle(text: str) -> Rectangle:
+        x0, y0, x1, y1 = (float(part) for part in text.split(","))
+        return Rectangle(round(x0 - left, 2), round(top - y1, 2), round(x1 - left, 2), round(top - y0, 2))
+
+    objects = {item["name"]: item for item in placed.get("objects", ())}
+    edges = {int(item["id"][1:]): item for item in placed.get("edges", ())}
+    wires = wiring(picture)
+
+    def route(item: Mapping[str, Any]) -> Route:
+        parts = item["pos"].split(" ")
+        tips = [point(part) for part in parts if part.startswith("e,")]
+        points = tuple(point(part) for part in parts if part[0] not in "es")
+        return Route(points, tips[0] if tips else None, point(item["lp"]) if item.get("lp") else None)
+
+    def whole(item: Mapping[str, Any]) -> Rectangle:
+        (x, y), wide, high = point(item["pos"]), float(item["width"]) * 36, float(item["height"]) * 36
+        return Rectangle(x - wide, y - high, x + wide, y + high)
+
+    return Layout(
+        direction=direction,
+        width=right - left,
+        height=top - bottom,
+        boxes={
+            box.name: tuple(rectangle(text) for text in objects[f"n{index}"]["rects"].split(" "))
+            for index, box in enumerate(picture.boxes)
+        },
+        hubs={hub.name: whole(objects[hub.name]) for hub in wires.hubs},
+        frames={
+            group.name: rectangle(objects[f"cluster_{index}"]["bb"])
+            for index, group in enumerate(picture.groups)
+            if f"cluster_{index}" in objects and "bb" in objects[f"cluster_{index}"]
+        },
+        routes=tuple(route(edges[index]) for index in range(len(wires.links))),
+    )
+
+
+def enclosing(rectangles: Sequence[Rectangle]) -> Rectangle:
+    """The rectangle round all of them."""
+    return Rectangle(
+        min(r.left for r in rectangles),
+        min(r.top for r in rectangles),
+        max(r.right for r in rectangles),
+        max(r.bottom for r in rectangles),
+    )

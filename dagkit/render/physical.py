@@ -1,0 +1,294 @@
+"""The physical picture: stages as frames, partitions as lanes, unifiers where the planner put them."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dagkit.plan.model import (
+    Cut,
+    CutKind,
+    Place,
+    Plan,
+    PlannedOperator,
+    PlannedPartition,
+    PlannedSink,
+    PlannedStream,
+    PlannedUnifier,
+    Routing,
+    Stage,
+)
+from dagkit.plan.model import Role as PlannedRole
+from dagkit.render.picture import (
+    Box,
+    End,
+    Group,
+    GroupKind,
+    Head,
+    Lane,
+    Line,
+    Picture,
+    Port,
+    Role,
+    Side,
+    View,
+    Wire,
+    WireKind,
+    counted,
+)
+
+MOST_LANES = 8
+"""An operator of more partitions than this is drawn as one box with its count."""
+MOST_LANED_BOXES = 24
+"""A plan of more boxes than this is drawn without lanes, however few partitions each has."""
+MOST_LINES = 25
+"""More lines than this between two boxes become one thick wire: five to five can still be followed."""
+
+_ROLES = {PlannedRole.INPUT: Role.INPUT, PlannedRole.OPERATOR: Role.OPERATOR, PlannedRole.DELAY: Role.DELAY}
+
+_CUTS = {
+    CutKind.DRIVER: "from the driver",
+    CutKind.FAN_OUT: "fan-out",
+    CutKind.JOIN: "join",
+    CutKind.COUNTS: "counts differ",
+    CutKind.KEYS: "by key",
+    CutKind.UNIFIER: "unified",
+    CutKind.DELAY: "next window",
+}
+
+_Crossing = tuple[str, str]
+"""A stream and one of its sinks."""
+
+
+def physical(plan: Plan) -> Picture:
+    """The picture of a plan: every stage a frame, every partition a lane while they are few."""
+    ranks = {stream.name: list(_ranks(stream)) for stream in plan.streams}
+    boxes = [_operator_box(operator) for operator in _in_stages(plan)]
+    boxes += [_rank_box(plan, rank) for found in ranks.values() for rank in found]
+    if len(boxes) > MOST_LANED_BOXES:
+        boxes = [replace(box, lanes=()) for box in boxes]
+    by_name = {box.name: box for box in boxes}
+    cuts: dict[_Crossing, Cut] = {(cut.stream, str(cut.sink)): cut for cut in plan.cuts}
+    exchanges = sum(cut.exchange for cut in plan.cuts)
+    parts = [counted(len(plan.operators), "operator"), counted(len(plan.stages), "stage")]
+    return Picture(
+        view=View.PHYSICAL,
+        title=plan.application,
+        summary=", ".join([*parts, counted(plan.levels, "level"), counted(exchanges, "exchange")]),
+        boxes=tuple(boxes),
+        wires=tuple(wire for s in plan.streams for wire in _wires(plan, s, ranks[s.name], by_name, cuts)),
+        groups=tuple(_frame(stage) for stage in plan.stages),
+    )
+
+
+def _in_stages(plan: Plan) -> Iterator[PlannedOperator]:
+    """The operators stage by stage, so that a stage's boxes stand together."""
+    for stage in plan.stages:
+        members = set(stage.operators)
+        yield from (operator for operator in plan.operators if operator.name in members)
+
+
+def _frame(stage: Stage) -> Group:
+    driver = stage.place is Place.DRIVER
+    notes = ("driver",) if driver else (f"level {stage.level}", counted(stage.slots, "slot"))
+    return Group(stage.name, stage.name, GroupKind.DRIVER if driver else GroupKind.WORKERS, notes)
+
+
+def _operator_box(operator: PlannedOperator) -> Box:
+    ports = tuple(
+        Port(port.name, Side.IN if port.type == "input" else Side.OUT, port.payload)
+        for port in operator.ports
+        if port.connected
+    )
+    return Box(
+        name=operator.name,
+        title=operator.name,
+        subtitle=operator.class_.rpartition(".")[2],
+        role=_ROLES[operator.role],
+        ports=ports,
+        count=operator.count,
+        lanes=_lanes(operator.partitions),
+        notes=(f"parallel with {operator.parallel_with}",) if operator.parallel_with else (),
+        group=operator.stage,
+    )
+
+
+def _lanes(partitions: Sequence[PlannedPartition]) -> tuple[Lane, ...]:
+    if not 1 < len(partitions) <= MOST_LANES:
+        return ()
+    return tuple(Lane(partition.index, _owned(partition)) for partition in partitions)
+
+
+def _owned(partition: PlannedPartition) -> str:
+    """What the partition owns, as `keys 0, 3`; with the ports where it is keyed at several."""
+    owned = {port: ", ".join(str(key) for key in sorted(keys.keys)) for port, keys in partition.keys.items()}
+    if len(set(owned.values())) == 1:
+        ((shown),) = set(owned.values())
+        return f"{'keys' if ',' in shown else 'key'} {shown}"
+    return "; ".join(f"{port} {shown}" for port, shown in sorted(owned.items()))
+
+
+# -- unifiers ------------------------------------------------------------------------------------------------------------
+
+
+class _Rank:
+    """The unifiers that stand side by side: of one stream, before one sink, at one level of the cascade."""
+
+    def __init__(self, stream: PlannedStream, unifiers: Sequence[PlannedUnifier]) -> None:
+        self.stream = stream
+        self.unifiers = tuple(unifiers)
+        self.serves = unifiers[0].serves
+        self.level = unifiers[0].level
+        behind = f" before {self.serves}" if self.serves else ""
+        self.name = f"{stream.name}#unifier{self.level}{behind}"
+
+    @property
+    def of_partitions(self) -> bool:
+        """Whether each partition of the sink has one of its own."""
+        return all(unifier.partition is not None for unifier in self.unifiers)
+
+
+def _ranks(stream: PlannedStream) -> Iterator[_Rank]:
+    found: dict[tuple[int, str], list[PlannedUnifier]] = {}
+    for unifier in stream.unifiers:
+        found.setdefault((unifier.level, str(unifier.serves or "")), []).append(unifier)
+    yield from (_Rank(stream, found[key]) for key in sorted(found))
+
+
+def _rank_box(plan: Plan, rank: _Rank) -> Box:
+    count = len(rank.unifiers)
+    own = rank.of_partitions
+    lanes = tuple(
+        Lane(index, f"for {unifier.partition}" if own else f"of {len(unifier.inputs)}")
+        for index, unifier in enumerate(rank.unifiers)
+    )
+    sink = plan.by_name.get(rank.serves.operator) if rank.serves else None
+    inside = sink is not None and (own or sink.count == count == 1)
+    return Box(
+        name=rank.name,
+        title=rank.unifiers[0].kind.partition("/")[0].rpartition(".")[2] or "unifier",
+        subtitle=f"unifier of {rank.stream.source.port}",
+        role=Role.UNIFIER,
+        count=count,
+        lanes=lanes if 1 < count <= MOST_LANES else (),
+        group=sink.stage if sink is not None and inside else None,
+    )
+
+
+# -- wires ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """A piece of a stream between two boxes."""
+
+    tail: str
+    head: str
+    lines: tuple[Line, ...]
+    sink: PlannedSink | None = None
+    """The sink it leads to: where it ends there, or in a unifier that serves it."""
+
+
+def _wires(
+    plan: Plan, stream: PlannedStream, ranks: Sequence[_Rank], boxes: Mapping[str, Box], cuts: Mapping[_Crossing, Cut]
+) -> Iterator[Wire]:
+    """One wire for each box that the stream leaves: its source first, then its unifiers."""
+    by_tail: dict[str, list[Head]] = {stream.source.operator: []}
+    for segment in (*_into_unifiers(stream, ranks), *_into_sinks(plan, stream, ranks)):
+        by_tail.setdefault(segment.tail, []).append(_head(stream, segment, boxes, cuts))
+    for tail, heads in by_tail.items():
+        source = tail == stream.source.operator
+        yield Wire(
+            stream=stream.name,
+            tails=(End(tail, stream.source.port if source else ""),),
+            heads=tuple(heads),
+            payload=stream.payload if source else "",
+            notes=(stream.locality.replace("_", " ").lower(),) if source and stream.locality else (),
+        )
+
+
+def _into_unifiers(stream: PlannedStream, ranks: Sequence[_Rank]) -> Iterator[_Segment]:
+    lanes = {unifier.name: (rank.name, index) for rank in ranks for index, unifier in enumerate(rank.unifiers)}
+    sinks = {str(sink): sink for sink in stream.sinks}
+    for rank in ranks:
+        feeding: dict[str, list[Line]] = {}
+        for index, unifier in enumerate(rank.unifiers):
+            for given in unifier.inputs:
+                box, lane = lanes.get(given) or (stream.source.operator, _partition(given))
+                feeding.setdefault(box, []).append((lane, index))
+        sink = sinks.get(str(rank.serves)) if rank.serves else next(iter(stream.sinks), None)
+        for box, lines in feeding.items():
+            yield _Segment(box, rank.name, tuple(lines), sink)
+
+
+def _into_sinks(plan: Plan, stream: PlannedStream, ranks: Sequence[_Rank]) -> Iterator[_Segment]:
+    sources = plan.by_name[stream.source.operator].count
+    for sink in stream.sinks:
+        count = plan.by_name[sink.operator].count
+        serving = [rank for rank in ranks if rank.serves is not None and str(rank.serves) == str(sink)]
+        if not serving:
+            yield _Segment(stream.source.operator, sink.operator, tuple(_routed(sources, count, sink.routing)), sink)
+            continue
+        last = max(serving, key=lambda rank: rank.level)
+        served = (
+            (index, partition)
+            for index, unifier in enumerate(last.unifiers)
+            for partition in (range(count) if unifier.partition is None else [unifier.partition])
+        )
+        yield _Segment(last.name, sink.operator, tuple(served), sink)
+
+
+def _routed(sources: int, sinks: int, routing: Routing) -> Iterator[Line]:
+    """Which partition may send to which."""
+    if sources == sinks and routing in (Routing.STRAIGHT, Routing.DELAYED):
+        yield from ((index, index) for index in range(sources))
+    else:
+        yield from ((source, sink) for source in range(sources) for sink in range(sinks))
+
+
+def _partition(name: str) -> int | None:
+    """The partition that a unifier's input names by the number at its end."""
+    number = re.search(r"(\d+)\D*$", name)
+    return int(number[1]) if number else None
+
+
+def _head(stream: PlannedStream, segment: _Segment, boxes: Mapping[str, Box], cuts: Mapping[_Crossing, Cut]) -> Head:
+    tail, head, sink = boxes[segment.tail], boxes[segment.head], segment.sink
+    ends_in_sink = sink is not None and sink.operator == segment.head
+    lines = _drawn(tail, head, segment.lines)
+    many = len(lines) > MOST_LINES
+    cut = cuts.get((stream.name, str(sink))) if segment.tail == stream.source.operator else None
+    notes = (
+        *((_told(cut),) if cut else ()),
+        *((f"{tail.count} \N{MULTIPLICATION SIGN} {head.count}",) if many else ()),
+    )
+    return Head(
+        box=segment.head,
+        port=sink.port if sink is not None and ends_in_sink else "",
+        kind=_kind(segment, sink, cut, fused=tail.group == head.group is not None),
+        notes=notes,
+        lines=() if many else lines,
+        why=cut.reason if cut else "",
+    )
+
+
+def _told(cut: Cut) -> str:
+    """The reason in two words, and whether it costs a shuffle."""
+    return f"{_CUTS[cut.kind]}, shuffled" if cut.exchange else _CUTS[cut.kind]
+
+
+def _kind(segment: _Segment, sink: PlannedSink | None, cut: Cut | None, *, fused: bool) -> WireKind:
+    if fused:
+        return WireKind.PARALLEL if sink is not None and sink.parallel else WireKind.FUSED
+    if sink is not None and sink.routing is Routing.DELAYED:
+        return WireKind.DELAYED
+    if sink is not None and sink.routing is Routing.DEALT:
+        return WireKind.DEALT
+    if cut is None:
+        return WireKind.EXCHANGE if segment.head != (sink.operator if sink else "") else WireKind.PLAIN
+    return WireKind.EXCHANGE if cut.exchange else WireKind.PLAIN
+
+
+def _drawn(tail: Box, head: Box, lines: Iterable[Line]) -> tuple[Line, ...]:
+    """The lines between what is drawn: a box without lanes is met as a whole; one line for all is no line of its own."""
+    met = dict.fromkeys((a if tail.lanes else None, b if head.lanes else None) for a, b in lines)
+    return () if set(met) <= {(None, None)} else tuple(met)

@@ -1,0 +1,133 @@
+"""The wires as lines between boxes, lanes and names: what every drawn form has in common.
+
+A stream's name stands on a hub that the wire runs through, so that no name floats between two wires. Where every
+partition may send to every other, the hub gathers and deals out again: M + N lines instead of M times N.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dagkit.render.picture import Head, Picture, View, Wire, WireKind
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What stands on a wire: the stream's name, what flows, and what is to be known about it."""
+
+    stream: str
+    payload: str
+    notes: tuple[str, ...]
+    kind: WireKind
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """A label that lines run into and out of."""
+
+    name: str
+    label: Label
+    group: str | None
+    """The frame that holds it: the one which holds all its ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Where a line ends: at a port or a lane of a box, or at a hub."""
+
+    box: str = ""
+    port: str = ""
+    lane: int | None = None
+    hub: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One line."""
+
+    tail: Anchor
+    head: Anchor
+    stream: str
+    kind: WireKind
+    why: str = ""
+    label: Label | None = None
+    """The name, where the line runs through no hub."""
+    arrow: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """All hubs and lines of a picture, stream by stream."""
+
+    hubs: tuple[Hub, ...]
+    links: tuple[Link, ...]
+
+
+def wiring(picture: Picture) -> Wiring:
+    """The lines that draw a picture's wires."""
+    hubs: list[Hub] = []
+    links: list[Link] = []
+    for index, wire in enumerate(picture.wires):
+        named = picture.view is View.LOGICAL or any(end.port for end in wire.tails)
+        for position, heads in enumerate(_bundles(wire)):
+            label = _label(wire, heads) if named else None
+            if label is not None and _through_hub(wire, heads):
+                hub = Hub(f"s{index}_{position}", label, _common_group(picture, wire, heads))
+                hubs.append(hub)
+                links += _hub_links(wire, heads, hub)
+            else:
+                links += _plain_links(wire, heads, label)
+    return Wiring(tuple(hubs), tuple(links))
+
+
+def _bundles(wire: Wire) -> Iterator[Sequence[Head]]:
+    """The heads that share a label: those without lanes together, each of the others for itself."""
+    together = [head for head in wire.heads if not head.lines]
+    if together or not wire.heads:
+        yield together
+    yield from ([head] for head in wire.heads if head.lines)
+
+
+def _label(wire: Wire, heads: Sequence[Head]) -> Label:
+    kinds = {head.kind for head in heads}
+    notes = dict.fromkeys([*wire.notes, *(note for head in heads for note in head.notes)])
+    return Label(wire.stream, wire.payload, tuple(notes), kinds.pop() if len(kinds) == 1 else WireKind.PLAIN)
+
+
+def _through_hub(wire: Wire, heads: Sequence[Head]) -> bool:
+    """A way back goes round by itself, and lanes that run side by side need no hub."""
+    if wire.tails and any(head.kind is WireKind.DELAYED for head in heads):
+        return False
+    return all(_all_to_all(head) for head in heads)
+
+
+def _all_to_all(head: Head) -> bool:
+    near, far = {line[0] for line in head.lines}, {line[1] for line in head.lines}
+    return len(set(head.lines)) == len(near) * len(far)
+
+
+def _common_group(picture: Picture, wire: Wire, heads: Sequence[Head]) -> str | None:
+    groups = {picture.by_name[end.box].group for end in (*wire.tails, *heads)}
+    return groups.pop() if len(groups) == 1 else None
+
+
+def _hub_links(wire: Wire, heads: Sequence[Head], hub: Hub) -> Iterator[Link]:
+    middle = Anchor(hub=hub.name)
+    for tail in wire.tails:
+        for lane in _lanes(0, heads):
+            yield Link(Anchor(tail.box, tail.port, lane), middle, wire.stream, hub.label.kind, arrow=False)
+    for head in heads:
+        for lane in _lanes(1, (head,)):
+            yield Link(middle, Anchor(head.box, head.port, lane), wire.stream, head.kind, head.why)
+
+
+def _lanes(which: int, heads: Sequence[Head]) -> Sequence[int | None]:
+    return list(dict.fromkeys(line[which] for head in heads for line in head.lines)) or [None]
+
+
+def _plain_links(wire: Wire, heads: Sequence[Head], label: Label | None) -> Iterator[Link]:
+    for tail in wire.tails:
+        for head in heads:
+            for near, far in head.lines or ((None, None),):
+                ends = Anchor(tail.box, tail.port, near), Anchor(head.box, head.port, far)
+                yield Link(*ends, wire.stream, head.kind, head.why, label)
+                label = None

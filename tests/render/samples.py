@@ -1,0 +1,353 @@
+"""Applications and plans small enough to see, as the drawings' tests use them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dagkit.api.attributes import OperatorContext, PortContext
+from dagkit.api.dag import Dag
+from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOperator
+from dagkit.api.partitioning import StatelessPartitioner, deal_keys
+from dagkit.api.ports import InputPort, OutputPort
+from dagkit.graph import Graph, graph_of
+from dagkit.plan.model import (
+    Cut,
+    CutKind,
+    Keys,
+    Place,
+    Plan,
+    PlannedEnd,
+    PlannedOperator,
+    PlannedPartition,
+    PlannedPort,
+    PlannedSink,
+    PlannedStream,
+    PlannedUnifier,
+    Role,
+    Routing,
+    Stage,
+    Why,
+)
+
+
+class FileBlock:
+    """A range of a file."""
+
+
+class Line(str):
+    """A line of text."""
+
+
+class Word(str):
+    """A word of a line."""
+
+
+class FileSplitter(InputOperator):
+    blocks_metadata_output = OutputPort(FileBlock)
+    files_metadata_output = OutputPort(str)
+
+
+class LineReader(Operator):
+    blocks_metadata_input = InputPort(FileBlock)
+    messages = OutputPort(Line)
+    blocks_metadata_output = OutputPort(FileBlock)
+
+    def process(self, item: FileBlock) -> None: ...
+
+
+class Filter(RowOperator):
+    input = InputPort(Line)
+    output = OutputPort(Line)
+    rejected = OutputPort(Line)
+
+    def process(self, item: Any) -> Iterator[Any]:
+        yield item
+
+
+class RecordWriter(Operator):
+    input = InputPort(Line)
+    control = InputPort(str, optional=True)
+
+    def process(self, item: Line) -> None: ...
+
+
+class Split(RowOperator):
+    lines = InputPort(Line)
+    words = OutputPort(Word)
+
+    def process(self, item: Any) -> Iterator[Any]:
+        yield item
+
+
+class Count(Operator):
+    words = InputPort(Word)
+    feedback = InputPort(dict[str, int], optional=True)
+    counts = OutputPort(dict[str, int])
+
+    def process(self, item: Word) -> None: ...
+
+
+class Merge(Operator):
+    left = InputPort(Line, optional=True)
+    right = InputPort(Line, optional=True)
+    merged = OutputPort(Line)
+    late = OutputPort(Line)
+
+
+class Delay(DelayOperator[dict[str, int]]):
+    pass
+
+
+def line_filter(*, parallel: bool = True) -> Dag:
+    """The example: a splitter, and a reader, a filter and a writer in parallel."""
+    dag = Dag()
+    splitter = dag.add_operator("File-splitter", FileSplitter())
+    reader = dag.add_operator("Block-reader", LineReader())
+    keep = dag.add_operator("Filter", Filter())
+    writer = dag.add_operator("Record-writer", RecordWriter())
+    dag.add_stream("file-block metadata", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+    dag.add_stream("records", reader.messages, keep.input).set_locality("THREAD_LOCAL")
+    dag.add_stream("filtered-records", keep.output, writer.input)
+    if parallel:
+        dag.set_input_port_attribute(keep.input, PortContext.PARTITION_PARALLEL, True)
+        dag.set_input_port_attribute(writer.input, PortContext.PARTITION_PARALLEL, True)
+    return dag
+
+
+def word_count() -> Dag:
+    """A fan-out, a join with itself through a delay, and a count with three partitions."""
+    dag = Dag()
+    splitter = dag.add_operator("files", FileSplitter())
+    reader = dag.add_operator("reader", LineReader())
+    split = dag.add_operator("split", Split())
+    count = dag.add_operator("count", Count())
+    delay = dag.add_operator("last window", Delay())
+    archive = dag.add_operator("archive", RecordWriter())
+    dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+    dag.add_stream("lines", reader.messages, split.lines, archive.input)
+    dag.add_stream("words", split.words, count.words)
+    dag.add_stream("counts", count.counts, delay.input)
+    dag.add_stream("counts so far", delay.output, count.feedback)
+    dag.set_operator_attribute(count, OperatorContext.PARTITIONER, StatelessPartitioner(3))
+    return dag
+
+
+def layered(ranks: int, width: int) -> Dag:
+    """A graph of `ranks` by `width` operators; each reads the one above it, and every third its neighbour too."""
+    dag = Dag()
+    above: list[Any] = []
+    for rank in range(ranks):
+        row: list[Any] = []
+        for column in range(width):
+            name = f"{('ingest', 'parse-records', 'enrich with customers', 'route', 'write')[rank % 5]} {rank}-{column}"
+            if not above:
+                row.append(dag.add_operator(name, LineSource()))
+                continue
+            row.append(dag.add_operator(name, Merge()))
+            _feed(dag, above[column], row[column].left, f"rows {rank}-{column}")
+            if column % 3 == 1:
+                _feed(dag, above[column - 1], row[column].right, f"rows {rank}-{column - 1}")
+        above = row
+    return dag
+
+
+class LineSource(InputOperator):
+    lines = OutputPort(Line)
+
+
+def _feed(dag: Dag, above: Any, inlet: Any, name: str) -> None:
+    outlet = above.lines if isinstance(above, LineSource) else above.merged
+    drawn = next((s for s in dag.streams if s.source is not None and s.source.operator is above), None)
+    if drawn is None:
+        dag.add_stream(name, outlet, inlet)
+    else:
+        drawn.add_sink(inlet)
+
+
+def graph(dag: Dag, name: str = "Sample") -> Graph:
+    return graph_of(dag, name)[0]
+
+
+# -- plans -----------------------------------------------------------------------------------------------------------------
+
+BY_DEFAULT = Why(source="default", text="one partition")
+
+
+def operator(
+    name: str,
+    stage: str,
+    *,
+    reads: Sequence[str] = (),
+    writes: Sequence[str] = (),
+    count: int = 1,
+    keyed: str | None = None,
+    class_: str = "app.Transform",
+    role: Role = Role.OPERATOR,
+    parallel_with: str | None = None,
+) -> PlannedOperator:
+    """An operator of `count` partitions; they own the keys of the port `keyed`."""
+    keys = deal_keys(count)
+    partitions = tuple(
+        PlannedPartition(
+            index=i, keys={keyed: Keys(mask=keys[i].mask, keys=tuple(sorted(keys[i].keys)))} if keyed else {}
+        )
+        for i in range(count)
+    )
+    ports = [PlannedPort(name=p, type="input", payload="Line", connected=True) for p in reads]
+    ports += [PlannedPort(name=p, type="output", payload="Line", connected=True) for p in writes]
+    return PlannedOperator(
+        name=name,
+        kind="sample/1",
+        class_=class_,
+        role=role,
+        ports=tuple(ports),
+        partitions=partitions,
+        why=BY_DEFAULT,
+        parallel_with=parallel_with,
+        stage=stage,
+    )
+
+
+def end(path: str) -> PlannedEnd:
+    name, _, port = path.rpartition(".")
+    return PlannedEnd(operator=name, port=port)
+
+
+def sink(path: str, routing: Routing, *, parallel: bool = False) -> PlannedSink:
+    name, _, port = path.rpartition(".")
+    return PlannedSink(operator=name, port=port, routing=routing, parallel=parallel)
+
+
+def stream(
+    name: str, source: str, *sinks: PlannedSink, payload: str = "Line", unifiers: Sequence[PlannedUnifier] = ()
+) -> PlannedStream:
+    return PlannedStream(name=name, source=end(source), sinks=sinks, payload=payload, unifiers=tuple(unifiers))
+
+
+def stage(name: str, *operators: str, level: int = 0, slots: int = 1, driver: bool = False) -> Stage:
+    place = Place.DRIVER if driver else Place.WORKERS
+    return Stage(name=name, operators=operators, place=place, level=level, slots=slots)
+
+
+def cut(name: str, source: str, sink_: str, kind: CutKind, reason: str, *, exchange: bool = False) -> Cut:
+    return Cut(stream=name, source=end(source), sink=end(sink_), kind=kind, reason=reason, exchange=exchange)
+
+
+def plan_of(application: str, parts: Mapping[str, Any]) -> Plan:
+    return Plan(application=application, **parts)
+
+
+def line_filter_plan(count: int = 4) -> Plan:
+    """The example, compiled: the splitter in the driver, the other three fused."""
+    chain = "Block-reader"
+    return Plan(
+        application="LineFilter",
+        operators=(
+            operator(
+                "File-splitter",
+                "File-splitter",
+                writes=["blocks_metadata_output"],
+                class_="lib.FileSplitter",
+                role=Role.INPUT,
+            ),
+            operator(
+                chain, chain, reads=["blocks_metadata_input"], writes=["messages"], count=count, class_="lib.LineReader"
+            ),
+            operator(
+                "Filter",
+                chain,
+                reads=["input"],
+                writes=["output"],
+                count=count,
+                class_="lib.Filter",
+                parallel_with=chain,
+            ),
+            operator(
+                "Record-writer", chain, reads=["input"], count=count, class_="lib.RecordWriter", parallel_with=chain
+            ),
+        ),
+        streams=(
+            stream(
+                "file-block metadata",
+                "File-splitter.blocks_metadata_output",
+                sink("Block-reader.blocks_metadata_input", Routing.DEALT),
+                payload="FileBlock",
+            ),
+            stream("records", "Block-reader.messages", sink("Filter.input", Routing.STRAIGHT, parallel=True)),
+            stream("filtered-records", "Filter.output", sink("Record-writer.input", Routing.STRAIGHT, parallel=True)),
+        ),
+        stages=(
+            stage("File-splitter", "File-splitter", driver=True),
+            stage(chain, chain, "Filter", "Record-writer", slots=count),
+        ),
+        cuts=(
+            cut(
+                "file-block metadata",
+                "File-splitter.blocks_metadata_output",
+                "Block-reader.blocks_metadata_input",
+                CutKind.DRIVER,
+                "input operators run in the driver",
+            ),
+        ),
+    )
+
+
+def m_by_n_plan(m: int = 3, n: int = 3) -> Plan:
+    """M partitions send to N by key; a unifier stands before each of the N."""
+    sender = f"{m} partitions of split"
+    return Plan(
+        application="MxN",
+        operators=(
+            operator("lines", "lines", writes=["lines"], class_="lib.LineSource", role=Role.INPUT),
+            operator("split", "split", reads=["lines"], writes=["words"], count=m, class_="lib.Split"),
+            operator("count", "count", reads=["words"], writes=["counts"], count=n, keyed="words", class_="lib.Count"),
+            operator("report", "report", reads=["counts"], class_="lib.Report"),
+        ),
+        streams=(
+            stream("lines", "lines.lines", sink("split.lines", Routing.DEALT)),
+            stream(
+                "words",
+                "split.words",
+                sink("count.words", Routing.KEYED),
+                payload="Word",
+                unifiers=[
+                    PlannedUnifier(
+                        name=f"split.words#unifier{i}",
+                        kind="dagkit.pass-through/1",
+                        level=0,
+                        inputs=tuple(f"split#{k}" for k in range(m)),
+                        serves=end("count.words"),
+                        partition=i,
+                    )
+                    for i in range(n)
+                ],
+            ),
+            stream(
+                "counts",
+                "count.counts",
+                sink("report.counts", Routing.GATHERED),
+                payload="dict[str, int]",
+                unifiers=[
+                    PlannedUnifier(
+                        name="count.counts#unifier",
+                        kind="lib.sum/1",
+                        level=0,
+                        inputs=tuple(f"count#{k}" for k in range(n)),
+                        serves=end("report.counts"),
+                    )
+                ],
+            ),
+        ),
+        stages=(
+            stage("lines", "lines", driver=True),
+            stage("split", "split", slots=m),
+            stage("count", "count", level=1, slots=n),
+            stage("report", "report", level=2),
+        ),
+        cuts=(
+            cut("lines", "lines.lines", "split.lines", CutKind.DRIVER, "input operators run in the driver"),
+            cut("words", "split.words", "count.words", CutKind.KEYS, f"{sender} send by key to {n}", exchange=True),
+            cut(
+                "counts", "count.counts", "report.counts", CutKind.UNIFIER, f"{n} partitions are unified", exchange=True
+            ),
+        ),
+    )
