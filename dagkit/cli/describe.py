@@ -1,0 +1,193 @@
+"""`dagkit describe`: an operator's ports and properties; or the operators and attributes that there are."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import rich_click as click
+
+from dagkit.api.attributes import BY_SCOPE, Attribute, Described, Instance, Scope, Standing
+from dagkit.api.component import Component
+from dagkit.cli.anatomy import Anatomy, anatomy_of
+from dagkit.cli.opening import opened
+from dagkit.cli.operators import OperatorNotFound, libraries, operator_named
+from dagkit.cli.options import Asked, configured, spoken
+from dagkit.cli.output import Output
+from dagkit.cli.pages import heading, paragraph, section, table
+from dagkit.cli.plan import as_json
+from dagkit.errors import did_you_mean
+from dagkit.graph import Node
+from dagkit.plan.portable import portable
+from dagkit.schema import spelled
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a property of a placed operator holds, and who set it."""
+
+    value: Any
+    origin: str
+
+
+@click.command()
+@click.argument("operator", required=False)
+@click.option(
+    "--in", "target", metavar="APP", type=click.Path(), help="OPERATOR is the name of one in this application."
+)
+@click.option("--attributes", is_flag=True, help="List every attribute with its standing and default.")
+@configured
+@spoken
+def describe(
+    operator: str | None,
+    target: str | None,
+    attributes: bool,  # noqa: FBT001 - click's signature
+    configuring: Callable[[str], Asked],
+    output: Output,
+) -> None:
+    """Show what an operator does, its ports, properties and annotations.
+
+    OPERATOR is the name of a library's operator, a dotted path, `module:Class` or `file.py:Class`. Without it, every
+    operator of the installed libraries is listed. With `--in`, it is the name that an application gave its operator,
+    and the values of the properties are shown with who set them.
+    """
+    if attributes:
+        _list_attributes(output)
+    elif operator is None:
+        _list_operators(output)
+    elif target is None:
+        with operator_named(operator) as found:
+            _show(anatomy_of(found), {}, output)
+    else:
+        with _placed(configuring(target), operator) as node:
+            _show(anatomy_of(type(node.operator)), _values(node), output)
+
+
+# -- one operator ----------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _placed(asked: Asked, name: str) -> Iterator[Node]:
+    """The operator or module of this name in the application, as configuration left it."""
+    with opened(asked) as application:
+        steps = application.compiled("resolved").steps
+        nodes: dict[str, Node] = {node.name: node for form in steps.values() for node in getattr(form, "nodes", ())}
+        if name not in nodes:
+            near = did_you_mean(name, nodes)
+            raise OperatorNotFound(f"no operator of {asked.target} is called {name!r}\n  help: {near}")
+        yield nodes[name]
+
+
+def _values(node: Node) -> dict[str, Value]:
+    values: dict[str, Value] = {}
+    for name in type(node.operator).model_fields:
+        origin = node.property_origins.get(name)
+        said = str(origin) if origin else f"code at {node.where}" if name in node.operator.given else "default"
+        hidden = origin.shown if origin else None
+        values[name] = Value(hidden or portable(getattr(node.operator, name, None)), said)
+    return values
+
+
+def _show(anatomy: Anatomy, values: Mapping[str, Value], output: Output) -> None:
+    if output.as_json:
+        fields = asdict(anatomy)
+        fields["class"] = fields.pop("class_")
+        fields["where"] = str(anatomy.where) if anatomy.where else None
+        fields["attributes"] = list(BY_SCOPE[Scope.OPERATOR])
+        fields["port_attributes"] = list(BY_SCOPE[Scope.PORT])
+        if values:
+            fields["values"] = {name: asdict(value) for name, value in values.items()}
+        output.document("dagkit.operator/1", fields)
+    else:
+        output.result(*_page(anatomy, values))
+
+
+def _page(anatomy: Anatomy, values: Mapping[str, Value]) -> list[Any]:
+    parts: list[Any] = [heading(anatomy.name, f"{anatomy.kind}, {anatomy.role}")]
+    parts += [paragraph(anatomy.doc)] if anatomy.doc else []
+    parts += [paragraph(f"{anatomy.class_} at {anatomy.where}" if anatomy.where else anatomy.class_)]
+    ports = [(p.side, p.name, p.payload, "required" if p.required else "optional") for p in anatomy.ports]
+    parts += section("Ports", ("side", "name", "items", "stream"), ports)
+    parts += _property_section(anatomy, values)
+    said = [(name, "yes" if holds else "no") for name, holds in anatomy.annotations.items()]
+    parts += section("Annotations", ("annotation", "holds"), said)
+    parts += ["", heading("Attributes", "(dagkit describe --attributes tells what they mean)")]
+    parts += [paragraph(f"operator: {', '.join(BY_SCOPE[Scope.OPERATOR])}")]
+    return [*parts, paragraph(f"port: {', '.join(BY_SCOPE[Scope.PORT])}")] if anatomy.ports else parts
+
+
+def _property_section(anatomy: Anatomy, values: Mapping[str, Value]) -> list[Any]:
+    described = [
+        (p.name, p.type, "required" if p.required else as_json(p.default), ", ".join(p.constraints), p.doc)
+        for p in anatomy.properties
+    ]
+    if not values:
+        return section("Properties", ("name", "type", "default", "must be", "meaning"), described)
+    rows = [(*row[:3], as_json(values[row[0]].value), values[row[0]].origin, row[4]) for row in described]
+    return section("Properties", ("name", "type", "default", "value", "set by", "meaning"), rows)
+
+
+# -- what there is ---------------------------------------------------------------------------------------------------
+
+
+def _list_operators(output: Output) -> None:
+    rows = [
+        (library.package, name, _first_line(operator))
+        for library in libraries()
+        for name, operator in library.operators.items()
+    ]
+    if output.as_json:
+        listed = [{"package": package, "name": name, "summary": summary} for package, name, summary in rows]
+        output.document("dagkit.operators/1", {"operators": listed})
+    else:
+        output.result(table(("library", "operator", "what it does"), rows))
+
+
+def _first_line(operator: type[Component]) -> str:
+    return (operator.__dict__.get("__doc__") or "").strip().partition("\n")[0]
+
+
+def _list_attributes(output: Output) -> None:
+    if output.as_json:
+        listed = [_attribute_fields(a) for catalogue in BY_SCOPE.values() for a in catalogue.values()]
+        output.document("dagkit.attributes/1", {"attributes": listed})
+        return
+    parts: list[Any] = []
+    for scope, title in _TITLES:
+        rows = [_attribute_row(attribute) for attribute in BY_SCOPE[scope].values()]
+        parts += section(title, ("name", "standing", "type", "default", "meaning"), rows)
+    output.result(*parts[1:], "", *(paragraph(line) for line in _STANDINGS))
+
+
+_TITLES: Sequence[tuple[Scope, str]] = (
+    (Scope.APPLICATION, "Attributes of an application"),
+    (Scope.OPERATOR, "Attributes of an operator"),
+    (Scope.PORT, "Attributes of a port"),
+)
+_STANDINGS = (
+    f"{Standing.HONOURED}: means here what it means in Apex",
+    f"{Standing.HINT}: maps to the nearest thing that Spark has",
+    f"{Standing.ADVISORY}: accepted and reported, without effect",
+)
+
+
+def _attribute_row(attribute: Attribute[Any]) -> tuple[str, ...]:
+    fields = _attribute_fields(attribute)
+    return fields["name"], fields["standing"], fields["type"], as_json(fields["default"]), fields["meaning"]
+
+
+def _attribute_fields(attribute: Attribute[Any]) -> dict[str, Any]:
+    return {
+        "scope": attribute.scope.value,
+        "name": attribute.name,
+        "standing": attribute.standing.value,
+        "type": _held(attribute.holds),
+        "default": portable(attribute.default),
+        "meaning": attribute.meaning,
+    }
+
+
+def _held(holds: Any) -> str:
+    if isinstance(holds, Instance):
+        return f"{holds.of}, …" if holds.many else holds.of
+    return f"{holds.of} as JSON" if isinstance(holds, Described) else spelled(holds)

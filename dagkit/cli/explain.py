@@ -1,0 +1,201 @@
+"""`dagkit explain`: the steps from what the author drew to the plan."""
+
+from collections.abc import Iterator
+from typing import Any, assert_never
+
+import rich_click as click
+
+from dagkit.api.attributes import Attribute
+from dagkit.api.ports import InputPort, OutputPort
+from dagkit.cli.opening import opened
+from dagkit.cli.options import Asked, application, spoken
+from dagkit.cli.output import Output, counted
+from dagkit.cli.pages import heading, paragraph, section, table
+from dagkit.cli.plan import as_json, cut_section, page, stage_section
+from dagkit.compiler import STEPS, Step
+from dagkit.compiler.fuse import Fused
+from dagkit.graph import Graph, Node, Settings
+from dagkit.plan import Plan, write_plan
+from dagkit.plan.portable import portable, portable_attributes
+from dagkit.schema import spelled
+
+Port = InputPort[Any] | OutputPort[Any]
+
+MEANINGS: dict[Step, str] = {
+    "drawn": "what populate_dag wrote",
+    "expanded": "modules are replaced by what they hold",
+    "resolved": "properties, attributes and payloads are settled",
+    "checked": "every rule holds",
+    "fused": "operators are gathered into stages; every cut has its reason",
+    "ordered": "the plan, as it will run",
+}
+"""What is true after each step."""
+
+
+@click.command()
+@application
+@click.option("--step", type=click.Choice(STEPS), help="Print the form that this step leaves; without, list the steps.")
+@spoken
+def explain(asked: Asked, step: Step | None, output: Output) -> None:
+    """Show the steps from what the author drew to the plan, or the form that one of them leaves.
+
+    The forms before `checked` can be shown of a faulty application, too; its faults are then told as notes.
+    """
+    with opened(asked) as found:
+        compilation = found.compiled(step or "ordered")
+    output.notes(compilation.notes)
+    if step is None:
+        _list_steps(compilation.application, compilation.steps, output)
+    elif output.as_json:
+        _print_json(step, compilation.steps[step], output)
+    else:
+        output.result(heading(compilation.application, f"{step}: {MEANINGS[step]}"), *_page(compilation.steps[step]))
+
+
+def _list_steps(name: str, steps: Any, output: Output) -> None:
+    rows = [(step, MEANINGS[step], _size(form)) for step, form in steps.items()]
+    if output.as_json:
+        listed = [{"step": step, "meaning": meaning, "holds": holds} for step, meaning, holds in rows]
+        output.document("dagkit.steps/1", {"application": name, "steps": listed})
+    else:
+        output.result(heading(name), table(("step", "what is true after it", "holds"), rows))
+
+
+def _size(form: Graph | Fused | Plan) -> str:
+    match form:
+        case Graph():
+            modules = sum(node.is_module for node in form.nodes)
+            held = [counted(len(form.nodes) - modules, "operator"), counted(len(form.streams), "stream")]
+            return ", ".join(held + ([counted(modules, "module")] if modules else []))
+        case Fused():
+            return f"{counted(len(form.stages), 'stage')}, {counted(len(form.cuts), 'cut')}"
+        case Plan():
+            return f"{counted(len(form.stages), 'stage')}, {counted(form.levels, 'level')}"
+    assert_never(form)
+
+
+# -- pages -----------------------------------------------------------------------------------------------------------
+
+
+def _page(form: Graph | Fused | Plan) -> list[Any]:
+    match form:
+        case Graph():
+            return _graph_page(form)
+        case Fused():
+            wires = [(w.stream.name, w.source, w.sink, w.routing.value) for w in form.wires]
+            return [
+                *stage_section(form),
+                *section("Wires", ("stream", "from", "to", "routing"), wires),
+                *cut_section(form),
+            ]
+        case Plan():
+            return page(form, ())
+    assert_never(form)
+
+
+def _graph_page(graph: Graph) -> list[Any]:
+    parts: list[Any] = [paragraph(_size(graph))]
+    operators = [(n.name, type(n.operator).__qualname__, _payloads(n), n.where) for n in graph.nodes]
+    parts += section("Operators", ("name", "class", "ports", "placed at"), operators)
+    streams = [
+        (s.name, s.source or "nothing", ", ".join(map(str, s.sinks)) or "nothing", s.locality or "", s.where)
+        for s in graph.streams
+    ]
+    parts += section("Streams", ("name", "from", "to", "locality", "drawn at"), streams)
+    parts += section("Properties", ("operator", "property", "value", "set by"), list(_properties(graph)))
+    parts += section("Attributes", ("of", "attribute", "value", "set by"), list(_attributes(graph)))
+    return parts
+
+
+def _payloads(node: Node) -> str:
+    ports: list[Port] = [*node.input_ports.values(), *node.output_ports.values()]
+    return ", ".join(f"{port.name}: {spelled(node.payload(port))}" for port in ports)
+
+
+def _properties(graph: Graph) -> Iterator[tuple[object, ...]]:
+    """What somebody set; defaults are what `dagkit describe` shows."""
+    for node in graph.nodes:
+        for name, value in node.operator.given.items():
+            origin = node.property_origins.get(name)
+            shown = origin.shown if origin and origin.shown else as_json(portable(value))
+            yield node.name, name, shown, origin or f"code at {node.where}"
+
+
+def _attributes(graph: Graph) -> Iterator[tuple[object, ...]]:
+    yield from _settings(graph.application, graph.attributes)
+    for node in graph.nodes:
+        yield from _settings(node.name, node.attributes)
+        for port, settings in (*node.inputs.items(), *node.outputs.items()):
+            yield from _settings(f"{node.name}.{port}", settings)
+        for port, settings in node.unifiers.items():
+            yield from _settings(f"unifier of {node.name}.{port}", settings)
+
+
+def _settings(bearer: str, settings: Settings) -> Iterator[tuple[object, ...]]:
+    attribute: Attribute[Any]
+    for attribute, setting in settings.items():
+        yield bearer, attribute.name, as_json(portable(setting.value)), setting.origin
+
+
+# -- documents -------------------------------------------------------------------------------------------------------
+
+
+def _print_json(step: Step, form: Graph | Fused | Plan, output: Output) -> None:
+    match form:
+        case Graph():
+            output.document("dagkit.graph/1", {"step": step, **_graph_fields(form)})
+        case Fused():
+            stages = [stage.model_dump(mode="json") for stage in form.stages]
+            cuts = [cut.model_dump(mode="json") for cut in form.cuts]
+            wires = [
+                {"stream": w.stream.name, "source": str(w.source), "sink": str(w.sink), "routing": w.routing.value}
+                for w in form.wires
+            ]
+            fields = {"application": form.graph.application, "stages": stages, "wires": wires, "cuts": cuts}
+            output.document("dagkit.fused/1", {"step": step, **fields})
+        case Plan():
+            output.result(write_plan(form))
+
+
+def _graph_fields(graph: Graph) -> dict[str, Any]:
+    return {
+        "application": graph.application,
+        "attributes": portable_attributes(graph.attributes),
+        "operators": [_node_fields(node) for node in graph.nodes],
+        "streams": [
+            {
+                "name": stream.name,
+                "source": str(stream.source) if stream.source else None,
+                "sinks": [str(sink) for sink in stream.sinks],
+                "locality": stream.locality,
+                "where": str(stream.where),
+            }
+            for stream in graph.streams
+        ],
+    }
+
+
+def _node_fields(node: Node) -> dict[str, Any]:
+    ports: list[Port] = [*node.input_ports.values(), *node.output_ports.values()]
+    return {
+        "name": node.name,
+        "class": f"{type(node.operator).__module__}.{type(node.operator).__qualname__}",
+        "kind": type(node.operator).declared_kind(),
+        "module": node.is_module,
+        "where": str(node.where),
+        "properties": {name: portable(value) for name, value in node.operator.given.items()},
+        "origins": {path: str(origin) for path, origin in node.property_origins.items()},
+        "attributes": portable_attributes(node.attributes),
+        "ports": [
+            {
+                "name": port.name,
+                "type": "input" if port.name in node.input_ports else "output",
+                "payload": spelled(node.payload(port)),
+                "required": port.required,
+                "attributes": portable_attributes(
+                    (node.inputs if port.name in node.input_ports else node.outputs).get(port.name, {})
+                ),
+            }
+            for port in ports
+        ],
+    }

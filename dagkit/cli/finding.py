@@ -1,0 +1,192 @@
+"""Finding the application that APP points at: in a file, in a folder with `app.py`, or by `module:Class`."""
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeGuard
+
+from dagkit.api.application import FunctionApplication, StreamingApplication
+from dagkit.api.dag import shown_path
+from dagkit.cli.importing import authored, importable, imported, module_of
+from dagkit.errors import ApplicationNotFound, Where, did_you_mean
+
+DECLARED = (".json", ".properties")
+"""Endings of applications that are declared, not written in Python."""
+
+FUNCTION = "populate_dag"
+_APP_FILES = ("app.py", "app.json", "app.properties")
+_FORMS = "APP is a file, a folder with app.py, or module:Class"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An application that may be meant, under every name that selects it."""
+
+    names: tuple[str, ...]
+    where: Where | None
+    make: Callable[[], StreamingApplication]
+
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What APP points at, and the applications there."""
+
+    shown: str
+    file: Path | None
+    candidates: tuple[Candidate, ...]
+    module: ModuleType | None = None
+
+    @property
+    def folder(self) -> Path | None:
+        return self.file.parent if self.file else None
+
+    def choose(self, name: str | None) -> Candidate:
+        """The one application that is meant: the only one, the one of this name, or the only one with it inside."""
+        if name is None:
+            found, problem = list(self.candidates), f"{self.shown} holds several applications"
+        else:
+            found, problem = self._named(name), f"{name!r} is part of several names in {self.shown}"
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            near = did_you_mean(str(name), (n for c in self.candidates for n in c.names))
+            found, problem = list(self.candidates), f"{self.shown} holds no application {name!r}; {near}"
+        raise ApplicationNotFound(_listed(problem, found))
+
+    def _named(self, name: str) -> list[Candidate]:
+        exact = [c for c in self.candidates if name in c.names]
+        return exact or [c for c in self.candidates if any(name.casefold() in n.casefold() for n in c.names)]
+
+
+def _listed(problem: str, candidates: Sequence[Candidate]) -> str:
+    width = max(len(c.name) for c in candidates)
+    lines = [f"  {c.name:{width}}  {c.where or ''}".rstrip() for c in candidates]
+    return "\n".join([problem, *lines, f"  help: choose one with --app, as in --app {candidates[0].name}"])
+
+
+@contextlib.contextmanager
+def place_of(target: str) -> Iterator[Place]:
+    """What APP points at. While it is held, the modules beside it can be imported; afterwards they are forgotten."""
+    path = Path(target)
+    if path.is_dir():
+        path = _app_in(path, target)
+    if path.is_file() and path.suffix in DECLARED:
+        yield Place(target, path.absolute(), (_of_declaration(path),))
+    elif path.is_file():
+        with module_of(path, target) as module:
+            yield Place(target, path.absolute(), _candidates(module, path, target), module)
+    elif _is_reference(target):
+        with importable(Path.cwd()):
+            yield _referred(target)
+    else:
+        raise ApplicationNotFound(_nothing_at(path, target))
+
+
+def _app_in(folder: Path, target: str) -> Path:
+    for name in _APP_FILES:
+        if (folder / name).is_file():
+            return folder / name
+    others = sorted(p.name for p in folder.iterdir() if p.suffix in (".py", ".json"))
+    instead = f"name one of its files: {', '.join(others[:8])}" if others else _FORMS
+    raise ApplicationNotFound(f"the folder {target} holds no app.py\n  help: {instead}")
+
+
+def _nothing_at(path: Path, target: str) -> str:
+    parent = path.parent
+    entries = parent.iterdir() if parent.is_dir() else ()
+    beside = [str(parent / entry.name) for entry in entries if not entry.name.startswith(".")]
+    near = did_you_mean(str(path), beside, _FORMS)
+    return f"there is no {target}\n  help: {near}"
+
+
+def _is_reference(target: str) -> bool:
+    module, colon, name = target.partition(":")
+    return bool(colon) and name.isidentifier() and all(part.isidentifier() for part in module.split("."))
+
+
+# -- what a module holds ---------------------------------------------------------------------------------------------
+
+
+def _candidates(module: ModuleType, path: Path, target: str) -> tuple[Candidate, ...]:
+    """The applications that the module itself defines, in the order of its lines; else its function."""
+    held = list(dict.fromkeys(filter(inspect.isclass, vars(module).values())))
+    applications = [value for value in held if is_application(value)]
+    defined = [value for value in applications if value.__module__ == module.__name__]
+    if defined:
+        return tuple(_of_class(value) for value in defined)
+    function = vars(module).get(FUNCTION)
+    if inspect.isfunction(function):
+        return (_of_function(function, _named_after(path)),)
+    instead = f"define a subclass of StreamingApplication, or a function {FUNCTION}(dag, conf)"
+    for imported_class in applications:
+        instead = f"it imports {imported_class.__name__}: write {imported_class.__module__}:{imported_class.__name__}"
+    raise ApplicationNotFound(f"{target} holds no application\n  help: {instead}")
+
+
+def is_application(value: Any) -> TypeGuard[type[StreamingApplication]]:
+    """Whether this is a class of applications that can be made."""
+    return (
+        inspect.isclass(value)
+        and issubclass(value, StreamingApplication)
+        and value is not FunctionApplication
+        and not inspect.isabstract(value)
+    )
+
+
+def _of_class(defined: type[StreamingApplication]) -> Candidate:
+    names = tuple(dict.fromkeys(filter(None, (str(defined.name), defined.__name__))))
+
+    def make() -> StreamingApplication:
+        with authored(names[0], "the application cannot be made"):
+            return defined()
+
+    return Candidate(names, line_of(defined), make)
+
+
+def _of_function(function: Any, name: str) -> Candidate:
+    """The function as an application, under a name that it lacks itself."""
+    names = tuple(dict.fromkeys((name, function.__name__)))
+    return Candidate(names, line_of(function), lambda: FunctionApplication(populate=function, called=name))
+
+
+def _named_after(path: Path) -> str:
+    path = path.absolute()
+    return path.parent.name if path.stem == "app" else path.stem
+
+
+def line_of(defined: Any) -> Where | None:
+    """The line on which a class or a function begins, where its source can be had."""
+    try:
+        return Where(shown_path(inspect.getfile(defined)), inspect.getsourcelines(defined)[1])
+    except (OSError, TypeError):
+        return None
+
+
+def _referred(target: str) -> Place:
+    module_name, _, name = target.partition(":")
+    module = imported(module_name)
+    file = Path(module.__file__).absolute() if module.__file__ else None
+    value: Any = vars(module).get(name)
+    if is_application(value):
+        return Place(target, file, (_of_class(value),), module)
+    if inspect.isfunction(value):
+        own = _named_after(file) if file and name == FUNCTION else name
+        return Place(target, file, (_of_function(value, own),), module)
+    fitting = [n for n, v in vars(module).items() if is_application(v) or n == FUNCTION]
+    what = "is no application" if name in vars(module) else "is not there"
+    near = did_you_mean(name, fitting, f"{module_name} holds no application")
+    raise ApplicationNotFound(f"{name} of {module_name} {what}\n  help: {near}")
+
+
+# -- declarations ----------------------------------------------------------------------------------------------------
+
+
+def _of_declaration(path: Path) -> Candidate:
+    raise ApplicationNotFound(f"{path}: declarations cannot be read yet")

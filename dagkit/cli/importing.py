@@ -1,0 +1,142 @@
+"""Importing what an author wrote: under its own name, with the modules beside it, and without a trace afterwards."""
+
+import contextlib
+import importlib
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from dagkit.api.dag import shown_path
+from dagkit.cli.traces import author_where, is_authored, spoken
+from dagkit.errors import ApplicationFaults, ApplicationNotFound, DagkitError, Diagnostic, Where
+
+
+@contextlib.contextmanager
+def importable(folder: Path) -> Iterator[None]:
+    """Modules in this folder can be imported, and do not outlive the block."""
+    before = set(sys.modules)
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(str(folder))
+        for name in [name for name in list(sys.modules) if name not in before]:
+            if _lies_in(sys.modules.get(name.partition(".")[0]), folder):
+                del sys.modules[name]
+
+
+@contextlib.contextmanager
+def module_of(path: Path, subject: str) -> Iterator[ModuleType]:
+    """The file as a module that its classes can be pickled by. Meanwhile what lies beside it can be imported too."""
+    path = path.absolute()
+    root, name = _root_and_name(path)
+    if root == path.parent:
+        name = _free_name(name, path)
+    with importable(root):
+        yield _by_name(name, subject) if root != path.parent else _loaded(name, path, subject)
+
+
+def imported(name: str) -> ModuleType:
+    """The module of this name. One that is not there is not found; one that raises is at fault."""
+    try:
+        return _by_name(name, name)
+    except ApplicationFaults as fault:
+        missing = fault.__cause__
+        if isinstance(missing, ModuleNotFoundError) and f"{name}.".startswith(f"{missing.name}."):
+            raise ApplicationNotFound(f"there is no module {missing.name}; is it installed for this Python?") from None
+        raise
+
+
+@contextlib.contextmanager
+def authored(subject: str, problem: str, where: Where | None = None, *, only_theirs: bool = False) -> Iterator[None]:
+    """Run what an author wrote: what it prints goes to stderr, and what it raises is the application's fault.
+
+    With `only_theirs`, dagkit's own code runs as well, and an exception is the author's only where it passed a line
+    of theirs; any other is a bug in dagkit, and shows itself.
+    """
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            yield
+        except DagkitError:
+            raise
+        except (Exception, SystemExit) as raised:
+            if only_theirs and author_where(raised) is None:
+                raise
+            where = author_where(raised) or where
+            fault = Diagnostic("populate-failed", f"{problem}: {spoken(raised)}", _advice(raised), where)
+            raise ApplicationFaults(subject, [fault]) from raised
+
+
+def _advice(raised: BaseException) -> str:
+    if isinstance(raised, ModuleNotFoundError):
+        return f"install {raised.name!r} for this Python, or put it beside the application"
+    if isinstance(raised, SyntaxError):
+        return "mend the line; Python cannot read the file"
+    if isinstance(raised, SystemExit):
+        return 'what the file does as a program belongs under if __name__ == "__main__"'
+    return "mend the last of the lines below"
+
+
+def _root_and_name(path: Path) -> tuple[Path, str]:
+    """The folder that the file is imported from, and its name from there: folders with `__init__.py` are packages."""
+    parts, folder = [path.stem], path.parent
+    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    if path.name == "__init__.py":
+        parts.pop()
+    return folder, ".".join(parts)
+
+
+def _free_name(stem: str, path: Path) -> str:
+    """The file's own name, as its neighbours import it, unless another module has it already."""
+    name = "".join(c if c.isalnum() else "_" for c in stem)
+    if not name.isidentifier() or _taken(name, path):
+        name = f"dagkit_app_{name}"
+        while name in sys.modules:
+            name += "_"
+    return name
+
+
+def _taken(name: str, path: Path) -> bool:
+    if name in sys.modules:
+        return True
+    found = importlib.util.find_spec(name)
+    return found is not None and found.origin != str(path)
+
+
+def _by_name(name: str, subject: str) -> ModuleType:
+    with authored(subject, "the module cannot be imported"):
+        return importlib.import_module(name)
+
+
+def _loaded(name: str, path: Path, subject: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        name, path, loader=importlib.machinery.SourceFileLoader(name, str(path))
+    )
+    assert spec is not None, "a loader was given, so there is a spec"
+    assert spec.loader is not None, "the spec holds the loader that it was given"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    with authored(subject, "the file cannot be imported", Where(shown_path(str(path)))):
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            sys.modules.pop(name, None)
+            raise
+    return module
+
+
+def _lies_in(module: ModuleType | None, folder: Path) -> bool:
+    """Whether a top-level module is one that this folder alone makes importable."""
+    origins = [getattr(module, "__file__", None) or "", *map(str, getattr(module, "__path__", ()))]
+    return any(
+        is_authored(origin) and folder in (Path(origin).parent, Path(origin).parent.parent)
+        for origin in origins
+        if origin
+    )

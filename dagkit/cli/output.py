@@ -1,0 +1,170 @@
+"""What a command prints: results and documents on stdout, messages and faults on stderr, in colour for people only."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import rich_click as click
+
+from dagkit.cli.traces import author_lines
+from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic, Severity
+
+_UNLIMITED = 10_000
+"""Columns of a page that nobody looks at: pipes and files get each row on one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How this command was asked to speak."""
+
+    as_json: bool = False
+    verbosity: int = 0
+
+    @property
+    def quiet(self) -> bool:
+        return self.verbosity < 0
+
+    @property
+    def verbose(self) -> bool:
+        return self.verbosity > 0
+
+    def result(self, *parts: Any) -> None:
+        """Print what the command was asked for: text, or anything that rich can draw."""
+        for part in parts:
+            _write(sys.stdout, part if isinstance(part, str) else _drawn(part))
+
+    def document(self, schema: str, body: Mapping[str, Any]) -> None:
+        """Print a JSON document that says which schema it follows."""
+        _write(sys.stdout, json.dumps({"schema": schema, **body}, indent=2, ensure_ascii=False, default=str))
+
+    def message(self, text: str) -> None:
+        """Tell people something beside the result."""
+        if not self.quiet:
+            _write(sys.stderr, text)
+
+    def detail(self, text: str) -> None:
+        """Tell it only to those who asked for more."""
+        if self.verbose:
+            _write(sys.stderr, text)
+
+    def notes(self, diagnostics: Sequence[Diagnostic]) -> None:
+        """Tell the warnings and advisories of an application that compiles."""
+        if diagnostics and not self.quiet:
+            _write(sys.stderr, _coloured("\n".join(str(d) for d in diagnostics), sys.stderr))
+
+    def failure(self, failure: DagkitError) -> int:
+        """Say what went wrong, and give back the exit code that goes with it."""
+        if self.as_json:
+            self.document("dagkit.failure/1", failure_fields(failure))
+        self.complain(failure)
+        return failure.exit_code
+
+    def complain(self, failure: DagkitError) -> None:
+        """Say on stderr what went wrong, with the author's own lines where an exception came out of them."""
+        cause = failure.__cause__ if isinstance(failure, ApplicationFaults) else None
+        lines = author_lines(cause) if cause is not None else []
+        way = ["  the way there, the last line first to blame:", *(f"    {line}" for line in lines)] if lines else []
+        _write(sys.stderr, _coloured("\n".join([str(failure), *way]), sys.stderr))
+
+
+def failure_fields(failure: DagkitError) -> dict[str, Any]:
+    """A failure as a JSON document shows it."""
+    faults = failure if isinstance(failure, ApplicationFaults) else None
+    return {
+        "application": faults.application if faults else None,
+        "message": str(failure).partition("\n")[0] if faults else str(failure),
+        "exit_code": failure.exit_code,
+        "diagnostics": [diagnostic_fields(d) for d in faults.diagnostics] if faults else [],
+    }
+
+
+def diagnostic_fields(diagnostic: Diagnostic) -> dict[str, Any]:
+    """A diagnostic as JSON documents show it."""
+    where = diagnostic.where
+    return {
+        "code": diagnostic.code,
+        "severity": diagnostic.severity.value,
+        "problem": diagnostic.problem,
+        "help": diagnostic.help,
+        "file": where.file if where else None,
+        "line": where.line if where else None,
+    }
+
+
+def is_terminal(stream: IO[str]) -> bool:
+    """Whether people sit at the far end."""
+    return stream.isatty()
+
+
+def is_coloured(stream: IO[str]) -> bool:
+    """Whether this stream takes colours: NO_COLOR forbids them, FORCE_COLOR asks for them, else terminals do."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (is_terminal(stream) and os.environ.get("TERM") != "dumb")
+
+
+def shown_path(path: Path) -> str:
+    """The path as people wrote it: from the working directory where it lies below."""
+    absolute = path.absolute()
+    return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 stage`, `2 stages`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+_STYLES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
+    (re.compile(r"^\S.* cannot be compiled: .*$", re.MULTILINE), {"fg": "red", "bold": True}),
+    (re.compile(r"(?<=: )(?:warning|advisory)(?=: )"), {"fg": "yellow"}),
+    (re.compile(r"\[[a-z]+(?:-[a-z]+)+\]$", re.MULTILINE), {"dim": True}),
+    (re.compile(r"^ +help:", re.MULTILINE), {"fg": "cyan"}),
+)
+"""What stands out in a report of faults. The words are the same with and without."""
+
+
+def _coloured(text: str, stream: IO[str]) -> str:
+    if is_coloured(stream):
+        for pattern, style in _STYLES:
+            text = pattern.sub(lambda found, style=style: click.style(found.group(), **style), text)  # type: ignore[misc]
+    return text
+
+
+def _drawn(renderable: Any) -> str:
+    """What rich makes of it: coloured and as wide as the terminal for people, plain and unwrapped for programs."""
+    from rich.console import Console  # noqa: PLC0415 - what speaks in one line does not need rich
+
+    console = Console(
+        file=sys.stdout,
+        width=None if is_terminal(sys.stdout) else _UNLIMITED,
+        force_terminal=is_coloured(sys.stdout),
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    with console.capture() as capture:
+        console.print(renderable)
+    return "\n".join(line.rstrip() for line in capture.get().rstrip("\n").split("\n"))
+
+
+def _write(stream: IO[str], text: str) -> None:
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    click.echo(
+        text.encode(encoding, "backslashreplace").decode(encoding),
+        file=stream,
+        color=is_coloured(stream),
+    )
+
+
+def severity_counts(diagnostics: Sequence[Diagnostic]) -> str:
+    """`1 warning, 2 advisories`, or nothing."""
+    plural = {Severity.ERROR: "errors", Severity.WARNING: "warnings", Severity.ADVISORY: "advisories"}
+    counts = {severity: sum(d.severity is severity for d in diagnostics) for severity in Severity}
+    return ", ".join(
+        f"{count} {severity if count == 1 else plural[severity]}" for severity, count in counts.items() if count
+    )

@@ -1,0 +1,38 @@
+"""The parts of a page that people read: headings and tables without lines, which stay readable in a pipe."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+
+def heading(title: str, beside: str = "") -> Text:
+    """A title, with what stands beside it."""
+    return Text.assemble((title, "bold"), (f"  {beside}" if beside else "", "dim"))
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Padding:
+    """Rows under their columns. A column whose name begins with # is aligned to the right."""
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
+    for column in columns:
+        drawn.add_column(
+            column.removeprefix("#"),
+            justify="right" if column.startswith("#") else "left",
+            overflow="fold",
+            no_wrap=False,
+        )
+    for row in rows:
+        drawn.add_row(*(cell if isinstance(cell, Text) else str(cell) for cell in row))
+    return Padding(drawn, (0, 0, 0, 2), expand=False)
+
+
+def section(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[Any]:
+    """A heading with a table under it; nothing where there are no rows."""
+    return ["", heading(title), table(columns, rows)] if rows else []
+
+
+def paragraph(text: str) -> Padding:
+    """Text, set in."""
+    return Padding(Text(text), (0, 0, 0, 2), expand=False)

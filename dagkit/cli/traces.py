@@ -1,0 +1,54 @@
+"""Exceptions that came out of what an author wrote: which lines are theirs, and how to tell them."""
+
+import itertools
+import site
+import sysconfig
+import traceback
+from pathlib import Path
+
+from dagkit.api.dag import shown_path
+from dagkit.errors import Where
+
+_DAGKIT = str(Path(__file__).parents[1]) + "/"
+_LIBRARIES = tuple(
+    {
+        f"{folder}/"
+        for folder in (*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages())
+        if folder
+    }
+)
+_SHOWN = 8
+
+
+def author_frames(raised: BaseException) -> list[traceback.FrameSummary]:
+    """The frames of the traceback that are neither dagkit's nor a library's, outermost first."""
+    return [frame for frame in traceback.extract_tb(raised.__traceback__) if is_authored(frame.filename)]
+
+
+def is_authored(filename: str) -> bool:
+    """Whether a line of this file was written by the author of an application."""
+    return not filename.startswith(("<frozen", _DAGKIT, *_LIBRARIES))
+
+
+def author_where(raised: BaseException) -> Where | None:
+    """The author's line that raised, or whose call did."""
+    if isinstance(raised, SyntaxError) and raised.filename and is_authored(raised.filename):
+        return Where(shown_path(raised.filename), raised.lineno)
+    frames = author_frames(raised)
+    return Where(shown_path(frames[-1].filename), frames[-1].lineno) if frames else None
+
+
+def author_lines(raised: BaseException) -> list[str]:
+    """The author's own lines on the way to the exception, the one that raised last; recursion is told once."""
+    if isinstance(raised, SyntaxError) and raised.text:
+        return [f"{author_where(raised) or raised.filename}: {raised.text.strip()}"]
+    lines = [f"{Where(shown_path(f.filename), f.lineno)} in {f.name}: {f.line}" for f in author_frames(raised)]
+    told = [line for line, _ in itertools.groupby(lines)]
+    left_out = [f"… {len(told) - _SHOWN} lines left out"] if len(told) > _SHOWN else []
+    return left_out + told[-_SHOWN:]
+
+
+def spoken(raised: BaseException) -> str:
+    """The exception in one line, as Python says it."""
+    lines = "".join(traceback.format_exception_only(raised)).strip().splitlines()
+    return lines[-1] if isinstance(raised, SyntaxError) else lines[0]

@@ -1,0 +1,120 @@
+"""Every verb, in the order in which `dagkit --help` lists them, and the group that imports only the one asked for."""
+
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from typing import Any
+
+import rich_click as click
+
+from dagkit import __version__
+from dagkit.cli.output import Output
+from dagkit.errors import DagkitError, did_you_mean
+
+COMPILING = "Compile an application"
+LOOKING = "Look things up"
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A command by its name, what it is for in one line, and the module that holds it."""
+
+    name: str
+    purpose: str
+    panel: str
+
+    @property
+    def module(self) -> str:
+        return f"dagkit.cli.{self.name}"
+
+    @property
+    def exists(self) -> bool:
+        return importlib.util.find_spec(self.module) is not None
+
+    def load(self) -> click.Command:
+        command = getattr(importlib.import_module(self.module), self.name)
+        assert isinstance(command, click.Command), f"{self.module} holds no command {self.name}"
+        return command
+
+
+VERBS: tuple[Verb, ...] = (
+    Verb("validate", "Check an application and its configuration, and report every fault.", COMPILING),
+    Verb("plan", "Show how an application will run, and why so.", COMPILING),
+    Verb("explain", "Show the steps from what the author drew to the plan.", COMPILING),
+    Verb("graph", "Draw an application.", COMPILING),
+    Verb("diff", "Say what changes between two applications or plans.", COMPILING),
+    Verb("config", "Show the configuration that an application gets, and where it comes from.", LOOKING),
+    Verb("describe", "Show an operator's ports and properties, or list what there is.", LOOKING),
+    Verb("ledger", "Read and verify the ledger of an application.", LOOKING),
+    Verb("completion", "Print the script that lets a shell complete dagkit's words.", LOOKING),
+)
+
+
+class VerbGroup(click.RichGroup):
+    """Imports a verb's module when the verb is called, and answers a `DagkitError` with its own exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return [verb.name for verb in VERBS if verb.exists]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        verb = next((verb for verb in VERBS if verb.name == cmd_name and verb.exists), None)
+        if verb is None:
+            return None
+        return click.Command(verb.name, help=verb.purpose) if _is_listing(ctx) else verb.load()
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        ctx.meta[_LISTING] = True  # the list of verbs needs their names and purposes, not their modules
+        super().format_help(ctx, formatter)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, known = args[0], self.list_commands(ctx)
+        if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"there is no verb {name!r}; {did_you_mean(name, known)}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except DagkitError as failure:
+            assert isinstance(ctx.obj, Output), "the group makes an Output before any verb runs"
+            ctx.exit(ctx.obj.failure(failure))
+
+
+_LISTING = "dagkit.listing"
+
+
+def _is_listing(ctx: click.Context | None) -> bool:
+    return ctx is not None and bool(ctx.meta.get(_LISTING))
+
+
+def _panels() -> list[dict[str, Any]]:
+    names = dict.fromkeys(verb.panel for verb in VERBS)
+    return [{"name": panel, "commands": [verb.name for verb in VERBS if verb.panel == panel]} for panel in names]
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's signature
+    if wanted and not ctx.resilient_parsing:
+        click.echo(f"dagkit {__version__}")
+        ctx.exit()
+
+
+@click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.rich_config(
+    help_config={
+        "theme": "cargo-slim",
+        "style_errors_panel_box": "BLANK",
+        "command_groups": {"*": _panels()},
+        "text_markup": "markdown",
+    }
+)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show it.")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Check, plan, draw and compare streaming applications.
+
+    APP is a file, a folder with `app.py`, or `module:Class`; a `.json` or `.properties` file may declare one, too.
+    Results go to stdout, messages to stderr.
+    """
+    ctx.obj = Output()
