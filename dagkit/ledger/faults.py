@@ -1,0 +1,177 @@
+"""Everything that a ledger refuses or finds, each under a code of its own.
+
+A `Fault` is a value: rules and the verifier gather them. An exception carries at least one.
+
+    LedgerError
+    ├── BlockRefused           a rule forbids the block; nothing was written
+    ├── SequenceTaken          another writer has appended; this one stops, nothing was changed
+    ├── ChainBroken            what is stored is missing, damaged or forged
+    ├── VersionUnreadable      a later dagkit wrote it
+    ├── ChainNotFound          there is no ledger, or no such chain
+    └── StoreError             the place itself refuses: full, read-only, unable to create exclusively
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+from dagkit.errors import DagkitError
+
+LedgerCode = Literal[
+    # the order of blocks
+    "seed-misplaced",
+    "seed-missing",
+    "previous-missing",
+    "head-moved",
+    "sequence-broken",
+    "time-reversed",
+    "hash-mismatch",
+    "event-misplaced",
+    "sequence-taken",
+    # data, watermark, checkpoint, source state
+    "event-empty",
+    "data-unmoved",
+    "transform-unmoved",
+    "schema-missing",
+    "interval-reversed",
+    "offsets-broken",
+    "offset-mismatch",
+    "offset-unfounded",
+    "watermark-reversed",
+    "checkpoint-mismatch",
+    "checkpoint-vanished",
+    "state-vanished",
+    "data-missing",
+    "checkpoint-missing",
+    # inputs of a transform
+    "transform-missing",
+    "inputs-mismatch",
+    "input-unmoved",
+    "input-mismatch",
+    "input-unfounded",
+    "input-blockless",
+    "input-reversed",
+    "input-block-missing",
+    "input-offset-mismatch",
+    # declarations
+    "transform-inputless",
+    "input-duplicated",
+    "input-unresolved",
+    "query-malformed",
+    "source-repeated",
+    "source-conflicting",
+    "source-unknown",
+    "source-schema-doubled",
+    "source-endpointless",
+    "schema-unchanged",
+    "schema-incompatible",
+    "schema-undescribed",
+    "system-column-missing",
+    # what is stored
+    "chain-missing",
+    "chain-exists",
+    "chain-name-malformed",
+    "block-missing",
+    "block-damaged",
+    "block-torn",
+    "block-misplaced",
+    "link-broken",
+    "carry-forged",
+    "head-forged",
+    "head-lost",
+    "head-unreadable",
+    "segment-damaged",
+    "data-damaged",
+    "checkpoint-damaged",
+    "version-unreadable",
+    "field-unknown",
+    "manifest-unreadable",
+    # completeness
+    "bytes-missing",
+    "bytes-doubled",
+    "bytes-unread",
+    "work-unreadable",
+    # places
+    "store-full",
+    "store-readonly",
+    "store-unfenced",
+    "store-unreachable",
+    "promise-taken",
+]
+
+LEDGER_CODES: tuple[LedgerCode, ...] = get_args(LedgerCode)
+
+WARNINGS: frozenset[LedgerCode] = frozenset({"system-column-missing", "bytes-unread"})
+"""Told, and passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong, where it is, and the next thing to try."""
+
+    code: LedgerCode
+    problem: str
+    help: str
+    chain: str | None = None
+    block: int | None = None
+
+    @property
+    def is_warning(self) -> bool:
+        return self.code in WARNINGS
+
+    def __str__(self) -> str:
+        place = "" if self.chain is None else f"{self.chain}: "
+        block = "" if self.block is None else f"block {self.block}: "
+        return f"{place}{block}{self.problem} [{self.code}]\n  help: {self.help}"
+
+
+class LedgerError(DagkitError):
+    """The root of what a ledger raises on purpose; `code` is that of its first fault."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, *faults: Fault) -> None:
+        assert faults, "an error says what is wrong"
+        self.faults: Sequence[Fault] = faults
+        super().__init__("\n".join(str(fault) for fault in faults))
+
+    @property
+    def fault(self) -> Fault:
+        return self.faults[0]
+
+    @property
+    def code(self) -> LedgerCode:
+        return self.fault.code
+
+    def __reduce__(self) -> tuple[type["LedgerError"], tuple[Fault, ...]]:
+        return type(self), tuple(self.faults)
+
+
+class BlockRefused(LedgerError):
+    """A rule forbids the block; nothing was written."""
+
+
+class SequenceTaken(LedgerError):
+    """Another writer has appended to the chain; nothing was changed, and this writer must stop."""
+
+
+class ChainBroken(LedgerError):
+    """What is stored is missing, damaged or forged."""
+
+
+class VersionUnreadable(LedgerError):
+    """A dagkit of another version wrote it."""
+
+    exit_code: ClassVar[int] = 6
+
+
+class ChainNotFound(LedgerError):
+    """There is no ledger, or no such chain, where the user pointed."""
+
+    exit_code: ClassVar[int] = 6
+
+
+class StoreError(LedgerError):
+    """The place refuses: it is full, read-only, or cannot create exclusively. Nothing was committed."""
+
+    exit_code: ClassVar[int] = 5

@@ -1,0 +1,33 @@
+"""Names of contents: canonical JSON, and hashes as the Open Data Fabric writes them."""
+
+import hashlib
+import json
+import re
+from typing import Annotated, Any
+
+from pydantic import StringConstraints
+
+SHA3_256 = "f1620"
+"""Base16, multicodec sha3-256, 32 bytes."""
+ARROW0_SHA3_256 = "f9680c00120"
+"""Base16, the fabric's private code of arrow-digest version 0 over sha3-256."""
+
+MULTIHASH = re.compile(r"f1620[0-9a-f]{64}|f9680c00120[0-9a-f]{64}|z[1-9A-HJ-NP-Za-km-z]+")
+
+Multihash = Annotated[
+    str, StringConstraints(pattern=r"^(f1620[0-9a-f]{64}|f9680c00120[0-9a-f]{64}|z[1-9A-HJ-NP-Za-km-z]+)$")
+]
+"""A hash that says how it was made; dagkit writes base16, and reads base58 that others wrote."""
+
+
+def hash_of(content: bytes) -> Multihash:
+    """The name of these very bytes."""
+    return SHA3_256 + hashlib.sha3_256(content).hexdigest()
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
+
+
+def canonical(value: Any) -> str:
+    """The only JSON text that says `value`: keys sorted, no blanks, so that equal values have equal hashes."""
+    return _encode(value)

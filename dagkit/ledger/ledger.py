@@ -1,0 +1,190 @@
+"""An application's folder: its chains by name, and the marker that says who can read them.
+
+PATH/ledger/ledger.json
+PATH/ledger/chains/<name>/{blocks,segments,data,checkpoints,planned,refs}
+"""
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+from urllib.parse import quote, unquote
+
+from dagkit.clock import Clock, SystemClock
+from dagkit.ledger.block import parse, unreadable
+from dagkit.ledger.chain import Chain
+from dagkit.ledger.events import (
+    DataSchema,
+    DatasetKind,
+    SetDataSchema,
+    SetTransform,
+    SqlQueryStep,
+    Transform,
+    TransformInput,
+)
+from dagkit.ledger.faults import BlockRefused, ChainBroken, ChainNotFound, Fault, VersionUnreadable
+from dagkit.ledger.hashing import canonical, hash_of
+from dagkit.ledger.stores import KeyMissing, KeyTaken, Place, Store, open_store
+from dagkit.ledger.wire import Wire
+from dagkit.ledger.witness import InputChain
+from dagkit.ledger.work import PARTS_SCHEMA, WORK_SCHEMA
+
+LEDGER_FORMAT: Literal["dagkit.ledger/1"] = "dagkit.ledger/1"
+READABLE_BY = "dagkit 0.1.0 or later"
+_FOLDER = "ledger"
+_MARKER = f"{_FOLDER}/ledger.json"
+
+
+class Marker(Wire):
+    """What kind of ledger this is, and which dagkit can read it."""
+
+    format: Literal["dagkit.ledger/1"] = LEDGER_FORMAT
+    readable_by: str = READABLE_BY
+
+
+class Ledger:
+    """The chains of one application."""
+
+    def __init__(self, store: Store, clock: Clock | None = None) -> None:
+        self.store = store
+        self._clock = clock or SystemClock()
+        self._chains: dict[str, Chain] = {}
+
+    @classmethod
+    def create(
+        cls, place: Place, filesystem: Any = None, *, clock: Clock | None = None, durable: bool = True, **options: Any
+    ) -> "Ledger":
+        """The ledger of the application's folder, which exists from here on."""
+        store = open_store(place, filesystem, durable=durable, **options)
+        marker = json.dumps(Marker().as_json()) + "\n"
+        try:
+            store.create(_MARKER, marker.encode())
+        except KeyTaken:
+            _check(store)
+        return cls(store, clock)
+
+    @classmethod
+    def open(
+        cls, place: Place, filesystem: Any = None, *, clock: Clock | None = None, durable: bool = True, **options: Any
+    ) -> "Ledger":
+        """The ledger that is there, of a version that this dagkit reads."""
+        store = open_store(place, filesystem, durable=durable, **options)
+        _check(store)
+        return cls(store, clock)
+
+    def names(self) -> list[str]:
+        """The names of the chains: roots and derivatives, in alphabetical order."""
+        return sorted(unquote(name) for name in self.store.folders(f"{_FOLDER}/chains"))
+
+    def chain(self, name: str) -> Chain:
+        """The chain of this name, opened once and kept."""
+        if name not in self._chains:
+            self._chains[name] = Chain.open(self.store, folder_of(name), name, **self._given)
+        return self._chains[name]
+
+    def root(self, name: str, schema: DataSchema = WORK_SCHEMA) -> Chain:
+        """The chain of an input operator, created with its schema where it does not exist."""
+        chain = self._opened_or_created(name, DatasetKind.ROOT)
+        self._declare(chain, SetDataSchema(schema=schema))
+        return chain
+
+    def application(
+        self, name: str, inputs: Sequence[str], transform: Transform, schema: DataSchema = PARTS_SCHEMA
+    ) -> Chain:
+        """The chain of the application itself, which reads the chains named; declared anew where they changed."""
+        chain = self._opened_or_created(name, DatasetKind.DERIVATIVE)
+        given = tuple(TransformInput(dataset_ref=self.chain(i).dataset_id, alias=i) for i in inputs)
+        self._declare(chain, SetTransform(inputs=given, transform=transform))
+        self._declare(chain, SetDataSchema(schema=schema))
+        return chain
+
+    def create_chain(self, name: str, kind: DatasetKind, dataset_id: str | None = None) -> Chain:
+        """A new chain with nothing but its Seed."""
+        self._chains[name] = Chain.create(
+            self.store, folder_of(name), name, kind, dataset_id or new_dataset_id(), **self._given
+        )
+        return self._chains[name]
+
+    def inputs_of(self, chain: Chain) -> Mapping[str, str]:
+        """The names under which a chain knows its inputs, by id."""
+        declared = chain.last("SetTransform")
+        event = None if declared is None else declared.block.event
+        return {i.dataset_ref: i.alias or "" for i in event.inputs} if isinstance(event, SetTransform) else {}
+
+    def forget(self) -> None:
+        """Open every chain afresh when it is next asked for."""
+        self._chains.clear()
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        return {"clock": self._clock, "chains": self._input}
+
+    def _input(self, dataset_id: str) -> InputChain | None:
+        """The chain of an id, as it stands now: chains opened here first, then the names that transforms gave."""
+        for chain in self._chains.values():
+            if chain.standing.dataset is not None and chain.dataset_id == dataset_id:
+                chain.refresh()
+                return chain.as_input
+        aliases = (self.inputs_of(c).get(dataset_id) for c in list(self._chains.values()) if c.standing.inputs)
+        name = next((alias for alias in aliases if alias), None)
+        if name is None or not self.store.exists(f"{folder_of(name)}/refs/head"):
+            return None
+        chain = self.chain(name)
+        return chain.as_input if chain.dataset_id == dataset_id else None
+
+    def _opened_or_created(self, name: str, kind: DatasetKind) -> Chain:
+        try:
+            chain = self.chain(name)
+        except ChainNotFound:
+            return self.create_chain(name, kind)
+        if chain.kind is not kind:
+            raise BlockRefused(
+                Fault("event-misplaced", f"it is a {chain.kind} chain, not a {kind} one", "choose another name", name)
+            )
+        return chain
+
+    def _declare(self, chain: Chain, event: SetDataSchema | SetTransform) -> None:
+        last = chain.last(event.kind)
+        if last is None or last.block.event != event:
+            chain.append(event)
+
+
+def transform_of(program: str, version: str) -> Transform:
+    """A dagkit program as the fabric tells of programs: the engine's name, its version, and one query."""
+    return Transform(engine="dagkit", version=version, queries=(SqlQueryStep(query=program),))
+
+
+def new_dataset_id() -> str:
+    """An identity that no other chain has; it is derived from chance, not from a key that could sign."""
+    return f"did:odf:{hash_of(secrets.token_bytes(32))}"
+
+
+def folder_of(name: str) -> str:
+    """The folder of a chain; any name that an operator may have makes a safe folder."""
+    if not name or name.startswith("."):
+        raise BlockRefused(
+            Fault("chain-name-malformed", f"{name!r} cannot name a chain", "name it as its operator is named")
+        )
+    return f"{_FOLDER}/chains/{quote(name, safe='').replace('.', '%2E')}"
+
+
+def _check(store: Store) -> None:
+    try:
+        content = store.get(_MARKER)
+    except KeyMissing:
+        raise ChainNotFound(
+            Fault("chain-missing", f"{store!r} holds no ledger", "point to the folder that the application runs in")
+        ) from None
+    try:
+        document = json.loads(content)
+    except ValueError as error:
+        raise ChainBroken(
+            Fault("manifest-unreadable", "ledger.json is not JSON", f"write {canonical(Marker().as_json())} into it")
+        ) from error
+    said = document.get("format") if isinstance(document, dict) else None
+    if said != LEDGER_FORMAT:
+        fault = unreadable(str(said), LEDGER_FORMAT)
+        readers = document.get("readableBy") if isinstance(document, dict) else None
+        help_ = f"use {readers}" if readers else fault.help
+        raise VersionUnreadable(Fault(fault.code, fault.problem, help_))
+    parse(Marker, document, LEDGER_FORMAT)

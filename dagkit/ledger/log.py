@@ -1,0 +1,219 @@
+"""The records of one chain, by number.
+
+    blocks/00000000000000001042.json      the last blocks, one file each: creating the file *is* the append
+    segments/00000000000000000000.jsonl   full segments; once one exists, it alone speaks for its numbers
+    refs/head                             which block the last writer appended: a hint, and a witness against loss
+
+The last block is always a file of its own, so a listing of `blocks/` (never more than two segments' worth of names)
+finds the head. A segment is created before the files that it replaces are deleted; so a late writer who creates such a
+file anew finds the segment, and knows that it lost.
+"""
+
+import contextlib
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dagkit.ledger import segment
+from dagkit.ledger.block import Pointer, Record, parse, unseal
+from dagkit.ledger.faults import ChainBroken, Fault, SequenceTaken, StoreError
+from dagkit.ledger.hashing import canonical
+from dagkit.ledger.segment import SEGMENT_SIZE
+from dagkit.ledger.stores.store import KeyMissing, KeyTaken, Store
+
+HINT_FORMAT = "dagkit.head/1"
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a listing found: the last block, and the first that is missing before it, if any."""
+
+    last: int | None
+    hole: int | None = None
+
+
+class Log:
+    """Reads and creates records; judges nothing but their form."""
+
+    def __init__(self, store: Store, folder: str, chain: str) -> None:
+        self.store = store
+        self.folder = folder
+        self.chain = chain
+        self.blocks_read = 0
+        """How many records were read, for whoever wants to know what an operation costs."""
+        self._recent: dict[int, bytes] = {}
+        """The lines appended here that are not packed yet, so that packing need not read them again."""
+
+    def create(self, seq: int, line: bytes) -> None:
+        """The line is the record of this number from here on, or `SequenceTaken` and nothing was changed."""
+        key = self._block_key(seq)
+        try:
+            self.store.create(key, line)
+        except KeyTaken:
+            raise self._taken(seq) from None
+        if self.store.exists(self._segment_key(seq)):  # we are late by a thousand blocks: which one was kept?
+            kept = self._from_segment(seq)
+            self.store.delete([key])
+            if kept != line:
+                raise self._taken(seq)
+            return
+        self._recent[seq] = line
+        if seq % SEGMENT_SIZE == 0 and seq:
+            self._pack_quietly(seq - SEGMENT_SIZE)
+
+    def has(self, seq: int) -> bool:
+        """Whether the block exists; it is not read."""
+        return self.store.exists(self._block_key(seq)) or self.store.exists(self._segment_key(seq))
+
+    def line(self, seq: int) -> bytes:
+        """The bytes of a record; a segment is asked first, for it alone speaks for its numbers."""
+        self.blocks_read += 1
+        for _ in range(2):  # a file that goes between the two questions has gone into a segment
+            try:
+                return self._from_segment(seq)
+            except KeyMissing:
+                pass
+            try:
+                return self.store.get(self._block_key(seq))
+            except KeyMissing:
+                pass
+        raise ChainBroken(self._missing(seq))
+
+    def record(self, seq: int) -> Record:
+        """The record of this number, which is what it says it is."""
+        return unseal(self.line(seq), self.chain, seq)
+
+    def at(self, pointer: Pointer) -> Record:
+        """The record that a pointer names, which has the hash that the pointer says."""
+        record = self.record(pointer.seq)
+        if record.hash != pointer.hash:
+            fault = Fault(
+                code="link-broken",
+                problem=f"it should be {pointer.hash}, and it is {record.hash}",
+                help="the history was rewritten; bring the folder back from a copy",
+                chain=self.chain,
+                block=pointer.seq,
+            )
+            raise ChainBroken(fault)
+        return record
+
+    def lines(self, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+        """The lines from `first` to `last`, both included, one segment in memory at a time."""
+        seq = first
+        while seq <= last:
+            start = seq - seq % SEGMENT_SIZE
+            try:
+                packed = self.store.get(self._segment_key(seq))
+            except KeyMissing:
+                for one in range(seq, min(last + 1, start + SEGMENT_SIZE)):
+                    yield one, self.line(one)
+            else:
+                for one, line in enumerate(segment.unpack(packed, self.chain, start), start):
+                    if seq <= one <= last:
+                        self.blocks_read += 1
+                        yield one, line
+            seq = start + SEGMENT_SIZE
+
+    def records(self, first: int, last: int) -> Iterator[Record]:
+        """The records from `first` to `last`, both included."""
+        for seq, line in self.lines(first, last):
+            yield unseal(line, self.chain, seq)
+
+    def find(self) -> Found:
+        """The last block there is, by listing; no block is read."""
+        loose = self.loose()
+        if not loose:
+            sealed = self.sealed()
+            return Found(None) if not sealed else Found(None, hole=sealed[-1] + SEGMENT_SIZE)
+        last = max(loose)
+        present, seq = set(loose), last
+        while seq in present:
+            seq -= 1
+        if seq < 0 or self.store.exists(self._segment_key(seq)):
+            return Found(last)
+        while seq > 0 and seq - 1 not in present and not self.store.exists(self._segment_key(seq - 1)):
+            seq -= 1
+        return Found(last, hole=seq)
+
+    def loose(self) -> list[int]:
+        """The numbers of the blocks that are files of their own."""
+        return [int(n[:-5]) for n in self.store.names(f"{self.folder}/blocks") if n.endswith(".json")]
+
+    def sealed(self) -> list[int]:
+        """The first numbers of the segments, in order."""
+        return sorted(int(n[:-6]) for n in self.store.names(f"{self.folder}/segments") if n.endswith(".jsonl"))
+
+    def hint(self) -> Pointer | None:
+        """Which block the last writer said it appended."""
+        try:
+            said = self.store.get(f"{self.folder}/refs/head")
+        except KeyMissing:
+            return None
+        try:
+            document = json.loads(said)
+            document.pop("format", None) if document.get("format") == HINT_FORMAT else None
+        except (ValueError, AttributeError):
+            return None
+        return parse(Pointer, document, HINT_FORMAT, self.chain)
+
+    def set_hint(self, pointer: Pointer) -> None:
+        """Leave the hint for the next one who opens; a hint that cannot be left costs nothing but a warning."""
+        said = canonical({"format": HINT_FORMAT, "seq": pointer.seq, "hash": pointer.hash})
+        try:
+            self.store.replace(f"{self.folder}/refs/head", said.encode() + b"\n")
+        except StoreError as error:
+            _logger.warning("the head of %s could not be noted: %s", self.chain, error.fault.problem)
+
+    def pack(self, first: int) -> int:
+        """The full run of blocks from `first` is a segment; gives how many files went away."""
+        numbers = range(first, first + SEGMENT_SIZE)
+        if not self.store.exists(self._segment_key(first)):
+            lines = [self._recent.get(seq) or self.line(seq) for seq in numbers]
+            with contextlib.suppress(KeyTaken):
+                self.store.create(self._segment_key(first), segment.pack(first, lines))
+        for seq in numbers:
+            self._recent.pop(seq, None)
+        self.store.delete(self._block_key(seq) for seq in numbers)
+        return len(numbers)
+
+    def _pack_quietly(self, first: int) -> None:
+        """The block is appended; that it cannot be packed now only leaves more files."""
+        try:
+            self.pack(first)
+        except (StoreError, ChainBroken) as error:
+            _logger.warning("blocks from %d of %s are not packed: %s", first, self.chain, error.fault.problem)
+
+    def _from_segment(self, seq: int) -> bytes:
+        key, place = self._segment_key(seq), seq % SEGMENT_SIZE
+        entries = self.store.get_range(key, *segment.index_range(place))
+        start, end = segment.record_range(place, entries, self.chain, seq)
+        return self.store.get_range(key, start, end)
+
+    def _block_key(self, seq: int) -> str:
+        return f"{self.folder}/blocks/{seq:020d}.json"
+
+    def _segment_key(self, seq: int) -> str:
+        return f"{self.folder}/segments/{seq - seq % SEGMENT_SIZE:020d}.jsonl"
+
+    def _taken(self, seq: int) -> SequenceTaken:
+        return SequenceTaken(
+            Fault(
+                code="sequence-taken",
+                problem="another writer has appended this block",
+                help="only one driver may run an application: stop this one, or open the chain again and plan anew",
+                chain=self.chain,
+                block=seq,
+            )
+        )
+
+    def _missing(self, seq: int) -> Fault:
+        return Fault(
+            code="block-missing",
+            problem="the block is not there",
+            help="it was committed and is lost; bring it back from a copy of the folder",
+            chain=self.chain,
+            block=seq,
+        )

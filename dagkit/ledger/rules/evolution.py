@@ -1,0 +1,45 @@
+"""How a schema may change: columns may be added if they are optional, and moved; none goes, none changes its type."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dagkit.ledger.events import DataField, DataSchema
+
+
+def column_type(given: str | Mapping[str, Any]) -> Any:
+    """The type in one form, whichever of its two spellings was used."""
+    if isinstance(given, str):
+        return {"kind": given}
+    return {
+        name: (
+            column_type(value)
+            if name in ("inner", "itemType", "keyType", "valueType")
+            else [_field(f) for f in value]
+            if name == "fields"
+            else value
+        )
+        for name, value in given.items()
+    }
+
+
+def _field(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": given["name"], "type": column_type(given["type"])}
+
+
+def is_optional(column: DataField) -> bool:
+    """Whether old records may lack the column."""
+    return bool(column_type(column.type)["kind"] in ("Option", "Null"))
+
+
+def breaches(old: DataSchema, new: DataSchema) -> Iterator[str]:
+    """What the new schema does that old readers or old records cannot bear."""
+    before = {column.name: column for column in old.fields}
+    after = {column.name: column for column in new.fields}
+    for name, column in before.items():
+        if name not in after:
+            yield f"column {name!r} is gone"
+        elif column_type(column.type) != column_type(after[name].type):
+            yield f"column {name!r} was {column_type(column.type)}, and is {column_type(after[name].type)}"
+    for name, column in after.items():
+        if name not in before and not is_optional(column):
+            yield f"column {name!r} is new, and not optional"

@@ -1,0 +1,177 @@
+"""A directory on a local disk: a file appears whole or not at all, and survives a power cut.
+
+A temporary file is written and synced, then linked under its name (which fails if the name is taken), then the folder
+is synced. `durable=False` leaves the syncing out: still atomic between processes, but a power cut may lose or tear the
+last files. It is for tests and for building large chains in a benchmark.
+"""
+
+import contextlib
+import errno
+import itertools
+import os
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dagkit.ledger.stores.store import KeyMissing, KeyTaken, refused, unfenced
+
+_NO_LINKS = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+class LocalStore:
+    """Keys as files under a folder."""
+
+    def __init__(self, root: str | os.PathLike[str], *, durable: bool = True) -> None:
+        self.root = Path(root).absolute()
+        self.durable = durable
+        self._base = str(self.root)
+        self._counter = itertools.count()
+        self._folders: set[str] = set()
+        """Folders known to exist."""
+
+    def __repr__(self) -> str:
+        return f"LocalStore({self._base!r})"
+
+    def get(self, key: str) -> bytes:
+        with self._reading(key):
+            return Path(f"{self._base}/{key}").read_bytes()
+        raise KeyMissing(key)
+
+    def get_range(self, key: str, start: int, end: int) -> bytes:
+        with self._reading(key), Path(f"{self._base}/{key}").open("rb") as file:
+            return os.pread(file.fileno(), end - start, start)
+        raise KeyMissing(key)
+
+    def create(self, key: str, content: bytes) -> None:
+        folder = self._folder(key)
+        temporary = self._written(folder, content)
+        try:
+            os.link(temporary, f"{self._base}/{key}")
+        except FileExistsError:
+            raise KeyTaken(key) from None
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                raise unfenced(self._base, "it has no hard links") from error
+            raise refused(self._base, error) from error
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)  # noqa: PTH108 - a path would cost more than the call
+        self._sync(folder)
+
+    def replace(self, key: str, content: bytes) -> None:
+        folder = self._folder(key)
+        temporary = self._written(folder, content, synced=False)
+        try:
+            os.replace(temporary, f"{self._base}/{key}")  # noqa: PTH105 - a path would cost more than the call
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)  # noqa: PTH108 - as above
+            raise refused(self._base, error) from error
+
+    def exists(self, key: str) -> bool:
+        return os.path.exists(f"{self._base}/{key}")  # noqa: PTH110 - as above
+
+    def names(self, folder: str) -> list[str]:
+        """Temporary files begin with a dot and are nobody's business."""
+        return [e.name for e in self._entries(folder) if not e.name.startswith(".") and not e.is_dir()]
+
+    def folders(self, folder: str) -> list[str]:
+        return [e.name for e in self._entries(folder) if not e.name.startswith(".") and e.is_dir()]
+
+    def temporaries(self, folder: str) -> list[str]:
+        """Names of files that a writer left when it was killed in the middle of a write."""
+        return [e.name for e in self._entries(folder) if e.name.startswith(".tmp-")]
+
+    def delete(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            try:
+                os.unlink(f"{self._base}/{key}")  # noqa: PTH108 - as above
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise refused(self._base, error) from error
+
+    def modified(self, key: str) -> datetime | None:
+        try:
+            return datetime.fromtimestamp(os.stat(f"{self._base}/{key}").st_mtime, UTC)  # noqa: PTH116 - as above
+        except FileNotFoundError:
+            return None
+
+    @contextlib.contextmanager
+    def _reading(self, key: str) -> Iterator[None]:
+        try:
+            yield
+        except (FileNotFoundError, NotADirectoryError):
+            raise KeyMissing(key) from None
+        except OSError as error:
+            raise refused(self._base, error) from error
+
+    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(f"{self._base}/{folder}" if folder else self._base) as entries:
+                return list(entries)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise refused(self._base, error) from error
+
+    def _folder(self, key: str) -> str:
+        """The folder of the key, which exists from here on."""
+        name = key.rpartition("/")[0]
+        folder = f"{self._base}/{name}" if name else self._base
+        if folder not in self._folders:
+            try:
+                self._make(folder)
+            except OSError as error:
+                raise refused(self._base, error) from error
+        return folder
+
+    def _make(self, folder: str) -> None:
+        missing = [folder]
+        while not os.path.isdir(missing[-1]):  # noqa: PTH112 - as above
+            missing.append(missing[-1].rpartition("/")[0] or "/")
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        if self.durable:
+            for parent in missing[1:]:
+                descriptor = os.open(parent, os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+        self._folders.add(folder)
+
+    def _written(self, folder: str, content: bytes, *, synced: bool = True) -> str:
+        """A temporary file beside the key, whole and synced, or nothing at all."""
+        temporary = f"{folder}/.tmp-{os.getpid()}-{id(self):x}-{next(self._counter)}"
+        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        except FileNotFoundError:
+            self._folders.discard(folder)
+            raise refused(self._base, OSError(errno.ENOENT, "its folder was removed", folder)) from None
+        except OSError as error:
+            raise refused(self._base, error) from error
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            if self.durable and synced:
+                os.fsync(descriptor)
+        except OSError as error:
+            os.close(descriptor)
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)  # noqa: PTH108 - as above
+            raise refused(self._base, error) from error
+        os.close(descriptor)
+        return temporary
+
+    def _sync(self, folder: str) -> None:
+        if not self.durable:
+            return
+        try:
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise refused(self._base, error) from error

@@ -1,0 +1,101 @@
+"""An object store: S3, Google Cloud Storage, Azure. The service itself decides who created a key first."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import obstore
+from obstore import exceptions
+from obstore.store import ObjectStore, from_url
+
+from dagkit.ledger.faults import StoreError
+from dagkit.ledger.stores.store import KeyMissing, KeyTaken, refused, unfenced
+
+
+class BucketStore:
+    """Keys as objects under a prefix."""
+
+    def __init__(self, store: ObjectStore, name: str = "the object store") -> None:
+        self._store = store
+        self._name = name
+
+    @classmethod
+    def at(cls, url: str, **options: Any) -> "BucketStore":
+        """The place a URL names; what is not given as an option is taken from the environment (AWS_..., ...)."""
+        return cls(from_url(url, **options), url)
+
+    def __repr__(self) -> str:
+        return f"BucketStore({self._name!r})"
+
+    def get(self, key: str) -> bytes:
+        try:
+            return bytes(obstore.get(self._store, key).bytes())
+        except (exceptions.NotFoundError, FileNotFoundError):
+            raise KeyMissing(key) from None
+        except exceptions.BaseError as error:
+            raise self._refused(error) from error
+
+    def get_range(self, key: str, start: int, end: int) -> bytes:
+        try:
+            return bytes(obstore.get_range(self._store, key, start=start, end=end))
+        except (exceptions.NotFoundError, FileNotFoundError):
+            raise KeyMissing(key) from None
+        except exceptions.BaseError as error:
+            raise self._refused(error) from error
+
+    def create(self, key: str, content: bytes) -> None:
+        try:
+            obstore.put(self._store, key, content, mode="create", use_multipart=False)
+        except (exceptions.AlreadyExistsError, FileExistsError):
+            raise KeyTaken(key) from None
+        except (exceptions.NotSupportedError, NotImplementedError) as error:
+            raise unfenced(self._name, str(error)) from error
+        except (exceptions.BaseError, OSError) as error:
+            raise self._refused(error) from error
+
+    def replace(self, key: str, content: bytes) -> None:
+        try:
+            obstore.put(self._store, key, content, use_multipart=False)
+        except (exceptions.BaseError, OSError) as error:
+            raise self._refused(error) from error
+
+    def exists(self, key: str) -> bool:
+        return self.modified(key) is not None
+
+    def names(self, folder: str) -> list[str]:
+        return [str(o["path"]).rpartition("/")[2] for o in self._listed(folder)["objects"]]
+
+    def folders(self, folder: str) -> list[str]:
+        return [str(p).rstrip("/").rpartition("/")[2] for p in self._listed(folder)["common_prefixes"]]
+
+    def delete(self, keys: Iterable[str]) -> None:
+        try:
+            for batch in _batches(list(keys), 1000):
+                obstore.delete(self._store, batch)
+        except (exceptions.NotFoundError, FileNotFoundError):
+            return
+        except (exceptions.BaseError, OSError) as error:
+            raise self._refused(error) from error
+
+    def modified(self, key: str) -> datetime | None:
+        try:
+            return obstore.head(self._store, key)["last_modified"]
+        except (exceptions.NotFoundError, FileNotFoundError):
+            return None
+        except exceptions.BaseError as error:
+            raise self._refused(error) from error
+
+    def _listed(self, folder: str) -> Any:
+        try:
+            return obstore.list_with_delimiter(self._store, folder or None)
+        except (exceptions.BaseError, OSError) as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: BaseException) -> StoreError:
+        if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
+            return refused(self._name, PermissionError(str(error).splitlines()[0]))
+        return refused(self._name, error)
+
+
+def _batches(keys: list[str], size: int) -> list[list[str]]:
+    return [keys[start : start + size] for start in range(0, len(keys), size)]

@@ -1,0 +1,24 @@
+"""A clock that a test moves."""
+
+from datetime import UTC, datetime, timedelta
+
+
+class FakeClock:
+    """Stands at one instant until `advance` or `set_to` moves it."""
+
+    def __init__(self, start: datetime = datetime(2024, 1, 1, tzinfo=UTC)) -> None:
+        assert start.tzinfo is not None, "a clock tells aware instants"
+        self._now = start.astimezone(UTC)
+
+    def now(self) -> datetime:
+        return self._now
+
+    def advance(self, *, seconds: float = 0.0, millis: int = 0) -> datetime:
+        """Move forward, and tell the new time."""
+        self._now += timedelta(seconds=seconds, milliseconds=millis)
+        return self._now
+
+    def set_to(self, instant: datetime) -> None:
+        """Jump, backwards too: a machine's clock may do the same."""
+        assert instant.tzinfo is not None, "a clock tells aware instants"
+        self._now = instant.astimezone(UTC)
