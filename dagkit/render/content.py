@@ -1,4 +1,4 @@
-"""What stands in boxes and on wires, as runs of text: the same words in every drawn form, and how much room they take."""
+"""What stands in boxes and on wires, as runs of text: the same words in every drawn form, and the room they take."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Run:
 
     @property
     def width(self) -> float:
-        """The room that the text takes, in points; a wide font is reckoned with, so that no viewer's font is clipped."""
+        """The room that the text takes, in points, reckoned in a wide font, so that no viewer's is clipped."""
         return sum(_width(character) for character in self.text) * self.size * (1.1 if self.bold else 1)
 
 
@@ -58,6 +58,7 @@ class Wording:
     """The words of a picture's boxes, wires and frames; shorter ones where there are many boxes."""
 
     def __init__(self, picture: Picture) -> None:
+        self.picture = picture
         self.many = len(picture.boxes) > MANY
 
     def box(self, box: Box) -> Words:
@@ -73,7 +74,8 @@ class Wording:
         title = Run(short(box.title, 22 if self.many else 40), 11 if unifier else 12, INK, bold=not unifier)
         times = Run(f" \N{MULTIPLICATION SIGN}{box.count}", title.size, ROLES[box.role].line, bold=True)
         yield (title, times) if box.count > 1 else (title,)
-        for line in (box.subtitle, *(() if self.many else box.notes)):
+        # Where lanes are drawn, everybody sees what is parallel.
+        for line in (box.subtitle, *(() if self.many or box.lanes else box.notes)):
             if line and line != box.title:
                 yield (Run(short(line, 28 if self.many else 44), 9),)
 
@@ -95,10 +97,11 @@ class Wording:
         return tuple(lines)
 
     def frame(self, group: Group) -> Runs:
-        return (
-            Run(short(group.title, 26 if self.many else 48), 11, INK, bold=True),
-            Run("   " + " \N{MIDDLE DOT} ".join(group.notes), 10),
-        )
+        """The frame's name and notes; among many, a frame round one box goes without the name that the box shows."""
+        notes = Run(" \N{MIDDLE DOT} ".join(group.notes), 10)
+        if self.many and [box.title for box in self.picture.members(group.name)] == [group.title]:
+            return (notes,)
+        return (Run(short(group.title, 26 if self.many else 48), 11, INK, bold=True), Run("   "), notes)
 
 
 def heading(picture: Picture) -> Runs:
@@ -112,7 +115,7 @@ def _lane(lane: Lane) -> Runs:
     return (number, Run(f"   {lane.text}", 9)) if lane.text else (number,)
 
 
-# -- characters ------------------------------------------------------------------------------------------------------------
+# -- characters --------------------------------------------------------------------------------------------------------
 
 
 def plain(text: str) -> str:

@@ -15,7 +15,7 @@ PAGE = 1.6
 
 
 def fitting_direction(picture: Picture) -> Direction:
-    """The direction in which the picture comes nearest to a page's shape; lanes are only ever drawn from left to right."""
+    """The direction in which the picture comes nearest to a page's shape; lanes are only drawn from left to right."""
     if len(picture.boxes) <= FEW or any(box.lanes for box in picture.boxes):
         return "LR"
     depth, breadth = _extent(picture)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any, Protocol
 
-from dagkit.render.content import Run, Runs, Words, Wording, heading, plain
+from dagkit.render.content import Run, Runs, Wording, Words, heading, plain
 from dagkit.render.direction import Direction, fitting_direction
 from dagkit.render.palette import FONT, GROUND, GROUPS, INK, MUTED, ROLES, WIRES
 from dagkit.render.picture import Box, Group, Picture, Role, Side, WireKind
@@ -41,38 +41,64 @@ def source(picture: Picture, dialect: Dialect, direction: Direction) -> str:
     """The DOT that a dialect makes of a picture."""
     import graphviz  # noqa: PLC0415 - reading a picture needs no Graphviz, only writing DOT does
 
-    wires = wiring(picture)
     graph = graphviz.Digraph(
         name="picture",
         graph_attr={"rankdir": direction, **_patience(picture), **dialect.graph()},
         node_attr={"fontname": FONT, "fontcolor": INK},
         edge_attr={"fontname": FONT, "fontsize": "10", "fontcolor": MUTED, "arrowsize": "0.7"},
     )
-    ids = {box.name: f"n{index}" for index, box in enumerate(picture.boxes)}
+    _Filling(picture, dialect, direction).fill(graph)
+    return str(graph.source)
 
-    def fill(within: Any, parent: str | None) -> None:
-        for index, group in enumerate(picture.groups):
+
+class _Filling:
+    """Puts boxes, hubs and lines into a Digraph."""
+
+    def __init__(self, picture: Picture, dialect: Dialect, direction: Direction) -> None:
+        self.picture = picture
+        self.dialect = dialect
+        self.wires = wiring(picture)
+        self.ids = {box.name: f"n{index}" for index, box in enumerate(picture.boxes)}
+        self.inward, self.outward, self.below = ("w", "e", "s") if direction == "LR" else ("n", "s", "e")
+
+    def fill(self, graph: Any) -> None:
+        self._frame(graph, None)
+        for index, link in enumerate(self.wires.links):
+            graph.edge(*self._ends(link), **{"dir": _arrows(link), **self.dialect.link(link, index)})
+
+    def _frame(self, within: Any, parent: str | None) -> None:
+        """The frames inside a frame, then its boxes and hubs."""
+        for index, group in enumerate(self.picture.groups):
             if group.parent == parent:
                 with within.subgraph(name=f"cluster_{index}") as inside:
-                    inside.attr(**dialect.frame(group))
-                    fill(inside, group.name)
-        for box in picture.members(parent):
-            within.node(ids[box.name], **dialect.box(box))
-        for hub in wires.hubs:
+                    inside.attr(**self.dialect.frame(group))
+                    self._frame(inside, group.name)
+        for box in self.picture.members(parent):
+            within.node(self.ids[box.name], **self.dialect.box(box))
+        for hub in self.wires.hubs:
             if hub.group == parent:
-                within.node(hub.name, **dialect.hub(hub))
+                within.node(hub.name, **self.dialect.hub(hub))
 
-    def at(anchor: Anchor, side: Side) -> str:
-        compass = ("w" if side is Side.IN else "e") if direction == "LR" else ("n" if side is Side.IN else "s")
+    def _ends(self, link: Link) -> tuple[str, str]:
+        if link.back:
+            # Drawn from the far end to the near one, so that a loop does not turn the order of the boxes round.
+            return self._below(link.head, self.outward), self._below(link.tail, self.inward)
+        return self._at(link.tail, Side.OUT, self.outward), self._at(link.head, Side.IN, self.inward)
+
+    def _at(self, anchor: Anchor, side: Side, compass: str) -> str:
         if anchor.hub:
             return f"{anchor.hub}:{compass}"
-        row = dialect.row(picture.by_name[anchor.box], side, anchor)
-        return f"{ids[anchor.box]}:{row}:{compass}" if row else f"{ids[anchor.box]}:{compass}"
+        row = self.dialect.row(self.picture.by_name[anchor.box], side, anchor)
+        return f"{self.ids[anchor.box]}:{row}:{compass}" if row else f"{self.ids[anchor.box]}:{compass}"
 
-    fill(graph, None)
-    for index, link in enumerate(wires.links):
-        graph.edge(at(link.tail, Side.OUT), at(link.head, Side.IN), **dialect.link(link, index))
-    return str(graph.source)
+    def _below(self, anchor: Anchor, compass: str) -> str:
+        return f"{anchor.hub}:{compass}" if anchor.hub else f"{self.ids[anchor.box]}:{self.below}"
+
+
+def _arrows(link: Link) -> str:
+    if not link.arrow:
+        return "none"
+    return "back" if link.back else "forward"
 
 
 def _patience(picture: Picture) -> Attributes:
@@ -140,7 +166,7 @@ class Tables:
             "class": f"frame {group.kind}",
         }
 
-    def link(self, link: Link, index: int) -> Attributes:  # noqa: ARG002 - other dialects number their lines
+    def link(self, link: Link, index: int) -> Attributes:  # noqa: ARG002 - the other dialect numbers its lines
         stroke = WIRES[link.kind]
         attributes = {
             "color": f"{stroke.color}:{GROUND}:{stroke.color}" if stroke.double else stroke.color,
@@ -148,11 +174,9 @@ class Tables:
             "style": stroke.style,
             "tooltip": escaped(link.why or link.stream),
         }
-        if not link.arrow:
-            attributes["arrowhead"] = "none"
         if link.label is not None:
             attributes["label"] = f"<{_lines(self.wording.label(link.label))}>"
-        return attributes | way_back(link)
+        return attributes
 
     def row(self, box: Box, side: Side, anchor: Anchor) -> str | None:
         if anchor.lane is not None:
@@ -175,7 +199,8 @@ class Tables:
         for kind in legend_kinds(self.picture):
             stroke = WIRES[kind]
             glyph = {"dashed": "- - -"}.get(stroke.style, "\u2550\u2550" if stroke.double else "\u2500\u2500")
-            yield f"<TD>{_run(Run(glyph, 11, stroke.color, bold=True))}</TD><TD>{_run(Run(stroke.legend))}</TD><TD></TD>"
+            drawn, says = _run(Run(glyph, 11, stroke.color, bold=True)), _run(Run(stroke.legend))
+            yield f"<TD>{drawn}</TD><TD>{says}</TD><TD></TD>"
 
     def _across(self, box: Box, words: Words) -> Iterator[str]:
         """Inputs on the left, outputs on the right, lanes below."""
@@ -187,13 +212,14 @@ class Tables:
             right = f'<TD{_cell(box, outlet[0])} ALIGN="RIGHT">  {_runs(outlet[1])}</TD>' if outlet else "<TD></TD>"
             yield f"<TR>{left}{right}</TR>"
         for lane, runs in words.lanes:
-            yield f'<HR/><TR><TD COLSPAN="2" PORT="l{lane.index}" ALIGN="LEFT" BGCOLOR="{GROUND}">{_runs(runs)}</TD></TR>'
+            cell = f'<TD COLSPAN="2" PORT="l{lane.index}" ALIGN="LEFT" BGCOLOR="{GROUND}">{_runs(runs)}</TD>'
+            yield f"<HR/><TR>{cell}</TR>"
 
     def _down(self, box: Box, words: Words) -> Iterator[str]:
         """Inputs on top, outputs at the bottom."""
         yield from self._side(box, words.inputs)
         head = "".join(f"<TR><TD>{_runs(line)}</TD></TR>" for line in words.head)
-        yield f'<TR><TD CELLPADDING="0">{_table(head, padding=2)}</TD></TR>'
+        yield f'<TR><TD CELLPADDING="{0 if words.inputs and words.outputs else 4}">{_table(head, padding=2)}</TD></TR>'
         yield from self._side(box, words.outputs)
 
     def _side(self, box: Box, ports: Any) -> Iterator[str]:
@@ -214,12 +240,7 @@ def legend_kinds(picture: Picture) -> list[WireKind]:
     return [kind for kind, stroke in WIRES.items() if kind in kinds and stroke.legend]
 
 
-def way_back(link: Link) -> dict[str, str]:
-    """What comes round in the next window must not order the boxes."""
-    return {"constraint": "false"} if link.kind is WireKind.DELAYED else {}
-
-
-# -- HTML-like labels ------------------------------------------------------------------------------------------------------
+# -- HTML-like labels --------------------------------------------------------------------------------------------------
 
 
 def _table(rows: str, *, border: int = 0, padding: int = 4, more: str = "") -> str:

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dagkit.render.content import Words, Wording, width
+from dagkit.render.content import Wording, Words, width
 from dagkit.render.direction import Direction, fitting_direction
-from dagkit.render.dot import Attributes, port_cell, source, way_back
+from dagkit.render.dot import Attributes, port_cell, source
 from dagkit.render.engines import draw_dot
 from dagkit.render.palette import FONT
 from dagkit.render.picture import Box, Group, Picture, Side
@@ -43,7 +43,7 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The way of a line: a Bezier curve, and the tip of its arrow."""
+    """The way of a line: a Bezier curve, and the tip of the arrow at its end."""
 
     points: tuple[Point, ...]
     tip: Point | None
@@ -74,6 +74,11 @@ def layout(picture: Picture, direction: Direction | None = None) -> Layout:
 def rows_above_ports(words: Words) -> int:
     """How many rows of a box come before its first port."""
     return len(words.head)
+
+
+def rows_down(words: Words) -> int:
+    """How many rows a box has whose ports are above and below."""
+    return len(words.head) + bool(words.inputs) + bool(words.outputs)
 
 
 class Records:
@@ -108,7 +113,7 @@ class Records:
     def _size_down(self, words: Words) -> Point:
         heads = max(width(line) for line in words.head)
         sides = [len(p) * (max((width(runs) for _, runs in p), default=0) + 12) for p in (words.inputs, words.outputs)]
-        return max(heads, *sides) + 2 * SIDE, (len(words.head) + 2) * (ROW - 2)
+        return max(heads, *sides) + 2 * SIDE, rows_down(words) * (ROW - 2) + 4
 
     def _cells(self, box: Box, ports: Any) -> str:
         return "|".join(f"<{port_cell(box, port.side, port.name)}>" for port, _ in ports)
@@ -120,14 +125,16 @@ class Records:
     def frame(self, group: Group) -> Attributes:
         says = self.wording.frame(group)
         # Room for the frame's words, in letters of a width that all Graphvizzes know.
-        return {"label": "n" * round(width(says) / 5.5), "labeljust": "l", "margin": "14", "fontsize": "10"}
+        return {"label": "n" * round((width(says) + 16) / 5.5), "labeljust": "l", "margin": "14", "fontsize": "10"}
 
     def link(self, link: Link, index: int) -> Attributes:
-        attributes = {"id": f"e{index}", "arrowhead": "normal" if link.arrow else "none"}
+        attributes = {
+            "id": f"e{index}",
+        }
         if link.label is not None:
             lines = self.wording.label(link.label)
             attributes["label"] = "\\n".join("n" * round(width(line) / 5.5) for line in lines)
-        return attributes | way_back(link)
+        return attributes
 
     def row(self, box: Box, side: Side, anchor: Anchor) -> str | None:
         if not self.across:
@@ -148,7 +155,7 @@ def _size(wide: float, high: float) -> dict[str, str]:
     return {"width": f"{wide / 72:.4f}", "height": f"{high / 72:.4f}", "fixedsize": "true"}
 
 
-# -- reading what Graphviz placed ------------------------------------------------------------------------------------------
+# -- reading what Graphviz placed --------------------------------------------------------------------------------------
 
 
 def _read(picture: Picture, placed: Mapping[str, Any], direction: Direction) -> Layout:
@@ -168,8 +175,10 @@ def _read(picture: Picture, placed: Mapping[str, Any], direction: Direction) -> 
 
     def route(item: Mapping[str, Any]) -> Route:
         parts = item["pos"].split(" ")
-        tips = [point(part) for part in parts if part.startswith("e,")]
+        tips = [point(part) for part in parts if part[0] in "es"]
         points = tuple(point(part) for part in parts if part[0] not in "es")
+        if parts[0].startswith("s,"):
+            points = points[::-1]
         return Route(points, tips[0] if tips else None, point(item["lp"]) if item.get("lp") else None)
 
     def whole(item: Mapping[str, Any]) -> Rectangle:

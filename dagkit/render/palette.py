@@ -1,4 +1,4 @@
-"""The colours: calm, told apart by lightness too, and on a ground of their own, so that dark notebooks show them well."""
+"""The colours: calm, and on a ground of their own, so that dark notebooks show them as well as light ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -52,8 +52,10 @@ _CUTS = {
     CutKind.COUNTS: "counts differ",
     CutKind.KEYS: "by key",
     CutKind.UNIFIER: "unified",
-    CutKind.DELAY: "next window",
+    CutKind.DELAY: "until the next window",
 }
+
+_COUNTS = {Routing.GATHERED: "gathered", Routing.BROADCAST: "to every partition"}
 
 _Crossing = tuple[str, str]
 """A stream and one of its sinks."""
@@ -94,6 +96,7 @@ def _frame(stage: Stage) -> Group:
 
 
 def _operator_box(operator: PlannedOperator) -> Box:
+    lanes = _lanes(operator.partitions)
     ports = tuple(
         Port(port.name, Side.IN if port.type == "input" else Side.OUT, port.payload)
         for port in operator.ports
@@ -106,8 +109,8 @@ def _operator_box(operator: PlannedOperator) -> Box:
         role=_ROLES[operator.role],
         ports=ports,
         count=operator.count,
-        lanes=_lanes(operator.partitions),
-        notes=(f"parallel with {operator.parallel_with}",) if operator.parallel_with else (),
+        lanes=lanes,
+        notes=(f"parallel with {operator.parallel_with}",) if operator.parallel_with and operator.count > 1 else (),
         group=operator.stage,
     )
 
@@ -127,19 +130,20 @@ def _owned(partition: PlannedPartition) -> str:
     return "; ".join(f"{port} {shown}" for port, shown in sorted(owned.items()))
 
 
-# -- unifiers ------------------------------------------------------------------------------------------------------------
+# -- unifiers ----------------------------------------------------------------------------------------------------------
 
 
 class _Rank:
-    """The unifiers that stand side by side: of one stream, before one sink, at one level of the cascade."""
+    """The unifiers that stand side by side: of one stream and kind, before one sink, at one level of the cascade."""
 
     def __init__(self, stream: PlannedStream, unifiers: Sequence[PlannedUnifier]) -> None:
         self.stream = stream
         self.unifiers = tuple(unifiers)
         self.serves = unifiers[0].serves
         self.level = unifiers[0].level
-        behind = f" before {self.serves}" if self.serves else ""
-        self.name = f"{stream.name}#unifier{self.level}{behind}"
+        self.title = unifiers[0].kind.partition("/")[0].rpartition(".")[2] or "unifier"
+        before = f" before {self.serves}" if self.serves else ""
+        self.name = f"{stream.name}#{self.title}{self.level}{before}"
 
     @property
     def of_partitions(self) -> bool:
@@ -148,10 +152,10 @@ class _Rank:
 
 
 def _ranks(stream: PlannedStream) -> Iterator[_Rank]:
-    found: dict[tuple[int, str], list[PlannedUnifier]] = {}
+    found: dict[tuple[int, str, str], list[PlannedUnifier]] = {}
     for unifier in stream.unifiers:
-        found.setdefault((unifier.level, str(unifier.serves or "")), []).append(unifier)
-    yield from (_Rank(stream, found[key]) for key in sorted(found))
+        found.setdefault((unifier.level, str(unifier.serves or ""), unifier.kind), []).append(unifier)
+    yield from (_Rank(stream, unifiers) for unifiers in found.values())
 
 
 def _rank_box(plan: Plan, rank: _Rank) -> Box:
@@ -165,7 +169,7 @@ def _rank_box(plan: Plan, rank: _Rank) -> Box:
     inside = sink is not None and (own or sink.count == count == 1)
     return Box(
         name=rank.name,
-        title=rank.unifiers[0].kind.partition("/")[0].rpartition(".")[2] or "unifier",
+        title=rank.title,
         subtitle=f"unifier of {rank.stream.source.port}",
         role=Role.UNIFIER,
         count=count,
@@ -174,7 +178,7 @@ def _rank_box(plan: Plan, rank: _Rank) -> Box:
     )
 
 
-# -- wires ---------------------------------------------------------------------------------------------------------------
+# -- wires -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,34 +211,54 @@ def _wires(
 
 
 def _into_unifiers(stream: PlannedStream, ranks: Sequence[_Rank]) -> Iterator[_Segment]:
-    lanes = {unifier.name: (rank.name, index) for rank in ranks for index, unifier in enumerate(rank.unifiers)}
     sinks = {str(sink): sink for sink in stream.sinks}
     for rank in ranks:
-        feeding: dict[str, list[Line]] = {}
-        for index, unifier in enumerate(rank.unifiers):
-            for given in unifier.inputs:
-                box, lane = lanes.get(given) or (stream.source.operator, _partition(given))
-                feeding.setdefault(box, []).append((lane, index))
         sink = sinks.get(str(rank.serves)) if rank.serves else next(iter(stream.sinks), None)
-        for box, lines in feeding.items():
+        for box, lines in _feeding(stream, ranks, rank).items():
             yield _Segment(box, rank.name, tuple(lines), sink)
+
+
+def _feeding(stream: PlannedStream, ranks: Sequence[_Rank], rank: _Rank) -> Mapping[str, list[Line]]:
+    """The boxes that a rank reads, with the lines from their lanes to its own."""
+    lanes = {unifier.name: (other.name, index) for other in ranks for index, unifier in enumerate(other.unifiers)}
+    feeding: dict[str, list[Line]] = {}
+    for index, unifier in enumerate(rank.unifiers):
+        for given in unifier.inputs:
+            box, lane = lanes.get(given) or (stream.source.operator, _partition(given))
+            feeding.setdefault(box, []).append((lane, index))
+    return feeding
 
 
 def _into_sinks(plan: Plan, stream: PlannedStream, ranks: Sequence[_Rank]) -> Iterator[_Segment]:
     sources = plan.by_name[stream.source.operator].count
     for sink in stream.sinks:
         count = plan.by_name[sink.operator].count
-        serving = [rank for rank in ranks if rank.serves is not None and str(rank.serves) == str(sink)]
-        if not serving:
-            yield _Segment(stream.source.operator, sink.operator, tuple(_routed(sources, count, sink.routing)), sink)
+        last = _last_rank(ranks, sink)
+        if last is None:
+            lines = tuple(_routed(sources, count, sink.routing))
+            yield _Segment(_origin(stream, ranks), sink.operator, lines, sink)
             continue
-        last = max(serving, key=lambda rank: rank.level)
         served = (
             (index, partition)
             for index, unifier in enumerate(last.unifiers)
             for partition in (range(count) if unifier.partition is None else [unifier.partition])
         )
         yield _Segment(last.name, sink.operator, tuple(served), sink)
+
+
+def _last_rank(ranks: Sequence[_Rank], sink: PlannedSink) -> _Rank | None:
+    """The unifiers before a sink: its own, else those that alike sinks share, which name only the first of them."""
+    if sink.parallel:
+        return None
+    final = [rank for rank in ranks if rank.serves is not None]
+    own = [rank for rank in final if str(rank.serves) == str(sink)]
+    shared = [rank for rank in final if not rank.of_partitions]
+    return next(iter([*own, *shared]), None)
+
+
+def _origin(stream: PlannedStream, ranks: Sequence[_Rank]) -> str:
+    """Where a sink without unifiers is fed from: the sliders of the partitions if their windows slide."""
+    return next((rank.name for rank in ranks if rank.serves is None and rank.title == "slider"), stream.source.operator)
 
 
 def _routed(sources: int, sinks: int, routing: Routing) -> Iterator[Line]:
@@ -246,8 +270,8 @@ def _routed(sources: int, sinks: int, routing: Routing) -> Iterator[Line]:
 
 
 def _partition(name: str) -> int | None:
-    """The partition that a unifier's input names by the number at its end."""
-    number = re.search(r"(\d+)\D*$", name)
+    """The partition that a unifier's input names, as in `count[2]`."""
+    number = re.search(r"\[(\d+)\]$", name)
     return int(number[1]) if number else None
 
 
@@ -258,7 +282,7 @@ def _head(stream: PlannedStream, segment: _Segment, boxes: Mapping[str, Box], cu
     many = len(lines) > MOST_LINES
     cut = cuts.get((stream.name, str(sink))) if segment.tail == stream.source.operator else None
     notes = (
-        *((_told(cut),) if cut else ()),
+        *((_told(cut, sink),) if cut else ()),
         *((f"{tail.count} \N{MULTIPLICATION SIGN} {head.count}",) if many else ()),
     )
     return Head(
@@ -271,9 +295,12 @@ def _head(stream: PlannedStream, segment: _Segment, boxes: Mapping[str, Box], cu
     )
 
 
-def _told(cut: Cut) -> str:
+def _told(cut: Cut, sink: PlannedSink | None) -> str:
     """The reason in two words, and whether it costs a shuffle."""
-    return f"{_CUTS[cut.kind]}, shuffled" if cut.exchange else _CUTS[cut.kind]
+    told = _CUTS[cut.kind]
+    if cut.kind is CutKind.COUNTS and sink is not None:
+        told = _COUNTS.get(sink.routing, told)
+    return f"{told}, shuffled" if cut.exchange else told
 
 
 def _kind(segment: _Segment, sink: PlannedSink | None, cut: Cut | None, *, fused: bool) -> WireKind:
@@ -289,6 +316,6 @@ def _kind(segment: _Segment, sink: PlannedSink | None, cut: Cut | None, *, fused
 
 
 def _drawn(tail: Box, head: Box, lines: Iterable[Line]) -> tuple[Line, ...]:
-    """The lines between what is drawn: a box without lanes is met as a whole; one line for all is no line of its own."""
+    """The lines between lanes: a box without lanes is met as a whole, and one line for all need not be told."""
     met = dict.fromkeys((a if tail.lanes else None, b if head.lanes else None) for a, b in lines)
     return () if set(met) <= {(None, None)} else tuple(met)

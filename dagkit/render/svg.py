@@ -11,7 +11,7 @@ from math import hypot
 from dagkit.render.content import Run, Runs, Wording, heading, plain, width
 from dagkit.render.direction import Direction
 from dagkit.render.dot import legend_kinds, legend_roles
-from dagkit.render.layout import LINE, Layout, Point, Rectangle, enclosing, layout, rows_above_ports
+from dagkit.render.layout import LINE, Layout, Point, Rectangle, enclosing, layout, rows_above_ports, rows_down
 from dagkit.render.palette import FONT, GROUND, GROUPS, ROLES, WIRES
 from dagkit.render.picture import Box, Group, Picture
 from dagkit.render.wiring import Hub, Label, Link, wiring
@@ -56,6 +56,7 @@ class _Page:
             *(self._frame(group) for group in self.picture.groups if group.name in self.places.frames),
             *(self._link(index, link) for index, link in enumerate(self.wires.links)),
             *(self._hub(hub) for hub in self.wires.hubs),
+            *(self._frame_words(group) for group in self.picture.groups if group.name in self.places.frames),
             *(self._box(box) for box in self.picture.boxes),
             "</g>",
             "</svg>",
@@ -125,16 +126,17 @@ class _Page:
         words = self.wording.box(box)
         edge = enclosing(rows)
         yield self._outline(box, edge, filled=True)
-        x, y = edge.middle
-        height = 14.0
+        x, _ = edge.middle
+        height = (edge.bottom - edge.top - 4) / rows_down(words)
+        top = edge.top + 2 + (height if words.inputs else 0)
         for index, line in enumerate(words.head):
-            yield self._words(line, x, y + 4 + (index - (len(words.head) - 1) / 2) * height, "middle")
+            yield self._words(line, x, top + (index + 0.5) * height + 4, "middle")
         ends = (
             (rows[: len(words.inputs)], words.inputs, edge.top + 11),
             (
                 rows[len(rows) - len(words.outputs) :],
                 words.outputs,
-                edge.bottom - 5,
+                edge.bottom - 6,
             ),
         )
         for cells, ports, line_y in ends:
@@ -150,10 +152,15 @@ class _Page:
                 f'<g class="frame {group.kind}" data-name="{_x(group.name)}">',
                 f"<title>{_x(group.title)}</title>",
                 _rectangle(place, f'rx="9" fill="{tint.fill}" stroke="{tint.line}"'),
-                self._words(self.wording.frame(group), place.left + 12, place.top + 17),
                 "</g>",
             ]
         )
+
+    def _frame_words(self, group: Group) -> str:
+        """The frame's name, above the wires and with a rim that keeps them off."""
+        place = self.places.frames[group.name]
+        words = self._words(self.wording.frame(group), place.left + 12, place.top + 17)
+        return f'<g paint-order="stroke" stroke="{GROUPS[group.kind].fill}" stroke-width="4" stroke-linejoin="round">{words}</g>'
 
     # -- wires -----------------------------------------------------------------------------------------------------------
 
@@ -171,7 +178,7 @@ class _Page:
         if tip is not None:
             parts.append(_arrow(end, tip, WIRES[link.kind].color))
         if link.label is not None and route.label is not None:
-            parts += self._label(link.label, route.label)
+            parts += self._label(link.label, (route.label[0], route.label[1] - 4))
         return "\n".join([*parts, "</g>"])
 
     def _stroked(self, path: str, kind: object) -> Iterator[str]:

@@ -7,7 +7,7 @@ partition may send to every other, the hub gathers and deals out again: M + N li
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dagkit.render.picture import Head, Picture, View, Wire, WireKind
+from dagkit.render.picture import Head, Picture, Side, View, Wire, WireKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,8 @@ class Link:
     label: Label | None = None
     """The name, where the line runs through no hub."""
     arrow: bool = True
+    back: bool = False
+    """Whether it runs against the order of the boxes: it is then laid below them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,8 @@ def wiring(picture: Picture) -> Wiring:
     for index, wire in enumerate(picture.wires):
         named = picture.view is View.LOGICAL or any(end.port for end in wire.tails)
         for position, heads in enumerate(_bundles(wire)):
-            label = _label(wire, heads) if named else None
-            if label is not None and _through_hub(wire, heads):
+            label = _label(picture, wire, heads) if named else None
+            if label is not None and _through_hub(heads):
                 hub = Hub(f"s{index}_{position}", label, _common_group(picture, wire, heads))
                 hubs.append(hub)
                 links += _hub_links(wire, heads, hub)
@@ -87,17 +89,19 @@ def _bundles(wire: Wire) -> Iterator[Sequence[Head]]:
     yield from ([head] for head in wire.heads if head.lines)
 
 
-def _label(wire: Wire, heads: Sequence[Head]) -> Label:
+def _label(picture: Picture, wire: Wire, heads: Sequence[Head]) -> Label:
     kinds = {head.kind for head in heads}
-    notes = dict.fromkeys([*wire.notes, *(note for head in heads for note in head.notes)])
-    return Label(wire.stream, wire.payload, tuple(notes), kinds.pop() if len(kinds) == 1 else WireKind.PLAIN)
+    notes = [*wire.notes, *(note for head in heads for note in head.notes)]
+    if kinds == {WireKind.DELAYED}:
+        # A way back is led to the box, not to the port, so where there is a choice of ports it is told.
+        notes += [f"to {head.port}" for head in heads if len(picture.by_name[head.box].side(Side.IN)) > 1]
+    kind = kinds.pop() if len(kinds) == 1 else WireKind.PLAIN
+    return Label(wire.stream, wire.payload, tuple(dict.fromkeys(notes)), kind)
 
 
-def _through_hub(wire: Wire, heads: Sequence[Head]) -> bool:
-    """A way back goes round by itself, and lanes that run side by side need no hub."""
-    if wire.tails and any(head.kind is WireKind.DELAYED for head in heads):
-        return False
-    return all(_all_to_all(head) for head in heads)
+def _through_hub(heads: Sequence[Head]) -> bool:
+    """Lanes that run side by side need no hub."""
+    return all(_all_to_all(head) or head.kind is WireKind.DELAYED for head in heads)
 
 
 def _all_to_all(head: Head) -> bool:
@@ -106,18 +110,20 @@ def _all_to_all(head: Head) -> bool:
 
 
 def _common_group(picture: Picture, wire: Wire, heads: Sequence[Head]) -> str | None:
-    groups = {picture.by_name[end.box].group for end in (*wire.tails, *heads)}
+    ends = [*(tail.box for tail in wire.tails), *(head.box for head in heads)]
+    groups = {picture.by_name[box].group for box in ends}
     return groups.pop() if len(groups) == 1 else None
 
 
 def _hub_links(wire: Wire, heads: Sequence[Head], hub: Hub) -> Iterator[Link]:
     middle = Anchor(hub=hub.name)
+    back = bool(wire.tails) and any(head.kind is WireKind.DELAYED for head in heads)
     for tail in wire.tails:
-        for lane in _lanes(0, heads):
-            yield Link(Anchor(tail.box, tail.port, lane), middle, wire.stream, hub.label.kind, arrow=False)
+        for lane in [None] if back else _lanes(0, heads):
+            yield Link(Anchor(tail.box, tail.port, lane), middle, wire.stream, hub.label.kind, arrow=False, back=back)
     for head in heads:
-        for lane in _lanes(1, (head,)):
-            yield Link(middle, Anchor(head.box, head.port, lane), wire.stream, head.kind, head.why)
+        for lane in [None] if back else _lanes(1, (head,)):
+            yield Link(middle, Anchor(head.box, head.port, lane), wire.stream, head.kind, head.why, back=back)
 
 
 def _lanes(which: int, heads: Sequence[Head]) -> Sequence[int | None]:

@@ -33,11 +33,11 @@ class FileBlock:
     """A range of a file."""
 
 
-class Line(str):
+class Line:
     """A line of text."""
 
 
-class Word(str):
+class Word:
     """A word of a line."""
 
 
@@ -167,7 +167,7 @@ def graph(dag: Dag, name: str = "Sample") -> Graph:
     return graph_of(dag, name)[0]
 
 
-# -- plans -----------------------------------------------------------------------------------------------------------------
+# -- plans -------------------------------------------------------------------------------------------------------------
 
 BY_DEFAULT = Why(source="default", text="one partition")
 
@@ -238,7 +238,7 @@ def plan_of(application: str, parts: Mapping[str, Any]) -> Plan:
 
 def line_filter_plan(count: int = 4) -> Plan:
     """The example, compiled: the splitter in the driver, the other three fused."""
-    chain = "Block-reader"
+    head, chain = "Block-reader", "Block-reader + Filter + Record-writer"
     return Plan(
         application="LineFilter",
         operators=(
@@ -250,7 +250,7 @@ def line_filter_plan(count: int = 4) -> Plan:
                 role=Role.INPUT,
             ),
             operator(
-                chain, chain, reads=["blocks_metadata_input"], writes=["messages"], count=count, class_="lib.LineReader"
+                head, chain, reads=["blocks_metadata_input"], writes=["messages"], count=count, class_="lib.LineReader"
             ),
             operator(
                 "Filter",
@@ -259,10 +259,10 @@ def line_filter_plan(count: int = 4) -> Plan:
                 writes=["output"],
                 count=count,
                 class_="lib.Filter",
-                parallel_with=chain,
+                parallel_with=head,
             ),
             operator(
-                "Record-writer", chain, reads=["input"], count=count, class_="lib.RecordWriter", parallel_with=chain
+                "Record-writer", chain, reads=["input"], count=count, class_="lib.RecordWriter", parallel_with=head
             ),
         ),
         streams=(
@@ -277,7 +277,7 @@ def line_filter_plan(count: int = 4) -> Plan:
         ),
         stages=(
             stage("File-splitter", "File-splitter", driver=True),
-            stage(chain, chain, "Filter", "Record-writer", slots=count),
+            stage(chain, "Block-reader", "Filter", "Record-writer", slots=count),
         ),
         cuts=(
             cut(
@@ -311,10 +311,10 @@ def m_by_n_plan(m: int = 3, n: int = 3) -> Plan:
                 payload="Word",
                 unifiers=[
                     PlannedUnifier(
-                        name=f"split.words#unifier{i}",
-                        kind="dagkit.pass-through/1",
+                        name=f"split.words#unifier to count.words[{i}]",
+                        kind="dagkit.merge/1",
                         level=0,
-                        inputs=tuple(f"split#{k}" for k in range(m)),
+                        inputs=tuple(f"split[{k}]" for k in range(m)),
                         serves=end("count.words"),
                         partition=i,
                     )
@@ -331,7 +331,7 @@ def m_by_n_plan(m: int = 3, n: int = 3) -> Plan:
                         name="count.counts#unifier",
                         kind="lib.sum/1",
                         level=0,
-                        inputs=tuple(f"count#{k}" for k in range(n)),
+                        inputs=tuple(f"count[{k}]" for k in range(n)),
                         serves=end("report.counts"),
                     )
                 ],

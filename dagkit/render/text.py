@@ -1,0 +1,251 @@
+"""Text: every operator once, on a line of its own, and streams as rails beside them. For terminals and CI logs.
+
+A rail leaves its outlet's line, passes what lies between, and turns off at each inlet. Where more streams are under way
+than there is room for rails, the longest are told by number instead: `[7]` at the outlet is `[7]` at the inlets.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dagkit.render.content import plain
+from dagkit.render.picture import Box, Group, GroupKind, Head, Picture, Port, Role, Side, Wire, WireKind
+
+MOST_RAILS = 16
+
+_ASCII = str.maketrans(
+    {**dict.fromkeys("╭╰╔╚├╠", "+"), **dict.fromkeys("│║", "|"), "─": "-", "═": "="}
+    | {"┊": ":", "┄": ".", "●": "*", "×": "x", "→": "->", "↵": " ", "…": "..."}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A line of text, and the ends of wires that it bears."""
+
+    says: str = ""
+    leaving: tuple[int, ...] = ()
+    arriving: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Rail:
+    """A wire's way past the lines from its first end to its last."""
+
+    wire: int
+    rows: tuple[int, ...]
+    """The lines that bear an end of it."""
+    arrivals: frozenset[int]
+    strokes: str
+    """Corner down, branch, corner up, along, across."""
+    column: int = 0
+
+
+def text(picture: Picture, *, ascii_only: bool = False) -> str:
+    """The picture as text; `ascii_only` draws rails for terminals that know no other characters."""
+    boxes = reading_order(picture)
+    rows = list(_rows(picture, boxes))
+    rails, untold = _laid(_rails(picture, rows))
+    rows = [_numbered(row, untold) for row in rows]
+    margin = _margin(rails, len(rows))
+    says = f"{plain(picture.title)}: " if picture.title else ""
+    lines = [f"{says}{picture.view}, {picture.summary}", ""]
+    lines += [f"{rail}{row.says}".rstrip() for rail, row in zip(margin, rows, strict=True)]
+    drawn = "\n".join(lines) + "\n"
+    return drawn.translate(_ASCII).encode("ascii", "replace").decode() if ascii_only else drawn
+
+
+# -- what is told ------------------------------------------------------------------------------------------------------
+
+
+def reading_order(picture: Picture) -> list[Box]:
+    """The boxes, upstream first, a chain in one go, and frame by frame; what only a loop orders stays as declared."""
+    followers: dict[str, list[str]] = {box.name: [] for box in picture.boxes}
+    waiting = dict.fromkeys(followers, 0)
+    for _, tail, head in picture.edges():
+        if head.kind is not WireKind.DELAYED:
+            followers[tail.box].append(head.box)
+            waiting[head.box] += 1
+    ordered: dict[str, None] = {}
+    stack = [name for name in reversed(followers) if not waiting[name]]
+    while stack:
+        name = stack.pop()
+        ordered[name] = None
+        for follower in reversed(followers[name]):
+            waiting[follower] -= 1
+            if not waiting[follower]:
+                stack.append(follower)
+    ordered |= dict.fromkeys(followers)
+    position = {name: index for index, name in enumerate(ordered)}
+    return sorted(picture.boxes, key=lambda box: (_frame_of(picture, box, followers), position[box.name]))
+
+
+def _frame_of(picture: Picture, box: Box, followers: Mapping[str, Sequence[str]]) -> float:
+    """The place of the box's stage; what stands between stages comes right before the first that it feeds."""
+    stages = {g.name: index for index, g in enumerate(picture.groups) if g.kind is not GroupKind.MODULE}
+    if not stages:
+        return 0
+    if box.group in stages:
+        return stages[box.group]
+    fed = [picture.by_name[name].group for name in followers[box.name]]
+    return min((stages[group] for group in fed if group in stages), default=len(stages)) - 0.5
+
+
+def _rows(picture: Picture, boxes: Sequence[Box]) -> Iterator[_Row]:
+    ends = _ends(picture)
+    groups = {group.name: group for group in picture.groups if group.kind is not GroupKind.MODULE}
+    current: Group | None = None
+    for box in boxes:
+        group = groups.get(box.group or "")
+        if group is not None and group is not current:
+            yield from ([_Row()] if current is not None else [])
+            yield _Row(_framed(picture, group))
+        current = group
+        yield _Row(_titled(box), arriving=ends.get((box.name, Side.IN, ""), ()))
+        yield from _port_rows(picture, box, ends)
+    for index, wire in enumerate(picture.wires):
+        if not wire.tails:
+            yield _Row(f"  ? {_streamed(wire)} has no source", leaving=(index,))
+
+
+_Ends = Mapping[tuple[str, Side, str], tuple[int, ...]]
+"""The wires at each port."""
+
+
+def _ends(picture: Picture) -> _Ends:
+    ends: dict[tuple[str, Side, str], tuple[int, ...]] = {}
+    for index, wire in enumerate(picture.wires):
+        places = [(tail.box, Side.OUT, tail.port) for tail in wire.tails]
+        places += [(head.box, Side.IN, head.port) for head in wire.heads]
+        for place in dict.fromkeys(places):
+            ends[place] = (*ends.get(place, ()), index)
+    return ends
+
+
+def _port_rows(picture: Picture, box: Box, ends: _Ends) -> Iterator[_Row]:
+    """The ports that streams run to, and those that miss one."""
+    for port in box.side(Side.IN):
+        wires = ends.get((box.name, Side.IN, port.name), ())
+        if wires or port.required:
+            yield _Row(_inlet(picture, box, port, wires), arriving=wires)
+    for port in box.side(Side.OUT):
+        wires = ends.get((box.name, Side.OUT, port.name), ())
+        if wires or port.required:
+            yield _Row(_outlet(picture, port, wires), leaving=wires)
+    unified = ends.get((box.name, Side.OUT, ""), ())
+    if unified:
+        yield _Row("    unified", leaving=unified)
+
+
+def _framed(picture: Picture, group: Group) -> str:
+    """The stage with its place; a name that only strings its operators together would name them twice."""
+    members = " + ".join(box.title for box in picture.members(group.name) if box.role is not Role.UNIFIER)
+    name = "" if group.title == members else f" {plain(group.title)}"
+    return f"stage{name} ({', '.join(group.notes)})"
+
+
+def _titled(box: Box) -> str:
+    times = f" \N{MULTIPLICATION SIGN}{box.count}" if box.count > 1 else ""
+    role = [] if box.role is Role.OPERATOR else [str(box.role)]
+    subtitle = [] if box.subtitle in ("", box.title) else [plain(box.subtitle)]
+    unifier = box.role is Role.UNIFIER
+    notes = subtitle if unifier else [*subtitle, *role]
+    owned = [f"{lane.index}: {lane.text}" for lane in box.lanes if lane.text and not unifier]
+    more = f"  ({', '.join(notes)})" if notes else ""
+    return f"● {plain(box.title if unifier else box.name)}{times}{more}{'  ' + '; '.join(owned) if owned else ''}"
+
+
+def _inlet(picture: Picture, box: Box, port: Port, wires: Sequence[int]) -> str:
+    notes: list[str] = []
+    for index in wires:
+        for head in picture.wires[index].heads:
+            if (head.box, head.port) == (box.name, port.name):
+                notes += [*_kind(head), *head.notes]
+    more = f"  ({', '.join(dict.fromkeys(notes))})" if notes else ""
+    return f"    {plain(port.name)}{more}" if wires else f"    {plain(port.name)}  (not connected)"
+
+
+def _kind(head: Head) -> Sequence[str]:
+    told = {WireKind.PARALLEL: "partition-parallel", WireKind.DELAYED: "next window", WireKind.EXCHANGE: "shuffled"}
+    return [told[head.kind]] if head.kind in told and told[head.kind] not in " ".join(head.notes) else []
+
+
+def _outlet(picture: Picture, port: Port, wires: Sequence[int]) -> str:
+    if not wires:
+        return f"    {plain(port.name)}  (not connected)"
+    streams = " and ".join(_streamed(picture.wires[index]) for index in wires)
+    return f"    {plain(port.name)} → {streams}"
+
+
+def _streamed(wire: Wire) -> str:
+    unread = ["read by nobody"] if not wire.heads else []
+    unified = [note for head in wire.heads if not head.port for note in head.notes]
+    known = [part for part in (wire.payload, *wire.notes, *unified, *unread) if part]
+    return f"{plain(wire.stream)}{' (' + ', '.join(dict.fromkeys(known)) + ')' if known else ''}"
+
+
+# -- rails -------------------------------------------------------------------------------------------------------------
+
+
+def _rails(picture: Picture, rows: Sequence[_Row]) -> Iterator[_Rail]:
+    ends: dict[int, list[int]] = {}
+    arrivals: dict[int, set[int]] = {}
+    for position, row in enumerate(rows):
+        for wire in dict.fromkeys((*row.leaving, *row.arriving)):
+            ends.setdefault(wire, []).append(position)
+        for wire in row.arriving:
+            arrivals.setdefault(wire, set()).add(position)
+    for wire, positions in ends.items():
+        kinds = {head.kind for head in picture.wires[wire].heads}
+        yield _Rail(wire, tuple(positions), frozenset(arrivals.get(wire, ())), _strokes(kinds))
+
+
+def _strokes(kinds: Iterable[WireKind]) -> str:
+    if set(kinds) == {WireKind.PARALLEL}:
+        return "╔╠╚║═"
+    return "╭├╰┊┄" if set(kinds) == {WireKind.DELAYED} else "╭├╰│─"
+
+
+def _laid(rails: Iterable[_Rail]) -> tuple[list[_Rail], Mapping[int, int]]:
+    """The rails in columns, short ones nearest to the text; and the wires for which there was no room, numbered."""
+    laid: list[_Rail] = []
+    taken: list[list[tuple[int, int]]] = [[] for _ in range(MOST_RAILS)]
+    untold: list[int] = []
+    for rail in sorted(rails, key=lambda r: (r.rows[-1] - r.rows[0], r.rows[0])):
+        first, last = rail.rows[0], rail.rows[-1]
+        if first == last:
+            laid += [rail] if rail.arrivals else []
+            continue
+        free = (c for c, spans in enumerate(taken) if all(last < a or b < first for a, b in spans))
+        column = next(free, None)
+        if column is None:
+            untold.append(rail.wire)
+        else:
+            taken[column].append((first, last))
+            laid.append(replace(rail, column=column))
+    return laid, {wire: number for number, wire in enumerate(sorted(untold), start=1)}
+
+
+def _numbered(row: _Row, untold: Mapping[int, int]) -> _Row:
+    numbers = [untold[wire] for wire in (*row.leaving, *row.arriving) if wire in untold]
+    return replace(row, says=f"{row.says}  {' '.join(f'[{number}]' for number in numbers)}") if numbers else row
+
+
+def _margin(rails: Sequence[_Rail], height: int) -> list[str]:
+    """What stands left of each line."""
+    columns = 1 + max((rail.column for rail in rails), default=-1)
+    width = 2 * columns + 2
+    grid = [[" "] * width for _ in range(height)]
+    for rail in rails:
+        at = 2 * (columns - 1 - rail.column)
+        for position in rail.rows:
+            for across in range(at + 1, width - 1):
+                grid[position][across] = rail.strokes[4]
+            if position in rail.arrivals:
+                grid[position][width - 2] = ">"
+    for rail in rails:
+        at = 2 * (columns - 1 - rail.column)
+        first, last = rail.rows[0], rail.rows[-1]
+        for position in range(first, last + 1):
+            corner = 0 if position == first else 2 if position == last else 1 if position in rail.rows else 3
+            grid[position][at] = rail.strokes[4 if first == last else corner]
+    return ["".join(line) for line in grid]
