@@ -260,9 +260,14 @@ def _runs(runs: Runs) -> str:
 
 
 def _run(run: Run) -> str:
-    text = f'<FONT POINT-SIZE="{run.size:g}" COLOR="{run.color}">{escape(plain(run.text))}</FONT>'
+    text = f'<FONT POINT-SIZE="{run.size:g}" COLOR="{run.color}">{in_table(run.text)}</FONT>'
     text = f"<B>{text}</B>" if run.bold else text
     return f"<I>{text}</I>" if run.italic else text
+
+
+def in_table(text: str) -> str:
+    """The text for an HTML-like label, where a bare `\\N` would still mean the node's own name."""
+    return escape(plain(text)).replace("\\", "&#92;")
 
 
 def escaped(text: str) -> str:

@@ -1,7 +1,7 @@
 """SVG: the picture drawn, at the places that a layout gives. No fonts, scripts or styles from elsewhere are needed.
 
-Every box, stream and frame is a `<g>` with its whole name in `<title>`, in `data-name` and a class for its role, so that a
-page can find and recolour it.
+Every box, stream and frame is a `<g>` with its whole name in `<title>` and `data-name`, and a class for its role, so
+that a page can find and recolour it.
 """
 
 from collections.abc import Iterator
@@ -43,9 +43,7 @@ class _Page:
         high = self.places.height + HEADING + 2 * MARGIN
         says = plain(f"{self.picture.title} {self.picture.view}: {self.picture.summary}".strip())
         parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{_n(wide)}" height="{_n(high)}"'
-            f' viewBox="0 0 {_n(wide)} {_n(high)}" font-family="{FONT}" role="img" class="dagkit-picture {self.picture.view}"'
-            f' style="max-width:100%;height:auto">',
+            self._opening(wide, high),
             f"<title>{_x(says)}</title>",
             f'<rect width="100%" height="100%" rx="8" fill="{GROUND}"/>',
             f'<g transform="translate({_n(MARGIN)} {_n(MARGIN)})">',
@@ -63,7 +61,12 @@ class _Page:
         ]
         return "\n".join(parts) + "\n"
 
-    # -- heading ---------------------------------------------------------------------------------------------------------
+    def _opening(self, wide: float, high: float) -> str:
+        size = f'width="{_n(wide)}" height="{_n(high)}" viewBox="0 0 {_n(wide)} {_n(high)}"'
+        shown = f'class="dagkit-picture {self.picture.view}" role="img" style="max-width:100%;height:auto"'
+        return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{FONT}" {shown}>'
+
+    # -- heading -------------------------------------------------------------------------------------------------------
 
     def _legend(self) -> tuple[list[str], float]:
         parts: list[str] = []
@@ -83,7 +86,7 @@ class _Page:
             x += 28 + Run(stroke.legend).width + 14
         return parts, x
 
-    # -- boxes and frames ------------------------------------------------------------------------------------------------
+    # -- boxes and frames ----------------------------------------------------------------------------------------------
 
     def _box(self, box: Box) -> str:
         rows = self.places.boxes[box.name]
@@ -160,9 +163,10 @@ class _Page:
         """The frame's name, above the wires and with a rim that keeps them off."""
         place = self.places.frames[group.name]
         words = self._words(self.wording.frame(group), place.left + 12, place.top + 17)
-        return f'<g paint-order="stroke" stroke="{GROUPS[group.kind].fill}" stroke-width="4" stroke-linejoin="round">{words}</g>'
+        rim = f'paint-order="stroke" stroke="{GROUPS[group.kind].fill}" stroke-width="4" stroke-linejoin="round"'
+        return f"<g {rim}>{words}</g>"
 
-    # -- wires -----------------------------------------------------------------------------------------------------------
+    # -- wires ---------------------------------------------------------------------------------------------------------
 
     def _link(self, index: int, link: Link) -> str:
         route = self.places.routes[index]
@@ -208,9 +212,8 @@ class _Page:
 
     def _words(self, runs: Runs, x: float, y: float, anchor: str = "start") -> str:
         aligned = "" if anchor == "start" else f' text-anchor="{anchor}"'
-        return (
-            f'<text x="{_n(x)}" y="{_n(y)}"{aligned} xml:space="preserve">{"".join(_span(run) for run in runs)}</text>'
-        )
+        spans = "".join(_span(run) for run in runs)
+        return f'<text x="{_n(x)}" y="{_n(y)}"{aligned} xml:space="preserve">{spans}</text>'
 
 
 def _span(run: Run) -> str:
