@@ -62,8 +62,16 @@ def _digest(function: FunctionType) -> str:
 
 
 def _code(code: CodeType) -> tuple[Any, ...]:
-    constants = tuple(_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts)
-    return code.co_code, constants, code.co_names, code.co_varnames
+    return code.co_code, tuple(_constant(c) for c in code.co_consts), code.co_names, code.co_varnames
+
+
+def _constant(value: Any) -> Any:
+    """A constant of some code; the members of a set are sorted, since each process has an order of its own."""
+    if isinstance(value, CodeType):
+        return _code(value)
+    if isinstance(value, frozenset):
+        return "set", sorted(repr(member) for member in value)
+    return tuple(_constant(member) for member in value) if isinstance(value, tuple) else repr(value)
 
 
 def _public_state(value: Any) -> dict[str, Any]:
