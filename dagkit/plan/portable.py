@@ -56,7 +56,9 @@ def _method(value: MethodType) -> dict[str, Any]:
 
 
 def _digest(function: FunctionType) -> str:
-    closed_over = [portable(cell.cell_contents) for cell in function.__closure__ or ()]
+    """What it does and what it closes over; that it calls itself says nothing new."""
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    closed_over = [portable(held) for held in cells if held is not function]
     said = (_code(function.__code__), portable(function.__defaults__), portable(function.__kwdefaults__), closed_over)
     return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
 
