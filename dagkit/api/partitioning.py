@@ -39,7 +39,7 @@ class PartitioningContext:
     parallel_count: int = 0
     """The count that a parallel-partitioned operator must take over; zero where it is free."""
     input_ports: tuple[str, ...] = ()
-    """The connected input ports, in the order in which streams were led into them."""
+    """The connected input ports that may be keyed, in the order in which the class declares them."""
 
 
 class Partitioner(ABC):
