@@ -35,6 +35,8 @@ class Origin:
     source: Source
     where: Where | None = None
     key: str | None = None
+    shown: str | None = None
+    """What to print instead of the value, where that is a secret."""
 
     def __str__(self) -> str:
         if self.source is Source.DEFAULT:

@@ -1,0 +1,162 @@
+"""What `${…}` in a value stands for, and which values nobody may see.
+
+${name}         the value of another key
+${env:NAME}     an environment variable, as a secret
+${file:PATH}    what a file holds, as a secret
+$${name}        the text `${name}` itself
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dagkit.conf.keys import Address, Keyword, Malformed, parse_key
+from dagkit.conf.names import snake
+from dagkit.errors import did_you_mean
+
+MASK = "**********"
+"""What is shown of a secret that was written into a file."""
+
+LONGEST = 1 << 20
+"""Characters that a value may unfold to; more is a mistake or an attack."""
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
+_SECRET_WORDS = frozenset(
+    {"password", "passwd", "passphrase", "secret", "secrets", "token", "credential", "credentials"}
+)
+_SECRET_PAIRS = frozenset({("api", "key"), ("access", "key"), ("private", "key"), ("pass", "word")})
+_WORD = re.compile(r"[^0-9A-Za-z]+")
+
+
+class Unresolved(ValueError):
+    """A reference that stands for nothing."""
+
+    def __init__(self, problem: str, help_: str) -> None:
+        super().__init__(problem)
+        self.help = help_
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a property or an attribute of this name holds a secret: `dbPassword`, `access_token`, `api.key`."""
+    words = tuple(filter(None, _WORD.split(snake(name))))
+    return not _SECRET_WORDS.isdisjoint(words) or not _SECRET_PAIRS.isdisjoint(itertools.pairwise(words))
+
+
+def is_secret(address: Address | Malformed | None, key: str) -> bool:
+    """Whether what a key sets is a secret, by its name; that of the operator does not count."""
+    if isinstance(address, Address):
+        return not isinstance(address.sets, Keyword) and is_secret_name(str(address.sets))
+    return is_secret_name(key)
+
+
+def shown_of(secret: Any) -> str:
+    """What to print in the place of a secret: the reference that it was given by, else nothing of it."""
+    return secret if isinstance(secret, str) and "${" in secret else MASK
+
+
+def mentions_secret(value: Any) -> bool:
+    """Whether a text refers to the environment or to a file."""
+    return isinstance(value, str) and any(
+        (found[1] or "").startswith(("env:", "file:")) for found in _REFERENCE.finditer(value)
+    )
+
+
+class References:
+    """Resolves references, each key once."""
+
+    def __init__(self, values: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+        self.values = values
+        self.environment = environment
+        self.used: set[str] = set()
+        """The keys that some value referred to."""
+        self._resolved: dict[str, tuple[Any, bool]] = {}
+        self._under_way: list[str] = []
+
+    def resolve(self, value: Any) -> tuple[Any, bool]:
+        """The value with every reference replaced, and whether a secret went into it. Raises `Unresolved`."""
+        if isinstance(value, str):
+            return self._resolve_text(value)
+        if isinstance(value, list):
+            parts = [self.resolve(part) for part in value]
+            return [part for part, _ in parts], any(secret for _, secret in parts)
+        if isinstance(value, Mapping):
+            pairs = {key: self.resolve(part) for key, part in value.items()}
+            return {key: part for key, (part, _) in pairs.items()}, any(secret for _, secret in pairs.values())
+        return value, False
+
+    def resolve_key(self, key: str) -> tuple[Any, bool]:
+        """The value of a key, resolved; it may stand in a circle of references, whose keys are then named."""
+        if key in self._resolved:
+            return self._resolved[key]
+        if key in self._under_way:
+            circle = [*self._under_way[self._under_way.index(key) :], key]
+            raise Unresolved(f"the references go in a circle: {' -> '.join(circle)}", "give one of them a plain value")
+        self._under_way.append(key)
+        try:
+            value, secret = self.resolve(self.values[key])
+        finally:
+            self._under_way.pop()
+        self._resolved[key] = value, secret or is_secret(parse_key(key), key)
+        return self._resolved[key]
+
+    def _resolve_text(self, text: str) -> tuple[Any, bool]:
+        if "{%" in text:
+            raise Unresolved(
+                "it holds a script in {% %}, and scripts are not run", "write the value itself, or ${name}"
+            )
+        if "${" not in text:
+            return text, False
+        whole = _REFERENCE.fullmatch(text)
+        if whole is not None and whole[1] is not None:
+            return self._referred(whole[1])
+        secrets: list[bool] = []
+
+        def replacement(found: re.Match[str]) -> str:
+            if found[1] is None:
+                return "${"
+            value, secret = self._referred(found[1])
+            secrets.append(secret)
+            return _as_text(value)
+
+        resolved = _REFERENCE.sub(replacement, text)
+        if len(resolved) > LONGEST:
+            raise Unresolved(f"its references unfold to {len(resolved)} characters", f"at most {LONGEST} are taken")
+        return resolved, any(secrets)
+
+    def _referred(self, name: str) -> tuple[Any, bool]:
+        scheme, _, rest = name.partition(":")
+        if scheme in _SCHEMES:
+            return _SCHEMES[scheme](rest, self.environment), True
+        if name not in self.values:
+            raise Unresolved(f"nothing gives ${{{name}}} a value", did_you_mean(name, self.values, _otherwise(name)))
+        self.used.add(name)
+        return self.resolve_key(name)
+
+
+def _otherwise(name: str) -> str:
+    return f"set it with -D {name}=…, or write ${{env:{name}}} for an environment variable" if name else "name a key"
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _from_environment(name: str, environment: Mapping[str, str]) -> str:
+    if name not in environment:
+        raise Unresolved(f"the environment has no variable {name!r}", f"export {name}=… before the launch")
+    return environment[name]
+
+
+def _from_file(path: str, _: Mapping[str, str]) -> str:
+    try:
+        return Path(path).read_text("utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as refused:
+        reason = refused.strerror if isinstance(refused, OSError) else "it is not UTF-8"
+        raise Unresolved(
+            f"the file {path!r} cannot be read: {reason}", "put the secret there before the launch"
+        ) from refused
+
+
+_SCHEMES: Mapping[str, Callable[[str, Mapping[str, str]], str]] = {"env": _from_environment, "file": _from_file}

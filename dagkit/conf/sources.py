@@ -1,0 +1,226 @@
+"""Where settings come from, in order of strength, and what holds when several sources give the same key.
+
+Weakest first: the installation's `site-default` and `site` files, the application's `properties` and `properties-NAME`
+files, the user's `~/.dagkit/site`, a file of the application's `conf` folder, `-conf` files, the environment, and `-D`.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dagkit.api.config import Config, Entry, Origin, Source
+from dagkit.conf.files import ENDINGS, read_file
+from dagkit.conf.keys import Address, canonical, is_variable, parse_key
+from dagkit.conf.references import References, Unresolved, is_secret, mentions_secret, shown_of
+from dagkit.conf.written import Written
+from dagkit.errors import Diagnostic, Severity, Where
+
+COMMAND_LINE = Where("the command line")
+ENVIRONMENT = Where("the environment")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a launch was given, and where to look for more."""
+
+    application: str = ""
+    """The application's name, for `properties-NAME` files."""
+    folder: Path | None = None
+    """The folder of the application's `app.py`."""
+    package_file: str | None = None
+    """The file of the application's `conf` folder that `--apconf` names."""
+    files: Sequence[str | Path] = ()
+    """The files of `-conf`; of several, the later wins."""
+    definitions: Sequence[tuple[str, str]] = ()
+    """The keys of `-D` with their values; of several, the later wins."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    home: Path | None = None
+    """The user's home, whose `.dagkit` may hold a site file."""
+    installation: Path | None = None
+    """The folder with the site files of this machine."""
+
+    @classmethod
+    def here(cls, **given: Any) -> "Sources":
+        """As given, with the environment, the user and the installation of this process."""
+        installation = os.environ.get("DAGKIT_SITE")
+        return cls(
+            environment=dict(os.environ),
+            home=Path.home(),
+            installation=Path(installation) if installation else None,
+            **given,
+        )
+
+
+def load(sources: Sources) -> tuple[Config, list[Diagnostic]]:
+    """Every setting from every source, the strongest last, and what is wrong with any of them."""
+    groups, faults = _gathered(sources)
+    for group in groups:
+        faults += _duplicates(group)
+    weighed = _Weighed(groups)
+    faults += weighed.faults
+    config, unresolved = _resolved(weighed, sources.environment)
+    return config, faults + unresolved
+
+
+# -- gathering -------------------------------------------------------------------------------------------------------
+
+
+class _Placed:
+    """A key in its source, with what tells whether another key sets the same thing."""
+
+    __slots__ = ("address", "folded", "identity", "source", "written")
+
+    def __init__(self, source: Source, written: Written) -> None:
+        self.source = source
+        self.written = written
+        self.address = parse_key(written.key)
+        self.identity: tuple[str, ...] = (canonical(written.key),)
+        self.folded: tuple[str, ...] = self.identity
+        if isinstance(self.address, Address):
+            self.folded = self.address.folded_identity
+            self.identity = self.folded if is_variable(written.key) else self.address.identity
+
+    def sets_the_same_as(self, other: "_Placed") -> bool:
+        """Whether both set the same thing, where a variable cannot spell a name better than it can."""
+        if is_variable(self.written.key) or is_variable(other.written.key):
+            return self.folded == other.folded
+        return self.identity == other.identity
+
+
+_Group = Sequence[_Placed]
+"""What stands in one place, where each key should stand once."""
+
+
+def _gathered(sources: Sources) -> tuple[list[_Group], list[Diagnostic]]:
+    groups: list[_Group] = []
+    faults: list[Diagnostic] = []
+    for source, paths in _places(sources):
+        files = [read_file(path) for path in paths]
+        groups.append([_Placed(source, written) for file in files for written in file.written])
+        faults += [fault for file in files for fault in file.faults]
+    variables = [(name, value) for name, value in sorted(sources.environment.items()) if is_variable(name)]
+    groups.append([_Placed(Source.ENVIRONMENT, Written(name, value, ENVIRONMENT)) for name, value in variables])
+    definitions = [Written(key, value, COMMAND_LINE) for key, value in sources.definitions]
+    groups.append([_Placed(Source.COMMAND_LINE, definition) for definition in definitions])
+    return groups, faults
+
+
+def _places(sources: Sources) -> Iterable[tuple[Source, list[Path]]]:
+    if sources.installation:
+        yield Source.SITE_DEFAULT, _present(sources.installation, "site-default")
+        yield Source.SITE, _present(sources.installation, "site")
+    if sources.folder:
+        yield Source.APPLICATION, _present(sources.folder, "properties")
+        if sources.application:
+            yield Source.APPLICATION_NAMED, _present(sources.folder, f"properties-{sources.application}")
+    if sources.home:
+        yield Source.USER_SITE, _present(sources.home / ".dagkit", "site")
+    if sources.package_file:
+        yield Source.PACKAGE_FILE, [(sources.folder or Path()) / "conf" / sources.package_file]
+    for path in sources.files:
+        yield Source.FILE, [Path(path)]
+
+
+def _present(folder: Path, stem: str) -> list[Path]:
+    return [path for path in (folder / f"{stem}{ending}" for ending in ENDINGS) if path.is_file()]
+
+
+# -- weighing --------------------------------------------------------------------------------------------------------
+
+
+def _duplicates(group: _Group) -> Iterable[Diagnostic]:
+    """A key that stands twice in one place; on a command line the later one is meant."""
+    seen: dict[tuple[str, ...], Written] = {}
+    for placed in group:
+        written, first = placed.written, seen.setdefault(placed.identity, placed.written)
+        if first is not written:
+            alike = first.value == written.value or placed.source is Source.COMMAND_LINE
+            also = f", as {first.key}" if first.key != written.key else ""
+            yield Diagnostic(
+                "key-duplicated",
+                f"{written.key} stands twice; the first is at {first.where}{also}",
+                "keep one of the two; as it is, the later one holds",
+                written.where,
+                Severity.WARNING if alike else Severity.ERROR,
+            )
+
+
+class _Weighed:
+    """Every key that was given, weakest first; who wins, who was held back, and what nobody gave."""
+
+    def __init__(self, groups: Sequence[_Group]) -> None:
+        self.given: list[_Placed] = []
+        self.winners: dict[tuple[str, ...], _Placed] = {}
+        self.faults: list[Diagnostic] = []
+        finals: dict[tuple[str, ...], _Placed] = {}
+        required: dict[tuple[str, ...], _Placed] = {}
+        for group in groups:
+            for placed in group:
+                final = finals.get(placed.folded)
+                if final is not None and final.sets_the_same_as(placed):
+                    self.faults.append(_held_back(placed, final.written.where))
+                elif placed.written.value is None:
+                    required.setdefault(placed.folded, placed)
+                else:
+                    self.given.append(placed)
+                    self.winners[placed.identity] = placed
+            finals.update((placed.folded, placed) for placed in group if placed.written.final)
+        known = {placed.folded for placed in self.given}
+        self.faults += [_missing(placed.written) for folded, placed in required.items() if folded not in known]
+
+
+def _held_back(placed: _Placed, final: Where) -> Diagnostic:
+    """An error where somebody asked for it in this very launch; what stands in a site's file is only told."""
+    return Diagnostic(
+        "key-final",
+        f"{placed.written.key} is final at {final}, so the value given here does not hold",
+        f"remove it here, or remove <final> at {final}",
+        placed.written.where,
+        Severity.ERROR if placed.source >= Source.PACKAGE_FILE else Severity.WARNING,
+    )
+
+
+def _missing(written: Written) -> Diagnostic:
+    return Diagnostic(
+        "key-required",
+        f"{written.key} stands here without a value, so the launch must give one",
+        f"write -D {written.key}=…, or set it in a file for -conf",
+        written.where,
+    )
+
+
+# -- resolving -------------------------------------------------------------------------------------------------------
+
+
+def _resolved(weighed: _Weighed, environment: Mapping[str, str]) -> tuple[Config, list[Diagnostic]]:
+    """Every entry with its references replaced; of a key that several sources give, only the winner is resolved."""
+    values: dict[str, Any] = {}
+    for placed in weighed.given:
+        key, winner = placed.written.key, weighed.winners[placed.identity].written
+        values[key] = values[canonical(key)] = winner.value
+    references = References(values, environment)
+    entries: list[Entry] = []
+    faults: list[Diagnostic] = []
+    for placed in weighed.given:
+        written, value = placed.written, placed.written.value
+        secret = is_secret(placed.address, written.key) or mentions_secret(value)
+        if weighed.winners[placed.identity] is placed:
+            try:
+                value, tainted = references.resolve_key(written.key)
+                secret = secret or tainted
+            except Unresolved as unresolved:
+                faults.append(_unresolved(written, unresolved))
+        shown = shown_of(written.value) if secret else None
+        entries.append(
+            Entry(written.key, value, Origin(placed.source, written.where, written.key, shown), secret, shown)
+        )
+    config = Config(entries)
+    for key in references.used:
+        _ = key in config  # a key that another one refers to is not forgotten: it matched
+    return config, faults
+
+
+def _unresolved(written: Written, unresolved: Unresolved) -> Diagnostic:
+    return Diagnostic("reference-unresolved", f"{written.key}: {unresolved}", unresolved.help, written.where)

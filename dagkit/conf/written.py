@@ -1,0 +1,30 @@
+"""One key as one file wrote it, before the sources are weighed against each other."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dagkit.errors import Code, Diagnostic, Where
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A key, its value, and the line where it stands."""
+
+    key: str
+    value: Any
+    """None where the file gives no value: then somebody else must."""
+    where: Where
+    final: bool = False
+    """Whether the file forbids stronger sources to give another."""
+
+
+class Slip(Exception):
+    """A fault in a file's text, by its line; what reads the text does not know the file's name."""
+
+    def __init__(self, problem: str, help_: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.problem, self.help, self.line = problem, help_, line
+
+    def told_of(self, file: str, code: Code) -> Diagnostic:
+        """The fault as it is reported."""
+        return Diagnostic(code, self.problem, self.help, Where(file, self.line))
