@@ -40,8 +40,8 @@ def fuse(graph: Graph, partitioned: Mapping[str, Partitioning]) -> Fused:
         Wire(stream, source, sink, _routing(graph, partitioned, source, sink)) for stream, source, sink in graph.edges()
     )
     cuts = tuple(cut for wire in wires if (cut := _why_cut(graph, partitioned, wire)) is not None)
-    chains = _chains(graph, wires, cuts)
-    stages = tuple(_stage(graph, partitioned, chain) for chain in chains)
+    names = _stage_names(_chains(graph, wires, cuts))
+    stages = tuple(_stage(graph, partitioned, name, chain) for chain, name in names.items())
     return Fused(graph, partitioned, wires, _levelled(graph, stages, cuts), cuts)
 
 
@@ -105,26 +105,37 @@ def _on_driver(graph: Graph, name: str) -> bool:
     return isinstance(graph.by_name[name].operator, InputOperator)
 
 
-def _chains(graph: Graph, wires: tuple[Wire, ...], cuts: tuple[Cut, ...]) -> list[list[str]]:
+def _chains(graph: Graph, wires: tuple[Wire, ...], cuts: tuple[Cut, ...]) -> list[tuple[str, ...]]:
     """The operators strung along the wires that no cut severs; every operator is in exactly one chain."""
     severed = {(str(cut.source), str(cut.sink)) for cut in cuts}
     follower = {w.source.node: w.sink.node for w in wires if (str(w.source), str(w.sink)) not in severed}
     followed = set(follower.values())
-    chains: list[list[str]] = []
+    chains: list[tuple[str, ...]] = []
     for node in graph.nodes:
         if node.name not in followed:
             chain = [node.name]
             while chain[-1] in follower:
                 chain.append(follower[chain[-1]])
-            chains.append(chain)
+            chains.append(tuple(chain))
     return chains
 
 
-def _stage(graph: Graph, partitioned: Mapping[str, Partitioning], chain: list[str]) -> Stage:
+def _stage_names(chains: list[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
+    """A name for each stage; where an operator is itself called `a + b`, a prime tells it from the stage of a and b."""
+    names: dict[tuple[str, ...], str] = {}
+    taken: set[str] = set()
+    for chain in sorted(chains):
+        name = " + ".join(chain)
+        while name in taken:
+            name += "\N{PRIME}"
+        taken.add(name)
+        names[chain] = name
+    return names
+
+
+def _stage(graph: Graph, partitioned: Mapping[str, Partitioning], name: str, chain: tuple[str, ...]) -> Stage:
     place = Place.DRIVER if _on_driver(graph, chain[0]) else Place.WORKERS
-    return Stage(
-        name=" + ".join(chain), operators=tuple(chain), place=place, level=0, slots=partitioned[chain[0]].count
-    )
+    return Stage(name=name, operators=chain, place=place, level=0, slots=partitioned[chain[0]].count)
 
 
 def _levelled(graph: Graph, stages: tuple[Stage, ...], cuts: tuple[Cut, ...]) -> tuple[Stage, ...]:
