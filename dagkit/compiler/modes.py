@@ -1,36 +1,44 @@
 """Settling processing modes: what follows an operator that may lose items may lose them as well."""
 
+from collections import deque
 from dataclasses import replace
-
-import networkx as nx
 
 from dagkit.api.attributes import OperatorContext, ProcessingMode
 from dagkit.errors import Diagnostic, Severity
-from dagkit.graph import Graph, Setting
+from dagkit.graph import Graph, Node, Setting
 
 
 def settle_modes(graph: Graph) -> tuple[Graph, list[Diagnostic]]:
-    """The graph in which AT_MOST_ONCE has run down to every operator that was told nothing else."""
-    if not nx.is_directed_acyclic_graph(graph.forward):
-        return graph, []
+    """The graph in which AT_MOST_ONCE has run down, and round delayed loops, to every operator told nothing else."""
     nodes, notes = dict(graph.by_name), list[Diagnostic]()
-    for name in nx.topological_sort(graph.forward):
-        node = nodes[name]
-        if OperatorContext.PROCESSING_MODE in node.attributes or OperatorContext.PROCESSING_MODE in graph.attributes:
-            continue
-        for source in graph.forward.predecessors(name):
-            upstream = graph.setting(nodes[source], OperatorContext.PROCESSING_MODE)
-            if upstream.value == ProcessingMode.AT_MOST_ONCE:
-                setting = Setting(ProcessingMode.AT_MOST_ONCE, upstream.origin)
-                nodes[name] = replace(node, attributes={**node.attributes, OperatorContext.PROCESSING_MODE: setting})
-                notes.append(
-                    Diagnostic(
-                        "mode-mismatch",
-                        f"{name} becomes AT_MOST_ONCE, because {source} feeds it and is AT_MOST_ONCE",
-                        f"set PROCESSING_MODE of {name} to AT_MOST_ONCE to say so yourself",
-                        node.where,
-                        Severity.WARNING,
-                    )
-                )
-                break
+    spreading = deque(name for name, node in nodes.items() if _mode(graph, node).value == ProcessingMode.AT_MOST_ONCE)
+    while spreading:
+        source = spreading.popleft()
+        for name in graph.network.successors(source):
+            if OperatorContext.PROCESSING_MODE in nodes[name].attributes or _told_to_all(graph):
+                continue
+            setting = Setting(ProcessingMode.AT_MOST_ONCE, _mode(graph, nodes[source]).origin)
+            nodes[name] = replace(
+                nodes[name], attributes={**nodes[name].attributes, OperatorContext.PROCESSING_MODE: setting}
+            )
+            notes.append(_lowered(nodes[name], source))
+            spreading.append(name)
     return graph.with_nodes(nodes), notes
+
+
+def _mode(graph: Graph, node: Node) -> Setting:
+    return graph.setting(node, OperatorContext.PROCESSING_MODE)
+
+
+def _told_to_all(graph: Graph) -> bool:
+    return OperatorContext.PROCESSING_MODE in graph.attributes
+
+
+def _lowered(node: Node, source: str) -> Diagnostic:
+    return Diagnostic(
+        "mode-mismatch",
+        f"{node.name} becomes AT_MOST_ONCE, because {source} feeds it and is AT_MOST_ONCE",
+        f"set PROCESSING_MODE of {node.name} to AT_MOST_ONCE to say so yourself",
+        node.where,
+        Severity.WARNING,
+    )
