@@ -1,0 +1,243 @@
+"""The cast: payloads and operators that the compiler's tests draw with."""
+
+from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, Field, model_validator
+
+from dagkit import (
+    Dag,
+    DelayOperator,
+    InputOperator,
+    InputPort,
+    Operator,
+    OutputPort,
+    Partition,
+    Partitioner,
+    PartitioningContext,
+    RowOperator,
+    StreamCodec,
+    Unifier,
+)
+from dagkit.compiler import Compilation, compile_application
+from dagkit.errors import ApplicationFaults, Code, Diagnostic
+
+T = TypeVar("T")
+
+
+class Animal:
+    """What dogs and cats are."""
+
+
+class Dog(Animal):
+    """An animal that is no cat."""
+
+
+class Cat(Animal):
+    """An animal that is no dog."""
+
+
+class Line:
+    """A line of text."""
+
+
+class Word:
+    """A word of a line."""
+
+
+class Source(InputOperator):
+    """A root with one output."""
+
+    out = OutputPort(int)
+
+
+class Step(Operator):
+    """Four inputs, none of which must be fed, and two outputs that may stay open."""
+
+    one = InputPort(int, optional=True)
+    two = InputPort(int, optional=True)
+    three = InputPort(int, optional=True)
+    four = InputPort(int, optional=True)
+    out = OutputPort(int)
+    more = OutputPort(int)
+
+
+class Needy(Operator):
+    """An input that must be fed, and an output that must be read."""
+
+    input = InputPort(int)
+    output = OutputPort(int, optional=False)
+
+
+class Delay(DelayOperator[int]):
+    """Hands numbers on in the next window."""
+
+    kind = "test.delay/1"
+
+
+class Lines(InputOperator):
+    """A root that sends lines."""
+
+    lines = OutputPort(Line)
+
+
+class Split(RowOperator):
+    """Lines in, words out."""
+
+    lines = InputPort(Line)
+    words = OutputPort(Word)
+
+    def process(self, item: Line) -> Iterator[Word]:
+        yield Word()
+
+
+class Count(Operator):
+    """Words in."""
+
+    words = InputPort(Word)
+
+
+class Keep(RowOperator, Generic[T]):
+    """Sends what it reads."""
+
+    input = InputPort[T]()
+    output = OutputPort[T]()
+
+    def process(self, item: T) -> Iterator[T]:
+        yield item
+
+
+class Settled(Operator):
+    """Runs as one partition, whatever is asked."""
+
+    partitionable = False
+    input = InputPort(int)
+    output = OutputPort(int)
+
+
+class Deal(Partitioner):
+    """A partitioner that makes so many partitions, deaf to its context."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
+        return [partitions[0]] * self.count
+
+
+class Dealer(Operator, Partitioner):
+    """An operator that decides its own partitions: two."""
+
+    input = InputPort(int)
+    output = OutputPort(int)
+
+    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
+        return [partitions[0]] * (context.parallel_count or 2)
+
+
+class SettledDealer(Dealer):
+    """One that contradicts itself: it partitions itself and may not be partitioned."""
+
+    partitionable = False
+
+
+class Whole(Operator):
+    """One whose state may not be saved in the middle of an application window."""
+
+    checkpointable_within_app_window = False
+    input = InputPort(int)
+
+
+class Nested(BaseModel):
+    """A model inside an operator."""
+
+    depth: int = Field(default=1, ge=1)
+
+
+class Checked(InputOperator):
+    """Properties of every sort of law: a bound, a law across fields, a nested model."""
+
+    count: int = Field(default=2, ge=2)
+    label: str = "3"
+    nested: Nested = Nested()
+    out = OutputPort(int)
+
+    @model_validator(mode="after")
+    def _label_ends_like_the_count(self) -> "Checked":
+        if self.count > 2 and not self.label.endswith(str(self.count)):
+            raise ValueError("label must end like the count")
+        return self
+
+
+class Typed(Operator):
+    """Ports that work only where the class of what flows is known."""
+
+    input = InputPort(int, schema_required=True)
+    output = OutputPort(int, schema_required=True)
+
+
+class Old(Operator):
+    """An operator before somebody changed it."""
+
+    input = InputPort(int, optional=True)
+    output = OutputPort(int)
+
+
+class New(Old):
+    """The same with ports declared anew, which hide the old ones."""
+
+    input = InputPort(int, optional=True)
+    output = OutputPort(int)
+
+
+class Parity(StreamCodec[int]):
+    """Routes numbers by being odd or even."""
+
+    def to_bytes(self, item: int) -> bytes:
+        return str(item).encode()
+
+    def from_bytes(self, data: bytes) -> int:
+        return int(data)
+
+    def get_partition(self, item: int) -> int:
+        return item % 2
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+class Sum(Unifier[int]):
+    """Adds up what partitions counted."""
+
+    kind = "test.sum/1"
+
+    def process(self, item: int) -> None: ...
+
+
+class Summed(Operator):
+    """Counts in parts that can be added up."""
+
+    input = InputPort(int)
+    out = OutputPort(int, unifier=Sum)
+
+
+def compiled(dag: Dag) -> Compilation:
+    """The compilation of a Dag that is valid."""
+    return compile_application(dag)
+
+
+def faults(dag: Dag) -> list[Diagnostic]:
+    """The errors of a Dag; none where it compiles."""
+    try:
+        compile_application(dag)
+    except ApplicationFaults as found:
+        return [d for d in found.diagnostics if d.severity == "error"]
+    return []
+
+
+def codes(dag: Dag) -> list[Code]:
+    """The codes of the errors of a Dag, as they are reported."""
+    return [fault.code for fault in faults(dag)]

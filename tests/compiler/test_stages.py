@@ -1,0 +1,194 @@
+"""Stages: what runs as one, where the plan is cut, why, and how many exchanges lie above each stage."""
+
+import pytest
+
+from dagkit import Dag, DagContext, OperatorContext, PortContext
+from dagkit.plan.model import CutKind, Place, Routing
+from tests.compiler.cast import Deal, Parity, Source, Step, compiled
+from tests.compiler.sketches import sketch
+
+
+@pytest.mark.parametrize(
+    ("edges", "stages"),
+    [
+        (["s>a", "a>b", "b>c"], ["s", "abc"]),
+        (["s>a", "a>b", "a>c"], ["s", "a", "b", "c"]),
+        (["s>a", "t>b", "a>c", "b>c"], ["s", "a", "t", "b", "c"]),
+        (["s>a", "a>b", "b>c", "a>d", "c>e", "d>e"], ["s", "a", "bc", "d", "e"]),
+        (["s>a", "s>b"], ["s", "a", "b"]),
+        (["s>a*2", "a=>b", "b=>c"], ["s", "abc"]),
+        (["s>a*2", "a=>b", "b>c"], ["s", "ab", "c"]),
+        (["s>a", "a>b*2", "b=>c"], ["s", "a", "bc"]),
+        (["s>a*2", "a>b*2"], ["s", "a", "b"]),
+        (["s>a", "a>b", "b>~d", "~d>a"], ["s", "ab", "d"]),
+        (["s>a*2", "a=>b", "a=>c"], ["s", "a", "b", "c"]),
+    ],
+    ids=[
+        "a chain is one stage, and its source another",
+        "a fan-out ends its stage",
+        "a join starts one",
+        "a diamond's arms are stages of their own",
+        "two readers of a source are two stages",
+        "a parallel chain is one stage",
+        "a parallel chain ends where its partitions are gathered",
+        "a parallel chain begins where items are keyed",
+        "equal counts do not make a chain of keyed operators",
+        "a delay stands alone, and a loop's own stage has its join at the top",
+        "a parallel fan-out ends its stage as well",
+    ],
+)
+def test_stages(edges: list[str], stages: list[str]) -> None:
+    assert ["".join(stage.operators) for stage in compiled(sketch(*edges)).plan.stages] == stages
+
+
+@pytest.mark.parametrize(
+    ("edges", "cuts"),
+    [
+        (["s>a", "a>b"], {"s>a": "driver"}),
+        (["s>a", "a>b", "a>c"], {"s>a": "driver", "a>b": "fan-out", "a>c": "fan-out"}),
+        (["s>a", "t>b", "a>c", "b>c"], {"s>a": "driver", "t>b": "driver", "a>c": "join", "b>c": "join"}),
+        (["s>a", "a>b*3"], {"s>a": "driver", "a>b": "keys"}),
+        (["s>a*3", "a>b"], {"s>a": "driver", "a>b": "counts"}),
+        (["s>a", "t>c", "c>b*3", "a>b*3"], {"s>a": "driver", "t>c": "driver", "c>b": "keys", "a>b": "counts"}),
+        (["s>a", "a>~d", "~d>a"], {"s>a": "driver", "a>d": "delay", "d>a": "delay"}),
+    ],
+    ids=[
+        "an input operator finds work on the driver",
+        "a fan-out cuts each of its wires",
+        "a join cuts each of its wires",
+        "keyed partitions are sent to by key",
+        "several partitions send to the one there is",
+        "the input that is not keyed reaches every partition",
+        "a delay is cut on both sides",
+    ],
+)
+def test_cuts(edges: list[str], cuts: dict[str, str]) -> None:
+    plan = compiled(sketch(*edges)).plan
+    assert {f"{cut.source.operator}>{cut.sink.operator}": cut.kind.value for cut in plan.cuts} == cuts
+
+
+@pytest.mark.parametrize(
+    ("edges", "reason"),
+    [
+        (["s>a", "a>b"], "s is an input operator: it finds work on the driver"),
+        (["s>a", "a>b", "a>c", "a>d"], "a feeds 3 inputs"),
+        (["s>a", "t>b", "a>c", "b>c"], "c is fed by 2 outputs"),
+        (["s>a*3", "a>b"], "3 partitions of a send to the one of b"),
+        (["s>a", "a>b*3"], "items go to the partition of b that owns their key"),
+        (["s>a*2", "a>b*3"], "items go to the partition of b that owns their key, from each of 2"),
+        (["s>a", "a>~d", "~d>a"], "d hands items on in the next window"),
+        (["s>a", "a>~d", "~d>a"], "d holds items back until the next window"),
+    ],
+    ids=["driver", "fan-out", "join", "gathered", "keyed from one", "keyed from several", "from a delay", "to a delay"],
+)
+def test_every_cut_says_why(edges: list[str], reason: str) -> None:
+    assert reason in [cut.reason for cut in compiled(sketch(*edges)).plan.cuts]
+
+
+@pytest.mark.parametrize(
+    ("edges", "levels"),
+    [
+        (["s>a", "a>b"], {"s": 0, "a + b": 0}),
+        (["s>a", "a>b*2"], {"s": 0, "a": 0, "b": 1}),
+        (["s>a*2", "a>b"], {"s": 0, "a": 0, "b": 1}),
+        (["s>a*2", "a>b*3", "b>c"], {"s": 0, "a": 0, "b": 1, "c": 2}),
+        (["s>a", "a>b*2", "a>c", "b>d", "c>d"], {"s": 0, "a": 0, "b": 1, "c": 0, "d": 2}),
+        (["s>a", "a>b", "a>c", "b>d", "c>d"], {"s": 0, "a": 0, "b": 0, "c": 0, "d": 0}),
+        (["s>a", "a>b*2", "b>~d", "~d>a"], {"s": 0, "a": 0, "b": 1, "d": 2}),
+        (["s>a*2", "a=>b", "b=>c"], {"s": 0, "a + b + c": 0}),
+    ],
+    ids=[
+        "no exchange, one level",
+        "keying is an exchange",
+        "gathering is an exchange",
+        "each exchange on the way counts",
+        "the longest way counts",
+        "fan-out and join alone cost no level",
+        "coming round leads to another window, not to another level",
+        "a parallel chain stays on its level",
+    ],
+)
+def test_a_stage_lies_as_deep_as_the_most_exchanges_above_it(edges: list[str], levels: dict[str, int]) -> None:
+    plan = compiled(sketch(*edges)).plan
+    assert {stage.name: stage.level for stage in plan.stages} == levels
+    assert plan.levels == max(levels.values()) + 1
+
+
+def test_only_input_operators_run_on_the_driver() -> None:
+    plan = compiled(sketch("s>a", "a>b*2")).plan
+    assert {stage.name: (stage.place, stage.slots) for stage in plan.stages} == {
+        "s": (Place.DRIVER, 1),
+        "a": (Place.WORKERS, 1),
+        "b": (Place.WORKERS, 2),
+    }
+
+
+@pytest.mark.parametrize(
+    ("edges", "routing"),
+    [
+        (["s>a"], Routing.STRAIGHT),
+        (["s>a", "a>z"], Routing.STRAIGHT),
+        (["s>z*3"], Routing.KEYED),
+        (["s>a*2", "a=>z"], Routing.STRAIGHT),
+        (["s>a*2", "a>z"], Routing.GATHERED),
+        (["s>a*2", "a>z*2"], Routing.KEYED),
+        (["s>b", "t>a", "a>z*2", "b>z*2"], Routing.BROADCAST),
+        (["s>z", "z>a", "a>~d", "~d>z"], Routing.DELAYED),
+    ],
+    ids=[
+        "the driver sends to the only partition",
+        "one sends to one",
+        "the driver sends by key",
+        "a mirror is sent to straight",
+        "several send to one",
+        "several send to several by key",
+        "an input without keys is told everything",
+        "a delay sends to the next window",
+    ],
+)
+def test_the_last_wire_is_routed(edges: list[str], routing: Routing) -> None:
+    plan = compiled(sketch(*edges)).plan
+    source = edges[-1].split(">")[0].strip("=~").split("*")[0]
+    (stream,) = [stream for stream in plan.streams if stream.name == source]
+    assert {sink.routing for sink in stream.sinks} == {routing}
+
+
+def test_blocks_are_dealt_where_no_partition_owns_keys() -> None:
+    dag = sketch("s>a", "a>b")
+    a = dag.operator("a")
+    dag.set_operator_attribute(a, OperatorContext.PARTITIONER, Deal(3))
+    into_a = next(stream for stream in compiled(dag).plan.streams if stream.name == "s")
+    assert [sink.routing for sink in into_a.sinks] == [Routing.DEALT]
+
+
+def test_operators_run_upstream_first_and_ties_go_by_name() -> None:
+    plan = compiled(sketch("s>c", "s>b", "c>a", "b>a")).plan
+    assert [operator.name for operator in plan.operators] == ["s", "b", "c", "a"]
+
+
+def test_two_stages_may_bear_names_that_look_alike() -> None:
+    dag = Dag()
+    source, a, b, odd = Source(), Step(), Step(), Step()
+    for name, operator in (("s", source), ("a", a), ("b", b), ("a + b", odd)):
+        dag.add_operator(name, operator)
+    dag.add_stream("1", source.out, a.one, odd.one)
+    dag.add_stream("2", a.out, b.one)
+    dag.add_stream("3", b.out, odd.two)
+    plan = compiled(dag).plan
+    assert [stage.operators for stage in plan.stages] == [("s",), ("a", "b"), ("a + b",)]
+    assert len({stage.name for stage in plan.stages}) == 3
+
+
+def test_a_sliding_window_ends_its_stage() -> None:
+    dag = sketch("s>a", "a>b")
+    dag.set_operator_attribute(dag.operator("a"), OperatorContext.APPLICATION_WINDOW_COUNT, 4)
+    dag.set_operator_attribute(dag.operator("a"), OperatorContext.SLIDE_BY_WINDOW_COUNT, 2)
+    (cut,) = [cut for cut in compiled(dag).plan.cuts if cut.source.operator == "a"]
+    assert cut.kind is CutKind.UNIFIER
+
+
+def test_what_does_not_route_does_not_cut() -> None:
+    dag = sketch("s>a", "a>b")
+    dag.set_attribute(DagContext.STREAMING_WINDOW_SIZE_MILLIS, 100)
+    dag.set_input_port_attribute(dag.operator("b").one, PortContext.STREAM_CODEC, Parity())
+    assert [stage.name for stage in compiled(dag).plan.stages] == ["s", "a + b"]
