@@ -1,0 +1,72 @@
+"""Running what documents show: each document in a module and a directory of its own."""
+
+import contextlib
+import io
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from click.testing import CliRunner
+
+from tests.docs.fences import ROOT, Fence
+
+_COMMAND = re.compile(r"^\$ (.*)$", re.MULTILINE)
+
+
+class Room:
+    """Where one document runs: a fresh directory with the applications in it, and one module for its programs."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.directory = directory
+        shutil.copytree(ROOT / "apps", directory / "apps", ignore=shutil.ignore_patterns("__pycache__"))
+        self.module = ModuleType("example")
+        monkeypatch.setitem(sys.modules, "example", self.module)
+        monkeypatch.chdir(directory)
+        monkeypatch.syspath_prepend(directory)
+        monkeypatch.setenv("HOME", str(directory))
+        monkeypatch.setenv("NO_COLOR", "1")
+
+    def run(self, fence: Fence) -> str:
+        """Run a program, and give back what it prints."""
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(fence.in_place, fence.document, "exec"), vars(self.module))  # noqa: S102 - it is our own
+        return printed.getvalue()
+
+    def keep(self, fence: Fence) -> None:
+        """Write a fence with a file's name to that file."""
+        assert fence.file_name is not None, "only fences with a file's name are files"
+        (self.directory / fence.file_name).write_text(fence.text, encoding="utf-8")
+
+    def type_in(self, fence: Fence) -> str:
+        """The console fence as it reads when each of its commands is run now."""
+        wanted = int(fence.info.rpartition(" ")[2]) if "exits" in fence.info else 0
+        return "".join(f"$ {line}\n{self._answer(line, wanted)}" for line in _COMMAND.findall(fence.text))
+
+    def _answer(self, line: str, wanted: int) -> str:
+        from dagkit.cli import main  # noqa: PLC0415 - a document without a console does not wait for it
+
+        program, *arguments = shlex.split(line)
+        assert program == "dagkit", f"a console fence shows commands of dagkit, unlike {line!r}"
+        answer = CliRunner().invoke(main, arguments, catch_exceptions=False)
+        assert answer.exit_code == wanted, f"{line} ends with {answer.exit_code}:\n{answer.output}"
+        return answer.output
+
+
+@contextlib.contextmanager
+def forgetting_modules(directory: Path) -> Iterator[None]:
+    """Modules that the directory made importable do not outlive the block."""
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(directory)):
+            del sys.modules[name]
+
+
+def defined_last(module: ModuleType, before: Mapping[str, object]) -> Sequence[object]:
+    """What a program defined, in the order of its lines; what stood there before and was not touched is left out."""
+    return [value for name, value in vars(module).items() if before.get(name, module) is not value]

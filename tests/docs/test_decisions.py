@@ -1,0 +1,171 @@
+"""What the records in `docs/decisions` say was chosen is what the code does."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from dagkit import (
+    ApplicationFaults,
+    Config,
+    Dag,
+    InputOperator,
+    InputPort,
+    Operator,
+    OperatorContext,
+    OutputPort,
+    Partition,
+    Partitioner,
+    PartitioningContext,
+    PortContext,
+    RowOperator,
+    StatelessPartitioner,
+)
+from dagkit.compiler import STEPS, compile_application
+from dagkit.plan import Plan, fingerprint
+from dagkit.plan.portable import portable
+from tests.docs.fences import ROOT
+
+RECORDS = sorted((ROOT / "docs/decisions").glob("00*.md"))
+
+
+class Words(InputOperator):
+    words = OutputPort(str)
+    least: int = 0
+
+
+class Upper(RowOperator):
+    input = InputPort(str)
+    output = OutputPort(str)
+
+    def process(self, item: str):
+        yield item.upper()
+
+
+class Join(Operator):
+    left = InputPort(str)
+    right = InputPort(str)
+
+
+def _plan(*steps: Callable[[Dag], Any]) -> Plan:
+    def populate_dag(dag: Dag, _: Config) -> None:
+        for step in steps:
+            step(dag)
+
+    return compile_application(populate_dag).plan
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda r: r.stem)
+def test_a_record_says_context_choice_and_cost(record):
+    text = record.read_text(encoding="utf-8")
+    assert re.findall(r"^\*\*(\w+)\.\*\*", text, re.MULTILINE) == ["Context", "Choice", "Cost"]
+    assert text.startswith(f"# {record.stem[:4]}: ")
+
+
+def test_0001_building_a_component_never_raises_and_configuring_it_validates_again():
+    faulty = Words(least="many")
+    assert [fault.path for fault in faulty.faults] == ["least"]
+    assert faulty.configured({"least": 3}).faults == ()
+
+
+def test_0001_one_report_names_the_faults_of_every_operator():
+    with pytest.raises(ApplicationFaults) as raised:
+        _plan(
+            lambda dag: dag.add_operator("A", Words(least="many")), lambda dag: dag.add_operator("B", Words(most="few"))
+        )
+    assert raised.value.codes == ("property-invalid", "property-unknown")
+
+
+def test_0002_checking_follows_resolving():
+    assert STEPS.index("checked") == STEPS.index("resolved") + 1
+
+
+def _joined(order: Sequence[int]) -> Plan:
+    def populate_dag(dag: Dag, _: Config) -> None:
+        places = [("A", Words()), ("B", Words()), ("J", Join())]
+        operators = {places[i][0]: dag.add_operator(*places[i]) for i in order}
+        join = operators["J"]
+        streams = [("a", operators["A"].words, join.left), ("b", operators["B"].words, join.right)]
+        for stream in streams if order[0] < order[1] else reversed(streams):
+            dag.add_stream(*stream)
+        dag.set_operator_attribute(join, OperatorContext.PARTITIONER, StatelessPartitioner(3))
+
+    return compile_application(populate_dag).plan
+
+
+def test_0003_keys_go_to_the_first_declared_input_in_any_order_of_insertion():
+    plans = [_joined(order) for order in permutations(range(3))]
+    assert {tuple(p.keys) for plan in plans for p in plan.by_name["J"].partitions} == {("left",)}
+    assert len({fingerprint(plan) for plan in plans}) == 1
+
+
+class Asked(Partitioner):
+    """Keeps what it was told it may key."""
+
+    def __init__(self) -> None:
+        self.ports: list[tuple[str, ...]] = []
+
+    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
+        self.ports.append(context.input_ports)
+        return partitions
+
+
+def test_0003_a_parallel_input_is_not_keyed():
+    asked = Asked()
+
+    def populate_dag(dag: Dag, _: Config) -> None:
+        first, second, join = (
+            dag.add_operator("A", Words()),
+            dag.add_operator("B", Words()),
+            dag.add_operator("J", Join()),
+        )
+        dag.add_stream("a", first.words, join.left)
+        dag.add_stream("b", second.words, join.right)
+        dag.set_input_port_attribute(join.left, PortContext.PARTITION_PARALLEL, True)
+        dag.set_operator_attribute(join, OperatorContext.PARTITIONER, asked)
+
+    compile_application(populate_dag)
+    assert asked.ports == [("right",)]
+
+
+def test_0004_a_fan_out_ends_its_stage_and_a_join_starts_one():
+    def populate_dag(dag: Dag, _: Config) -> None:
+        words, join = dag.add_operator("W", Words()), dag.add_operator("J", Join())
+        a, b, c = (dag.add_operator(name, Upper()) for name in "ABC")
+        dag.add_stream("words", words.words, a.input)
+        dag.add_stream("both", a.output, b.input, c.input)
+        dag.add_stream("left", b.output, join.left)
+        dag.add_stream("right", c.output, join.right)
+
+    plan = compile_application(populate_dag).plan
+    assert [stage.operators for stage in plan.stages] == [("W",), ("A",), ("B",), ("C",), ("J",)]
+    assert {stage.level for stage in plan.stages} == {0}
+
+
+def test_0005_a_named_function_is_its_name_and_a_lambda_also_what_it_does():
+    assert portable(len) == {"$function": "builtins:len"}
+    one, two, three = portable(lambda n: n + 1), portable(lambda n: n + 1), portable(lambda n: n + 2)
+    assert one == two != three
+
+
+@pytest.mark.slow
+def test_0005_the_digest_is_equal_in_every_process():
+    program = (
+        "from dagkit.plan.portable import portable; print(portable(lambda w: w in {'apple', 'fig', 'pear', 'plum'}))"
+    )
+    seen = {
+        subprocess.run(  # noqa: S603 - our own interpreter
+            [sys.executable, "-c", program],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={"PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in "123"
+    }
+    assert len(seen) == 1

@@ -1,0 +1,107 @@
+"""`docs/errors.md` has a heading for each code; its faults cause exactly that code, and its repairs nothing."""
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from dagkit import Config, StreamingApplication
+from dagkit.compiler import compile_application
+from dagkit.conf.sources import Sources, load
+from dagkit.errors import CODES, ApplicationFaults, Diagnostic
+from tests.docs.fences import ROOT, Fence, fences_in, headings_in
+from tests.docs.running import Room, defined_last
+
+PAGE = ROOT / "docs/errors.md"
+FENCES = fences_in(PAGE)
+
+UNREPORTED = ("port-open",)
+"""Codes that stand in the list and that nothing reports yet: their headings say so instead of showing a program."""
+AWAITED = ("key-malformed", "key-unmatched", "class-not-found")
+"""Codes that resolving reports, once it does."""
+SHOWN = [pytest.param(code, id=code) for code in CODES if code not in UNREPORTED]
+
+
+def test_every_code_has_a_heading_in_the_order_of_the_list():
+    assert headings_in(PAGE, 2) == list(CODES)
+
+
+@pytest.mark.parametrize("code", SHOWN)
+def test_every_heading_shows_a_fault_and_its_repair(code):
+    assert {"fault", "repair"} <= {fence.role for fence in _under(code)}
+
+
+@pytest.mark.parametrize("code", UNREPORTED)
+def test_a_heading_without_a_program_is_of_a_code_that_nothing_reports(code):
+    assert _under(code) == []
+    rooms = (ROOT / "dagkit", ROOT / "operators")
+    naming = [path.name for room in rooms for path in room.rglob("*.py") if f'"{code}"' in path.read_text("utf-8")]
+    assert naming == ["errors.py"]
+
+
+@pytest.mark.parametrize("code", SHOWN)
+def test_the_fault_causes_its_code_and_no_other(code, room: Room):
+    if code in AWAITED:
+        pytest.xfail("resolving does not apply configuration yet")
+    told = _told(room, _fault(code))
+    assert {diagnostic.code for diagnostic in told} == {code}, "\n".join(map(str, told))
+
+
+@pytest.mark.parametrize("code", SHOWN)
+def test_the_fault_is_reported_where_it_was_written(code, room: Room):
+    shown = {fence for fence in _fault(code) if fence.role == "fault"}
+    for diagnostic in _told(room, _fault(code)):
+        assert diagnostic.where is not None
+        assert diagnostic.where.file in {f.document for f in shown if f.holds(diagnostic.where.line)} | _files(shown)
+
+
+@pytest.mark.parametrize("code", SHOWN)
+def test_the_repair_causes_nothing(code, room: Room):
+    assert _told(room, _repair(code)) == ()
+
+
+def _under(code: str) -> list[Fence]:
+    return [fence for fence in FENCES if fence.heading == code]
+
+
+def _fault(code: str) -> list[Fence]:
+    return [fence for fence in _under(code) if fence.role != "repair"]
+
+
+def _repair(code: str) -> list[Fence]:
+    """What the heading shows, with each repair in the place of the faults of its language."""
+    replaced = {fence.language for fence in _under(code) if fence.role == "repair"}
+    return [f for f in _under(code) if f.role != "fault" or f.language not in replaced]
+
+
+def _files(fences: Iterable[Fence]) -> set[str]:
+    return {_written_to(fence) for fence in fences if fence.language != "python"}
+
+
+def _written_to(fence: Fence) -> str:
+    return fence.file_name or f"conf.{fence.language}"
+
+
+def _told(room: Room, fences: Sequence[Fence]) -> tuple[Diagnostic, ...]:
+    """Every diagnostic of the last application that the page defines so far, under the property files shown with it."""
+    programs = [f for f in FENCES if f.role == "shared"] + [f for f in fences if f.language == "python"]
+    application: object = None
+    for program in programs:
+        before = dict(vars(room.module))
+        room.run(program)
+        for value in defined_last(room.module, before):
+            if (
+                isinstance(value, type)
+                and issubclass(value, StreamingApplication)
+                and value is not StreamingApplication
+            ):
+                application = value()
+            elif getattr(value, "__name__", "") == "populate_dag":
+                application = value
+    files = [f for f in fences if f.language != "python"]
+    for file in files:
+        (room.directory / _written_to(file)).write_text(file.text, encoding="utf-8")
+    conf, faults = load(Sources(files=[_written_to(file) for file in files])) if files else (Config(), [])
+    try:
+        return compile_application(application, conf, conf_faults=faults).notes  # type: ignore[arg-type]
+    except ApplicationFaults as raised:
+        return raised.diagnostics
