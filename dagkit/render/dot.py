@@ -31,10 +31,10 @@ class Dialect(Protocol):
     def row(self, box: Box, side: Side, anchor: Anchor) -> str | None: ...
 
 
-def dot(picture: Picture, direction: Direction | None = None) -> str:
+def dot(picture: Picture, direction: Direction | None = None, *, dots_per_inch: int | None = None) -> str:
     """The picture in DOT; without a direction, in the one that fits its shape."""
     direction = direction or fitting_direction(picture)
-    return source(picture, Tables(picture, direction), direction)
+    return source(picture, Tables(picture, direction, dots_per_inch), direction)
 
 
 def source(picture: Picture, dialect: Dialect, direction: Direction) -> str:
@@ -118,13 +118,15 @@ def port_cell(box: Box, side: Side, name: str) -> str | None:
 class Tables:
     """HTML-like labels."""
 
-    def __init__(self, picture: Picture, direction: Direction) -> None:
+    def __init__(self, picture: Picture, direction: Direction, dots_per_inch: int | None = None) -> None:
         self.picture = picture
         self.across = direction == "LR"
         self.wording = Wording(picture)
+        self.dots_per_inch = dots_per_inch
 
     def graph(self) -> Attributes:
         return {
+            **({"dpi": str(self.dots_per_inch)} if self.dots_per_inch else {}),
             "bgcolor": GROUND,
             "fontname": FONT,
             "fontcolor": INK,
@@ -161,6 +163,7 @@ class Tables:
             "fillcolor": tint.fill,
             "color": tint.line,
             "labeljust": "l",
+            "labelloc": "t" if self.across else "b",
             "margin": "12",
             "tooltip": escaped(group.title),
             "class": f"frame {group.kind}",
@@ -184,23 +187,18 @@ class Tables:
         return port_cell(box, side, anchor.port)
 
     def _heading(self) -> str:
-        cells = "".join(self._legend())
-        rows = [f'<TR><TD ALIGN="LEFT">{_runs(heading(self.picture))}</TD></TR>']
-        if cells:
-            rows.append(f'<TR><TD ALIGN="LEFT">{_table(f"<TR>{cells}</TR>", padding=3)}</TD></TR>')
-        return _table("".join(rows), padding=4)
+        lines = [heading(self.picture), tuple(self._legend())]
+        return _table("".join(f'<TR><TD ALIGN="LEFT">{_runs(line)}</TD></TR>' for line in lines if line))
 
-    def _legend(self) -> Iterator[str]:
+    def _legend(self) -> Iterator[Run]:
         for role in legend_roles(self.picture):
-            tint = ROLES[role]
-            swatch = '<TR><TD FIXEDSIZE="TRUE" WIDTH="20" HEIGHT="11"></TD></TR>'
-            box = _table(swatch, border=1, padding=0, more=f'STYLE="ROUNDED" COLOR="{tint.line}" BGCOLOR="{tint.fill}"')
-            yield f"<TD>{box}</TD><TD>{_run(Run(role))}</TD><TD></TD>"
+            yield Run("\N{BLACK SQUARE} ", 12, ROLES[role].line)
+            yield Run(f"{role}     ")
         for kind in legend_kinds(self.picture):
             stroke = WIRES[kind]
-            glyph = {"dashed": "- - -"}.get(stroke.style, "\u2550\u2550" if stroke.double else "\u2500\u2500")
-            drawn, says = _run(Run(glyph, 11, stroke.color, bold=True)), _run(Run(stroke.legend))
-            yield f"<TD>{drawn}</TD><TD>{says}</TD><TD></TD>"
+            glyph = {"dashed": "- - - "}.get(stroke.style, "\u2550\u2550 " if stroke.double else "\u2500\u2500 ")
+            yield Run(glyph, 11, stroke.color, bold=True)
+            yield Run(f"{stroke.legend}     ")
 
     def _across(self, box: Box, words: Words) -> Iterator[str]:
         """Inputs on the left, outputs on the right, lanes below."""
@@ -256,7 +254,7 @@ def _cell(box: Box, port: Any) -> str:
 
 
 def _runs(runs: Runs) -> str:
-    return "".join(_run(run) for run in runs)
+    return "".join(_run(run) for run in runs if run.text)
 
 
 def _run(run: Run) -> str:

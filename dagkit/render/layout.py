@@ -124,8 +124,15 @@ class Records:
 
     def frame(self, group: Group) -> Attributes:
         says = self.wording.frame(group)
+        low = {} if self.across else {"labelloc": "b"}
         # Room for the frame's words, in letters of a width that all Graphvizzes know.
-        return {"label": "n" * round((width(says) + 16) / 5.5), "labeljust": "l", "margin": "14", "fontsize": "10"}
+        return {
+            "label": "n" * round((width(says) + 16) / 5.5),
+            "labeljust": "l",
+            "margin": "14",
+            "fontsize": "10",
+            **low,
+        }
 
     def link(self, link: Link, index: int) -> Attributes:
         attributes = {

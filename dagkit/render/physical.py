@@ -282,7 +282,7 @@ def _head(stream: PlannedStream, segment: _Segment, boxes: Mapping[str, Box], cu
     many = len(lines) > MOST_LINES
     cut = cuts.get((stream.name, str(sink))) if segment.tail == stream.source.operator else None
     notes = (
-        *((_told(cut, sink),) if cut else ()),
+        *(_told(cut, sink) if cut else ()),
         *((f"{tail.count} \N{MULTIPLICATION SIGN} {head.count}",) if many else ()),
     )
     return Head(
@@ -295,12 +295,12 @@ def _head(stream: PlannedStream, segment: _Segment, boxes: Mapping[str, Box], cu
     )
 
 
-def _told(cut: Cut, sink: PlannedSink | None) -> str:
+def _told(cut: Cut, sink: PlannedSink | None) -> tuple[str, ...]:
     """The reason in two words, and whether it costs a shuffle."""
     told = _CUTS[cut.kind]
     if cut.kind is CutKind.COUNTS and sink is not None:
         told = _COUNTS.get(sink.routing, told)
-    return f"{told}, shuffled" if cut.exchange else told
+    return (told, "shuffled") if cut.exchange else (told,)
 
 
 def _kind(segment: _Segment, sink: PlannedSink | None, cut: Cut | None, *, fused: bool) -> WireKind:

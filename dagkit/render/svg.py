@@ -162,7 +162,9 @@ class _Page:
     def _frame_words(self, group: Group) -> str:
         """The frame's name, above the wires and with a rim that keeps them off."""
         place = self.places.frames[group.name]
-        words = self._words(self.wording.frame(group), place.left + 12, place.top + 17)
+        # Wires come in from above when the picture reads downwards, so the name stands below.
+        y = place.top + 17 if self.places.direction == "LR" else place.bottom - 9
+        words = self._words(self.wording.frame(group), place.left + 12, y)
         rim = f'paint-order="stroke" stroke="{GROUPS[group.kind].fill}" stroke-width="4" stroke-linejoin="round"'
         return f"<g {rim}>{words}</g>"
 

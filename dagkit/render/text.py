@@ -76,18 +76,21 @@ def reading_order(picture: Picture) -> list[Box]:
                 stack.append(follower)
     ordered |= dict.fromkeys(followers)
     position = {name: index for index, name in enumerate(ordered)}
-    return sorted(picture.boxes, key=lambda box: (_frame_of(picture, box, followers), position[box.name]))
+    frames = _frames(picture, followers, list(ordered))
+    return sorted(picture.boxes, key=lambda box: (frames[box.name], position[box.name]))
 
 
-def _frame_of(picture: Picture, box: Box, followers: Mapping[str, Sequence[str]]) -> float:
-    """The place of the box's stage; what stands between stages comes right before the first that it feeds."""
+def _frames(
+    picture: Picture, followers: Mapping[str, Sequence[str]], ordered: Sequence[str]
+) -> Mapping[str, tuple[int, int]]:
+    """The place of each box's stage; what stands between stages comes right before the first that it feeds."""
     stages = {g.name: index for index, g in enumerate(picture.groups) if g.kind is not GroupKind.MODULE}
-    if not stages:
-        return 0
-    if box.group in stages:
-        return stages[box.group]
-    fed = [picture.by_name[name].group for name in followers[box.name]]
-    return min((stages[group] for group in fed if group in stages), default=len(stages)) - 0.5
+    frames = dict.fromkeys(followers, (len(stages), 0))
+    for name in reversed(ordered):
+        group = picture.by_name[name].group
+        fed = [frames[follower][0] for follower in followers[name]]
+        frames[name] = (stages[group], 1) if group in stages else (min(fed, default=len(stages)), 0)
+    return frames
 
 
 def _rows(picture: Picture, boxes: Sequence[Box]) -> Iterator[_Row]:

@@ -5,7 +5,7 @@ partition may send to every other, the hub gathers and deals out again: M + N li
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dagkit.render.picture import Head, Picture, Side, View, Wire, WireKind
 
@@ -73,7 +73,10 @@ def wiring(picture: Picture) -> Wiring:
         for position, heads in enumerate(_bundles(wire)):
             label = _label(picture, wire, heads) if named else None
             if label is not None and _through_hub(heads):
-                hub = Hub(f"s{index}_{position}", label, _common_group(picture, wire, heads))
+                group = _common_group(picture, wire, heads)
+                # Inside a module's frame, its streams go by the names that they have there.
+                label = replace(label, stream=label.stream.removeprefix(f"{group}$"))
+                hub = Hub(f"s{index}_{position}", label, group)
                 hubs.append(hub)
                 links += _hub_links(wire, heads, hub)
             else:
@@ -110,9 +113,21 @@ def _all_to_all(head: Head) -> bool:
 
 
 def _common_group(picture: Picture, wire: Wire, heads: Sequence[Head]) -> str | None:
+    """The innermost frame that holds every end."""
     ends = [*(tail.box for tail in wire.tails), *(head.box for head in heads)]
-    groups = {picture.by_name[box].group for box in ends}
-    return groups.pop() if len(groups) == 1 else None
+    paths = [_frames_round(picture, picture.by_name[box].group) for box in ends]
+    common = [frame for frame in paths[0] if all(frame in path for path in paths)] if paths else []
+    return common[0] if common else None
+
+
+def _frames_round(picture: Picture, group: str | None) -> list[str]:
+    """A frame and those that hold it, from the inside."""
+    parents = {frame.name: frame.parent for frame in picture.groups}
+    path: list[str] = []
+    while group is not None:
+        path.append(group)
+        group = parents.get(group)
+    return path
 
 
 def _hub_links(wire: Wire, heads: Sequence[Head], hub: Hub) -> Iterator[Link]:
