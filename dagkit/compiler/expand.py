@@ -10,8 +10,8 @@ from dagkit.compiler.draw import draw
 from dagkit.errors import Diagnostic
 from dagkit.graph import End, Graph, Node, Settings, Stream, graph_of
 
-Configure = Callable[[str, Module], Module]
-"""Gives a module, by its full name, the properties that configuration sets on it."""
+Configure = Callable[[Node], Module]
+"""Gives the module of a node the properties that configuration sets on it."""
 
 SEPARATOR = "$"
 
@@ -33,8 +33,7 @@ class _Inside:
 
 
 def _unpacked(graph: Graph, node: Node, conf: Config, configure: Configure, faults: list[Diagnostic]) -> Graph:
-    assert isinstance(node.operator, Module), "only modules are unpacked"
-    inside = _inside(node, configure(node.name, node.operator), conf, faults)
+    inside = _inside(node, configure(node), conf, faults)
     position = graph.nodes.index(node)
     nodes = (
         *graph.nodes[:position],

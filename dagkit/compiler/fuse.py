@@ -51,12 +51,12 @@ def _routing(graph: Graph, partitioned: Mapping[str, Partitioning], source: End,
         return Routing.DELAYED
     if graph.by_name[sink.node].port_value(sink.port, PortContext.PARTITION_PARALLEL):
         return Routing.STRAIGHT
+    if _on_driver(graph, source.node) and not any(partition.keys for partition in receiver.partitions):
+        return Routing.DEALT
     if receiver.count == 1:
         return Routing.STRAIGHT if sender.count == 1 else Routing.GATHERED
     if receiver.keyed_on(sink.port):
         return Routing.KEYED
-    if _on_driver(graph, source.node) and not any(partition.keys for partition in receiver.partitions):
-        return Routing.DEALT
     return Routing.BROADCAST
 
 

@@ -24,7 +24,6 @@ from dagkit.compiler.order import order, running_order
 from dagkit.compiler.partition import Partitioning, partition
 from dagkit.compiler.resolve import Resolver
 from dagkit.compiler.rules import check
-from dagkit.compiler.rules.properties import property_faults
 from dagkit.errors import ApplicationFaults, Diagnostic, Severity, errors_among
 from dagkit.graph import Graph, graph_of
 from dagkit.plan.model import Plan
@@ -103,16 +102,16 @@ class _Run:
     def draw(self, author: Author) -> None:
         """Configure the application, let it draw, and freeze what it drew."""
         if isinstance(author, Dag):
-            self.application, where, dag = "Dag", None, author
-            self.resolver = Resolver(self.conf, self.application, None)
+            where, dag = None, author
+            self.resolver = Resolver(self.conf, None, "Dag", self.told)
         else:
             application = author if isinstance(author, StreamingApplication) else FunctionApplication(populate=author)
-            self.resolver = Resolver(self.conf, application.application_name, type(application))
-            application, origins, slips = self.resolver.configured_application(application)
-            self.application, where = application.application_name, where_of(application)
-            self.told += [*slips, *property_faults(self.application, application, where, origins)]
+            where = where_of(application)
+            self.resolver = Resolver(self.conf, application, "", self.told)
+            application = self.resolver.configured_application(application, where)
             dag, unfinished, self.raised = draw(application, self.conf)
             self.told += [unfinished] if unfinished else []
+        self.application = self.resolver.application
         self.graph, slips = graph_of(dag, self.application, where)
         self.told += slips
         self.steps["drawn"] = self.graph
@@ -126,8 +125,7 @@ class _Run:
         self.graph, slips = expand(self.graph, self.conf, self.resolver.configured_module)
         self.steps["expanded"] = self.graph
         self.told += slips
-        self.graph, slips = self.resolver.resolve(self.graph, allow_unknown=self.allow_unknown)
-        self.told += slips
+        self.graph = self.resolver.resolve(self.graph, allow_unknown=self.allow_unknown)
         self.graph, slips = settle_modes(infer(self.graph))
         self.told += slips
         self.application = self.graph.application
