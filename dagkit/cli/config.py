@@ -7,7 +7,7 @@ from typing import Any
 import rich_click as click
 
 from dagkit.api.config import Config, Entry
-from dagkit.cli.opening import ConfigurationFaults, opened
+from dagkit.cli.opening import opened
 from dagkit.cli.options import Asked, application, spoken
 from dagkit.cli.output import Output
 from dagkit.cli.pages import table
@@ -47,11 +47,11 @@ class Line:
 
 
 @click.command()
-@application
 @click.option("--origin", is_flag=True, help="Show where each value comes from.")
 @click.option("--all", "everything", is_flag=True, help="Show the values that a stronger source overrides, too.")
+@application
 @spoken
-def config(asked: Asked, origin: bool, everything: bool, output: Output) -> None:  # noqa: FBT001 - click's signature
+def config(*, asked: Asked, origin: bool, everything: bool, output: Output) -> None:
     """Show the keys that an application is configured with, and their values; secrets stay hidden.
 
     The sources, weakest first: the installation's and the application's property files, the user's own, `--apconf`,
@@ -68,7 +68,7 @@ def config(asked: Asked, origin: bool, everything: bool, output: Output) -> None
         elif lines:
             output.result("\n".join(f"{line.key} = {line.text}" for line in lines))
         if errors_among(found.faults):
-            raise ConfigurationFaults(found.application.application_name, found.faults)
+            output.end(found.blamed(found.application.application_name, found.faults))
         output.notes(found.faults)
 
 

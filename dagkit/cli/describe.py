@@ -1,7 +1,6 @@
 """`dagkit describe`: an operator's ports and properties; or the operators and attributes that there are."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ from dagkit.cli.output import Output
 from dagkit.cli.pages import heading, paragraph, section, table
 from dagkit.cli.plan import as_json
 from dagkit.errors import did_you_mean
-from dagkit.graph import Node
+from dagkit.graph import Graph, Node
 from dagkit.plan.portable import portable
 from dagkit.schema import spelled
 
@@ -39,9 +38,10 @@ class Value:
 @configured
 @spoken
 def describe(
+    *,
     operator: str | None,
     target: str | None,
-    attributes: bool,  # noqa: FBT001 - click's signature
+    attributes: bool,
     configuring: Callable[[str], Asked],
     output: Output,
 ) -> None:
@@ -59,23 +59,23 @@ def describe(
         with operator_named(operator) as found:
             _show(anatomy_of(found), {}, output)
     else:
-        with _placed(configuring(target), operator) as node:
-            _show(anatomy_of(type(node.operator)), _values(node), output)
+        _show_placed(configuring(target), operator, output)
 
 
 # -- one operator ----------------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _placed(asked: Asked, name: str) -> Iterator[Node]:
-    """The operator or module of this name in the application, as configuration left it."""
+def _show_placed(asked: Asked, name: str, output: Output) -> None:
+    """Show the operator or module of this name in the application, as configuration left it."""
     with opened(asked) as application:
-        steps = application.compiled("resolved").steps
-        nodes: dict[str, Node] = {node.name: node for form in steps.values() for node in getattr(form, "nodes", ())}
+        compilation = application.compiled("resolved")
+        graphs = [form for form in compilation.steps.values() if isinstance(form, Graph)]
+        nodes = {node.name: node for graph in graphs for node in graph.nodes}
         if name not in nodes:
             near = did_you_mean(name, nodes)
             raise OperatorNotFound(f"no operator of {asked.target} is called {name!r}\n  help: {near}")
-        yield nodes[name]
+        _show(anatomy_of(type(nodes[name].operator)), _values(nodes[name]), output)
+        application.conclude(compilation, output)
 
 
 def _values(node: Node) -> dict[str, Value]:

@@ -19,25 +19,21 @@ CHANGED = 10
 
 
 @click.command()
-@click.argument("sides", metavar="OLD NEW", nargs=2, type=click.Path())
+@click.argument("old", type=click.Path())
+@click.argument("new", type=click.Path())
 @click.option("--exit-code", "coded", is_flag=True, help="Exit with 10 where there are changes.")
 @configured
 @spoken
-def diff(
-    sides: tuple[str, str],
-    coded: bool,  # noqa: FBT001 - click's signature
-    configuring: Callable[[str], Asked],
-    output: Output,
-) -> None:
+def diff(*, old: str, new: str, coded: bool, configuring: Callable[[str], Asked], output: Output) -> None:
     """Say in words what changes from OLD to NEW. Each is an application, or a plan that `dagkit plan --json` printed.
 
     The options that configure go to both. What only explains a plan, such as the reason of a cut, is no change.
     """
-    before, after = (planned(configuring(side)) for side in sides)
+    before, after = (planned(configuring(side)) for side in (old, new))
     changes = changes_between(before, after)
     if output.as_json:
         listed = [{"kind": change.kind, "subject": change.subject, "text": change.text} for change in changes]
-        described = {"old": _side(sides[0], before), "new": _side(sides[1], after)}
+        described = {"old": _side(old, before), "new": _side(new, after)}
         output.document("dagkit.diff/1", {**described, "changed": bool(changes), "changes": listed})
     else:
         if changes:

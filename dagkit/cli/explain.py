@@ -33,23 +33,26 @@ MEANINGS: dict[Step, str] = {
 
 
 @click.command()
-@application
 @click.option("--step", type=click.Choice(STEPS), help="Print the form that this step leaves; without, list the steps.")
+@application
 @spoken
-def explain(asked: Asked, step: Step | None, output: Output) -> None:
+def explain(*, asked: Asked, step: Step | None, output: Output) -> None:
     """Show the steps from what the author drew to the plan, or the form that one of them leaves.
 
-    The forms before `checked` can be shown of a faulty application, too; its faults are then told as notes.
+    The forms before `checked` can be shown of a faulty application, too; its faults are reported with them.
     """
     with opened(asked) as found:
-        compilation = found.compiled(step or "ordered")
-    output.notes(compilation.notes)
-    if step is None:
-        _list_steps(compilation.application, compilation.steps, output)
-    elif output.as_json:
-        _print_json(step, compilation.steps[step], output)
-    else:
-        output.result(heading(compilation.application, f"{step}: {MEANINGS[step]}"), *_page(compilation.steps[step]))
+        compilation = found.compiled(step or STEPS[-1])
+        if step is None:
+            _list_steps(compilation.application, compilation.steps, output)
+        elif step not in compilation.steps:
+            raise found.blamed(compilation.application, compilation.notes)
+        elif output.as_json:
+            _print_json(step, compilation.steps[step], output)
+        else:
+            output.result(heading(compilation.application, f"{step}: {MEANINGS[step]}"))
+            output.result(*_page(compilation.steps[step]))
+        found.conclude(compilation, output)
 
 
 def _list_steps(name: str, steps: Any, output: Output) -> None:

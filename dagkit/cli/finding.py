@@ -75,35 +75,51 @@ def _listed(problem: str, candidates: Sequence[Candidate]) -> str:
 def place_of(target: str) -> Iterator[Place]:
     """What APP points at. While it is held, the modules beside it can be imported; afterwards they are forgotten."""
     path = Path(target)
-    if path.is_dir():
+    if _is(Path.is_dir, path):
         path = _app_in(path, target)
-    if path.is_file() and path.suffix in DECLARED:
+    if not _is(Path.is_file, path):
+        with _referred(target, path) as place:
+            yield place
+    elif path.suffix in DECLARED:
         yield Place(target, path.absolute(), (_of_declaration(path),))
-    elif path.is_file():
+    else:
         with module_of(path, target) as module:
             yield Place(target, path.absolute(), _candidates(module, path, target), module)
-    elif _is_reference(target):
-        with importable(Path.cwd()):
-            yield _referred(target)
-    else:
-        raise ApplicationNotFound(_nothing_at(path, target))
+
+
+@contextlib.contextmanager
+def _referred(target: str, path: Path) -> Iterator[Place]:
+    """What `module:Class` points at, where APP is of that form."""
+    if not _is_reference(target):
+        near = did_you_mean(str(path), [str(path.parent / name) for name in _names_in(path.parent)], _FORMS)
+        raise ApplicationNotFound(f"there is no {target}\n  help: {near}")
+    with importable(Path.cwd()):
+        yield _member(target)
+
+
+def _is(kind: Callable[[Path], bool], path: Path) -> bool:
+    """Whether the path is of that kind; one that no file can have is not."""
+    try:
+        return kind(path)
+    except (OSError, ValueError):
+        return False
+
+
+def _names_in(folder: Path) -> list[str]:
+    """What a folder holds, as far as it may be looked into."""
+    try:
+        return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
+    except (OSError, ValueError):
+        return []
 
 
 def _app_in(folder: Path, target: str) -> Path:
     for name in _APP_FILES:
-        if (folder / name).is_file():
+        if _is(Path.is_file, folder / name):
             return folder / name
-    others = sorted(p.name for p in folder.iterdir() if p.suffix in (".py", ".json"))
+    others = [name for name in _names_in(folder) if name.endswith((".py", ".json"))]
     instead = f"name one of its files: {', '.join(others[:8])}" if others else _FORMS
     raise ApplicationNotFound(f"the folder {target} holds no app.py\n  help: {instead}")
-
-
-def _nothing_at(path: Path, target: str) -> str:
-    parent = path.parent
-    entries = parent.iterdir() if parent.is_dir() else ()
-    beside = [str(parent / entry.name) for entry in entries if not entry.name.startswith(".")]
-    near = did_you_mean(str(path), beside, _FORMS)
-    return f"there is no {target}\n  help: {near}"
 
 
 def _is_reference(target: str) -> bool:
@@ -169,7 +185,7 @@ def line_of(defined: Any) -> Where | None:
         return None
 
 
-def _referred(target: str) -> Place:
+def _member(target: str) -> Place:
     module_name, _, name = target.partition(":")
     module = imported(module_name)
     file = Path(module.__file__).absolute() if module.__file__ else None

@@ -10,6 +10,7 @@ from dagkit.api.config import Config
 from dagkit.cli.finding import Place, place_of
 from dagkit.cli.importing import authored
 from dagkit.cli.options import Asked
+from dagkit.cli.output import Output
 from dagkit.compiler import Compilation, Step, compile_until
 from dagkit.conf.sources import COMMAND_LINE, ENVIRONMENT, Sources, load
 from dagkit.errors import ApplicationFaults, Code, Diagnostic, errors_among
@@ -45,10 +46,11 @@ class Opened:
     faults: tuple[Diagnostic, ...] = ()
 
     def compiled(self, until: Step = "ordered") -> Compilation:
-        """What compiling it gives; `ApplicationFaults` where anything is wrong, whoever raised it."""
+        """What compiling it gives. Raises `ApplicationFaults` where a fault keeps that step from being reached."""
+        name = self.application.application_name
         try:
-            with authored(self.application.application_name, "compiling stopped", only_theirs=True):
-                return compile_until(
+            with authored(name, "compiling stopped", only_theirs=True):
+                compilation = compile_until(
                     until,
                     self.application,
                     self.conf,
@@ -56,14 +58,24 @@ class Opened:
                     allow_unknown=self.asked.allow_unknown,
                 )
         except ApplicationFaults as faults:
-            if self._is_configuration_alone(errors_among(faults.diagnostics)):
-                raise ConfigurationFaults(faults.application, faults.diagnostics) from faults.__cause__
-            raise
+            raise self.blamed(faults.application, faults.diagnostics) from faults.__cause__
+        return compilation
 
-    def _is_configuration_alone(self, errors: Sequence[Diagnostic]) -> bool:
+    def conclude(self, told_by: Compilation, output: Output) -> None:
+        """Tell what was noted beside a form that could be shown all the same; faults end the command."""
+        if errors_among(told_by.notes):
+            output.end(self.blamed(told_by.application, told_by.notes))
+        output.notes(told_by.notes)
+
+    def blamed(self, name: str, diagnostics: Sequence[Diagnostic]) -> ApplicationFaults:
+        """The diagnostics as the exception whose exit code fits them."""
         read = {entry.origin.where.file for entry in self.conf.entries if entry.origin.where}
         places = {*read, COMMAND_LINE.file, ENVIRONMENT.file}
-        return all(e.code in CONFIGURATION_CODES or (e.where and e.where.file in places) for e in errors)
+        about_configuration = (
+            error.code in CONFIGURATION_CODES or (error.where is not None and error.where.file in places)
+            for error in errors_among(diagnostics)
+        )
+        return (ConfigurationFaults if all(about_configuration) else ApplicationFaults)(name, diagnostics)
 
 
 @contextlib.contextmanager

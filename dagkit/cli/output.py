@@ -7,9 +7,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import rich_click as click
+from click.exceptions import Exit
 
 from dagkit.cli.traces import author_lines
 from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic, Severity
@@ -38,6 +39,10 @@ class Output:
         for part in parts:
             _write(sys.stdout, part if isinstance(part, str) else _drawn(part))
 
+    def raw(self, data: bytes) -> None:
+        """Print the result as these very bytes."""
+        click.echo(data, nl=not data.endswith(b"\n") and is_terminal(sys.stdout))
+
     def document(self, schema: str, body: Mapping[str, Any]) -> None:
         """Print a JSON document that says which schema it follows."""
         _write(sys.stdout, json.dumps({"schema": schema, **body}, indent=2, ensure_ascii=False, default=str))
@@ -64,11 +69,16 @@ class Output:
         self.complain(failure)
         return failure.exit_code
 
+    def end(self, failure: DagkitError) -> NoReturn:
+        """End the command with a complaint beside the result that was printed already."""
+        self.complain(failure)
+        raise Exit(failure.exit_code)
+
     def complain(self, failure: DagkitError) -> None:
         """Say on stderr what went wrong, with the author's own lines where an exception came out of them."""
         cause = failure.__cause__ if isinstance(failure, ApplicationFaults) else None
         lines = author_lines(cause) if cause is not None else []
-        way = ["  the way there, the last line first to blame:", *(f"    {line}" for line in lines)] if lines else []
+        way = ["  the lines that led there:", *(f"    {line}" for line in lines)] if lines else []
         _write(sys.stderr, _coloured("\n".join([str(failure), *way]), sys.stderr))
 
 

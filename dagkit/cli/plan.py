@@ -18,7 +18,7 @@ from dagkit.plan.model import PlannedOperator
 @click.command()
 @application
 @spoken
-def plan(asked: Asked, output: Output) -> None:
+def plan(*, asked: Asked, output: Output) -> None:
     """Show how an application will run: operators, streams, fused stages, and as how many partitions, decided by whom.
 
     With `--json` the plan itself is printed; `dagkit diff` reads it again.

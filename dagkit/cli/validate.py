@@ -14,8 +14,7 @@ from dagkit.errors import ApplicationFaults
 @click.command()
 @application
 @spoken
-@click.pass_context
-def validate(ctx: click.Context, asked: Asked, output: Output) -> None:
+def validate(*, asked: Asked, output: Output) -> None:
     """Check an application and its configuration, and report every fault at once.
 
     Nothing is run, and neither Spark nor Java is needed. Exits with 3 if there are faults, with 4 if all of them are
@@ -26,8 +25,7 @@ def validate(ctx: click.Context, asked: Asked, output: Output) -> None:
     except ApplicationFaults as faults:
         if output.as_json:
             output.document("dagkit.validation/1", {"valid": False, **failure_fields(faults)})
-        output.complain(faults)
-        ctx.exit(faults.exit_code)
+        output.end(faults)
     output.notes(compilation.notes)
     if output.as_json:
         output.document("dagkit.validation/1", _fields(compilation))

@@ -2,12 +2,12 @@
 
 import importlib
 import importlib.util
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import rich_click as click
 
-from dagkit import __version__
 from dagkit.cli.output import Output
 from dagkit.errors import DagkitError, did_you_mean
 
@@ -96,19 +96,19 @@ def _panels() -> list[dict[str, Any]]:
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's signature
     if wanted and not ctx.resilient_parsing:
-        click.echo(f"dagkit {__version__}")
+        click.echo(f"dagkit {sys.modules['dagkit'].__version__}")
         ctx.exit()
 
 
-@click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.rich_config(
-    help_config={
-        "theme": "cargo-slim",
-        "style_errors_panel_box": "BLANK",
-        "command_groups": {"*": _panels()},
-        "text_markup": "markdown",
-    }
-)
+_STYLE = {
+    "theme": "cargo-slim",
+    "style_errors_panel_box": "BLANK",
+    "command_groups": {"*": _panels()},
+    "text_markup": "markdown",
+}
+
+
+@click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": _STYLE})
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show it.")
 @click.pass_context
 def main(ctx: click.Context) -> None:

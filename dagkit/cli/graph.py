@@ -1,0 +1,78 @@
+"""`dagkit graph`: the application as a picture."""
+
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+import rich_click as click
+
+from dagkit.cli.opening import opened
+from dagkit.cli.options import Asked, application, spoken
+from dagkit.cli.output import Output, is_terminal, shown_path
+from dagkit.errors import DagkitError
+from dagkit.render import BINARY, FORMATS, Format, logical, physical, render
+
+ENDINGS: dict[str, Format] = {
+    ".dot": "dot",
+    ".gv": "dot",
+    ".svg": "svg",
+    ".png": "png",
+    ".pdf": "pdf",
+    ".mmd": "mermaid",
+    ".mermaid": "mermaid",
+    ".txt": "text",
+    ".json": "json",
+}
+"""The format that a file's ending means."""
+
+
+class PictureUnwritable(DagkitError):
+    """The file that the picture was to go to cannot be written."""
+
+    exit_code: ClassVar[int] = 5
+
+
+@click.command()
+@click.option(
+    "-f", "--format", "form", type=click.Choice(FORMATS), help="Without it, FILE's ending decides; else text."
+)
+@click.option("--physical", "is_physical", is_flag=True, help="Draw partitions, stages and exchanges.")
+@click.option("-o", "--output", "file", metavar="FILE", type=click.Path(dir_okay=False), help="Write to this file.")
+@application
+@spoken
+def graph(*, asked: Asked, form: Format | None, is_physical: bool, file: str | None, output: Output) -> None:
+    """Draw an application: as the author drew it, or with `--physical` as it will run.
+
+    Drawing needs no installed Graphviz, except PNG and PDF, for which `dagkit[graph-png]` will do. A faulty
+    application is drawn as far as it goes, and its faults are reported with it.
+    """
+    form = "json" if output.as_json else form or _format_of(file)
+    if form in BINARY and file is None and is_terminal(sys.stdout):
+        raise click.UsageError(f"a {form.upper()} is not for a terminal; write it to a file with -o FILE")
+    with opened(asked) as found:
+        compilation = found.compiled("ordered" if is_physical else "resolved")
+        drawn = render(physical(compilation.plan) if is_physical else logical(compilation.graph), form)
+        if file is None:
+            output.raw(drawn)
+        else:
+            _write(Path(file), drawn)
+            output.message(f"{form} of {compilation.application} is in {shown_path(Path(file))}")
+        found.conclude(compilation, output)
+
+
+def _format_of(file: str | None) -> Format:
+    if file is None:
+        return "text"
+    ending = Path(file).suffix.lower()
+    if ending not in ENDINGS:
+        raise click.UsageError(f"{file} does not end like a picture ({' '.join(ENDINGS)}); name a format with -f")
+    return ENDINGS[ending]
+
+
+def _write(path: Path, drawn: bytes) -> None:
+    try:
+        path.write_bytes(drawn)
+    except OSError as refused:
+        raise PictureUnwritable(
+            f"cannot write {path}: {refused.strerror}\n  help: choose another file with -o"
+        ) from refused

@@ -1,0 +1,98 @@
+"""Commands as people call them, in a folder of their own with applications to call them on."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from dagkit.cli import main
+from tests.cli.samples import DISCONNECTED, WORD_COUNT
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """The result as the JSON document that it is."""
+        return json.loads(self.out)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which the command is called; the caller's own settings stay outside."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in list(os.environ):
+        if name.startswith("DAGKIT") or name in {"NO_COLOR", "FORCE_COLOR"}:
+            monkeypatch.delenv(name)
+    return tmp_path
+
+
+@pytest.fixture
+def write(folder: Path) -> Callable[[str, str], Path]:
+    """Write a file in the folder."""
+
+    def write(name: str, text: str) -> Path:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def word_count(write: Callable[[str, str], Path]) -> str:
+    """The file of an application that is right."""
+    return write("word_count.py", WORD_COUNT).name
+
+
+@pytest.fixture
+def disconnected(write: Callable[[str, str], Path]) -> str:
+    """The file of an application with an input that nobody feeds."""
+    return write("disconnected.py", DISCONNECTED).name
+
+
+@pytest.fixture
+def dagkit() -> Callable[..., Answer]:
+    """Call a command in this process. An exception that click does not know is raised here, and fails the test."""
+
+    def call(*arguments: str, **environment: str) -> Answer:
+        result = CliRunner().invoke(main, arguments, env=environment, prog_name="dagkit", catch_exceptions=False)
+        return Answer(result.exit_code, result.stdout, result.stderr)
+
+    return call
+
+
+@pytest.fixture
+def process(folder: Path) -> Callable[..., Answer]:
+    """Call a command as a process of its own, as a shell does."""
+
+    def call(*arguments: str, python: tuple[str, ...] = (), **environment: str) -> Answer:
+        path = os.pathsep.join([str(ROOT), str(ROOT / "operators")])
+        done = subprocess.run(  # noqa: S603 - this very Python
+            [sys.executable, *(python or ("-W", "error", "-m", "dagkit.cli")), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=folder,
+            env={"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": path, **environment},
+        )
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    return call

@@ -1,0 +1,230 @@
+"""Faults of an author: in the form that people read, with the exit code of their kind, and never a traceback."""
+
+import pytest
+
+from tests.cli.samples import DISCONNECTED, WORD_COUNT
+
+LINE = DISCONNECTED[: DISCONNECTED.index('dag.add_operator("count"')].count("\n") + 1
+REPORT = f"""\
+Disconnected cannot be compiled: 1 problem
+  disconnected.py:{LINE}: no stream feeds count.items [input-unconnected]
+    help: """
+
+
+@pytest.mark.parametrize("verb", ["validate", "plan", "explain", "graph --physical"])
+def test_a_fault_is_reported_on_stderr_with_3(dagkit, disconnected, verb):
+    answer = dagkit(*verb.split(), disconnected)
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err.startswith(REPORT)
+
+
+@pytest.mark.parametrize("verb", ["explain --step drawn", "explain --step resolved", "graph", "describe count --in"])
+def test_a_faulty_application_is_shown_as_far_as_it_goes_and_its_faults_are_reported(dagkit, write, verb):
+    write("twice.py", WORD_COUNT + '        dag.add_operator("split", Split())\n')
+    answer = dagkit(*verb.split(), "twice.py")
+    assert answer.code == 3
+    assert "items" in answer.out
+    assert answer.err.startswith("WordCount cannot be compiled: 1 problem\n  twice.py:")
+    document = dagkit(*verb.split(), "twice.py", "--json")
+    assert (document.code, document.err) == (3, answer.err)
+    assert document.document["schema"].startswith("dagkit.")
+
+
+def test_what_is_shown_before_the_laws_are_held_breaches_none(dagkit, disconnected):
+    answer = dagkit("graph", disconnected)
+    assert (answer.code, answer.err) == (0, "")
+    assert "items  (not connected)" in answer.out
+
+
+@pytest.mark.parametrize("side", [0, 1], ids=["in the old one", "in the new one"])
+def test_a_fault_in_a_difference_is_reported_with_3(dagkit, word_count, disconnected, side):
+    targets = [disconnected, word_count] if side == 0 else [word_count, disconnected]
+    answer = dagkit("diff", *targets)
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err.startswith(REPORT)
+
+
+def test_faults_are_documents_too(dagkit, disconnected):
+    answer = dagkit("plan", disconnected, "--json")
+    document = answer.document
+    assert (answer.code, document["schema"], document["exit_code"]) == (3, "dagkit.failure/1", 3)
+    assert document["application"] == "Disconnected"
+    assert document["message"] == "Disconnected cannot be compiled: 1 problem"
+    (fault,) = document["diagnostics"]
+    assert fault["help"]
+    del fault["help"]
+    assert fault == {
+        "code": "input-unconnected",
+        "severity": "error",
+        "problem": "no stream feeds count.items",
+        "file": "disconnected.py",
+        "line": LINE,
+    }
+    assert answer.err.startswith(REPORT)
+
+
+def test_not_found_is_a_document_too(dagkit):
+    answer = dagkit("plan", "nowhere.py", "--json")
+    assert (answer.code, answer.document["exit_code"]) == (6, 6)
+    assert answer.document["message"].startswith("there is no nowhere.py")
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["plan"], ["plan", "a.py", "--nonsense"], ["diff", "a"], ["-D"]])
+def test_wrong_usage_exits_with_2(dagkit, arguments):
+    answer = dagkit(*arguments)
+    assert (answer.code, answer.out) == (2, "")
+    assert "Usage: dagkit" in answer.err
+
+
+def test_a_misspelt_verb_is_answered_with_the_nearest(dagkit):
+    assert "there is no verb 'pln'; did you mean 'plan'?" in dagkit("pln").err
+
+
+def test_a_definition_without_a_value_is_wrong_usage(dagkit, word_count):
+    answer = dagkit("validate", word_count, "-D", "lonely")
+    assert answer.code == 2
+    assert "'lonely' is not of the form key=value" in answer.err
+
+
+BROKEN = {
+    "a name that nobody defines": ("nonsense\n", 1, "NameError"),
+    "a module that is not installed": ("import no_such_module\n", 1, "install 'no_such_module' for this Python"),
+    "Python that cannot be read": ("x = 1\ndef f(:\n", 2, "SyntaxError"),
+    "an exit": ("import sys\nsys.exit(7)\n", 2, 'belongs under if __name__ == "__main__"'),
+    "an exception of two lines": ("raise ValueError('one\\ntwo')\n", 1, "ValueError: one [populate-failed]"),
+    "an exception that cannot be told": (
+        "class Mute(Exception):\n    def __str__(self):\n        raise ValueError\nraise Mute\n",
+        4,
+        "Mute: <exception str() failed>",
+    ),
+    "a NUL byte": ("x = '\0'\n", None, "null bytes"),
+}
+
+
+@pytest.mark.parametrize("verb", ["validate", "plan", "explain", "graph", "describe x --in", "config"])
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_file_that_cannot_be_imported_is_its_authors_fault(dagkit, write, verb, broken):
+    text, line, said = BROKEN[broken]
+    write("broken.py", text)
+    answer = dagkit(*verb.split(), "broken.py")
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err.startswith("broken.py cannot be compiled: 1 problem\n  broken.py")
+    assert f"  broken.py{f':{line}' if line else ''}: the file cannot be imported: " in answer.err
+    assert said in answer.err
+
+
+def test_a_module_that_cannot_be_imported_is_its_authors_fault(dagkit, write):
+    write("broken.py", "import absent_library\n")
+    answer = dagkit("validate", "broken:App")
+    assert answer.code == 3
+    assert "broken.py:1: the module cannot be imported" in answer.err
+
+
+RAISING = """
+class Raising(StreamingApplication):
+    def populate_dag(self, dag, conf):
+        deeper(conf)
+
+
+def deeper(conf):
+    return conf["no such key"]
+"""
+
+
+def test_an_exception_in_populate_dag_shows_the_lines_that_led_there(dagkit, write):
+    write("raising.py", WORD_COUNT + RAISING)
+    first = (WORD_COUNT + RAISING).count("\n") - 4
+    answer = dagkit("validate", "raising.py", "--app", "Raising")
+    assert (answer.code, answer.out) == (3, "")
+    assert "[populate-failed]" in answer.err
+    assert answer.err.endswith(
+        "  the lines that led there:\n"
+        f"    raising.py:{first} in populate_dag: deeper(conf)\n"
+        f'    raising.py:{first + 4} in deeper: return conf["no such key"]\n'
+    )
+    assert "site-packages" not in answer.err
+    assert "dagkit/" not in answer.err
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("raise SystemExit(4)", "SystemExit: 4"),
+        ("self.populate_dag(dag, conf)", "RecursionError"),
+        ("dag.add_operator('lines', Lines)", "did you forget to call the class?"),
+        ("dag.add_stream('s', 3, 4)", "which is no port"),
+        ("Lines().nowhere", "nowhere"),
+    ],
+)
+def test_whatever_populate_dag_does_is_told(dagkit, write, statement, said):
+    text = (
+        f"{WORD_COUNT}\nclass Odd(StreamingApplication):\n    def populate_dag(self, dag, conf):\n        {statement}\n"
+    )
+    write("odd.py", text)
+    answer = dagkit("validate", "odd.py", "--app", "Odd")
+    assert (answer.code, answer.out) == (3, "")
+    assert said in answer.err
+    assert answer.err.count("\n") < 10
+
+
+def test_an_application_that_cannot_be_made_is_its_authors_fault(dagkit, write):
+    write("made.py", WORD_COUNT + "    def __init__(self):\n        raise OSError('no')\n")
+    answer = dagkit("validate", "made.py")
+    assert answer.code == 3
+    assert "the application cannot be made: OSError: no" in answer.err
+
+
+PARTITIONER = """
+from dagkit import OperatorContext, Partitioner
+
+class Careless(Partitioner):
+    def define_partitions(self, partitions, context):
+        return [partitions[1 + len(partitions)]]
+
+class Careful(WordCount):
+    def populate_dag(self, dag, conf):
+        super().populate_dag(dag, conf)
+        dag.set_operator_attribute(dag.operator("count"), OperatorContext.PARTITIONER, Careless())
+"""
+
+
+def test_an_exception_in_what_the_compiler_asks_of_the_author_is_their_fault(dagkit, write):
+    write("careless.py", WORD_COUNT + PARTITIONER)
+    answer = dagkit("plan", "careless.py", "--app", "Careful")
+    assert (answer.code, answer.out) == (3, "")
+    assert "IndexError" in answer.err
+
+
+def test_a_bug_in_dagkit_shows_itself(dagkit, word_count, monkeypatch):
+    monkeypatch.setattr("dagkit.cli.opening.compile_until", int)
+    with pytest.raises(TypeError, match="int"):
+        dagkit("plan", word_count)
+
+
+def test_a_property_file_that_is_not_there_exits_with_4(dagkit, word_count):
+    answer = dagkit("validate", word_count, "--conf", "absent.xml")
+    assert (answer.code, answer.out) == (4, "")
+    assert "absent.xml: there is no such file [file-unreadable]" in answer.err
+
+
+def test_a_key_that_matches_nothing_exits_with_4_unless_it_may(dagkit, word_count, write):
+    write("p.properties", "\ndt.operator.spilt.prop.min_length=3\n")
+    answer = dagkit("validate", word_count, "-c", "p.properties")
+    assert (answer.code, answer.out) == (4, "")
+    assert "p.properties:2: " in answer.err
+    assert "[key-unmatched]" in answer.err
+    assert dagkit("validate", word_count, "-c", "p.properties", "--allow-unknown").code == 0
+
+
+def test_a_value_that_does_not_hold_exits_with_4(dagkit, word_count):
+    answer = dagkit("validate", word_count, "-D", "dt.operator.split.prop.min_length=many")
+    assert (answer.code, answer.out) == (4, "")
+    assert "the command line" in answer.err
+
+
+def test_faults_of_both_kinds_exit_with_3(dagkit, disconnected):
+    answer = dagkit("validate", disconnected, "--conf", "absent.xml")
+    assert answer.code == 3
+    assert "2 problems" in answer.err
+    assert "file-unreadable" in answer.err
+    assert "input-unconnected" in answer.err

@@ -1,0 +1,190 @@
+"""APP is a file, a folder, a name in a module, or a declaration."""
+
+import json
+import pickle
+import sys
+
+import pytest
+
+from dagkit.cli.finding import place_of
+from dagkit.errors import ApplicationNotFound
+from tests.cli.samples import WORD_COUNT
+
+TWO = WORD_COUNT + "\n\nclass LetterCount(WordCount):\n    pass\n\n\nclass Total(WordCount):\n    name = 'Sum of all'\n"
+FUNCTION = (
+    WORD_COUNT.partition("class WordCount")[0]
+    + """
+def populate_dag(dag, conf):
+    lines, split = dag.add_operator("lines", Lines()), dag.add_operator("split", Split())
+    dag.add_stream("text", lines.lines, split.lines)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "target"),
+    [
+        ("word_count.py", "word_count.py"),
+        ("apps/word_count/app.py", "apps/word_count"),
+        ("apps/word_count/app.py", "apps/word_count/"),
+        ("word_count.py", "word_count:WordCount"),
+        ("some/where/word_count.py", "some.where.word_count:WordCount"),
+        ("some/where/word-count.py", "some/where/word-count.py"),
+        ("json.py", "json.py"),
+    ],
+)
+def test_an_application_is_found(dagkit, write, file, target):
+    write(file, WORD_COUNT)
+    assert dagkit("validate", target).out == "WordCount is valid: 3 operators, 2 streams, 2 stages\n"
+
+
+def test_an_absolute_path_is_found_from_anywhere(dagkit, write, folder, monkeypatch):
+    path = write("deep/app.py", WORD_COUNT)
+    monkeypatch.chdir(write("elsewhere/x", "").parent)
+    assert dagkit("validate", str(path)).code == 0
+
+
+@pytest.mark.parametrize(("file", "name"), [("tiny.py", "tiny"), ("tiny/app.py", "tiny")])
+def test_a_function_is_an_application_named_after_its_file(dagkit, write, file, name):
+    write(file, FUNCTION)
+    assert dagkit("validate", file).out.startswith(f"{name} is valid")
+
+
+@pytest.mark.parametrize("target", ["tiny:populate_dag", "tiny.py"])
+def test_a_function_can_be_named_in_its_module(dagkit, write, target):
+    write("tiny.py", FUNCTION)
+    assert dagkit("plan", target, "--json").document["application"] == "tiny"
+
+
+def test_what_is_imported_is_not_an_application_of_the_file(dagkit, write, word_count):
+    write("other.py", "from word_count import WordCount\n")
+    answer = dagkit("validate", "other.py")
+    assert (answer.code, answer.out) == (6, "")
+    assert answer.err == ("other.py holds no application\n  help: it imports WordCount: write word_count:WordCount\n")
+
+
+def test_an_abstract_application_is_none(dagkit, write):
+    write("a.py", "from dagkit import StreamingApplication\nclass Base(StreamingApplication):\n    pass\n")
+    answer = dagkit("validate", "a.py")
+    assert answer.code == 6
+    assert "define a subclass of StreamingApplication, or a function populate_dag(dag, conf)" in answer.err
+
+
+def test_several_applications_are_listed_with_their_lines(dagkit, write):
+    write("two.py", TWO)
+    answer = dagkit("validate", "two.py")
+    first, second, third = (TWO[: TWO.index(f"class {name}")].count("\n") + 1 for name in ("WordCount", "Lett", "Tot"))
+    assert answer.code == 6
+    assert answer.err.splitlines() == [
+        "two.py holds several applications",
+        f"  WordCount    two.py:{first}",
+        f"  LetterCount  two.py:{second}",
+        f"  Sum of all   two.py:{third}",
+        "  help: choose one with --app, as in --app WordCount",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    [
+        ("WordCount", "WordCount"),
+        ("Sum of all", "Sum of all"),
+        ("Total", "Sum of all"),
+        ("letter", "LetterCount"),
+        ("SUM", "Sum of all"),
+    ],
+    ids=["by its class", "by its name", "a class whose name is another", "by a part", "whatever the case"],
+)
+def test_one_of_several_is_chosen(dagkit, write, name, chosen):
+    write("two.py", TWO)
+    assert dagkit("validate", "two.py", "--app", name).out.startswith(f"{chosen} is valid")
+
+
+def test_a_part_of_several_names_chooses_none(dagkit, write):
+    write("two.py", TWO)
+    answer = dagkit("validate", "two.py", "--app", "count")
+    assert answer.code == 6
+    assert answer.err.startswith("'count' is part of several names in two.py\n  WordCount  ")
+    assert "Sum of all" not in answer.err
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest(dagkit, write):
+    write("two.py", TWO)
+    answer = dagkit("validate", "two.py", "--app", "WordCuont")
+    assert answer.code == 6
+    assert "holds no application 'WordCuont'; did you mean 'WordCount'?" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("word_cuont.py", "did you mean 'word_count.py'?"),
+        ("nowhere/at/all.py", "APP is a file, a folder with app.py, or module:Class"),
+        ("word_count:WordCuont", "did you mean 'WordCount'?"),
+        ("word_count:Split", "Split of word_count is no application"),
+        ("no_such_module:App", "there is no module no_such_module"),
+        ("word_count.deeper:App", "there is no module word_count.deeper"),
+        ("empty", "holds no app.py"),
+        ("half", "name one of its files: part.py"),
+    ],
+)
+@pytest.mark.usefixtures("word_count")
+def test_what_is_not_there_exits_with_6(dagkit, write, target, said):
+    write("half/part.py", "")
+    write("empty/readme.txt", "")
+    answer = dagkit("validate", target)
+    assert (answer.code, answer.out) == (6, "")
+    assert said in answer.err
+
+
+def test_modules_beside_the_application_can_be_imported_at_any_time(dagkit, write):
+    write("app/words.py", WORD_COUNT)
+    late = "def populate_dag(dag, conf):\n    import words\n    words.WordCount().populate_dag(dag, conf)\n"
+    write("app/app.py", late)
+    assert dagkit("validate", "app").code == 0
+
+
+def test_relative_imports_work_in_a_package(dagkit, write):
+    write("pack/__init__.py", "")
+    write("pack/words.py", WORD_COUNT)
+    write("pack/app.py", "from . import words\nclass Mine(words.WordCount):\n    pass\n")
+    assert dagkit("validate", "pack/app.py").out.startswith("Mine is valid")
+    assert dagkit("validate", "pack").out.startswith("Mine is valid")
+
+
+def test_nothing_of_an_application_is_left_behind(dagkit, write):
+    write("one/parts.py", "length = 2")
+    write("two/parts.py", "length = 3")
+    text = WORD_COUNT.replace("Split()", "Split(min_length=parts.length)") + "\nimport parts\n"
+    write("one/app.py", text)
+    write("two/app.py", text)
+    modules, path = set(sys.modules), list(sys.path)
+    assert "min_length changes from 2 to 3" in dagkit("diff", "one", "two").out
+    assert not {"app", "parts"} & (set(sys.modules) - modules)
+    assert sys.path == path
+
+
+def test_classes_of_the_application_can_be_pickled_while_it_is_held(word_count):
+    with place_of(word_count) as place:
+        made = place.choose(None).make()
+        assert type(pickle.loads(pickle.dumps(made))) is type(made)  # noqa: S301 - what was pickled a moment ago
+
+
+def test_the_plan_does_not_tell_where_the_application_lies(dagkit, write):
+    write("here/word_count.py", WORD_COUNT)
+    write("there/deeper/word_count.py", WORD_COUNT)
+    here, there = (dagkit("plan", path, "--json").out for path in ("here/word_count.py", "there/deeper/word_count.py"))
+    assert here == there
+
+
+def test_a_file_named_like_a_library_does_not_take_its_place(write):
+    path = write("json.py", WORD_COUNT)
+    with place_of(str(path)) as place:
+        assert place.module is not None
+        assert place.module.__name__ == "dagkit_app_json"
+        assert sys.modules["json"] is json
+
+
+def test_a_place_chooses_nothing_where_nothing_is_meant(word_count):
+    with place_of(word_count) as place, pytest.raises(ApplicationNotFound, match="did you mean 'WordCount'"):
+        place.choose("WordCoutn")

