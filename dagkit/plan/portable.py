@@ -3,11 +3,14 @@
 import base64
 import dataclasses
 import datetime as dt
+import functools
 import hashlib
+import math
+import re
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import PurePath
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodDescriptorType, MethodType
 from typing import Any
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
@@ -18,7 +21,7 @@ MASK = "**********"
 def portable(value: Any) -> Any:
     """The value as plain JSON data; equal values give equal data, in every process."""
     if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, Enum)):
-        return value
+        return str(value) if isinstance(value, float) and not math.isfinite(value) else value
     for kinds, form in _FORMS:
         if isinstance(value, kinds):
             return form(value)
@@ -53,6 +56,10 @@ def _function(value: Any) -> dict[str, str]:
 
 def _method(value: MethodType) -> dict[str, Any]:
     return {"$function": f"{value.__module__}:{value.__qualname__}", "of": portable(value.__self__)}
+
+
+def _partial(value: "functools.partial[Any]") -> dict[str, Any]:
+    return {"$partial": portable(value.func), "args": portable(value.args), "keywords": portable(value.keywords)}
 
 
 def _digest(function: FunctionType) -> str:
@@ -96,6 +103,9 @@ _FORMS: tuple[tuple[Any, Any], ...] = (
     (FunctionType, _function),
     (MethodType, _method),
     (BuiltinFunctionType, _function),
+    (MethodDescriptorType, lambda value: {"$function": f"builtins:{value.__qualname__}"}),
+    (functools.partial, _partial),
+    (re.Pattern, lambda value: {"$pattern": value.pattern, "flags": value.flags}),
     (
         Mapping,
         lambda value: {str(portable(k)): portable(v) for k, v in sorted(value.items(), key=lambda kv: str(kv[0]))},
