@@ -6,9 +6,9 @@ is read.
 
 import types
 import typing
-from collections import abc, deque
+from collections import OrderedDict, abc, defaultdict, deque
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar, Union, get_args, get_origin
 
 Bindings = Mapping[TypeVar, Any]
 """What each type variable of an operator stands for."""
@@ -26,10 +26,13 @@ def assignable(source: Any, sink: Any) -> bool:
         return all(assignable(member, sink) for member in get_args(source))
     if isinstance(source, TypeVar) or isinstance(sink, TypeVar):
         return _agrees_with_variable(source, sink)
+    if get_origin(source) is Literal and len(get_args(source)) > 1:
+        return all(assignable(Literal[value], sink) for value in get_args(source))
     if _is_union(sink):
         return any(assignable(source, member) for member in get_args(sink))
     if get_origin(source) is Literal:
-        return all(assignable(type(value), sink) or _in_literal(value, sink) for value in get_args(source))
+        (value,) = get_args(source)
+        return _in_literal(value, sink) if get_origin(sink) is Literal else assignable(type(value), sink)
     if get_origin(sink) is Literal:
         return False
     return _class_assignable(source, sink)
@@ -40,22 +43,24 @@ def bind(pattern: Any, actual: Any, bindings: dict[TypeVar, Any]) -> None:
     pattern, actual = _plain(pattern), _plain(actual)
     if isinstance(pattern, TypeVar):
         if not _has_variables(actual):
-            bindings.setdefault(pattern, actual)
-        return
-    inner, outer = get_args(pattern), get_args(actual)
-    if _is_union(pattern):
-        _bind_union(inner, actual, bindings)
-    elif len(inner) == len(outer):
-        for part, given in zip(inner, outer, strict=True):
-            bind(part, given, bindings)
+            _bind_variable(pattern, actual, bindings)
+    elif _is_union(pattern):
+        _bind_union(get_args(pattern), actual, bindings)
+    elif _has_variables(pattern) and isinstance(_class_of(actual), type):
+        inner, outer = _arguments(pattern), _arguments_as(actual, _class_of(pattern))
+        if _is_variadic(inner) and outer:
+            inner, outer = inner[:1], (_element(outer),)
+        if len(inner) == len(outer):
+            for part, given in zip(inner, outer, strict=True):
+                bind(part, given, bindings)
 
 
 def substitute(pattern: Any, bindings: Bindings) -> Any:
     """The pattern with every bound variable replaced; a free one stays."""
     if isinstance(pattern, TypeVar):
         return bindings.get(pattern, pattern)
-    parameters = getattr(pattern, "__parameters__", ())
-    if not parameters or not hasattr(pattern, "__getitem__") or isinstance(pattern, type):
+    parameters = _parameters(pattern)
+    if not any(parameter in bindings for parameter in parameters) or not _has_variables(pattern):
         return pattern
     return pattern[tuple(bindings.get(p, p) for p in parameters)]
 
@@ -95,7 +100,7 @@ def _spelled_argument(argument: Any) -> str:
 
 
 def _plain(payload: Any) -> Any:
-    """The type without what does not change its values: Annotated, NewType, Final and aliases."""
+    """The type without what does not change its values: Annotated, NewType and aliases."""
     while True:
         if get_origin(payload) is Annotated:
             payload = get_args(payload)[0]
@@ -111,8 +116,30 @@ def _is_union(payload: Any) -> bool:
     return get_origin(payload) in (Union, types.UnionType)
 
 
+def _of_model(payload: Any) -> Mapping[str, Any]:
+    """What pydantic notes about a generic model, whose subscripts are classes and not aliases."""
+    return (isinstance(payload, type) and getattr(payload, "__pydantic_generic_metadata__", None)) or {}
+
+
+def _class_of(payload: Any) -> Any:
+    """The class without what stands between its brackets."""
+    return _of_model(payload).get("origin") or get_origin(payload) or payload
+
+
+def _arguments(payload: Any) -> tuple[Any, ...]:
+    """What stands between the brackets; a model over variables of its own has these."""
+    model = _of_model(payload)
+    return get_args(payload) or model.get("args") or model.get("parameters") or ()
+
+
+def _parameters(payload: Any) -> tuple[Any, ...]:
+    return tuple(_of_model(payload).get("parameters", ())) or getattr(payload, "__parameters__", ())
+
+
 def _has_variables(payload: Any) -> bool:
-    return isinstance(payload, TypeVar) or bool(getattr(payload, "__parameters__", ()) and get_origin(payload))
+    """Whether variables stand between the brackets; a bare generic has none, it stands for `Any`."""
+    subscribed = get_origin(payload) is not None or bool(_of_model(payload))
+    return isinstance(payload, TypeVar) or bool(_parameters(payload) and subscribed)
 
 
 def _agrees_with_variable(source: Any, sink: Any) -> bool:
@@ -122,6 +149,16 @@ def _agrees_with_variable(source: Any, sink: Any) -> bool:
         return True
     allowed = variable.__constraints__ or ((variable.__bound__,) if variable.__bound__ is not None else ())
     return not allowed or any(assignable(other, choice) or assignable(choice, other) for choice in allowed)
+
+
+def _bind_variable(variable: TypeVar, actual: Any, bindings: dict[TypeVar, Any]) -> None:
+    """A bound is kept to, and of constraints the first that fits is taken; what fits neither binds nothing."""
+    if variable.__constraints__:
+        fitting = [choice for choice in variable.__constraints__ if assignable(actual, choice)]
+        if fitting:
+            bindings.setdefault(variable, fitting[0])
+    elif variable.__bound__ is None or assignable(actual, variable.__bound__):
+        bindings.setdefault(variable, actual)
 
 
 def _bind_union(members: tuple[Any, ...], actual: Any, bindings: dict[TypeVar, Any]) -> None:
@@ -136,39 +173,48 @@ def _bind_union(members: tuple[Any, ...], actual: Any, bindings: dict[TypeVar, A
 
 
 def _in_literal(value: object, sink: Any) -> bool:
-    return get_origin(sink) is Literal and any(v == value and type(v) is type(value) for v in get_args(sink))
+    return any(v == value and type(v) is type(value) for v in get_args(sink))
 
 
 def _class_assignable(source: Any, sink: Any) -> bool:
-    source_class, sink_class = get_origin(source) or source, get_origin(sink) or sink
+    source_class, sink_class = _class_of(source), _class_of(sink)
     if not (isinstance(source_class, type) and isinstance(sink_class, type)):
         return bool(source_class == sink_class)
-    if not (_is_subclass(source_class, sink_class) or sink_class in _PROMOTIONS.get(source_class, ())):
+    if not (_is_subclass(source_class, sink_class) or _is_promoted(source_class, sink_class)):
         return False
-    return _arguments_assignable(source, sink, source_class, sink_class)
+    return _arguments_assignable(source, sink)
+
+
+def _is_promoted(source: type, sink: type) -> bool:
+    return any(issubclass(source, narrow) and sink in wider for narrow, wider in _PROMOTIONS.items())
 
 
 def _is_subclass(source: type, sink: type) -> bool:
     if getattr(sink, "_is_protocol", False):
-        return all(hasattr(source, member) for member in _protocol_members(sink))
+        return all(_has_member(source, member) for member in _protocol_members(sink))
     try:
         return issubclass(source, sink)
     except TypeError:  # a TypedDict refuses the question: it is a dict with given keys
         return typing.is_typeddict(sink) and _typeddict_covers(source, sink)
 
 
+def _has_member(source: type, member: str) -> bool:
+    """Whether instances bear it: fields of dataclasses and models are annotated, and need not be on the class."""
+    return hasattr(source, member) or any(member in vars(c).get("__annotations__", {}) for c in source.__mro__)
+
+
+class _Memberless(Protocol):
+    pass
+
+
+# What every protocol class bears, or gets from the way it is written, without being asked of anybody.
+_HOUSEKEEPING = frozenset(vars(_Memberless)) | {"__annotations__", "__orig_bases__", "__slots__", "__hash__"}
+
+
 def _protocol_members(protocol: type) -> set[str]:
-    own = (
-        set(vars(c)) | set(getattr(c, "__annotations__", {}))
-        for c in protocol.__mro__
-        if getattr(c, "_is_protocol", False)
-    )
-    return {
-        name
-        for names in own
-        for name in names
-        if not name.startswith("_") or name in ("__iter__", "__len__", "__call__")
-    }
+    asking = [c for c in protocol.__mro__ if getattr(c, "_is_protocol", False) and c is not Protocol]
+    names = {name for c in asking for name in (*vars(c), *vars(c).get("__annotations__", {}))}
+    return {name for name in names - _HOUSEKEEPING if not name.startswith("_") or name.endswith("__")}
 
 
 def _typeddict_covers(source: type, sink: type) -> bool:
@@ -176,41 +222,66 @@ def _typeddict_covers(source: type, sink: type) -> bool:
     return all(key in have and assignable(have[key], want[key]) for key in want)
 
 
-def _arguments_assignable(source: Any, sink: Any, source_class: type, sink_class: type) -> bool:
+def _arguments_assignable(source: Any, sink: Any) -> bool:
     """Whether the arguments agree; a bare generic on either side stands for `Any`, and so does an unlike arity."""
-    wanted = get_args(sink)
-    given = get_args(source) if source_class is sink_class else _arguments_through_bases(source, sink_class)
-    if not wanted or not given:
-        return True
-    if sink_class is tuple:
-        return _tuple_assignable(given, wanted)
+    if get_origin(source) is get_origin(sink) is tuple:
+        return _tuple_assignable(get_args(source), get_args(sink))
+    wanted, given = _arguments(sink), _arguments_as(source, _class_of(sink))
     if len(wanted) != len(given):
         return True
     return all(assignable(g, w) for g, w in zip(given, wanted, strict=True))
 
 
-def _arguments_through_bases(source: Any, sink_class: type) -> tuple[Any, ...]:
-    """The arguments that `source` gives the generic base `sink_class`, so that `class Words(list[str])` is known."""
-    source_class = get_origin(source) or source
-    bindings = dict(zip(getattr(source_class, "__parameters__", ()), get_args(source), strict=False))
-    for base in getattr(source_class, "__orig_bases__", ()):
-        filled = substitute(base, bindings)
-        if get_origin(filled) is sink_class:
-            return get_args(filled)
-        deeper = _arguments_through_bases(filled, sink_class)
-        if deeper:
-            return deeper
-    return get_args(source) if source_class in _ONE_PARAMETER and sink_class in _ONE_PARAMETER else ()
+def _arguments_as(source: Any, sink_class: Any) -> tuple[Any, ...]:
+    """The arguments that `source` gives the generic `sink_class`: a `class Words(list[str])` is a `Sequence[str]`."""
+    source_class, given = _class_of(source), _arguments(source)
+    if source_class is sink_class:
+        return given
+    if sink_class in _ONE_PARAMETER and (elements := _elements(source_class, given)):
+        return elements
+    if sink_class in _TWO_PARAMETERS and source_class in _TWO_PARAMETERS:
+        return given
+    bindings = dict(zip(_parameters(source_class), given, strict=False))
+    for base in vars(source_class).get("__orig_bases__", source_class.__bases__):
+        if isinstance(_class_of(base), type) and _class_of(base) not in (Generic, Protocol):
+            found = _arguments_as(substitute(base, bindings), sink_class)
+            if found:
+                return found
+    return ()
 
+
+def _elements(source_class: type, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What iterating gives, for the classes that Python itself brings."""
+    if source_class in _ELEMENTS:
+        return (_ELEMENTS[source_class],)
+    if source_class is tuple and given:
+        return (_element(given),)
+    return given[:1] if source_class in _ONE_PARAMETER | _TWO_PARAMETERS else ()
+
+
+_ELEMENTS: Mapping[type, type] = {str: str, bytes: int, bytearray: int, memoryview: int, range: int}
 
 _ONE_PARAMETER: frozenset[Any] = frozenset(
-    {list, set, frozenset, deque, abc.Sequence, abc.Iterable, abc.Collection, abc.Set, abc.MutableSequence}
+    {list, set, frozenset, deque}
+    | {abc.Sequence, abc.MutableSequence, abc.Set, abc.MutableSet, abc.Collection, abc.Container}
+    | {abc.Iterable, abc.Iterator, abc.Reversible}
 )
+
+_TWO_PARAMETERS: frozenset[Any] = frozenset({dict, OrderedDict, defaultdict, abc.Mapping, abc.MutableMapping})
+
+
+def _is_variadic(arguments: tuple[Any, ...]) -> bool:
+    return len(arguments) == 2 and arguments[1] is Ellipsis
+
+
+def _element(arguments: tuple[Any, ...]) -> Any:
+    """What a tuple of these arguments holds, whichever element one takes."""
+    return arguments[0] if _is_variadic(arguments) else Union[arguments]  # noqa: UP007 - built from a tuple
 
 
 def _tuple_assignable(given: tuple[Any, ...], wanted: tuple[Any, ...]) -> bool:
-    if len(wanted) == 2 and wanted[1] is Ellipsis:
+    if _is_variadic(wanted):
         return all(assignable(g, wanted[0]) for g in given if g is not Ellipsis)
-    if len(given) == 2 and given[1] is Ellipsis:
+    if _is_variadic(given):
         return False
     return len(given) == len(wanted) and all(assignable(g, w) for g, w in zip(given, wanted, strict=True))
