@@ -105,6 +105,20 @@ class Ledger:
         )
         return self._chains[name]
 
+    def adopt(self, name: str) -> Chain:
+        """An empty chain of this name, to be filled from its Seed on; one that exists is refused."""
+        folder = folder_of(name)
+        chain = Chain(self.store, folder, name, **self._given)
+        if chain.log.find().last is not None:
+            raise BlockRefused(Fault("chain-exists", "the chain exists already", "import into an empty ledger", name))
+        self._chains[name] = chain
+        return chain
+
+    def by_id(self, dataset_id: str) -> Chain | None:
+        """The open chain of an id."""
+        found = (c for c in self._chains.values() if c.standing.dataset and c.dataset_id == dataset_id)
+        return next(found, None)
+
     def inputs_of(self, chain: Chain) -> Mapping[str, str]:
         """The names under which a chain knows its inputs, by id."""
         declared = chain.last("SetTransform")
@@ -121,10 +135,10 @@ class Ledger:
 
     def _input(self, dataset_id: str) -> InputChain | None:
         """The chain of an id, as it stands now: chains opened here first, then the names that transforms gave."""
-        for chain in self._chains.values():
-            if chain.standing.dataset is not None and chain.dataset_id == dataset_id:
-                chain.refresh()
-                return chain.as_input
+        known = self.by_id(dataset_id)
+        if known is not None:
+            known.refresh()
+            return known.as_input
         aliases = (self.inputs_of(c).get(dataset_id) for c in list(self._chains.values()) if c.standing.inputs)
         name = next((alias for alias in aliases if alias), None)
         if name is None or not self.store.exists(f"{folder_of(name)}/refs/head"):

@@ -14,17 +14,35 @@ import json
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from dagkit.ledger import segment
 from dagkit.ledger.block import Pointer, Record, parse, unseal
 from dagkit.ledger.faults import ChainBroken, Fault, SequenceTaken, StoreError
-from dagkit.ledger.hashing import canonical
+from dagkit.ledger.hashing import Multihash, canonical, hash_of
 from dagkit.ledger.segment import SEGMENT_SIZE
 from dagkit.ledger.stores.store import KeyMissing, KeyTaken, Store
+from dagkit.ledger.wire import Wire
 
-HINT_FORMAT = "dagkit.head/1"
+HINT_FORMAT: Literal["dagkit.head/1"] = "dagkit.head/1"
 
 _logger = logging.getLogger(__name__)
+
+
+_HINT_SIZE = 240
+"""Of one size, so that writing it over in place leaves nothing of the one before."""
+
+
+class Hint(Wire):
+    """The last block that a writer appended, as refs/head says it."""
+
+    format: Literal["dagkit.head/1"] = HINT_FORMAT
+    seq: int
+    hash: Multihash
+
+    @property
+    def pointer(self) -> Pointer:
+        return Pointer(seq=self.seq, hash=self.hash)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +67,7 @@ class Log:
 
     def create(self, seq: int, line: bytes) -> None:
         """The line is the record of this number from here on, or `SequenceTaken` and nothing was changed."""
-        key = self._block_key(seq)
+        key = self.block_key(seq)
         try:
             self.store.create(key, line)
         except KeyTaken:
@@ -66,7 +84,7 @@ class Log:
 
     def has(self, seq: int) -> bool:
         """Whether the block exists; it is not read."""
-        return self.store.exists(self._block_key(seq)) or self.store.exists(self._segment_key(seq))
+        return self.store.exists(self.block_key(seq)) or self.store.exists(self._segment_key(seq))
 
     def line(self, seq: int) -> bytes:
         """The bytes of a record; a segment is asked first, for it alone speaks for its numbers."""
@@ -77,7 +95,7 @@ class Log:
             except KeyMissing:
                 pass
             try:
-                return self.store.get(self._block_key(seq))
+                return self.store.get(self.block_key(seq))
             except KeyMissing:
                 pass
         raise ChainBroken(self._missing(seq))
@@ -130,8 +148,8 @@ class Log:
             return Found(None) if not sealed else Found(None, hole=sealed[-1] + SEGMENT_SIZE)
         last = max(loose)
         present, seq = set(loose), last
-        while seq in present:
-            seq -= 1
+        while seq in present or (seq >= 0 and self.store.exists(self.block_key(seq))):
+            seq -= 1  # asked by name too: a listing may miss what is created while it is made
         if seq < 0 or self.store.exists(self._segment_key(seq)):
             return Found(last)
         while seq > 0 and seq - 1 not in present and not self.store.exists(self._segment_key(seq - 1)):
@@ -154,16 +172,17 @@ class Log:
             return None
         try:
             document = json.loads(said)
-            document.pop("format", None) if document.get("format") == HINT_FORMAT else None
-        except (ValueError, AttributeError):
-            return None
-        return parse(Pointer, document, HINT_FORMAT, self.chain)
+            checked = document.pop("check") == _check(document["seq"], document["hash"])
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None  # torn: the listing knows
+        return parse(Hint, document, HINT_FORMAT, self.chain).pointer if checked else None
 
     def set_hint(self, pointer: Pointer) -> None:
         """Leave the hint for the next one who opens; a hint that cannot be left costs nothing but a warning."""
-        said = canonical({"format": HINT_FORMAT, "seq": pointer.seq, "hash": pointer.hash})
+        said = {"format": HINT_FORMAT, "seq": pointer.seq, "hash": pointer.hash}
+        text = canonical({**said, "check": _check(pointer.seq, pointer.hash)})
         try:
-            self.store.replace(f"{self.folder}/refs/head", said.encode() + b"\n")
+            self.store.note(f"{self.folder}/refs/head", f"{text:<{_HINT_SIZE}}\n".encode())
         except StoreError as error:
             _logger.warning("the head of %s could not be noted: %s", self.chain, error.fault.problem)
 
@@ -176,7 +195,7 @@ class Log:
                 self.store.create(self._segment_key(first), segment.pack(first, lines))
         for seq in numbers:
             self._recent.pop(seq, None)
-        self.store.delete(self._block_key(seq) for seq in numbers)
+        self.store.delete(self.block_key(seq) for seq in numbers)
         return len(numbers)
 
     def _pack_quietly(self, first: int) -> None:
@@ -192,7 +211,8 @@ class Log:
         start, end = segment.record_range(place, entries, self.chain, seq)
         return self.store.get_range(key, start, end)
 
-    def _block_key(self, seq: int) -> str:
+    def block_key(self, seq: int) -> str:
+        """Where the block lies while it is a file of its own."""
         return f"{self.folder}/blocks/{seq:020d}.json"
 
     def _segment_key(self, seq: int) -> str:
@@ -217,3 +237,8 @@ class Log:
             chain=self.chain,
             block=seq,
         )
+
+
+def _check(seq: Any, block_hash: Any) -> str:
+    """Tells a hint that was torn while it was written from one that lies."""
+    return hash_of(f"{seq} {block_hash}".encode())[-16:]

@@ -5,10 +5,12 @@ deadline cut off lies in its checkpoint under `work.pending`, and what was reall
 three the whole history of every byte follows.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from itertools import islice
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
@@ -74,12 +76,12 @@ PARTS_SCHEMA = DataSchema(
 class Flaw:
     """A stretch that was lost, done twice, or not yet read."""
 
-    kind: str
+    kind: Literal["missing", "doubled", "unread"]
     span: Span
     why: str
 
 
-Stretch = tuple[int, float]
+Stretch = tuple[float, float]
 
 
 def normal(spans: Iterable[Span]) -> dict[str, list[Stretch]]:
@@ -131,27 +133,61 @@ def merged(stretches: Sequence[Stretch]) -> list[Stretch]:
     return found
 
 
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """The spans with those that touch as one."""
+    return [_span(source, *stretch) for source, found in normal(spans).items() for stretch in merged(found)]
+
+
 def _span(source: str, start: float, end: float) -> Span:
     return Span(source=source, start=int(start), end=None if end == float("inf") else int(end))
 
 
-def undiscovered(blocks: Iterable[WorkBlock]) -> list[Flaw]:
-    """Stretches of a source that were passed over, that were discovered twice, and tails that are still to come."""
-    known = list(blocks)
-    sizes = {block.source: block.size for block in known if block.size is not None}
-    flaws = [Flaw("doubled", span, "was discovered twice") for span in overlaps(b.span for b in known)]
-    for source, stretches in normal(b.span for b in known).items():
-        reached: float = 0
-        for start, end in merged(stretches):
-            if start > reached:
-                flaws.append(
-                    Flaw("missing", _span(source, reached, start), "was never discovered, and later bytes were")
-                )
-            reached = end
-        size = sizes.get(source)
-        if size is not None and reached < size:
-            flaws.append(Flaw("unread", _span(source, reached, size), "is still to be discovered"))
-    return flaws
+class Discovery:
+    """Follows the blocks that one input operator discovered, and remembers one stretch for each unbroken run."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[Stretch]] = {}
+        self._sizes: dict[str, int] = {}
+
+    def add(self, block: WorkBlock) -> list[Flaw]:
+        """The flaws of the next block."""
+        if block.size is not None:
+            self._sizes[block.source] = block.size
+        known = self._known.get(block.source, [])
+        twice = covered([block.span], known)
+        end = float("inf") if block.end is None else block.end
+        if known and known[-1][1] == block.start and not twice:
+            known[-1] = (known[-1][0], end)
+        else:
+            self._known[block.source] = merged(sorted([*known, (block.start, end)]))
+        return [Flaw("doubled", span, "was discovered twice") for span in twice]
+
+    def end(self) -> list[Flaw]:
+        """Stretches that were passed over, and tails that are still to come."""
+        flaws = []
+        for source, stretches in sorted(self._known.items()):
+            reached: float = 0
+            for start, end in stretches:
+                if start > reached:
+                    why = "was never discovered, and later bytes were"
+                    flaws.append(Flaw("missing", _span(source, reached, start), why))
+                reached = end
+            size = self._sizes.get(source)
+            if size is not None and reached < size:
+                flaws.append(Flaw("unread", _span(source, reached, size), "is still to be discovered"))
+        return flaws
+
+
+def covered(spans: Iterable[Span], known: Sequence[Stretch]) -> list[Span]:
+    """The parts of one source's spans that lie in stretches already known."""
+    found = []
+    for span in spans:
+        end = float("inf") if span.end is None else span.end
+        first = max(0, bisect_left(known, (span.start, -1.0)) - 1)
+        for low, high in islice(known, first, bisect_left(known, (end, -1.0))):
+            if max(low, span.start) < min(high, end):
+                found.append(_span(span.source, max(low, span.start), min(high, end)))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +222,7 @@ class Audit:
         return flaws
 
     def _again(self, spans: Iterable[Span]) -> list[Span]:
-        kept = list(spans)
-        sources = {span.source for span in kept}
-        outside = without(kept, [_span(s, a, b) for s in sources for a, b in self._consumed.get(s, [])])
-        return without(kept, outside)
+        return [again for span in spans for again in covered([span], self._consumed.get(span.source, []))]
 
     def _note(self, spans: Iterable[Span]) -> None:
         for source, stretches in normal(spans).items():

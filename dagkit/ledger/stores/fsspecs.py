@@ -47,6 +47,9 @@ class FsspecStore:
         except OSError as error:
             raise refused(self._root, error) from error
 
+    def note(self, key: str, content: bytes) -> None:
+        self.replace(key, content)
+
     def exists(self, key: str) -> bool:
         return bool(self._fs.isfile(self._path(key)))
 

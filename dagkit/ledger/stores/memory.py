@@ -34,6 +34,9 @@ class MemoryStore:
         with self._lock:
             self._put(key, content)
 
+    def note(self, key: str, content: bytes) -> None:
+        self.replace(key, content)
+
     def exists(self, key: str) -> bool:
         return key in self._contents
 

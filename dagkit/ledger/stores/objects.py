@@ -59,6 +59,9 @@ class BucketStore:
         except (exceptions.BaseError, OSError) as error:
             raise self._refused(error) from error
 
+    def note(self, key: str, content: bytes) -> None:
+        self.replace(key, content)
+
     def exists(self, key: str) -> bool:
         return self.modified(key) is not None
 

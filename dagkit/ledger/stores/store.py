@@ -36,6 +36,10 @@ class Store(Protocol):
         """The key holds the content, whatever was there; whole for every reader, but perhaps not durable."""
         ...
 
+    def note(self, key: str, content: bytes) -> None:
+        """The key holds the content, as cheaply as can be: a reader may find it torn, and must be able to tell."""
+        ...
+
     def exists(self, key: str) -> bool: ...
 
     def names(self, folder: str) -> list[str]:

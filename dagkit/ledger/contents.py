@@ -1,0 +1,59 @@
+"""Whether what a block names is there, whole, and what it says it is."""
+
+from collections.abc import Iterator
+
+from dagkit.ledger.block import Record
+from dagkit.ledger.chain import Chain
+from dagkit.ledger.events import AddData, DataSlice, ExecuteTransform
+from dagkit.ledger.faults import ChainBroken, Fault, LedgerCode
+from dagkit.ledger.hashing import ARROW0_SHA3_256
+from dagkit.ledger.objects import lines_hash
+
+_PARQUET, _ARROW = b"PAR1", b"ARROW1"
+
+
+def flaws_of(chain: Chain, record: Record) -> Iterator[Fault]:
+    """What is wrong with the slice and the checkpoint of a block; a carried checkpoint was looked at before."""
+    event = record.block.event
+    if not isinstance(event, AddData | ExecuteTransform):
+        return
+    if event.new_data is not None:
+        try:
+            content = chain.objects.get("data", event.new_data.physical_hash, record)
+            yield from _slice(chain.name, record, event.new_data, content)
+        except ChainBroken as error:
+            yield from error.faults
+    left = event.new_checkpoint
+    if left is None or left.physical_hash == event.prev_checkpoint:
+        return
+    try:
+        kept = chain.objects.get("checkpoints", left.physical_hash, record)
+    except ChainBroken as error:
+        yield from error.faults
+        return
+    if len(kept) != left.size:
+        problem = f"its checkpoint has {len(kept)} bytes, and it says {left.size}"
+        yield _wrong(chain.name, record, "checkpoint-damaged", problem)
+
+
+def _slice(chain: str, record: Record, said: DataSlice, content: bytes) -> Iterator[Fault]:
+    if len(content) != said.size:
+        yield _wrong(chain, record, "data-damaged", f"its slice has {len(content)} bytes, and it says {said.size}")
+    found = logical_hash_of(content, said.logical_hash)
+    if found != said.logical_hash:
+        problem = f"its slice has the logical hash {found}, and it says {said.logical_hash}"
+        yield _wrong(chain, record, "data-damaged", problem)
+
+
+def logical_hash_of(content: bytes, said: str) -> str:
+    """The logical hash of a content, made in the way that `said` was."""
+    if content.startswith((_PARQUET, _ARROW)):
+        import dagkit.ledger.logical as logical  # noqa: PLC0415, PLR0402 - only who keeps Arrow data loads pyarrow
+
+        table = logical.table_of(content)
+        return logical.arrow0(table) if said.startswith(ARROW0_SHA3_256) else logical.table_hash(table)
+    return lines_hash(content)
+
+
+def _wrong(chain: str, record: Record, code: LedgerCode, problem: str) -> Fault:
+    return Fault(code, problem, "bring the folder back from a copy", chain, record.seq)
