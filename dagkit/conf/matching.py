@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Any
 
 from dagkit.api.attributes import BY_SCOPE, Scope
-from dagkit.api.config import Origin
+from dagkit.api.config import Origin, Source
 from dagkit.conf.keys import Address, AttributeRef, Element
 from dagkit.conf.names import Fit, NamePattern, folded
 
@@ -80,8 +80,8 @@ class ByName:
 
 
 def in_order(ranked: Iterable[tuple[Rank, Rule]]) -> list[Rule]:
-    """The rules, the strongest last. No two have the same rank, since each has a position of its own."""
-    return [rule for _, rule in sorted(ranked, key=lambda pair: pair[0])]
+    """The rules, the strongest last; what a declared application says of itself gives way to all configuration."""
+    return [r for _, r in sorted(ranked, key=lambda pair: (pair[1].origin.source > Source.CODE, pair[0]))]
 
 
 _REACH: dict[Element, tuple[Scope, ...]] = {

@@ -1,22 +1,24 @@
 """What the keys of a configuration set: asked by an application's names, and told at the end what matched nothing."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from dagkit.api.application import StreamingApplication
 from dagkit.api.attributes import BY_SCOPE, Attribute, DagContext, Locality, PortContext, Scope
 from dagkit.api.component import Component
-from dagkit.api.config import DEFAULT, Config, Entry, Origin
+from dagkit.api.config import DEFAULT, Config, Entry, Origin, Source
 from dagkit.conf.classes import ClassNotFound
 from dagkit.conf.conversion import Conversion
+from dagkit.conf.declaration import Declaration, DeclaredApplication
 from dagkit.conf.keys import Address, AttributeRef, Element, Keyword, Malformed, PortKind, PropertyPath, parse_key
 from dagkit.conf.matching import ByName, Rank, Rule, Tier, in_order, scopes_set_by
 from dagkit.conf.met import Met
 from dagkit.conf.names import Fit
 from dagkit.conf.objects import Unfit
 from dagkit.conf.properties import Configured, Given, with_properties
-from dagkit.conf.references import MASK, is_secret
+from dagkit.conf.references import MASK, References, Unresolved, is_secret, shown_of
 from dagkit.conf.templates import Templates
 from dagkit.conf.unmatched import unmatched
 from dagkit.conf.values import attribute_value
@@ -150,9 +152,31 @@ class ApplicationSettings:
     def configure_application(self, application: ComponentT) -> Configured[ComponentT]:
         """The application with its properties set. Ask before it draws."""
         self._home = self._home or type(application).__module__
+        declaration = application.declaration if isinstance(application, DeclaredApplication) else None
+        slips = list(self._take_over(declaration)) if declaration is not None else []
         self.met.application_class = type(application)
         ranked = [((rule.of_application, rule.position), rule) for rule in self._of_application[PropertyPath]]
-        return self._configured(application, in_order(ranked), self.application)
+        configured = self._configured(application, in_order(ranked), self.application)
+        return replace(configured, diagnostics=(*slips, *configured.diagnostics))
+
+    def _take_over(self, declaration: Declaration) -> Iterator[Diagnostic]:
+        """File what a declared application says of its operators; all configuration is stronger."""
+        config = self.settings.config
+        values = {**declaration.variables, **{entry.key: entry.value for entry in config.entries}}
+        references = References(values, os.environ)
+        for position, setting in enumerate(declaration.settings, start=-len(declaration.settings)):
+            secret = is_secret(setting.address, setting.key)
+            try:
+                raw, tainted = references.resolve(setting.raw)
+            except Unresolved as unresolved:
+                problem = f"{setting.key}: {unresolved}"
+                yield Diagnostic("reference-unresolved", problem, unresolved.help, setting.where)
+            else:
+                shown = shown_of(setting.raw) if secret or tainted else None
+                origin = Origin(Source.CODE, setting.where, setting.key, shown)
+                self._file(Rule(setting.address, raw, origin, position))
+        for key in references.used:
+            _ = key in config  # what a reference names was asked for
 
     def application_attributes(self) -> Attributes:
         """The application's own attributes."""
