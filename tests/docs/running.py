@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import re
 import shlex
 import shutil
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 
 from tests.docs.fences import ROOT, Fence
 
+_VARIABLE = re.compile(r"[A-Z_]+=")
 _COMMAND = re.compile(r"^\$ (.*)$", re.MULTILINE)
 
 
@@ -50,9 +52,11 @@ class Room:
     def _answer(self, line: str, wanted: int) -> str:
         from dagkit.cli import main  # noqa: PLC0415 - a document without a console does not wait for it
 
-        program, *arguments = shlex.split(line)
+        words = shlex.split(line)
+        variables = dict(word.split("=", 1) for word in itertools.takewhile(_VARIABLE.match, words))
+        program, *arguments = words[len(variables) :]
         assert program == "dagkit", f"a console fence shows commands of dagkit, unlike {line!r}"
-        answer = CliRunner().invoke(main, arguments, catch_exceptions=False)
+        answer = CliRunner(env=variables).invoke(main, arguments, catch_exceptions=False)
         assert answer.exit_code == wanted, f"{line} ends with {answer.exit_code}:\n{answer.output}"
         return answer.output
 
