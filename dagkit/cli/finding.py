@@ -11,10 +11,8 @@ from typing import Any, TypeGuard
 from dagkit.api.application import FunctionApplication, StreamingApplication
 from dagkit.api.dag import shown_path
 from dagkit.cli.importing import authored, importable, imported, module_of
+from dagkit.conf.declarative import ENDINGS, declared_application
 from dagkit.errors import ApplicationNotFound, Where, did_you_mean
-
-DECLARED = (".json", ".properties")
-"""Endings of applications that are declared, not written in Python."""
 
 FUNCTION = "populate_dag"
 _APP_FILES = ("app.py", "app.json", "app.properties")
@@ -80,8 +78,9 @@ def place_of(target: str) -> Iterator[Place]:
     if not _is(Path.is_file, path):
         with _referred(target, path) as place:
             yield place
-    elif path.suffix in DECLARED:
-        yield Place(target, path.absolute(), (_of_declaration(path),))
+    elif path.suffix in ENDINGS:
+        with importable(path.absolute().parent):
+            yield Place(target, path.absolute(), (_of_declaration(path),))
     else:
         with module_of(path, target) as module:
             yield Place(target, path.absolute(), _candidates(module, path, target), module)
@@ -205,4 +204,5 @@ def _member(target: str) -> Place:
 
 
 def _of_declaration(path: Path) -> Candidate:
-    raise ApplicationNotFound(f"{path}: declarations cannot be read yet")
+    declared = declared_application(path)
+    return Candidate((declared.application_name,), Where(shown_path(str(path))), lambda: declared)

@@ -34,7 +34,7 @@ def plan(*, asked: Asked, output: Output) -> None:
 def page(plan: Plan, notes: tuple[Diagnostic, ...], *, verbose: bool = False) -> list[Any]:
     """The plan as people read it."""
     parts = [heading(plan.application, f"plan {fingerprint(plan)}"), paragraph(_summary(plan))]
-    parts += section("Operators", ("name", "kind", "#partitions", "why", "#stage"), list(_operators(plan)))
+    parts += section("Operators", ("name", "kind", "#stage", "#partitions", "why"), list(_operators(plan)))
     parts += section("Streams", ("name", "from", "to", "items", "routing"), list(_streams(plan)))
     parts += section("Unifiers", ("name", "kind", "#reads", "serves"), list(_unifiers(plan)))
     parts += stage_section(plan)
@@ -67,7 +67,7 @@ def _summary(plan: Plan) -> str:
 def _operators(plan: Plan) -> Iterator[tuple[object, ...]]:
     numbers = {stage.name: number for number, stage in enumerate(plan.stages, 1)}
     for operator in plan.operators:
-        yield operator.name, operator.kind, operator.count, operator.why.text, numbers[operator.stage]
+        yield operator.name, operator.kind, numbers[operator.stage], operator.count, operator.why.text
 
 
 def _streams(plan: Plan) -> Iterator[tuple[object, ...]]:

@@ -56,12 +56,11 @@ STATEMENTS = st.one_of(
         [
             "del lines",
             "dag.placements.clear()",
-            "dag.streams.append(None)",
             "dag.operator('nobody')",
             "conf['nothing']",
             "conf.read('a', int)",
             "dag.add_module('m', WordCount())",
-            "dag.add_stream('s').set_source(3)",
+            "dag.add_stream('s').set_source(split.lines)",
             "dag.stream('text').set_locality('NEAR')",
             "raise KeyboardInterrupted",
             "raise Exception",

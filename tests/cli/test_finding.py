@@ -188,3 +188,68 @@ def test_a_file_named_like_a_library_does_not_take_its_place(write):
 def test_a_place_chooses_nothing_where_nothing_is_meant(word_count):
     with place_of(word_count) as place, pytest.raises(ApplicationNotFound, match="did you mean 'WordCount'"):
         place.choose("WordCoutn")
+
+
+DECLARED = """{
+  "operators": [
+    {"name": "lines", "class": "parts.Lines"},
+    {"name": "split", "class": "parts.Split", "properties": {"min_length": 2}}
+  ],
+  "streams": [
+    {
+      "name": "text",
+      "source": {"operatorName": "lines", "portName": "lines"},
+      "sinks": [{"operatorName": "split", "portName": "lines"}]
+    }
+  ]
+}
+"""
+AS_KEYS = """\
+dt.operator.lines.classname = parts.Lines
+dt.operator.split.classname = parts.Split
+dt.operator.split.prop.min_length = 2
+dt.stream.text.source = lines.lines
+dt.stream.text.sinks = split.lines
+"""
+
+
+@pytest.mark.parametrize(("ending", "text"), [("json", DECLARED), ("properties", AS_KEYS)])
+def test_an_application_is_declared_in_a_file(dagkit, write, ending, text):
+    write("declared/parts.py", WORD_COUNT)
+    write(f"declared/small.{ending}", text)
+    assert dagkit("validate", f"declared/small.{ending}").out == "small is valid: 2 operators, 1 stream, 2 stages\n"
+
+
+def test_both_forms_of_a_declaration_give_one_plan(dagkit, write):
+    write("parts.py", WORD_COUNT)
+    write("small.json", DECLARED)
+    write("small.properties", AS_KEYS)
+    assert dagkit("diff", "small.json", "small.properties", "--exit-code").code == 0
+
+
+def test_a_plan_can_be_declared_again(dagkit, word_count, write):
+    write("plan.json", dagkit("plan", word_count, "--json").out)
+    assert dagkit("validate", "plan.json").out == "WordCount is valid: 3 operators, 2 streams, 2 stages\n"
+
+
+def test_a_folder_may_hold_a_declaration(dagkit, write):
+    write("small/parts.py", WORD_COUNT)
+    write("small/app.json", DECLARED)
+    assert dagkit("validate", "small").out.startswith("small is valid")
+
+
+def test_a_faulty_declaration_has_a_line(dagkit, write):
+    write("parts.py", WORD_COUNT)
+    write("small.json", DECLARED.replace('"portName": "lines"}]', '"portName": "linse"}]'))
+    answer = dagkit("validate", "small.json")
+    assert (answer.code, answer.out) == (3, "")
+    assert "small.json:" in answer.err
+    assert "did you mean 'lines'?" in answer.err
+
+
+def test_a_declaration_that_cannot_be_read_is_its_authors_fault(dagkit, write):
+    write("small.json", '{"operators": [')
+    answer = dagkit("validate", "small.json")
+    assert (answer.code, answer.out) == (3, "")
+    assert "small.json" in answer.err
+    assert "[file-unreadable]" in answer.err
