@@ -98,9 +98,10 @@ class Wording:
 
     def frame(self, group: Group) -> Runs:
         """The frame's name and notes; among many, a frame round one box goes without the name that the box shows."""
-        notes = Run(" \N{MIDDLE DOT} ".join(group.notes), 10)
+        dot = " \N{MIDDLE DOT} "
+        notes = Run(dot.join(group.notes), 10)
         if self.many and [box.title for box in self.picture.members(group.name)] == [group.title]:
-            return (notes,)
+            return (Run(dot.join(note for note in group.notes if note != "1 slot"), 10),)
         return (Run(short(group.title, 26 if self.many else 48), 11, INK, bold=True), Run("   "), notes)
 
 

@@ -14,6 +14,8 @@ from dagkit.render.palette import FONT, GROUND, GROUPS, INK, MUTED, ROLES, WIRES
 from dagkit.render.picture import Box, Group, Picture, Role, Side, WireKind
 from dagkit.render.wiring import Anchor, Hub, Link, wiring
 
+_PAD = "&#160;"
+
 CROWD = 250
 """A picture of more boxes is laid out with less patience."""
 
@@ -104,7 +106,7 @@ def _arrows(link: Link) -> str:
 def _patience(picture: Picture) -> Attributes:
     if len(picture.boxes) <= CROWD:
         return {}
-    return {"nslimit": "2", "nslimit1": "2", "mclimit": "0.3", "splines": "polyline"}
+    return {"nslimit": "0.5", "nslimit1": "0.5", "mclimit": "0.1", "splines": "polyline"}
 
 
 def port_cell(box: Box, side: Side, name: str) -> str | None:
@@ -203,14 +205,20 @@ class Tables:
     def _across(self, box: Box, words: Words) -> Iterator[str]:
         """Inputs on the left, outputs on the right, lanes below."""
         for index, line in enumerate(words.head):
-            yield f'<TR><TD COLSPAN="2" CELLPADDING="{1 if index else 5}">{_runs(line)}</TD></TR>'
+            yield f'<TR><TD COLSPAN="2" CELLPADDING="{1 if index else 5}">{_PAD}{_runs(line)}{_PAD}</TD></TR>'
         yield '<TR><TD COLSPAN="2" HEIGHT="3" CELLPADDING="0"></TD></TR>'
         for inlet, outlet in words.rows:
-            left = f'<TD{_cell(box, inlet[0])} ALIGN="LEFT">{_runs(inlet[1])}  </TD>' if inlet else "<TD></TD>"
-            right = f'<TD{_cell(box, outlet[0])} ALIGN="RIGHT">  {_runs(outlet[1])}</TD>' if outlet else "<TD></TD>"
+            left = (
+                f'<TD{_cell(box, inlet[0])} ALIGN="LEFT">{_PAD}{_runs(inlet[1])}{_PAD}</TD>' if inlet else "<TD></TD>"
+            )
+            right = (
+                f'<TD{_cell(box, outlet[0])} ALIGN="RIGHT">{_PAD}{_runs(outlet[1])}{_PAD}</TD>'
+                if outlet
+                else "<TD></TD>"
+            )
             yield f"<TR>{left}{right}</TR>"
         for lane, runs in words.lanes:
-            cell = f'<TD COLSPAN="2" PORT="l{lane.index}" ALIGN="LEFT" BGCOLOR="{GROUND}">{_runs(runs)}</TD>'
+            cell = f'<TD COLSPAN="2" PORT="l{lane.index}" ALIGN="LEFT" BGCOLOR="{GROUND}">{_PAD}{_runs(runs)}</TD>'
             yield f"<HR/><TR>{cell}</TR>"
 
     def _down(self, box: Box, words: Words) -> Iterator[str]:
@@ -258,16 +266,11 @@ def _runs(runs: Runs) -> str:
 
 
 def _run(run: Run) -> str:
-    text = f'<FONT POINT-SIZE="{run.size:g}" COLOR="{run.color}">{in_table(run.text)}</FONT>'
+    text = f'<FONT POINT-SIZE="{run.size:g}" COLOR="{run.color}">{escaped(run.text)}</FONT>'
     text = f"<B>{text}</B>" if run.bold else text
     return f"<I>{text}</I>" if run.italic else text
 
 
-def in_table(text: str) -> str:
-    """The text for an HTML-like label, where a bare `\\N` would still mean the node's own name."""
-    return escape(plain(text)).replace("\\", "&#92;")
-
-
 def escaped(text: str) -> str:
-    """The text for a plain attribute: backslashes would be read as escapes there."""
+    """The text for labels and tooltips, in both of which a bare `\\N` would mean the node's own name."""
     return escape(plain(text)).replace("\\", "\\\\")

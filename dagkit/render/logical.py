@@ -46,7 +46,7 @@ def _frames(graph: Graph) -> Mapping[str, Group]:
     frames: dict[str, Group] = {}
     for node in graph.nodes:
         path = node.name.split("$")
-        for depth in range(1, len(path)):
+        for depth in range(1, len(path) if all(path) else 0):
             name, parent = "$".join(path[:depth]), "$".join(path[: depth - 1])
             frames.setdefault(name, Group(name, path[depth - 1], GroupKind.MODULE, (), parent or None))
     return frames
@@ -65,7 +65,7 @@ def _wired_ports(graph: Graph) -> Mapping[str, list[Port]]:
 
 def _box(graph: Graph, node: Node, wired: Iterable[Port], frames: Mapping[str, Group]) -> Box:
     path, _, inner = node.name.rpartition("$")
-    framed = path in frames
+    framed = bool(inner) and path in frames
     ports = list(_declared_ports(graph, node))
     ports += [p for p in dict.fromkeys(wired) if (p.name, p.side) not in {(q.name, q.side) for q in ports}]
     return Box(

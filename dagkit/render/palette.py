@@ -52,6 +52,6 @@ WIRES: Mapping[WireKind, Stroke] = {
     WireKind.PARALLEL: Stroke("#3f78b5", 1.3, double=True, legend="partition-parallel"),
     WireKind.FUSED: Stroke("#3f78b5", 1.2, legend="fused"),
     WireKind.EXCHANGE: Stroke("#c8693a", 1.5, legend="exchange"),
-    WireKind.DEALT: Stroke("#4f9d76", 1.3, legend="dealt by the driver"),
+    WireKind.DRIVER: Stroke("#4f9d76", 1.3, legend="from the driver"),
     WireKind.DELAYED: Stroke("#c7923e", 1.4, style="dashed", legend="next window"),
 }

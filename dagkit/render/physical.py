@@ -55,7 +55,7 @@ _CUTS = {
     CutKind.DELAY: "until the next window",
 }
 
-_COUNTS = {Routing.GATHERED: "gathered", Routing.BROADCAST: "to every partition"}
+_ROUTINGS = {Routing.GATHERED: "gathered", Routing.KEYED: "by key", Routing.BROADCAST: "to every partition"}
 
 _Crossing = tuple[str, str]
 """A stream and one of its sinks."""
@@ -296,11 +296,11 @@ def _head(stream: PlannedStream, segment: _Segment, boxes: Mapping[str, Box], cu
 
 
 def _told(cut: Cut, sink: PlannedSink | None) -> tuple[str, ...]:
-    """The reason in two words, and whether it costs a shuffle."""
-    told = _CUTS[cut.kind]
-    if cut.kind is CutKind.COUNTS and sink is not None:
-        told = _COUNTS.get(sink.routing, told)
-    return (told, "shuffled") if cut.exchange else (told,)
+    """The reason in a word or two, how items are routed where that says more, and whether it costs a shuffle."""
+    told = [_CUTS[cut.kind]]
+    if sink is not None and sink.routing in _ROUTINGS and cut.kind in (CutKind.COUNTS, CutKind.DRIVER):
+        told = [_ROUTINGS[sink.routing]] if cut.kind is CutKind.COUNTS else [*told, _ROUTINGS[sink.routing]]
+    return (*told, "shuffled") if cut.exchange else tuple(told)
 
 
 def _kind(segment: _Segment, sink: PlannedSink | None, cut: Cut | None, *, fused: bool) -> WireKind:
@@ -308,8 +308,8 @@ def _kind(segment: _Segment, sink: PlannedSink | None, cut: Cut | None, *, fused
         return WireKind.PARALLEL if sink is not None and sink.parallel else WireKind.FUSED
     if sink is not None and sink.routing is Routing.DELAYED:
         return WireKind.DELAYED
-    if sink is not None and sink.routing is Routing.DEALT:
-        return WireKind.DEALT
+    if cut is not None and cut.kind is CutKind.DRIVER:
+        return WireKind.DRIVER
     if cut is None:
         return WireKind.EXCHANGE if segment.head != (sink.operator if sink else "") else WireKind.PLAIN
     return WireKind.EXCHANGE if cut.exchange else WireKind.PLAIN

@@ -49,8 +49,8 @@ class WireKind(StrEnum):
     """Both ends lie in one stage: an item is handed on by a call."""
     EXCHANGE = "exchange"
     """Items change partitions, which costs a shuffle."""
-    DEALT = "dealt"
-    """The driver deals out work, and idle partitions take it."""
+    DRIVER = "driver"
+    """The driver hands them out: blocks to whoever is idle, items to the partitions they belong to."""
     DELAYED = "delayed"
     """Items come round in the next window."""
 

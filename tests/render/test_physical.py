@@ -1,0 +1,93 @@
+"""The physical picture shows stages, partitions, unifiers and cuts as the plan has them."""
+
+from itertools import product
+
+import pytest
+
+from dagkit.render import physical
+from dagkit.render.picture import GroupKind, Role, WireKind
+from tests.render import samples
+
+
+def heads(picture, stream):
+    return {(tail.box, head.box): head for wire, tail, head in picture.edges() if wire.stream == stream}
+
+
+def test_a_stage_is_a_frame_with_its_level_and_slots():
+    picture = physical(samples.line_filter_plan(count=4))
+    assert [(group.title, group.kind, group.notes) for group in picture.groups] == [
+        ("File-splitter", GroupKind.DRIVER, ("driver",)),
+        ("Block-reader + Filter + Record-writer", GroupKind.WORKERS, ("level 0", "4 slots")),
+    ]
+
+
+def test_fused_operators_stand_in_one_frame_in_running_order():
+    picture = physical(samples.line_filter_plan())
+    frame = picture.members("Block-reader + Filter + Record-writer")
+    assert [box.name for box in frame] == ["Block-reader", "Filter", "Record-writer"]
+
+
+@pytest.mark.parametrize(
+    ("count", "lanes"), [(1, 0), (2, 2), (8, 8), (9, 0)], ids=["one needs none", "two", "eight", "nine are too many"]
+)
+def test_few_partitions_are_drawn_one_by_one_and_many_are_counted(count, lanes):
+    reader = physical(samples.line_filter_plan(count)).by_name["Block-reader"]
+    assert (reader.count, len(reader.lanes)) == (count, lanes)
+
+
+def test_lanes_of_a_parallel_chain_run_side_by_side():
+    head = heads(physical(samples.line_filter_plan(3)), "records")["Block-reader", "Filter"]
+    assert (head.kind, head.lines) == (WireKind.PARALLEL, ((0, 0), (1, 1), (2, 2)))
+
+
+def test_work_from_the_driver_may_come_to_every_partition():
+    head = heads(physical(samples.line_filter_plan(3)), "file-block metadata")["File-splitter", "Block-reader"]
+    assert (head.kind, head.lines) == (WireKind.DRIVER, ((None, 0), (None, 1), (None, 2)))
+    assert (head.notes, head.why) == (("from the driver",), "input operators run in the driver")
+
+
+def test_each_of_n_partitions_has_a_unifier_that_reads_all_m():
+    picture = physical(samples.m_by_n_plan(3, 3))
+    (unifier,) = (box for box in picture.boxes if box.role is Role.UNIFIER and box.count == 3)
+    words = heads(picture, "words")
+    assert [lane.text for lane in unifier.lanes] == ["for 0", "for 1", "for 2"]
+    assert unifier.group == "count"
+    assert set(words["split", unifier.name].lines) == set(product(range(3), range(3)))
+    assert words["split", unifier.name].notes == ("by key", "shuffled")
+    assert words[unifier.name, "count"].lines == ((0, 0), (1, 1), (2, 2))
+    assert words[unifier.name, "count"].kind is WireKind.FUSED
+
+
+def test_partitions_show_the_keys_they_own():
+    count = physical(samples.m_by_n_plan(3, 3)).by_name["count"]
+    assert [lane.text for lane in count.lanes] == ["keys 0, 3", "key 1", "key 2"]
+
+
+def test_more_lines_than_an_eye_can_follow_become_one_with_its_counts():
+    picture = physical(samples.m_by_n_plan(6, 6))
+    head = next(head for wire, _, head in picture.edges() if wire.stream == "words")
+    assert (head.lines, head.notes[-1]) == ((), "6 × 6")  # noqa: RUF001 - the sign that is shown
+
+
+def test_a_cascade_merges_rank_by_rank():
+    picture = physical(samples.cascade_plan())
+    first, last = (box for box in picture.boxes if box.role is Role.UNIFIER)
+    words = heads(picture, "words")
+    assert words["split", first.name].lines == ((0, 0), (1, 0), (2, 1), (3, 1))
+    assert words[first.name, last.name].lines == ((0, None), (1, None))
+    assert words[last.name, "count"].kind is WireKind.FUSED
+    assert (first.group, last.group) == (None, "count")
+
+
+def test_what_a_delay_hands_on_is_drawn_as_a_way_back():
+    head = heads(physical(samples.loop_plan()), "counts so far")["delay", "count"]
+    assert head.kind is WireKind.DELAYED
+
+
+def test_a_large_plan_is_drawn_without_lanes():
+    plan = samples.line_filter_plan(2)
+    copies = [o.model_copy(update={"name": f"{o.name} {i}"}) for i in range(9) for o in plan.operators[1:]]
+    crowd = plan.model_copy(update={"operators": (*plan.operators, *copies), "streams": (), "cuts": ()})
+    stages = [s.model_copy(update={"operators": tuple(o.name for o in crowd.operators)}) for s in plan.stages[1:]]
+    picture = physical(crowd.model_copy(update={"stages": tuple(stages)}))
+    assert not any(box.lanes for box in picture.boxes)

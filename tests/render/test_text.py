@@ -1,0 +1,129 @@
+"""The text form: every operator once, and rails that lead from outlets to inlets."""
+
+import re
+import sys
+from textwrap import dedent
+
+import pytest
+
+from dagkit.render import logical, physical, text
+from tests.render import samples
+
+
+def drawn(block: str) -> str:
+    return dedent(block).lstrip("\n")
+
+
+def test_a_chain_with_parallel_streams():
+    assert text(logical(samples.graph(samples.line_filter(), "LineFilter"))) == drawn("""
+        LineFilter: logical, 4 operators, 3 streams
+
+            ● File-splitter  (FileSplitter, input)
+        ╭──     blocks_metadata_output → file-block metadata (FileBlock)
+        │   ● Block-reader  (LineReader)
+        ╰─>     blocks_metadata_input
+        ╔══     messages → records (Line, thread local)
+        ║   ● Filter
+        ╚═>     input  (partition-parallel)
+        ╔══     output → filtered-records (Line)
+        ║   ● Record-writer  (RecordWriter)
+        ╚═>     input  (partition-parallel)
+        """)
+
+
+def test_a_fan_out_and_a_loop_print_nothing_twice():
+    assert text(logical(samples.graph(samples.word_count(), "WordCount"))) == drawn("""
+        WordCount: logical, 6 operators, 5 streams
+
+                ● files  (FileSplitter, input)
+            ╭──     blocks_metadata_output → blocks (FileBlock)
+            │   ● reader  (LineReader)
+            ╰─>     blocks_metadata_input
+        ╭──────     messages → lines (Line)
+        │       ● split  (Split)
+        ├─────>     lines
+        │   ╭──     words → words (Word)
+        │   │   ● count ×3  (Count)
+        │   ╰─>     words
+        │ ╭┄┄┄>     feedback  (next window)
+        │ ┊ ╭──     counts → counts (dict[str, int])
+        │ ┊ │   ● last window  (Delay, delay)
+        │ ┊ ╰─>     input
+        │ ╰┄┄┄┄     output → counts so far
+        │       ● archive  (RecordWriter)
+        ╰─────>     input
+        """)  # noqa: RUF001 - the sign that is shown
+
+
+def test_stages_unifiers_and_keys():
+    assert text(physical(samples.m_by_n_plan())) == drawn("""
+        MxN: physical, 4 operators, 4 stages, 3 levels, 2 exchanges
+
+            stage (driver)
+            ● lines  (LineSource, input)
+        ╭──     lines → lines (Line)
+        │
+        │   stage (level 0, 3 slots)
+        │   ● split ×3  (Split)
+        ╰─>     lines  (from the driver)
+        ╭──     words → words (Word, by key, shuffled)
+        │
+        │   stage (level 1, 3 slots)
+        ╰─> ● merge ×3  (unifier of words)
+        ╭──     unified
+        │   ● count ×3  (Count)  0: keys 0, 3; 1: key 1; 2: key 2
+        ╰─>     words
+        ╭──     counts → counts (dict[str, int], unified, shuffled)
+        │
+        │   stage (level 2, 1 slot)
+        ╰─> ● sum  (unifier of counts)
+        ╭──     unified
+        │   ● report  (Report)
+        ╰─>     counts
+        """)  # noqa: RUF001 - the sign that is shown
+
+
+def test_a_half_wired_dag_says_what_is_missing():
+    lines = text(logical(samples.graph(samples.half_wired(), ""))).splitlines()
+    said = [line.strip(" ╭╰│├─>") for line in lines]
+    assert said[0] == "logical, 6 operators, 5 streams"
+    assert "input  (not connected)" in said
+    assert "? from nowhere (Line) has no source" in said
+    assert "lines → to nowhere (Line, read by nobody) and from both (Line)" in said
+
+
+def test_every_operator_is_named_once_however_large_the_graph():
+    dag = samples.layered(10, 6)
+    listing = text(logical(samples.graph(dag)))
+    for placement in dag.placements:
+        assert len(re.findall(rf"● {re.escape(placement.name)}  ", listing)) == 1
+        assert listing.count(placement.name) == 1
+
+
+def test_every_rail_ends_at_the_inlet_that_its_stream_feeds():
+    lines = text(logical(samples.graph(samples.layered(4, 3)))).splitlines()
+    arrows = [line for line in lines if re.match(r"[^●a-z]*>", line)]
+    assert len(arrows) == 3 * (3 + 1)
+
+
+def test_without_room_for_rails_streams_are_told_by_number(monkeypatch):
+    monkeypatch.setattr(sys.modules["dagkit.render.text"], "MOST_RAILS", 1)
+    listing = text(logical(samples.graph(samples.word_count(), "WordCount")))
+    assert [line.strip() for line in listing.splitlines() if "[1]" in line] == [
+        "messages → lines (Line)  [1]",
+        "lines  [1]",
+        "input  [1]",
+    ]
+
+
+@pytest.mark.parametrize("sample", [samples.line_filter, samples.word_count, samples.hostile])
+def test_plain_terminals_get_plain_characters(sample):
+    listing = text(logical(samples.graph(sample())), ascii_only=True)
+    assert listing.isascii()
+    assert "+->" in listing
+
+
+def test_names_cannot_break_the_lines():
+    listing = text(logical(samples.graph(samples.hostile())))
+    assert len(listing.splitlines()) == 2 + 3 * len(samples.HOSTILE) - 2
+    assert "\x1b" not in listing
