@@ -1,0 +1,76 @@
+"""docs/cli.md tells every verb, option and exit code that there is, and none that there is not."""
+
+import re
+
+import click
+import pytest
+
+import dagkit.ledger  # noqa: F401 - whose failures own exit codes, too
+from dagkit.cli import main
+from dagkit.cli.config import config
+from dagkit.cli.diff import CHANGED
+from dagkit.cli.graph import graph
+from dagkit.cli.verbs import VERBS
+from dagkit.errors import DagkitError
+from tests.cli.conftest import ROOT
+
+DOCUMENT = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", DOCUMENT, re.DOTALL | re.MULTILINE))
+SHARED = SECTIONS["Options that verbs share"]
+
+
+def test_every_verb_has_a_section_in_the_order_of_the_list():
+    headings = [title.removeprefix("dagkit ") for title in SECTIONS if title.startswith("dagkit ")]
+    assert headings == [verb.name for verb in VERBS if verb.exists]
+
+
+def test_help_lists_every_verb_with_its_purpose(dagkit):
+    shown = " ".join(dagkit("--help").out.split())
+    assert all(f"{verb.name} {verb.purpose}" in shown for verb in VERBS if verb.exists)
+
+
+def _commands():
+    context = click.Context(main)
+    return {name: main.get_command(context, name) for name in main.list_commands(context)}
+
+
+def _spellings(command):
+    return {spelling for each in command.params if isinstance(each, click.Option) for spelling in each.opts}
+
+
+@pytest.mark.parametrize("verb", [verb.name for verb in VERBS if verb.exists])
+def test_every_option_is_told_and_every_told_option_exists(verb):
+    command = _commands()[verb]
+    told = set(re.findall(r"^\| (`-.*?) \|", SECTIONS[f"dagkit {verb}"], re.MULTILINE))
+    own = {spelling for row in told for spelling in re.findall(r"`(-[\w-]*)", row)}
+    shared = set(re.findall(r"`(-[\w-]*)", SHARED))
+    assert _spellings(command) - shared == own
+
+
+def test_the_shared_options_are_those_of_every_verb_that_takes_an_application():
+    shared = set(re.findall(r"^\| `(-[\w-]*)|, `(-[\w-]*)", SHARED, re.MULTILINE))
+    spellings = {spelling for pair in shared for spelling in pair if spelling}
+    assert _spellings(config) & _spellings(graph) == spellings
+
+
+def test_every_command_of_the_ledger_is_told():
+    command = _commands().get("ledger")
+    if command is not None:
+        assert all(f"`{name}`" in SECTIONS["dagkit ledger"] for name in command.commands)
+
+
+def test_every_exit_code_is_told():
+    told = {int(code) for code in re.findall(r"^\| (\d+) \|", SECTIONS["Exit codes"], re.MULTILINE)}
+    owned = {each.exit_code for each in _all_failures(DagkitError)}
+    assert told == owned | {0, click.UsageError.exit_code, CHANGED}
+
+
+def _all_failures(failure):
+    return {failure, *(each for below in failure.__subclasses__() for each in _all_failures(below))}
+
+
+def test_every_schema_is_told():
+    sources = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "dagkit" / "cli").glob("*.py") if path.stem != "ledger"
+    )
+    assert set(re.findall(r'"(dagkit\.\w+/\d+)"', sources)) <= set(re.findall(r"`(dagkit\.\w+/\d+)`", DOCUMENT))
