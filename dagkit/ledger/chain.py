@@ -127,7 +127,7 @@ class Chain:
             if given is None:
                 continue
             limit = (upto or {}).get(dataset_id)
-            head = given.head if limit is None else given.block(limit)
+            head = given.last if limit is None else given.block(limit)
             if head is not None:
                 heads[dataset_id] = head
         fresh = prepare(self.name, self.standing, heads)

@@ -20,8 +20,9 @@ class InputChain:
     standing: Standing
 
     @property
-    def head(self) -> InputBlock | None:
-        at = self.standing.head
+    def last(self) -> InputBlock | None:
+        """Its last data block: what was only declared after it is nothing to consume."""
+        at = self.standing.data_at
         return None if at is None else InputBlock(at.seq, at.hash, self.standing.offset)
 
     def block(self, seq: int) -> InputBlock:
@@ -77,9 +78,9 @@ class StoredWitness:
         chain = self.chains(dataset_id)
         if chain is None or chain.standing.head is None:
             return None
-        head = chain.head
-        if head is not None and head.hash == block_hash:
-            return head
+        last = chain.last
+        if last is not None and last.hash == block_hash:
+            return last
         number = self.numbers.get(block_hash)
         if number is not None and number <= chain.standing.head.seq:
             found = chain.block(number)

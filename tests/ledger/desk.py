@@ -1,0 +1,97 @@
+"""A ledger to work on: one input operator, one application, a clock that stands still."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from dagkit.ledger import (
+    Chain,
+    Ledger,
+    MetadataBlock,
+    Record,
+    Span,
+    Work,
+    WorkBlock,
+    checkpoint_of,
+    lines_of,
+    slice_of,
+    transform_of,
+)
+from dagkit.ledger.events import Event
+from dagkit.ledger.stores import MemoryStore, Store
+from dagkit.testing import FakeClock
+
+SPLITTER, APPLICATION = "File-splitter", "Word count"
+STRANGER = "f1620" + "ab" * 32
+"""A hash that nothing has."""
+
+
+class Desk:
+    """Appends what an engine would append, in as few words as a test wants to spend."""
+
+    def __init__(self, store: Store | None = None, clock: FakeClock | None = None) -> None:
+        self.store = store or MemoryStore()
+        self.clock = clock or FakeClock()
+        self.ledger = Ledger.create(self.store, clock=self.clock)
+        self.root = self.ledger.root(SPLITTER)
+        self.app = self.ledger.application(APPLICATION, [SPLITTER], transform_of("plan 1", "0.1.0"))
+
+    def discover(self, *spans: tuple[int, int], source: str = "a.txt", size: int | None = None) -> Record:
+        """The splitter finds stretches of a file."""
+        self.clock.advance(seconds=1)
+        planned = self.root.plan_next()
+        rows = [WorkBlock(source=source, start=a, end=b, size=size).as_json() for a, b in spans]
+        content = lines_of(rows)
+        return self.root.append(
+            planned.add_data(slice_of(content, planned.next_offset, len(rows))), [content], planned=planned
+        )
+
+    def window(
+        self,
+        records: int = 0,
+        *,
+        consumed: Sequence[tuple[int, int]] | None = None,
+        pending: Sequence[tuple[int, int]] = (),
+        source: str = "a.txt",
+    ) -> Record:
+        """The application commits a window; with `consumed` its checkpoint says what was read."""
+        self.clock.advance(seconds=1)
+        planned = self.app.plan_next()
+        contents, new_data, checkpoint = [], None, None
+        if records:
+            contents.append(lines_of([{"part": f"w{self.app.standing.next_seq}", "records": records}]))
+            new_data = slice_of(contents[-1], planned.next_offset, records)
+        if consumed is not None:
+            contents.append(state(consumed, pending, source))
+            checkpoint = checkpoint_of(contents[-1])
+        return self.app.append(planned.execute(new_data, checkpoint), contents, planned=planned)
+
+    def reopened(self) -> "Desk":
+        """The same folder, seen by somebody who was not there."""
+        other = object.__new__(Desk)
+        other.store, other.clock = self.store, self.clock
+        other.ledger = Ledger.open(self.store, clock=self.clock)
+        other.root = other.ledger.chain(SPLITTER)
+        other.app = other.ledger.chain(APPLICATION)
+        return other
+
+
+def state(consumed: Sequence[tuple[int, int]], pending: Sequence[tuple[int, int]] = (), source: str = "a.txt") -> bytes:
+    """A checkpoint that says what was read."""
+    work = Work(
+        consumed=tuple(Span(source=source, start=a, end=b) for a, b in consumed),
+        pending=tuple(Span(source=source, start=a, end=b) for a, b in pending),
+    )
+    return json.dumps({"work": work.as_json()}).encode()
+
+
+def forged(chain: Chain, event: Event, **changes: Any) -> MetadataBlock:
+    """The block that an honest append would make, with the changes."""
+    standing = chain.standing
+    honest = {
+        "system_time": standing.system_time or FakeClock().now(),
+        "prev_block_hash": None if standing.head is None else standing.head.hash,
+        "sequence_number": standing.next_seq,
+        "event": event,
+    }
+    return MetadataBlock(**{**honest, **changes})
