@@ -52,7 +52,7 @@ _CUTS = {
     CutKind.COUNTS: "counts differ",
     CutKind.KEYS: "by key",
     CutKind.UNIFIER: "unified",
-    CutKind.DELAY: "until the next window",
+    CutKind.DELAY: "held back",
 }
 
 _ROUTINGS = {Routing.GATHERED: "gathered", Routing.KEYED: "by key", Routing.BROADCAST: "to every partition"}
@@ -297,6 +297,8 @@ def _head(stream: PlannedStream, segment: _Segment, boxes: Mapping[str, Box], cu
 
 def _told(cut: Cut, sink: PlannedSink | None) -> tuple[str, ...]:
     """The reason in a word or two, how items are routed where that says more, and whether it costs a shuffle."""
+    if sink is not None and sink.routing is Routing.DELAYED:
+        return ("next window",)
     told = [_CUTS[cut.kind]]
     if sink is not None and sink.routing in _ROUTINGS and cut.kind in (CutKind.COUNTS, CutKind.DRIVER):
         told = [_ROUTINGS[sink.routing]] if cut.kind is CutKind.COUNTS else [*told, _ROUTINGS[sink.routing]]

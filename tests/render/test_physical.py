@@ -80,8 +80,10 @@ def test_a_cascade_merges_rank_by_rank():
 
 
 def test_what_a_delay_hands_on_is_drawn_as_a_way_back():
-    head = heads(physical(samples.loop_plan()), "counts so far")["delay", "count"]
-    assert head.kind is WireKind.DELAYED
+    picture = physical(samples.loop_plan())
+    into, out = heads(picture, "counts")["count", "delay"], heads(picture, "counts so far")["delay", "count"]
+    assert (into.kind, into.notes) == (WireKind.PLAIN, ("held back",))
+    assert (out.kind, out.notes) == (WireKind.DELAYED, ("next window",))
 
 
 def test_a_large_plan_is_drawn_without_lanes():
@@ -91,3 +93,16 @@ def test_a_large_plan_is_drawn_without_lanes():
     stages = [s.model_copy(update={"operators": tuple(o.name for o in crowd.operators)}) for s in plan.stages[1:]]
     picture = physical(crowd.model_copy(update={"stages": tuple(stages)}))
     assert not any(box.lanes for box in picture.boxes)
+
+
+def test_a_unifier_that_alike_sinks_share_feeds_each_of_them():
+    plan = samples.cascade_plan()
+    other = samples.operator("other", "count", reads=["words"])
+    (words,) = plan.streams
+    stages = (plan.stages[0], samples.stage("count", "count", "other", level=1))
+    shared = words.model_copy(update={"sinks": (*words.sinks, samples.sink("other.words", words.sinks[0].routing))})
+    picture = physical(
+        plan.model_copy(update={"operators": (*plan.operators, other), "streams": (shared,), "stages": stages})
+    )
+    last = [box.name for box in picture.boxes if box.role is Role.UNIFIER][-1]
+    assert {head for tail, head in heads(picture, "words") if tail == last} == {"count", "other"}
