@@ -53,7 +53,7 @@ class DeclaredSetting:
     """A value that the declaration sets; configuration is stronger."""
 
     address: Address
-    raw: Any
+    raw: Any = field(repr=False)
     where: Where
     key: str
 

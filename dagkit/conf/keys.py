@@ -175,6 +175,7 @@ _PART = re.compile(r"\(([^()]*)\)|\[(\d+)\]")
 
 SECTION_WORDS = ("application", "operator", "stream", "template", "port", "inputport", "outputport", "unifier")
 _MARKERS = (*SECTION_WORDS, "attr", "prop", "class", "path")
+_PORT_WORDS = frozenset(PortKind)
 _STREAM_WORDS = ("source", "sinks", "template", "locality", "schema")
 _TEMPLATE_WORDS = ("matchIdRegExp", "matchAppNameRegExp", "matchClassNameRegExp")
 _SCOPES = {
@@ -240,7 +241,7 @@ def _element(words: _Words, application: NamePattern | None) -> Address:
     if head == "template" and len(words) > 1:
         name, rest = _named(words, "template")
         return _of_template(rest, name, application)
-    if head in tuple(PortKind) and len(words) > 1:
+    if head in _PORT_WORDS and len(words) > 1:
         return _of_port(words, None, application)
     if head == "unifier" and len(words) > 1:
         return Address(Element.UNIFIER, _attribute(words.after(1), "unifier"), application=application)
@@ -250,7 +251,7 @@ def _element(words: _Words, application: NamePattern | None) -> Address:
 
 
 def _of_operator(words: _Words, name: NamePattern, application: NamePattern | None) -> Address:
-    if words.head in tuple(PortKind) and len(words) > 1:
+    if words.head in _PORT_WORDS and len(words) > 1:
         return _of_port(words, name, application)
     if len(words) == 1 and words.head.lower() in ("classname", "template"):
         return Address(Element.OPERATOR, Keyword(words.head.lower()), name, application)

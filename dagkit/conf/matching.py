@@ -31,7 +31,7 @@ class Rule:
     """One key with its value: what it names, and where it came from."""
 
     address: Address
-    raw: Any
+    raw: Any = field(repr=False)
     origin: Origin
     position: int
     """Its place among all keys, those of the strongest source last."""

@@ -14,6 +14,7 @@ from dagkit.conf.classes import ClassNotFound
 from dagkit.conf.conversion import Conversion, Field, class_in, field_named, plain, spoken
 from dagkit.conf.keys import MapKey, PropertyPath, Step
 from dagkit.conf.names import bare
+from dagkit.conf.references import without_secret
 from dagkit.errors import Diagnostic, did_you_mean
 
 ComponentT = TypeVar("ComponentT", bound=Component)
@@ -24,7 +25,7 @@ class Given:
     """A property as configuration gives it."""
 
     path: PropertyPath
-    raw: Any
+    raw: Any = field(repr=False)
     origin: Origin
 
 
@@ -256,6 +257,7 @@ class _Setter:
     def refuse(self, given: Given, path: Where, why: str, code: Any = "property-invalid", help_: str = "") -> Any:
         """Tell that a value cannot be what it is to be."""
         shown = given.origin.shown if given.origin.shown is not None else _brief(given.raw)
+        why = without_secret(why, given.raw, given.origin.shown)
         self.diagnostics.append(
             Diagnostic(
                 code,

@@ -56,6 +56,11 @@ def shown_of(secret: Any) -> str:
     return secret if isinstance(secret, str) and "${" in secret else MASK
 
 
+def without_secret(text: str, raw: Any, shown: str | None) -> str:
+    """The sentence with the secret that it may quote replaced by what stands for it."""
+    return text if shown is None or not str(raw) else text.replace(str(raw), shown)
+
+
 def mentions_secret(value: Any) -> bool:
     """Whether a text refers to the environment or to a file."""
     return isinstance(value, str) and any(
@@ -98,7 +103,7 @@ class References:
             value, secret = self.resolve(self.values[key])
         finally:
             self._under_way.pop()
-        self._resolved[key] = value, secret or is_secret(parse_key(key), key)
+        self._resolved[key] = value, secret
         return self._resolved[key]
 
     def _resolve_text(self, text: str) -> tuple[Any, bool]:
@@ -132,7 +137,8 @@ class References:
         if name not in self.values:
             raise Unresolved(f"nothing gives ${{{name}}} a value", did_you_mean(name, self.values, _otherwise(name)))
         self.used.add(name)
-        return self.resolve_key(name)
+        value, secret = self.resolve_key(name)
+        return value, secret or is_secret(parse_key(name), name)
 
 
 def _otherwise(name: str) -> str:

@@ -18,7 +18,7 @@ from dagkit.conf.met import Met
 from dagkit.conf.names import Fit
 from dagkit.conf.objects import Unfit
 from dagkit.conf.properties import Configured, Given, with_properties
-from dagkit.conf.references import MASK, References, Unresolved, is_secret, shown_of
+from dagkit.conf.references import MASK, References, Unresolved, is_secret, shown_of, without_secret
 from dagkit.conf.templates import Templates
 from dagkit.conf.unmatched import unmatched
 from dagkit.conf.values import attribute_value
@@ -324,8 +324,7 @@ def _locality(raw: Any) -> Locality:
 
 def _refused(rule: Rule, what: str, refused: ValueError, code: Code) -> Diagnostic:
     shown = rule.origin.shown if rule.origin.shown is not None else repr(rule.raw)
+    problem = f"{what} cannot be {shown}: {without_secret(str(refused), rule.raw, rule.origin.shown)}"
     if isinstance(refused, ClassNotFound):
-        return Diagnostic("class-not-found", f"{what} cannot be {shown}: {refused}", refused.help, rule.origin.where)
-    return Diagnostic(
-        code, f"{what} cannot be {shown}: {refused}", f"mend the value of {rule.origin.key}", rule.origin.where
-    )
+        return Diagnostic("class-not-found", problem, refused.help, rule.origin.where)
+    return Diagnostic(code, problem, f"mend the value of {rule.origin.key}", rule.origin.where)

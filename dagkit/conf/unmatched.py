@@ -44,6 +44,9 @@ FOREIGN = (
 SHARED = (Source.SITE_DEFAULT, Source.SITE, Source.APPLICATION, Source.USER_SITE, Source.PACKAGE_FILE)
 """Sources that serve several applications, and so hold sections that are not for this one."""
 
+MOST_SUGGESTIONS = 200
+"""Names for which a near one is looked for; in a graph of thousands of operators each search takes a while."""
+
 _BEARERS = {Scope.APPLICATION: "the application", Scope.OPERATOR: "an operator", Scope.PORT: "a port"}
 
 
@@ -93,6 +96,15 @@ class _Reader:
     def __init__(self, met: Met, templates: Collection[str]) -> None:
         self.met = met
         self.templates = templates
+        self.suggested: dict[str, str] = {}
+
+    def near(self, name: str, known: Iterable[str], otherwise: str = "") -> str:
+        """The nearest known name. Looked for once for each name, and no longer in a file that is wrong throughout."""
+        if name not in self.suggested:
+            if len(self.suggested) >= MOST_SUGGESTIONS:
+                return otherwise or "see the names that were suggested for the keys before"
+            self.suggested[name] = did_you_mean(name, known, otherwise)
+        return self.suggested[name]
 
     def told_of(self, rule: Rule) -> Iterator[Diagnostic]:
         """Why this key set nothing; nothing to tell where it is for another application."""
@@ -143,7 +155,7 @@ class _Reader:
             help_ = "only an application that is itself a property file is drawn by its keys"
             return self._fault(rule, f"the {word} of stream {name.text!r} is drawn by the application", help_)
         return self._fault(
-            rule, f"there is no stream {name.text!r}", did_you_mean(name.text, self.met.streams, "there is none")
+            rule, f"there is no stream {name.text!r}", self.near(name.text, self.met.streams, "there is no stream")
         )
 
     def _template(self, rule: Rule) -> Diagnostic:
@@ -152,8 +164,7 @@ class _Reader:
         if rule.position in self.met.unknown:
             return self._unknown(rule)
         if isinstance(rule.address.sets, Keyword):
-            known = did_you_mean(str(rule.origin.key), (), f"operators here: {', '.join(self.met.operators)}")
-            return self._fault(rule, f"template {name!r} matches no operator by this pattern", known)
+            return self._fault(rule, f"template {name!r} matches no operator by this pattern", self._known_operators())
         help_ = f"write operator.NAME.template={name}, or give it a matchIdRegExp that fits an operator"
         return self._fault(rule, f"template {name!r} is used by no operator", help_)
 
@@ -178,7 +189,7 @@ class _Reader:
         name = rule.address.name
         fitting = self.met.fitting(name)
         if name is not None and not fitting:
-            known = did_you_mean(name.text, self.met.operators, self._known_operators())
+            known = self.near(name.text, self.met.operators, self._known_operators())
             return self._fault(rule, f"there is no operator {name.text!r}", known)
         if rule.position in self.met.unknown:
             return self._unknown(rule)
@@ -199,7 +210,10 @@ class _Reader:
         return self._fault(rule, "nothing here takes it", self._known_operators())
 
     def _known_operators(self) -> str:
-        return f"operators here: {', '.join(map(repr, self.met.operators))}" if self.met.operators else "there is none"
+        names = [repr(name) for name in self.met.operators]
+        return (
+            f"operators here: {', '.join(names[:12])}{', …' * (len(names) > 12)}" if names else "there is no operator"
+        )
 
     def _keyword(self, rule: Rule, keyword: Keyword) -> Diagnostic:
         if keyword.word == "template":

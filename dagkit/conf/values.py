@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -42,9 +43,14 @@ def _plain_value(holds: Any, raw: Any, conversion: Conversion) -> Any:
     if isinstance(raw, str) and kind is not str:
         raw = _of_text(kind, raw.strip())
     try:
-        return TypeAdapter(holds).validate_python(conversion.convert(kind, raw), strict=True)
+        return _adapter(holds).validate_python(conversion.convert(kind, raw), strict=True)
     except ValidationError as invalid:
         raise Unfit(_wanted(kind, invalid)) from invalid
+
+
+@cache
+def _adapter(holds: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(holds)
 
 
 def _of_text(kind: Any, text: str) -> Any:

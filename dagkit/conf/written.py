@@ -1,6 +1,6 @@
 """One key as one file wrote it, before the sources are weighed against each other."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dagkit.errors import Code, Diagnostic, Where
@@ -11,7 +11,7 @@ class Written:
     """A key, its value, and the line where it stands."""
 
     key: str
-    value: Any
+    value: Any = field(repr=False)
     """None where the file gives no value: then somebody else must."""
     where: Where
     final: bool = False
