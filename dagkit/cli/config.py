@@ -57,7 +57,7 @@ def config(*, asked: Asked, origin: bool, everything: bool, output: Output) -> N
     The sources, weakest first: the installation's and the application's property files, the user's own, `--apconf`,
     `--conf`, the environment, and `-D`.
     """
-    with opened(asked) as found:
+    with opened(asked, output) as found:
         lines = [line for line in lines_of(found.conf) if line.holds or everything]
         if output.as_json:
             body = {"application": found.application.application_name, "entries": [_fields(line) for line in lines]}

@@ -67,7 +67,7 @@ def describe(
 
 def _show_placed(asked: Asked, name: str, output: Output) -> None:
     """Show the operator or module of this name in the application, as configuration left it."""
-    with opened(asked) as application:
+    with opened(asked, output) as application:
         compilation = application.compiled("resolved")
         graphs = [form for form in compilation.steps.values() if isinstance(form, Graph)]
         nodes = {node.name: node for graph in graphs for node in graph.nodes}

@@ -29,7 +29,7 @@ def diff(*, old: str, new: str, coded: bool, configuring: Callable[[str], Asked]
 
     The options that configure go to both. What only explains a plan, such as the reason of a cut, is no change.
     """
-    before, after = (planned(configuring(side)) for side in (old, new))
+    before, after = (planned(configuring(side), output) for side in (old, new))
     changes = changes_between(before, after)
     if output.as_json:
         listed = [{"kind": change.kind, "subject": change.subject, "text": change.text} for change in changes]
@@ -43,14 +43,14 @@ def diff(*, old: str, new: str, coded: bool, configuring: Callable[[str], Asked]
         raise Exit(CHANGED)
 
 
-def planned(asked: Asked) -> Plan:
+def planned(asked: Asked, output: Output) -> Plan:
     """The plan that a file holds, or that the application there compiles to."""
     path = Path(asked.target)
     if path.is_file() and path.suffix != ".py":
         text = path.read_text(encoding="utf-8", errors="replace")
         if _claims_to_be_a_plan(text):
             return read_plan(text, asked.target)
-    return compiled(asked).plan
+    return compiled(asked, output).plan
 
 
 def _claims_to_be_a_plan(text: str) -> bool:

@@ -41,7 +41,7 @@ def explain(*, asked: Asked, step: Step | None, output: Output) -> None:
 
     The forms before `checked` can be shown of a faulty application, too; its faults are reported with them.
     """
-    with opened(asked) as found:
+    with opened(asked, output) as found:
         compilation = found.compiled(step or STEPS[-1])
         if step is None:
             _list_steps(compilation.application, compilation.steps, output)

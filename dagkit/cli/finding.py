@@ -81,6 +81,10 @@ def place_of(target: str) -> Iterator[Place]:
     elif path.suffix in ENDINGS:
         with importable(path.absolute().parent):
             yield Place(target, path.absolute(), (_of_declaration(path),))
+    elif path.suffix != ".py":
+        raise ApplicationNotFound(
+            f"{target} is no application\n  help: {_FORMS}; a declared one ends in {' or '.join(ENDINGS)}"
+        )
     else:
         with module_of(path, target) as module:
             yield Place(target, path.absolute(), _candidates(module, path, target), module)

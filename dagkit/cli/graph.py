@@ -49,7 +49,7 @@ def graph(*, asked: Asked, form: Format | None, is_physical: bool, file: str | N
     form = "json" if output.as_json else form or _format_of(file)
     if form in BINARY and file is None and is_terminal(sys.stdout):
         raise click.UsageError(f"a {form.upper()} is not for a terminal; write it to a file with -o FILE")
-    with opened(asked) as found:
+    with opened(asked, output) as found:
         compilation = found.compiled("ordered" if is_physical else "resolved")
         drawn = render(physical(compilation.plan) if is_physical else logical(compilation.graph), form)
         if file is None:

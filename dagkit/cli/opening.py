@@ -1,6 +1,7 @@
 """Opening an application: found, made, and configured; then compiled."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,7 +11,7 @@ from dagkit.api.config import Config
 from dagkit.cli.finding import Place, place_of
 from dagkit.cli.importing import authored
 from dagkit.cli.options import Asked
-from dagkit.cli.output import Output
+from dagkit.cli.output import Output, counted
 from dagkit.compiler import Compilation, Step, compile_until
 from dagkit.conf.sources import COMMAND_LINE, ENVIRONMENT, Sources, load
 from dagkit.errors import ApplicationFaults, Code, Diagnostic, errors_among
@@ -79,10 +80,12 @@ class Opened:
 
 
 @contextlib.contextmanager
-def opened(asked: Asked) -> Iterator[Opened]:
+def opened(asked: Asked, output: Output) -> Iterator[Opened]:
     """The application that was asked for; while it is held, its own modules can be imported."""
     with place_of(asked.target) as place:
-        application = place.choose(asked.application).make()
+        candidate = place.choose(asked.application)
+        output.detail(f"application: {candidate.name}" + (f" at {candidate.where}" if candidate.where else ""))
+        application = candidate.make()
         conf, faults = load(
             Sources.here(
                 application=application.application_name,
@@ -92,10 +95,13 @@ def opened(asked: Asked) -> Iterator[Opened]:
                 definitions=asked.defines,
             )
         )
+        read = Counter(str(entry.origin.where.file) for entry in conf.entries if entry.origin.where)
+        for file, keys in read.items():
+            output.detail(f"configuration: {counted(keys, 'key')} from {file}")
         yield Opened(asked, place, application, conf, tuple(faults))
 
 
-def compiled(asked: Asked) -> Compilation:
+def compiled(asked: Asked, output: Output) -> Compilation:
     """The application that was asked for, compiled to the last step."""
-    with opened(asked) as application:
+    with opened(asked, output) as application:
         return application.compiled()

@@ -23,7 +23,7 @@ def plan(*, asked: Asked, output: Output) -> None:
 
     With `--json` the plan itself is printed; `dagkit diff` reads it again.
     """
-    compilation = compiled(asked)
+    compilation = compiled(asked, output)
     if output.as_json:
         output.notes(compilation.notes)
         output.result(write_plan(compilation.plan))

@@ -21,7 +21,7 @@ def validate(*, asked: Asked, output: Output) -> None:
     about configuration.
     """
     try:
-        compilation = compiled(asked)
+        compilation = compiled(asked, output)
     except ApplicationFaults as faults:
         if output.as_json:
             output.document("dagkit.validation/1", {"valid": False, **failure_fields(faults)})

@@ -74,3 +74,16 @@ def test_every_schema_is_told():
         path.read_text(encoding="utf-8") for path in (ROOT / "dagkit" / "cli").glob("*.py") if path.stem != "ledger"
     )
     assert set(re.findall(r'"(dagkit\.\w+/\d+)"', sources)) <= set(re.findall(r"`(dagkit\.\w+/\d+)`", DOCUMENT))
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"), re.findall(r"^```text\n\$ dagkit ([^\n]*)\n(.*?)^```", DOCUMENT, re.DOTALL | re.MULTILINE)
+)
+def test_what_shows_a_fingerprint_is_right_but_for_its_digits(dagkit, monkeypatch, command, shown):
+    monkeypatch.chdir(ROOT)
+    answer = dagkit(*command.split())
+    assert _without_digits(answer.out + answer.err) == _without_digits(shown)
+
+
+def _without_digits(text):
+    return re.sub(r"\b[0-9a-f]{16}\b", "…", text)

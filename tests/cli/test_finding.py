@@ -126,6 +126,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest(dagkit, write):
         ("word_count.deeper:App", "there is no module word_count.deeper"),
         ("empty", "holds no app.py"),
         ("half", "name one of its files: part.py"),
+        ("empty/readme.txt", "a declared one ends in .json or .properties"),
     ],
 )
 @pytest.mark.usefixtures("word_count")

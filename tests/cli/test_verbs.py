@@ -47,6 +47,18 @@ def test_validate_says_nothing_when_it_shall_be_quiet(dagkit, advised, disconnec
     assert "1 problem" in dagkit("validate", disconnected, "--quiet").err
 
 
+def test_validate_tells_what_it_read_when_asked(dagkit, word_count, write):
+    key = "dt.operator.split.prop.min_length"
+    write("p.properties", f"{key} = 2\ndt.operator.lines.prop.folder = x\n")
+    answer = dagkit("validate", word_count, "-c", "p.properties", "-D", f"{key}=4", "--verbose")
+    line = WORD_COUNT.partition("class WordCount")[0].count("\n") + 1
+    assert answer.err.splitlines() == [
+        f"application: WordCount at word_count.py:{line}",
+        "configuration: 2 keys from p.properties",
+        "configuration: 1 key from the command line",
+    ]
+
+
 def test_validate_gives_one_document_for_right_and_wrong(dagkit, advised, disconnected):
     right, wrong = dagkit("validate", advised, "--json"), dagkit("validate", disconnected, "--json")
     assert right.document["schema"] == wrong.document["schema"] == "dagkit.validation/1"
