@@ -6,6 +6,7 @@ file, and one report is to name every fault, so building a component never raise
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -45,19 +46,19 @@ class Component(BaseModel):
             self.__pydantic_validator__.validate_python(given, self_instance=self)
         except ValidationError as invalid:
             self._keep_unvalidated(given)
-            self._faults = tuple(_fault(error) for error in invalid.errors(include_url=False))
+            errors = invalid.errors(include_url=False)
+            self._faults = tuple(_fault(error) for error in errors if error["type"] != "default_factory_not_called")
         self._given = given
 
     def _keep_unvalidated(self, given: Mapping[str, Any]) -> None:
         """Hold what was given and the defaults of the rest, without running the author's own hooks on it."""
         fields = type(self).model_fields
         values = {
-            name: field.get_default(call_default_factory=True)
+            name: given[name] if name in given else field.get_default(call_default_factory=True)
             for name, field in fields.items()
-            if not field.is_required()
+            if name in given or not (field.is_required() or field.default_factory_takes_validated_data)
         }
-        values.update({name: value for name, value in given.items() if name in fields})
-        private = {name: attribute.get_default() for name, attribute in type(self).__private_attributes__.items()}
+        private = {name: _private_default(attribute) for name, attribute in type(self).__private_attributes__.items()}
         object.__setattr__(self, "__dict__", values)
         object.__setattr__(self, "__pydantic_fields_set__", set(values) & set(given))
         object.__setattr__(self, "__pydantic_extra__", None)
@@ -86,12 +87,20 @@ class Component(BaseModel):
 
     def wire(self, source: Any, sink: Any) -> Any:
         """Draw the stream that `source >> sink` means, in the Dag this component was placed in."""
-        assert self._placed is not None, f"{type(self).__name__} was wired with >> before dag.add_operator placed it"
+        if self._placed is None:
+            raise ValueError(f"{type(self).__name__} is wired with >> before dag.add_operator placed it")
         return self._placed.wire(source, sink)
 
     def __rshift__(self, sink: Any) -> Any:
         """Lead the one fitting output into a port or an operator; gives back what it fed, so wires chain."""
         return self.wire(self, sink)
+
+
+def _private_default(attribute: Any) -> Any:
+    """The default of a private attribute; none where its factory wants the validated properties, which are not."""
+    if attribute.default_factory is None:
+        return deepcopy(attribute.default)
+    return None if getattr(attribute, "default_factory_takes_validated_data", False) else attribute.default_factory()
 
 
 def _fault(error: Any) -> Fault:

@@ -44,14 +44,22 @@ class Stream:
     """Every end that was ever led in, with its line, so that a second source is not forgotten."""
 
     def set_source(self, source: Outlet[Any]) -> "Stream":
-        self.ends.append((source, _author_line()))
-        self.source = self.source or source
+        self.lead(source, _author_line())
         return self
 
     def add_sink(self, sink: Inlet[Any]) -> "Stream":
-        self.ends.append((sink, _author_line()))
-        self.sinks.append(sink)
+        self.lead(sink, _author_line())
         return self
+
+    def lead(self, end: Any, where: Where) -> None:
+        """Let the stream begin at an outlet, or end at a further inlet."""
+        if isinstance(end, Outlet):
+            self.source = self.source or end
+        elif isinstance(end, Inlet):
+            self.sinks.append(end)
+        else:
+            raise TypeError(f"stream {self.name!r} is led to {end!r}, which is no port; write operator.port")
+        self.ends.append((end, where))
 
     def set_locality(self, locality: Locality | str | None) -> "Stream":
         """Say how near both ends must run."""
@@ -158,6 +166,13 @@ class Dag:
     def add_stream(self, name: str, source: Outlet[T] | None = None, /, *sinks: Inlet[T]) -> Stream:
         """Lead an outlet into inlets, under a name. Without a source, `set_source` and `add_sink` follow."""
         where = _author_line()
+        stream = self._draw(name, where)
+        for end in (source, *sinks):
+            if end is not None:
+                stream.lead(end, where)
+        return stream
+
+    def _draw(self, name: str, where: Where) -> Stream:
         self._judge_name("stream", name, where)
         stream = Stream(name, where)
         if name in self._stream_names:
@@ -169,20 +184,7 @@ class Dag:
             )
         self._stream_names.setdefault(name, stream)
         self.streams.append(stream)
-        for end in (source, *sinks):
-            if end is not None:
-                self._lead(stream, end, where)
         return stream
-
-    def _lead(self, stream: Stream, end: Any, where: Where) -> None:
-        if isinstance(end, Outlet):
-            stream.ends.append((end, where))
-            stream.source = stream.source or end
-        elif isinstance(end, Inlet):
-            stream.ends.append((end, where))
-            stream.sinks.append(end)
-        else:
-            raise TypeError(f"stream {stream.name!r} is led to {end!r}, which is no port; write operator.port")
 
     def wire(self, source: Any, sink: Any) -> Any:
         """Draw what `source >> sink` means: one outlet into one inlet, chosen where operators stand for their ports."""
@@ -199,16 +201,17 @@ class Dag:
         outlet, inlet = pair
         drawn = self._drawn_from.get((id(outlet.operator), outlet.port.name))
         if drawn is None:
-            placement = self.placement_of(outlet.operator)
-            name = (
-                outlet.stream_name
-                or f"{placement.name if placement else type(outlet.operator).__name__}:{outlet.port.name}"
+            name = outlet.stream_name or f"{_called(self, outlet.operator)}:{outlet.port.name}"
+            drawn = self._drawn_from[id(outlet.operator), outlet.port.name] = self._draw(name, where)
+            drawn.lead(Outlet(outlet.operator, outlet.port), where)
+        elif outlet.stream_name not in (None, drawn.name):
+            self._fault(
+                "port-taken",
+                f"{_called(self, outlet)} is already on stream {drawn.name!r}, and cannot be on {outlet.stream_name!r}",
+                where,
+                "leave the second name out: one stream may have many sinks",
             )
-            drawn = self._drawn_from[id(outlet.operator), outlet.port.name] = Stream(name, where)
-            self.streams.append(drawn)
-            self._stream_names.setdefault(name, drawn)
-            self._lead(drawn, Outlet(outlet.operator, outlet.port), where)
-        self._lead(drawn, inlet, where)
+        drawn.lead(inlet, where)
         return sink
 
     @overload
@@ -217,6 +220,10 @@ class Dag:
     def expose(self, outer: Inlet[T], inner: Inlet[T]) -> None: ...
     def expose(self, outer: Any, inner: Any) -> None:
         """In a module: let this port of an operator inside stand behind that port of the module."""
+        if not any(isinstance(outer, kind) and isinstance(inner, kind) for kind in (Inlet, Outlet)):
+            raise TypeError(
+                f"{inner!r} cannot stand behind {outer!r}; expose an input as an input, or output as output"
+            )
         self.exposures.append(Exposure(outer, inner, _author_line()))
 
     # -- attributes --------------------------------------------------------------------------------------------------
@@ -242,6 +249,8 @@ class Dag:
         self._assign(port, attribute, value, unifier=True)
 
     def _assign(self, target: Any, attribute: Attribute[T], value: T, *, unifier: bool = False) -> None:
+        if not isinstance(attribute, Attribute):
+            raise TypeError(f"{attribute!r} is no attribute; take one of DagContext, OperatorContext or PortContext")
         self.assignments.append(Assignment(target, attribute, value, _author_line(), unifier))
 
     # -- faults and pictures -----------------------------------------------------------------------------------------
@@ -250,7 +259,7 @@ class Dag:
         if not name:
             self._fault(
                 "name-missing",
-                f"a {what} has no name",
+                f"{'an' if what == 'operator' else 'a'} {what} has no name",
                 where,
                 f"give the {what} a name, as in {'Block-reader' if what == 'operator' else 'records'!r}",
             )

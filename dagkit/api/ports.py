@@ -6,7 +6,7 @@ are covariant and inlets contravariant, so that mypy accepts a wire exactly when
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar, get_args, overload
+from typing import Any, Generic, Self, TypeVar, get_args, get_type_hints, overload
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -22,7 +22,7 @@ class _Port(Generic[T]):
     def __init__(
         self, payload: type[T] | None = None, *, optional: bool, schema_required: bool = False, main: bool = False
     ) -> None:
-        self._payload = payload
+        self._payload: Any = payload
         self.optional = optional
         self.schema_required = schema_required
         self.main = main
@@ -30,14 +30,23 @@ class _Port(Generic[T]):
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
         self.declared_in = owner.__qualname__
+        self._module = owner.__module__
 
     @property
     def payload(self) -> Any:
         """The type that flows: the argument, else the subscript of `InputPort[X | Y]()`, else anything."""
-        if self._payload is not None:
-            return self._payload
-        subscripted = getattr(self, "__orig_class__", None)
-        return get_args(subscripted)[0] if subscripted is not None else Any
+        if self._payload is None:
+            subscripted = getattr(self, "__orig_class__", None)
+            self._payload = Any if subscripted is None else self._resolved(get_args(subscripted)[0])
+        return self._payload
+
+    def _resolved(self, written: Any) -> Any:
+        """The type for `InputPort["Line"]()`, whose class is declared further down; anything, where there is none."""
+        bearer = type("bearer", (), {"__annotations__": {"payload": written}, "__module__": self._module})
+        try:
+            return get_type_hints(bearer, include_extras=True)["payload"]
+        except NameError:
+            return Any
 
     @property
     def required(self) -> bool:
