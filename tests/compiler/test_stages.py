@@ -126,7 +126,7 @@ def test_only_input_operators_run_on_the_driver() -> None:
 @pytest.mark.parametrize(
     ("edges", "routing"),
     [
-        (["s>a"], Routing.STRAIGHT),
+        (["s>a"], Routing.DEALT),
         (["s>a", "a>z"], Routing.STRAIGHT),
         (["s>z*3"], Routing.KEYED),
         (["s>a*2", "a=>z"], Routing.STRAIGHT),
@@ -136,7 +136,7 @@ def test_only_input_operators_run_on_the_driver() -> None:
         (["s>z", "z>a", "a>~d", "~d>z"], Routing.DELAYED),
     ],
     ids=[
-        "the driver sends to the only partition",
+        "the driver deals to the only partition as to several",
         "one sends to one",
         "the driver sends by key",
         "a mirror is sent to straight",

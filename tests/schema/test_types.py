@@ -176,7 +176,7 @@ FITS: list[tuple[Any, Any]] = [
     (Literal[1], float),
     (Literal["a", 1], str | int),
     (Literal["a"], Literal["a"] | None),
-    (Literal["a", None], str | None),
+    (Literal["a", None], str | None),  # noqa: PYI061 - nothing as a literal
     (Literal[Colour.RED], Colour),
     # what does not change the values
     (Annotated[int, "metres"], int),

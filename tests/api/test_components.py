@@ -1,0 +1,104 @@
+"""Components: building one never raises; what is wrong waits for the compiler, and files may still mend it."""
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field, PositiveInt, PrivateAttr, field_validator, model_validator
+
+from dagkit import InputPort, Operator
+from dagkit.api.component import Fault
+
+
+class Inner(BaseModel):
+    depth: PositiveInt = 1
+
+
+class Sample(Operator):
+    """Every way in which a property can be wrong."""
+
+    kind = "test.sample/2"
+    input = InputPort(int)
+    name: str
+    count: PositiveInt = 1
+    inner: Inner = Inner()
+    label: str = Field(default_factory=lambda data: f"{data['name']}-{data['count']}")
+    even: int = 0
+    _memory: list[int] = PrivateAttr(default_factory=list)
+
+    @field_validator("even")
+    @classmethod
+    def _is_even(cls, value: int) -> int:
+        if value % 2:
+            raise ValueError("must be even")
+        return value
+
+    @model_validator(mode="after")
+    def _name_is_not_label(self) -> "Sample":
+        if self.name == self.label:
+            raise ValueError("name and label must differ")
+        return self
+
+
+@pytest.mark.parametrize(
+    ("given", "faults"),
+    [
+        ({"name": "a"}, []),
+        ({}, [("name", "field required", True)]),
+        ({"name": "a", "count": 0}, [("count", "input should be greater than 0", False)]),
+        ({"name": "a", "inner": {"depth": 0}}, [("inner.depth", "input should be greater than 0", False)]),
+        ({"name": "a", "even": 1}, [("even", "value error, must be even", False)]),
+        ({"name": "a", "label": "a"}, [("properties", "value error, name and label must differ", False)]),
+        ({"name": "a", "cuont": 1}, [("cuont", "extra inputs are not permitted", False)]),
+        (
+            {"count": "x", "even": 3},
+            [
+                ("name", "field required", True),
+                ("count", "input should be a valid integer, unable to parse string as an integer", False),
+                ("even", "value error, must be even", False),
+            ],
+        ),
+    ],
+    ids=[
+        "a component that may run",
+        "a property that must be given is not",
+        "a bound is broken",
+        "a bound of a nested model is broken",
+        "a validator of the author's refuses a property",
+        "a validator of the author's refuses them together",
+        "there is no such property",
+        "every fault is kept, in order of declaration",
+    ],
+)
+def test_a_component_says_what_is_wrong_with_it(given: dict[str, Any], faults: list[Any]) -> None:
+    told = [(f.path, f.message, f.missing) for f in Sample(**given).faults]
+    assert told == faults
+
+
+def test_a_faulty_component_holds_what_was_given_and_the_defaults_of_the_rest() -> None:
+    faulty = Sample(name="a", count=0)
+    assert (faulty.name, faulty.count, faulty.inner, faulty.even, faulty._memory) == ("a", 0, Inner(), 0, [])
+
+
+def test_configuring_mends_a_faulty_component() -> None:
+    faulty = Sample(count=3)
+    mended = faulty.configured({"name": "a"})
+    assert mended.faults == ()
+    assert (mended.name, mended.count, mended.label) == ("a", 3, "a-3")
+    assert faulty.faults != ()
+
+
+def test_configuring_can_break_a_sound_component() -> None:
+    assert Sample(name="a").configured({"count": -1}).faults == (Fault("count", "input should be greater than 0"),)
+
+
+def test_the_kind_is_the_declared_one_and_is_not_inherited() -> None:
+    class Special(Sample):
+        pass
+
+    assert Sample.declared_kind() == "test.sample/2"
+    assert Special.declared_kind().endswith("Special/1")
+
+
+def test_a_component_is_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Sample(name="a").count = 2

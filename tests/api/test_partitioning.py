@@ -1,0 +1,175 @@
+"""Partitions: which keys each owns, and how a fixed number of them follows load."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from dagkit import Partition, PartitioningContext, PartitionKeys, StatelessPartitioner
+from dagkit.api.partitioning import deal_keys, mask_for
+
+
+@pytest.mark.parametrize(
+    ("count", "mask", "keys"),
+    [
+        (1, 0, [{0}]),
+        (2, 1, [{0}, {1}]),
+        (3, 3, [{0, 3}, {1}, {2}]),
+        (4, 3, [{0}, {1}, {2}, {3}]),
+        (5, 7, [{0, 5}, {1, 6}, {2, 7}, {3}, {4}]),
+        (8, 7, [{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}]),
+    ],
+)
+def test_keys_are_dealt_in_turn(count: int, mask: int, keys: list[set[int]]) -> None:
+    assert deal_keys(count) == [PartitionKeys(mask, frozenset(owned)) for owned in keys]
+
+
+def test_sixteen_blocks_go_round_five_partitions_by_their_low_bits() -> None:
+    dealt = deal_keys(5)
+    owners = [next(i for i, keys in enumerate(dealt) if keys.owns(block)) for block in range(16)]
+    assert owners == [0, 1, 2, 3, 4, 0, 1, 2] * 2
+
+
+@given(st.integers(1, 300), st.integers(-(2**63), 2**63))
+def test_every_code_has_one_owner(count: int, code: int) -> None:
+    assert sum(keys.owns(code) for keys in deal_keys(count)) == 1
+
+
+@given(st.integers(1, 5000))
+def test_the_mask_is_the_narrowest_that_tells_the_partitions_apart(count: int) -> None:
+    mask = mask_for(count)
+    assert mask + 1 >= count > (mask + 1) // 2 or count == 1
+
+
+def _first(count: int, *inputs: str, parallel: int = 0) -> Sequence[Partition]:
+    context = PartitioningContext(parallel_count=parallel, input_ports=inputs)
+    return StatelessPartitioner(count).define_partitions([Partition("op")], context)
+
+
+def _again(partitions: Sequence[Partition], *inputs: str, parallel: int = 0) -> Sequence[Partition]:
+    context = PartitioningContext(parallel_count=parallel, input_ports=inputs)
+    return StatelessPartitioner(1).define_partitions(partitions, context)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_the_partitions_at_first_are_alike_and_as_many_as_asked(count: int) -> None:
+    assert [partition.operator for partition in _first(count, "in")] == ["op"] * count
+
+
+def test_only_the_first_input_is_keyed() -> None:
+    partitions = _first(3, "first", "second")
+    assert [dict(partition.keys) for partition in partitions] == [
+        {"first": PartitionKeys(3, frozenset({0, 3}))},
+        {"first": PartitionKeys(3, frozenset({1}))},
+        {"first": PartitionKeys(3, frozenset({2}))},
+    ]
+
+
+def test_an_input_operator_has_no_keys() -> None:
+    assert [dict(partition.keys) for partition in _first(2)] == [{}, {}]
+
+
+def test_the_count_may_be_text_as_in_property_files() -> None:
+    assert StatelessPartitioner("3").partition_count == 3
+
+
+@pytest.mark.parametrize("count", [0, -1, "x"])
+def test_a_count_is_a_positive_number(count: int | str) -> None:
+    with pytest.raises(ValidationError, match="partition_count"):
+        StatelessPartitioner(count)
+
+
+def test_mirroring_takes_over_the_count_and_owns_no_keys() -> None:
+    partitions = _first(2, "in", parallel=5)
+    assert [(partition.operator, dict(partition.keys)) for partition in partitions] == [("op", {})] * 5
+
+
+def test_a_mirror_grows_with_copies_and_shrinks_from_the_head() -> None:
+    one, two, three = Partition("one"), Partition("two"), Partition("three")
+    assert [p.operator for p in _again([one, two], parallel=3)] == ["one", "two", "one"]
+    assert [p.operator for p in _again([one, two, three], parallel=1)] == ["three"]
+
+
+Owned = Mapping[tuple[str, str], int]
+"""Mask and key in binary, with the load."""
+
+
+def _keyed(owned: Owned) -> list[Partition]:
+    return [
+        Partition("op", {"in": PartitionKeys(int(mask, 2), frozenset({int(key, 2)}))}, load)
+        for (mask, key), load in owned.items()
+    ]
+
+
+def _owned(partitions: Sequence[Partition]) -> set[tuple[str, str]]:
+    return {
+        (f"{partition.keys['in'].mask:b}", f"{key:b}") for partition in partitions for key in partition.keys["in"].keys
+    }
+
+
+@pytest.mark.parametrize(
+    ("owned", "then"),
+    [
+        ({("1", "0"): -1, ("1", "1"): -1}, {("0", "0")}),
+        ({("0", "0"): -1}, {("0", "0")}),
+        ({("0", "0"): 1}, {("1", "0"), ("1", "1")}),
+        ({("1", "0"): 1, ("1", "1"): 1}, {("11", "0"), ("11", "10"), ("11", "1"), ("11", "11")}),
+        (
+            {("11", "00"): 0, ("11", "01"): -1, ("11", "10"): 0, ("11", "11"): -1},
+            {("11", "0"), ("11", "10"), ("1", "1")},
+        ),
+        (
+            {("11", "00"): -1, ("11", "01"): 0, ("11", "10"): -1, ("11", "11"): 0},
+            {("1", "0"), ("11", "1"), ("11", "11")},
+        ),
+        ({("11", "00"): -1, ("11", "01"): -1}, {("11", "0"), ("11", "1")}),
+        ({("11", "00"): -1, ("1", "10"): -1}, {("11", "0"), ("1", "10")}),
+        ({("1", "0"): 0, ("1", "1"): 0}, {("1", "0"), ("1", "1")}),
+    ],
+    ids=[
+        "two idle siblings become one",
+        "the only one stays, however idle",
+        "the only one is split when loaded",
+        "two loaded ones become four",
+        "of four, the idle siblings on the right become one",
+        "of four, the idle siblings on the left become one",
+        "idle ones that are no siblings stay",
+        "idle ones of different masks stay",
+        "what is neither idle nor loaded stays",
+    ],
+)
+def test_keys_follow_load(owned: Owned, then: set[tuple[str, str]]) -> None:
+    assert _owned(_again(_keyed(owned), "in")) == then
+
+
+def test_a_loaded_partition_of_several_keys_is_split_by_key() -> None:
+    loaded = Partition("op", {"in": PartitionKeys(3, frozenset({0, 3}))}, 1)
+    assert _owned(_again([loaded], "in")) == {("11", "0"), ("11", "11")}
+
+
+def test_a_partition_that_stays_is_the_very_same() -> None:
+    calm = Partition("op", {"in": PartitionKeys(1, frozenset({0}))})
+    loaded = Partition("op", {"in": PartitionKeys(1, frozenset({1}))}, 1)
+    again = _again([calm, loaded], "in")
+    assert again[0] is calm
+    assert len(again) == 3
+
+
+@pytest.mark.parametrize(
+    ("loads", "count"),
+    [([0], 1), ([1], 2), ([-1], 1), ([-1, -1], 1), ([-1, -1, -1], 2), ([1, 0, -1], 4), ([-1, 1, -1], 3)],
+    ids=str,
+)
+def test_input_operators_split_when_loaded_and_pair_up_when_idle(loads: list[int], count: int) -> None:
+    again = _again([Partition(f"op{i}", {}, load) for i, load in enumerate(loads)])
+    # One call without keys and load is the first call: it makes what was asked for, here one.
+    assert len(again) == count
+
+
+@given(st.lists(st.sampled_from([-1, 0, 1]), min_size=1, max_size=12), st.integers(0, 200))
+def test_after_any_rebalancing_every_code_still_has_one_owner(loads: list[int], code: int) -> None:
+    partitions: Sequence[Partition] = _first(len(loads), "in")
+    loaded = [Partition(p.operator, p.keys, load) for p, load in zip(partitions, loads, strict=True)]
+    assert sum(p.keys["in"].owns(code) for p in _again(loaded, "in")) == 1

@@ -1,0 +1,100 @@
+"""Ports: what flows, what must be connected, and which class a port belongs to."""
+
+from typing import Any, Generic, TypeVar
+
+import pytest
+
+from dagkit import Inlet, InputPort, Operator, Outlet, OutputPort
+from dagkit.api.ports import input_ports, output_ports
+
+T = TypeVar("T")
+
+
+class Old(Operator):
+    first = InputPort(int)
+    second = InputPort[int | str](optional=True)
+    out = OutputPort["Later"]()
+
+
+class New(Old):
+    third = InputPort[list["Later"]](optional=True)
+    first = InputPort(bool)
+    more = OutputPort[Any](optional=False)
+    any = OutputPort()  # type: ignore[var-annotated]
+
+
+class Loose(Operator, Generic[T]):
+    input = InputPort[T]()
+    lost = InputPort["Nowhere"]()  # type: ignore[name-defined]
+
+
+class Later:
+    """Declared after the ports that speak of it."""
+
+
+@pytest.mark.parametrize(
+    ("port", "payload"),
+    [
+        (Old.first, int),
+        (New.first, bool),
+        (Old.second, int | str),
+        (Old.out, Later),
+        (New.third, list[Later]),
+        (New.more, Any),
+        (New.any, Any),
+        (Loose.input, T),
+        (Loose.lost, Any),
+    ],
+    ids=[
+        "the argument",
+        "the argument of the port declared anew",
+        "a union, between brackets",
+        "a class declared further down",
+        "a class declared further down, inside a generic",
+        "anything, in so many words",
+        "anything, since nothing is said",
+        "a type variable",
+        "anything, where the class cannot be found",
+    ],
+)
+def test_a_port_knows_what_flows(port: Any, payload: Any) -> None:
+    assert port.payload == payload
+
+
+def test_an_input_must_be_fed_and_an_output_may_stay_open_unless_said_otherwise() -> None:
+    required = {p.name: p.required for p in (*input_ports(New).values(), *output_ports(New).values())}
+    assert required == {"first": True, "second": False, "third": False, "out": False, "more": True, "any": False}
+
+
+def test_ports_come_in_order_of_declaration_the_bases_first() -> None:
+    assert list(input_ports(New)) == ["first", "second", "third"]
+    assert list(output_ports(New)) == ["out", "more", "any"]
+
+
+def test_a_port_declared_anew_hides_its_namesake() -> None:
+    assert input_ports(New)["first"] is New.first
+    assert input_ports(Old)["first"] is Old.first
+    assert (New.first.declared_in, Old.first.declared_in, New.second.declared_in) == ("New", "Old", "Old")
+
+
+def test_the_class_bears_the_declaration_and_the_instance_an_end() -> None:
+    new = New()
+    assert isinstance(new.first, Inlet)
+    assert isinstance(new.out, Outlet)
+    assert (new.first.operator, new.first.port) == (new, New.first)
+    assert repr(new.first) == "New.first"
+
+
+def test_ports_are_no_properties() -> None:
+    assert list(New.model_fields) == []
+
+
+def test_a_method_takes_the_items_of_the_port_that_decorates_it() -> None:
+    class Two(Operator):
+        left = InputPort(int)
+        right = InputPort(int)
+
+        @left.process
+        def take_left(self, item: int) -> None: ...
+
+    assert (Two.left.handler, Two.right.handler) == ("take_left", None)
