@@ -2,6 +2,7 @@
 
     python            runs; what it prints is compared with the `text output` fence that follows it
     python NAME.py    is a file beside the others that run, as is `xml NAME.xml` and any other fence with a file's name
+    python apps/…     is a part of that file of the repository, word by word; so is `xml apps/…`
     console           is typed into a shell, line by line after `$ `; what follows a line is what it prints
     console exits 3   the same, for a command that ends so
     python shared     runs before every program of its document
@@ -53,9 +54,14 @@ class Fence:
         return self.role if self.language in PROGRAMS and _FILE_NAME.fullmatch(self.role) else None
 
     @property
+    def excerpt_of(self) -> str | None:
+        """The file of the repository that this fence quotes, where it quotes one."""
+        return self.role if self.language in PROGRAMS and "/" in self.role else None
+
+    @property
     def is_known(self) -> bool:
         if self.language in PROGRAMS:
-            return self.role in ROLES or self.file_name is not None
+            return self.role in ROLES or bool(self.file_name or self.excerpt_of)
         return self.info in (*PROSE, "sh", "console", "text output") or bool(
             re.fullmatch(r"console exits \d", self.info)
         )

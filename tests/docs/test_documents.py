@@ -30,13 +30,19 @@ def test_a_document_shows_what_happens(document, room: Room):
             assert printed == told, f"{document.name}:{fence.line}"
 
 
+def test_what_a_document_quotes_stands_in_the_file():
+    quoting = [fence for _, fence in ALL_FENCES if fence.excerpt_of is not None]
+    strayed = [f"{f.document}:{f.line}" for f in quoting if f.text not in (ROOT / str(f.excerpt_of)).read_text("utf-8")]
+    assert strayed == []
+
+
 def test_every_fence_is_of_a_known_kind():
     assert [f"{f.document}:{f.line} {f.info!r}" for _, f in ALL_FENCES if not f.is_known] == []
 
 
 @pytest.mark.parametrize("document", SHOWN, ids=lambda d: d.relative_to(ROOT).as_posix())
 def test_a_program_asserts_or_prints_or_makes_what_a_later_one_uses(document):
-    programs = [f for f in fences_in(document) if f.language == "python" and f.role != "output"]
+    programs = [f for f in fences_in(document) if f.language == "python" and not f.excerpt_of]
     later = "\n".join(f.text for f in fences_in(document) if f.language in ("python", "console"))
     for program in programs:
         if not re.search(r"\b(assert|print)\b", program.text):
