@@ -18,7 +18,7 @@ def unifiers(graph: Graph, stream: Stream, partitioned: Mapping[str, Partitionin
     """The unifiers behind one stream: sliders, then the inner ones of cascades, then those before the sinks."""
     assert stream.source is not None, "a checked graph has no stream without a source"
     source = graph.by_name[stream.source.node]
-    sinks = [sink for sink in stream.sinks if not _mirrors(graph, sink)]
+    sinks = [sink for sink in sorted(stream.sinks, key=str) if not _mirrors(graph, sink)]
     making = _Making(source, stream.source.port)
     inputs = [f"{source.name}[{index}]" for index in range(partitioned[source.name].count)]
     if slides(graph, source):

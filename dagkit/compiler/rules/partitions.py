@@ -71,18 +71,29 @@ def parallel_heads(graph: Graph) -> dict[str, str]:
     """For each operator the head of its parallel chain: the operator whose partitions it mirrors, itself at last."""
     heads: dict[str, str] = {}
     for node in graph.nodes:
-        trail: list[str] = []
+        trail: dict[str, None] = {}
         name = node.name
         while name not in heads and name not in trail:
-            trail.append(name)
-            sources = _parallel_sources(graph, graph.by_name[name])
-            if not sources:
+            trail[name] = None
+            followed = _followed(graph, graph.by_name[name])
+            if followed is None:
                 heads[name] = name
-                break
-            name = sources[0][0]
-        head = heads.get(name, name)
+            else:
+                name = followed
+        head = heads[name] if name in heads else _head_of_round(graph, list(trail), name)
         heads.update(dict.fromkeys(trail, head))
     return heads
+
+
+def _followed(graph: Graph, node: Node) -> str | None:
+    """The operator that a mirror follows; a delay only where nothing else leads in, since it comes round from below."""
+    sources = [source for source, _ in _parallel_sources(graph, node)]
+    return next((s for s in sources if not graph.by_name[s].is_delay), sources[0] if sources else None)
+
+
+def _head_of_round(graph: Graph, trail: list[str], name: str) -> str:
+    """Where mirrors follow each other in a round, the first by name, a delay last: the order of drawing decides not."""
+    return min(trail[trail.index(name) :], key=lambda n: (graph.by_name[n].is_delay, n))
 
 
 def _parallel_sources(graph: Graph, node: Node) -> list[tuple[str, str]]:
