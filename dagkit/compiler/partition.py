@@ -1,13 +1,14 @@
 """Partitioning: as how many each operator runs, which keys each partition owns, and who said so."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dagkit.api.attributes import OperatorContext, PortContext
 from dagkit.api.config import DEFAULT, Origin, Source
-from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext
+from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext, PartitionKeys
 from dagkit.compiler.rules.partitions import parallel_heads
-from dagkit.errors import Diagnostic
+from dagkit.errors import Diagnostic, did_you_mean
 from dagkit.graph import Graph, Node
 from dagkit.plan.model import Why
 
@@ -75,12 +76,23 @@ def _asked(
     where = (origin.where if origin else None) or node.where
     help_ = "define_partitions must give back at least one Partition"
     try:
-        answer = tuple(partitioner.define_partitions((alone,), context))
+        answer = tuple(partitioner.define_partitions((alone,), context) or ())
     except Exception as raised:  # noqa: BLE001 - the author's code may raise anything, and its report is the diagnostic
         return (), Diagnostic("partition-invalid", f"{said} raised {type(raised).__name__}: {raised}", help_, where)
     if not answer or not all(isinstance(p, Partition) for p in answer):
         return (), Diagnostic("partition-invalid", f"{said} gave no partitions", help_, where)
-    return answer, None
+    wrong = next(_wrong_keys(answer, node), None)
+    return answer, None if wrong is None else Diagnostic("partition-invalid", f"{said} {wrong[0]}", wrong[1], where)
+
+
+def _wrong_keys(partitions: Sequence[Partition], node: Node) -> Iterator[tuple[str, str]]:
+    """What is wrong with the keys of partitions, and what to do: authors write these too."""
+    owned: list[tuple[str, Any]] = [entry for partition in partitions for entry in partition.keys.items()]
+    for port, keys in owned:
+        if port not in node.input_ports:
+            yield f"keys {port!r}, which is no input of {node.name}", did_you_mean(port, node.input_ports)
+        elif not isinstance(keys, PartitionKeys):
+            yield f"keys {port!r} by {keys!r}, which are no PartitionKeys", "write PartitionKeys(mask, keys)"
 
 
 def _mismatch(node: Node, head: str, wanted: int, got: int) -> Diagnostic:
