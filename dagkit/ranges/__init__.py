@@ -1,0 +1,79 @@
+"""Ranges and restrictions: what is read, claimed and split, so that no record is lost and none is read twice.
+
+`RangeTracker` guards a reader of positions, `RestrictionTracker` a function that works through part of an item. Both
+grant claims that go forward, one by one or many at once, and both can be split by another thread between two claims.
+"""
+
+from dagkit.ranges.byte_key import ByteKeyRange, ByteKeyRangeTracker
+from dagkit.ranges.cursor import Position, Run
+from dagkit.ranges.faults import (
+    ClaimBackwards,
+    ClaimBeforeStart,
+    DelayInvalid,
+    FractionInvalid,
+    PositionOutside,
+    PositionUnmeasured,
+    ProgressInvalid,
+    RangeFault,
+    RangeInvalid,
+    SplitPointMissing,
+    WatermarkInvalid,
+    WorkUnclaimed,
+)
+from dagkit.ranges.finalizer import BundleFinalizer
+from dagkit.ranges.growable import EndEstimator, GrowableOffsetRestrictionTracker
+from dagkit.ranges.keys import LexicographicKeyRangeTracker, OrderedPositionRangeTracker
+from dagkit.ranges.offset import OFFSET_INFINITY, OffsetRange, OffsetRangeTracker
+from dagkit.ranges.progress import Progress
+from dagkit.ranges.restriction import Deferred, OffsetRestrictionTracker, RestrictionTracker, SplitRestriction
+from dagkit.ranges.shuffle import GroupedShuffleRangeTracker
+from dagkit.ranges.tracker import RangeTracker, Split, SplitPoints
+from dagkit.ranges.unsplittable import UnsplittableRangeTracker, UnsplittableRestrictionTracker
+from dagkit.ranges.watermark import (
+    ManualWatermarkEstimator,
+    MonotonicWatermarkEstimator,
+    WalltimeWatermarkEstimator,
+    WatermarkEstimator,
+)
+
+__all__ = [
+    "OFFSET_INFINITY",
+    "BundleFinalizer",
+    "ByteKeyRange",
+    "ByteKeyRangeTracker",
+    "ClaimBackwards",
+    "ClaimBeforeStart",
+    "Deferred",
+    "DelayInvalid",
+    "EndEstimator",
+    "FractionInvalid",
+    "GroupedShuffleRangeTracker",
+    "GrowableOffsetRestrictionTracker",
+    "LexicographicKeyRangeTracker",
+    "ManualWatermarkEstimator",
+    "MonotonicWatermarkEstimator",
+    "OffsetRange",
+    "OffsetRangeTracker",
+    "OffsetRestrictionTracker",
+    "OrderedPositionRangeTracker",
+    "Position",
+    "PositionOutside",
+    "PositionUnmeasured",
+    "Progress",
+    "ProgressInvalid",
+    "RangeFault",
+    "RangeInvalid",
+    "RangeTracker",
+    "RestrictionTracker",
+    "Run",
+    "Split",
+    "SplitPointMissing",
+    "SplitPoints",
+    "SplitRestriction",
+    "UnsplittableRangeTracker",
+    "UnsplittableRestrictionTracker",
+    "WalltimeWatermarkEstimator",
+    "WatermarkEstimator",
+    "WatermarkInvalid",
+    "WorkUnclaimed",
+]

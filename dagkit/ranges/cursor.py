@@ -1,0 +1,137 @@
+"""Claims that move up against a stop that moves down: the one race in reading, settled in one place."""
+
+from bisect import bisect_left
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from dagkit.ranges.faults import ClaimBackwards, ClaimBeforeStart
+from dagkit.ranges.locked import Locked
+
+
+class Position(Protocol):
+    """What a range is made of: values in one total order."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+    def __le__(self, other: Any, /) -> bool: ...
+    def __gt__(self, other: Any, /) -> bool: ...
+    def __ge__(self, other: Any, /) -> bool: ...
+
+
+P = TypeVar("P", bound=Position)
+P_co = TypeVar("P_co", covariant=True)
+
+
+class Run(Protocol[P_co]):
+    """Positions in ascending order: a list, a range, an array of numpy."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> P_co: ...
+
+
+class Cursor(Locked, Generic[P]):
+    """What was claimed of `[start, stop)`, where None is a side without a bound.
+
+    One reader claims; any number of other threads may ask, or take positions away that are not claimed yet. A claim is
+    granted or refused for good, and whoever was refused is done with the range.
+    """
+
+    positions_repeat: ClassVar[bool] = False
+    """Whether two split points may share a position, as rows may share a key."""
+
+    def __init__(self, start: P | None, stop: P | None) -> None:
+        super().__init__()
+        self._start = start
+        self._stop = stop
+        # Where the last record stands that was claimed, or the one that was refused: consumed positions end here.
+        self._last: P | None = None
+        # The same, if no split point stands there: the next split point may, once.
+        self._loose: P | None = None
+        self._claims = 0
+        # A claim was refused, so everything before the stop is consumed. The stop never grows: this stays.
+        self._done = False
+
+    def start_position(self) -> P | None:
+        """Where the range starts; splits do not move it."""
+        return self._start
+
+    def stop_position(self) -> P | None:
+        """Where the range stops now, exclusive; a split moves it down."""
+        return self._stop
+
+    def is_started(self) -> bool:
+        """Whether anything was claimed; a range that was not started is better handed over than split."""
+        return self._claims > 0
+
+    def try_claim(self, position: P) -> bool:
+        """Whether the split point at `position` is this reader's; if not, it is done and returns."""
+        with self._lock:
+            if self._last is None:
+                self._begin_at(position)
+            elif position <= self._last:
+                self._repeat(position, self._last)
+            if self._stop is not None and position >= self._stop:
+                self._refuse(position)
+                return False
+            self._last = position
+            self._claims += 1
+            return True
+
+    def claim_many(self, positions: Run[P]) -> int:
+        """How many of the ascending split points are this reader's: the first so many, as if claimed one by one.
+
+        Fewer than asked means that the reader is done. The order inside the run is taken on trust. A run that lies
+        whole within the range costs the same whatever its length; the last one is searched by halving.
+        """
+        count = len(positions)
+        if count == 0:
+            return 0
+        first: P = self.plain(positions[0])
+        final: P = self.plain(positions[-1])
+        if final < first:
+            raise ClaimBackwards(final, first)
+        with self._lock:
+            if self._last is None:
+                self._begin_at(first)
+            elif first <= self._last:
+                self._repeat(first, self._last)
+            stop = self._stop
+            if stop is None or final < stop:
+                self._last = final
+                self._claims += count
+                return count
+            # bisect compares element by element, so 64-bit positions stay exact whatever the array's type.
+            granted = bisect_left(positions, stop)
+            self._refuse(self.plain(positions[granted]))
+            self._claims += granted
+            return granted
+
+    @staticmethod
+    def plain(position: Any, /) -> Any:
+        """What is kept of an element of a run: flat, whatever array it came from."""
+        return position
+
+    def _begin_at(self, position: P) -> None:
+        if self._start is not None and position < self._start:
+            raise ClaimBeforeStart(position, self._start)
+
+    def _repeat(self, position: P, last: P) -> None:
+        """Lets a claim pass that is not ahead of the last record, or raises."""
+        if position < last or not (self.positions_repeat or position == self._loose):
+            raise ClaimBackwards(position, last)
+        self._loose = None
+
+    def _refuse(self, position: P) -> None:
+        self._last = position
+        self._done = True
+
+    def _is_free(self, position: P) -> bool:
+        """Whether the range may stop at `position`: it is inside, and nothing at or behind it is consumed."""
+        return (
+            not self._done
+            and (self._start is None or position > self._start)
+            and (self._stop is None or position < self._stop)
+            and (self._last is None or position > self._last)
+        )
+
+    def __repr__(self) -> str:
+        reached = "not started" if self._last is None else "done" if self._done else f"at {self._last!r}"
+        return f"<{type(self).__name__} [{self._start!r}, {self._stop!r}) {reached}>"

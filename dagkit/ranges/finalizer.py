@@ -1,0 +1,46 @@
+"""What a source does once its records are committed: acknowledge messages, delete what was read."""
+
+import logging
+from collections.abc import Callable
+
+from dagkit.ranges.locked import Locked
+
+_log = logging.getLogger(__name__)
+
+
+class BundleFinalizer(Locked):
+    """Collects callbacks while records are read, and calls each at most once when the window is durable.
+
+    Best effort: a crash between commit and call leaves them uncalled, and one that fails is logged. So a callback says
+    up to which absolute position it acknowledges; a later one then makes up for it.
+    """
+
+    transient = Locked.transient | {"_callbacks"}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._callbacks: list[Callable[[], object]] = []
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        super().__setstate__(state)
+        self._callbacks = []
+
+    def register(self, callback: Callable[[], object]) -> None:
+        """Have it called after the commit."""
+        with self._lock:
+            self._callbacks.append(callback)
+
+    def finalize(self) -> int:
+        """Call what is registered, in order, and tell how many failed; nothing is called again."""
+        with self._lock:
+            callbacks, self._callbacks = self._callbacks, []
+        return sum(not _called(callback) for callback in callbacks)
+
+
+def _called(callback: Callable[[], object]) -> bool:
+    try:
+        callback()
+    except Exception:  # noqa: BLE001 - the records are committed: no failure here may fail them
+        _log.exception("%r failed after its records were committed; they stay committed", callback)
+        return False
+    return True

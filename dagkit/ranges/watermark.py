@@ -1,0 +1,99 @@
+"""How far event time has come in a source: no record is expected before the watermark any more."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from dagkit.ranges.faults import WatermarkInvalid
+from dagkit.ranges.locked import Locked
+
+
+class WatermarkEstimator(Locked):
+    """Tells a watermark that never goes back; None until there is one.
+
+    Made from the state of the estimator before it, it goes on where that one stood.
+    """
+
+    def __init__(self, state: datetime | None = None) -> None:
+        super().__init__()
+        self._watermark = None if state is None else _aware(state)
+
+    @abstractmethod
+    def observe_timestamp(self, timestamp: datetime) -> None:
+        """A record of this time was put out."""
+
+    @abstractmethod
+    def current_watermark(self) -> datetime | None:
+        """How far event time has come."""
+
+    def estimator_state(self) -> datetime | None:
+        """What the next estimator is made from: the last watermark that anybody was told."""
+        with self._lock:
+            return self._watermark
+
+    def _advance(self, instant: datetime) -> datetime:
+        """The later of the watermark and an instant is the watermark now; called under the lock."""
+        if self._watermark is None or instant > self._watermark:
+            self._watermark = instant
+        return self._watermark
+
+
+class MonotonicWatermarkEstimator(WatermarkEstimator):
+    """For sources whose records come in the order of their times: the watermark is the time of the last record."""
+
+    def __init__(self, state: datetime | None = None) -> None:
+        super().__init__(state)
+        self._observed: datetime | None = None
+
+    def observe_timestamp(self, timestamp: datetime) -> None:
+        observed = _aware(timestamp)
+        with self._lock:
+            self._observed = observed
+
+    def current_watermark(self) -> datetime | None:
+        with self._lock:
+            return self._watermark if self._observed is None else self._advance(self._observed)
+
+
+class WalltimeWatermarkEstimator(WatermarkEstimator):
+    """For sources whose records are as old as their reading: the watermark is what a clock says."""
+
+    def __init__(self, now: Callable[[], datetime], state: datetime | None = None) -> None:
+        super().__init__(state)
+        self._now = now
+
+    def observe_timestamp(self, timestamp: datetime) -> None:
+        """Records do not move it."""
+
+    def current_watermark(self) -> datetime:
+        instant = _aware(self._now())
+        with self._lock:
+            return self._advance(instant)
+
+
+class ManualWatermarkEstimator(WatermarkEstimator):
+    """For sources that know: the watermark is what the reader sets."""
+
+    def observe_timestamp(self, timestamp: datetime) -> None:
+        """Records do not move it."""
+
+    def set_watermark(self, watermark: datetime) -> None:
+        """Event time has come to here."""
+        instant = _aware(watermark)
+        with self._lock:
+            if self._watermark is not None and instant < self._watermark:
+                raise WatermarkInvalid(watermark, f"event time has already come to {self._watermark.isoformat()}")
+            self._watermark = instant
+
+    def current_watermark(self) -> datetime | None:
+        with self._lock:
+            return self._watermark
+
+
+def _aware(instant: object) -> datetime:
+    """The instant in UTC, if it is one."""
+    if not isinstance(instant, datetime):
+        raise WatermarkInvalid(instant, "it is no datetime")
+    if instant.tzinfo is None:
+        raise WatermarkInvalid(instant, "it does not say where on earth; give it a tzinfo")
+    return instant.astimezone(UTC)
