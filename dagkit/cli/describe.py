@@ -1,7 +1,7 @@
 """`dagkit describe`: an operator's ports and properties; or the operators and attributes that there are."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import rich_click as click
@@ -15,18 +15,11 @@ from dagkit.cli.options import Asked, configured, spoken
 from dagkit.cli.output import Output
 from dagkit.cli.pages import heading, paragraph, section, table
 from dagkit.cli.plan import as_json
+from dagkit.cli.settings import Value, property_values
 from dagkit.errors import did_you_mean
-from dagkit.graph import Graph, Node
+from dagkit.graph import Graph
 from dagkit.plan.portable import portable
 from dagkit.schema import spelled
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """What a property of a placed operator holds, and who set it."""
-
-    value: Any
-    origin: str
 
 
 @click.command()
@@ -74,18 +67,8 @@ def _show_placed(asked: Asked, name: str, output: Output) -> None:
         if name not in nodes:
             near = did_you_mean(name, nodes)
             raise OperatorNotFound(f"no operator of {asked.target} is called {name!r}\n  help: {near}")
-        _show(anatomy_of(type(nodes[name].operator)), _values(nodes[name]), output)
+        _show(anatomy_of(type(nodes[name].operator)), property_values(nodes[name]), output)
         application.conclude(compilation, output)
-
-
-def _values(node: Node) -> dict[str, Value]:
-    values: dict[str, Value] = {}
-    for name in type(node.operator).model_fields:
-        origin = node.property_origins.get(name)
-        said = str(origin) if origin else f"code at {node.where}" if name in node.operator.given else "default"
-        hidden = origin.shown if origin else None
-        values[name] = Value(hidden or portable(getattr(node.operator, name, None)), said)
-    return values
 
 
 def _show(anatomy: Anatomy, values: Mapping[str, Value], output: Output) -> None:

@@ -5,18 +5,17 @@ from typing import Any, assert_never
 
 import rich_click as click
 
-from dagkit.api.attributes import Attribute
 from dagkit.api.ports import InputPort, OutputPort
 from dagkit.cli.opening import opened
 from dagkit.cli.options import Asked, application, spoken
 from dagkit.cli.output import Output, counted
 from dagkit.cli.pages import heading, paragraph, section, table
 from dagkit.cli.plan import as_json, cut_section, page, stage_section
+from dagkit.cli.settings import Value, attribute_values, property_values
 from dagkit.compiler import STEPS, Step
 from dagkit.compiler.fuse import Fused
 from dagkit.graph import Graph, Node, Settings
 from dagkit.plan import Plan, write_plan
-from dagkit.plan.portable import portable, portable_attributes
 from dagkit.schema import spelled
 
 Port = InputPort[Any] | OutputPort[Any]
@@ -118,26 +117,28 @@ def _payloads(node: Node) -> str:
 def _properties(graph: Graph) -> Iterator[tuple[object, ...]]:
     """What somebody set; defaults are what `dagkit describe` shows."""
     for node in graph.nodes:
-        for name, value in node.operator.given.items():
-            origin = node.property_origins.get(name)
-            shown = origin.shown if origin and origin.shown else as_json(portable(value))
-            yield node.name, name, shown, origin or f"code at {node.where}"
+        for name, value in _given(node).items():
+            yield node.name, name, as_json(value.value), value.origin
+
+
+def _given(node: Node) -> dict[str, Value]:
+    return {name: value for name, value in property_values(node).items() if name in node.operator.given}
 
 
 def _attributes(graph: Graph) -> Iterator[tuple[object, ...]]:
-    yield from _settings(graph.application, graph.attributes)
+    for bearer, settings in _bearers(graph):
+        for name, value in attribute_values(settings):
+            yield bearer, name, as_json(value.value), value.origin
+
+
+def _bearers(graph: Graph) -> Iterator[tuple[str, Settings]]:
+    yield graph.application, graph.attributes
     for node in graph.nodes:
-        yield from _settings(node.name, node.attributes)
+        yield node.name, node.attributes
         for port, settings in (*node.inputs.items(), *node.outputs.items()):
-            yield from _settings(f"{node.name}.{port}", settings)
+            yield f"{node.name}.{port}", settings
         for port, settings in node.unifiers.items():
-            yield from _settings(f"unifier of {node.name}.{port}", settings)
-
-
-def _settings(bearer: str, settings: Settings) -> Iterator[tuple[object, ...]]:
-    attribute: Attribute[Any]
-    for attribute, setting in settings.items():
-        yield bearer, attribute.name, as_json(portable(setting.value)), setting.origin
+            yield f"unifier of {node.name}.{port}", settings
 
 
 # -- documents -------------------------------------------------------------------------------------------------------
@@ -163,7 +164,7 @@ def _print_json(step: Step, form: Graph | Fused | Plan, output: Output) -> None:
 def _graph_fields(graph: Graph) -> dict[str, Any]:
     return {
         "application": graph.application,
-        "attributes": portable_attributes(graph.attributes),
+        "attributes": _attribute_fields(graph.attributes),
         "operators": [_node_fields(node) for node in graph.nodes],
         "streams": [
             {
@@ -186,19 +187,23 @@ def _node_fields(node: Node) -> dict[str, Any]:
         "kind": type(node.operator).declared_kind(),
         "module": node.is_module,
         "where": str(node.where),
-        "properties": {name: portable(value) for name, value in node.operator.given.items()},
+        "properties": {name: value.value for name, value in _given(node).items()},
         "origins": {path: str(origin) for path, origin in node.property_origins.items()},
-        "attributes": portable_attributes(node.attributes),
+        "attributes": _attribute_fields(node.attributes),
         "ports": [
             {
                 "name": port.name,
                 "type": "input" if port.name in node.input_ports else "output",
                 "payload": spelled(node.payload(port)),
                 "required": port.required,
-                "attributes": portable_attributes(
+                "attributes": _attribute_fields(
                     (node.inputs if port.name in node.input_ports else node.outputs).get(port.name, {})
                 ),
             }
             for port in ports
         ],
     }
+
+
+def _attribute_fields(settings: Settings) -> dict[str, Any]:
+    return {name: value.value for name, value in attribute_values(settings)}

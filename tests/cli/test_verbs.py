@@ -371,12 +371,60 @@ def test_describe_shows_an_operator_in_its_application(dagkit, word_count):
     assert "dt.operator.split.prop.minLength" in row
 
 
-def test_describe_hides_secrets_of_an_operator_in_its_application(dagkit, write):
-    text = WORD_COUNT.replace("    min_length: int = 1", "    password: str = 'none'\n    min_length: int = 1")
-    write("secret.py", text)
-    answer = dagkit("describe", "split", "--in", "secret.py", "-D", "dt.operator.split.prop.password=hunter2")
+SECRETIVE = """
+from pydantic import BaseModel
+from dagkit import InputOperator, InputPort, Operator, OutputPort
+
+class Server(BaseModel):
+    host: str = "here"
+    password: str = "none"
+
+class Lines(InputOperator):
+    lines = OutputPort(str)
+    server: Server = Server()
+    token: str = "none"
+    options: dict[str, str] = {}
+
+class Count(Operator):
+    items = InputPort(str)
+
+def populate_dag(dag, conf):
+    lines, count = dag.add_operator("lines", Lines()), dag.add_operator("count", Count())
+    dag.add_stream("lines", lines.lines, count.items)
+"""
+SECRETS = """\
+dt.operator.lines.prop.server.password = hunter2
+dt.operator.lines.prop.server.host = ${env:PLACE}
+dt.operator.lines.prop.token = hunter2
+dt.operator.lines.prop.options(api.key) = hunter2
+"""
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["describe lines --in", "explain --step resolved", "explain --step fused", "config --all", "graph", "graph -f dot"],
+)
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_secret_is_shown(dagkit, write, verb, form):
+    write("secretive.py", SECRETIVE)
+    write("secrets.properties", SECRETS)
+    document = ["--json"] if form == "json" else []
+    answer = dagkit(*verb.split(), "secretive.py", "-c", "secrets.properties", *document, PLACE="hunter2")
     assert answer.code == 0
-    assert "hunter2" not in answer.out
+    assert answer.out
+    assert "hunter2" not in answer.out + answer.err
+
+
+def test_who_set_a_part_of_a_property_is_told(dagkit, write):
+    write("secretive.py", SECRETIVE)
+    document = dagkit(
+        "describe", "lines", "--in", "secretive.py", "--json", "-D", "dt.operator.lines.prop.server.host=there"
+    ).document
+    assert document["values"]["server"] == {
+        "value": {"class": "secretive.Server", "host": "there", "password": "none"},
+        "origin": "dt.operator.lines.prop.server.host at the command line",
+    }
+    assert document["values"]["token"] == {"value": "none", "origin": "default"}
 
 
 def test_a_misspelt_operator_of_an_application_exits_with_6(dagkit, word_count):
