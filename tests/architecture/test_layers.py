@@ -11,15 +11,15 @@ LAYERS = layers_in((ROOT / "docs/architecture.md").read_text(encoding="utf-8"))
 SOURCES = sources_under(ROOT)
 
 
-def test_every_import_points_up_the_list():
+def test_every_import_points_up_the_list() -> None:
     assert breaches(SOURCES, LAYERS) == []
 
 
-def test_every_module_stands_on_a_floor():
+def test_every_module_stands_on_a_floor() -> None:
     assert [module for module in SOURCES if module != "dagkit" and floor_of(module, LAYERS) is None] == []
 
 
-def test_the_ground_imports_nothing_of_ours():
+def test_the_ground_imports_nothing_of_ours() -> None:
     assert LAYERS[0] == ("dagkit.errors",)
     assert not any(i.imported.startswith("dagkit") for i in imports_in("dagkit.errors", SOURCES["dagkit.errors"]))
 
@@ -77,7 +77,7 @@ FLOORS = (
         "from a module that stands nowhere",
     ],
 )
-def test_a_planted_breach_is_found(module, source):
+def test_a_planted_breach_is_found(module: str, source: str) -> None:
     assert len(breaches({module: source}, FLOORS)) == 1
 
 
@@ -102,5 +102,5 @@ def test_a_planted_breach_is_found(module, source):
         "the standard library",
     ],
 )
-def test_a_good_import_is_no_breach(module, source):
+def test_a_good_import_is_no_breach(module: str, source: str) -> None:
     assert breaches({module: source}, FLOORS) == []

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ HEADINGS = {
 BEARERS = {"DagContext": "application", "OperatorContext": "operator", "PortContext": "port"}
 
 
-def _row(context: type, attribute: Attribute) -> str:
+def _row(context: type, attribute: Attribute[Any]) -> str:
     shown = "" if attribute.default is None else f"`{getattr(attribute.default, 'value', attribute.default)}`"
     return f"| {attribute.name} | {BEARERS[context.__name__]} | {shown} | {attribute.meaning} |"
 
@@ -30,12 +31,12 @@ def _rows(standing: Standing) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("standing", Standing)
-def test_the_table_of_a_standing_lists_its_attributes(standing):
+def test_the_table_of_a_standing_lists_its_attributes(standing: Standing) -> None:
     section = PAGE.partition(HEADINGS[standing])[2].partition("\n#")[0]
     written = re.findall(r"^\| [A-Z_]+ \|.*\|$", section, re.MULTILINE)
     expected = list(_rows(standing))
     assert written == expected, "the table shall be:\n" + "\n".join(expected)
 
 
-def test_the_three_standings_are_all_there_are():
+def test_the_three_standings_are_all_there_are() -> None:
     assert set(HEADINGS) == set(Standing)

@@ -3,8 +3,9 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +34,11 @@ from tests.docs.fences import ROOT
 RECORDS = sorted((ROOT / "docs/decisions").glob("00*.md"))
 
 
+WRONG: dict[str, Any] = {"least": "many"}
+UNKNOWN: dict[str, Any] = {"most": "few"}
+"""Properties as an untyped caller gives them."""
+
+
 class Words(InputOperator):
     words = OutputPort(str)
     least: int = 0
@@ -42,7 +48,7 @@ class Upper(RowOperator):
     input = InputPort(str)
     output = OutputPort(str)
 
-    def process(self, item: str):
+    def process(self, item: str) -> Iterator[str]:
         yield item.upper()
 
 
@@ -51,53 +57,50 @@ class Join(Operator):
     right = InputPort(str)
 
 
-def _plan(*steps: Callable[[Dag], Any]) -> Plan:
-    def populate_dag(dag: Dag, _: Config) -> None:
-        for step in steps:
-            step(dag)
-
-    return compile_application(populate_dag).plan
-
-
 @pytest.mark.parametrize("record", RECORDS, ids=lambda r: r.stem)
-def test_a_record_says_context_choice_and_cost(record):
+def test_a_record_says_context_choice_and_cost(record: Path) -> None:
     text = record.read_text(encoding="utf-8")
     assert re.findall(r"^\*\*(\w+)\.\*\*", text, re.MULTILINE) == ["Context", "Choice", "Cost"]
     assert text.startswith(f"# {record.stem[:4]}: ")
 
 
-def test_0001_building_a_component_never_raises_and_configuring_it_validates_again():
-    faulty = Words(least="many")
+def test_0001_building_a_component_never_raises_and_configuring_it_validates_again() -> None:
+    faulty = Words(**WRONG)
     assert [fault.path for fault in faulty.faults] == ["least"]
     assert faulty.configured({"least": 3}).faults == ()
 
 
-def test_0001_one_report_names_the_faults_of_every_operator():
+def test_0001_one_report_names_the_faults_of_every_operator() -> None:
+    def populate_dag(dag: Dag, _: Config) -> None:
+        dag.add_operator("A", Words(**WRONG))
+        dag.add_operator("B", Words(**UNKNOWN))
+
     with pytest.raises(ApplicationFaults) as raised:
-        _plan(
-            lambda dag: dag.add_operator("A", Words(least="many")), lambda dag: dag.add_operator("B", Words(most="few"))
-        )
+        compile_application(populate_dag)
     assert raised.value.codes == ("property-invalid", "property-unknown")
 
 
-def test_0002_checking_follows_resolving():
+def test_0002_checking_follows_resolving() -> None:
     assert STEPS.index("checked") == STEPS.index("resolved") + 1
 
 
 def _joined(order: Sequence[int]) -> Plan:
+    """One graph, its operators placed and its streams led in another order."""
+
     def populate_dag(dag: Dag, _: Config) -> None:
-        places = [("A", Words()), ("B", Words()), ("J", Join())]
-        operators = {places[i][0]: dag.add_operator(*places[i]) for i in order}
-        join = operators["J"]
-        streams = [("a", operators["A"].words, join.left), ("b", operators["B"].words, join.right)]
-        for stream in streams if order[0] < order[1] else reversed(streams):
+        first, second, join = Words(), Words(), Join()
+        placing = [("A", first), ("B", second), ("J", join)]
+        for index in order:
+            dag.add_operator(*placing[index])
+        leading = [("a", first.words, join.left), ("b", second.words, join.right)]
+        for stream in leading if order[0] < order[1] else reversed(leading):
             dag.add_stream(*stream)
         dag.set_operator_attribute(join, OperatorContext.PARTITIONER, StatelessPartitioner(3))
 
     return compile_application(populate_dag).plan
 
 
-def test_0003_keys_go_to_the_first_declared_input_in_any_order_of_insertion():
+def test_0003_keys_go_to_the_first_declared_input_in_any_order_of_insertion() -> None:
     plans = [_joined(order) for order in permutations(range(3))]
     assert {tuple(p.keys) for plan in plans for p in plan.by_name["J"].partitions} == {("left",)}
     assert len({fingerprint(plan) for plan in plans}) == 1
@@ -114,7 +117,7 @@ class Asked(Partitioner):
         return partitions
 
 
-def test_0003_a_parallel_input_is_not_keyed():
+def test_0003_a_parallel_input_is_not_keyed() -> None:
     asked = Asked()
 
     def populate_dag(dag: Dag, _: Config) -> None:
@@ -132,7 +135,7 @@ def test_0003_a_parallel_input_is_not_keyed():
     assert asked.ports == [("right",)]
 
 
-def test_0004_a_fan_out_ends_its_stage_and_a_join_starts_one():
+def test_0004_a_fan_out_ends_its_stage_and_a_join_starts_one() -> None:
     def populate_dag(dag: Dag, _: Config) -> None:
         words, join = dag.add_operator("W", Words()), dag.add_operator("J", Join())
         a, b, c = (dag.add_operator(name, Upper()) for name in "ABC")
@@ -146,14 +149,14 @@ def test_0004_a_fan_out_ends_its_stage_and_a_join_starts_one():
     assert {stage.level for stage in plan.stages} == {0}
 
 
-def test_0005_a_named_function_is_its_name_and_a_lambda_also_what_it_does():
+def test_0005_a_named_function_is_its_name_and_a_lambda_also_what_it_does() -> None:
     assert portable(len) == {"$function": "builtins:len"}
     one, two, three = portable(lambda n: n + 1), portable(lambda n: n + 1), portable(lambda n: n + 2)
     assert one == two != three
 
 
 @pytest.mark.slow
-def test_0005_the_digest_is_equal_in_every_process():
+def test_0005_the_digest_is_equal_in_every_process() -> None:
     program = (
         "from dagkit.plan.portable import portable; print(portable(lambda w: w in {'apple', 'fig', 'pear', 'plum'}))"
     )

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,7 @@ def _is_run(fence: Fence) -> bool:
 
 
 @pytest.mark.parametrize("document", SHOWN, ids=lambda d: d.relative_to(ROOT).as_posix())
-def test_a_document_shows_what_happens(document, room: Room):
+def test_a_document_shows_what_happens(document: Path, room: Room) -> None:
     fences = fences_in(document)
     for fence, following in zip(fences, (*fences[1:], None), strict=True):
         if fence.file_name is not None:
@@ -30,18 +31,18 @@ def test_a_document_shows_what_happens(document, room: Room):
             assert printed == told, f"{document.name}:{fence.line}"
 
 
-def test_what_a_document_quotes_stands_in_the_file():
+def test_what_a_document_quotes_stands_in_the_file() -> None:
     quoting = [fence for _, fence in ALL_FENCES if fence.excerpt_of is not None]
     strayed = [f"{f.document}:{f.line}" for f in quoting if f.text not in (ROOT / str(f.excerpt_of)).read_text("utf-8")]
     assert strayed == []
 
 
-def test_every_fence_is_of_a_known_kind():
+def test_every_fence_is_of_a_known_kind() -> None:
     assert [f"{f.document}:{f.line} {f.info!r}" for _, f in ALL_FENCES if not f.is_known] == []
 
 
 @pytest.mark.parametrize("document", SHOWN, ids=lambda d: d.relative_to(ROOT).as_posix())
-def test_a_program_asserts_or_prints_or_makes_what_a_later_one_uses(document):
+def test_a_program_asserts_or_prints_or_makes_what_a_later_one_uses(document: Path) -> None:
     programs = [f for f in fences_in(document) if f.language == "python" and not f.excerpt_of]
     later = "\n".join(f.text for f in fences_in(document) if f.language in ("python", "console"))
     for program in programs:
@@ -52,13 +53,13 @@ def test_a_program_asserts_or_prints_or_makes_what_a_later_one_uses(document):
             assert any(re.search(rf"\b{name}\b", later) for name in made), f"{program.document}:{program.line}"
 
 
-def test_the_targets_that_documents_name_are_in_the_makefile():
+def test_the_targets_that_documents_name_are_in_the_makefile() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     named = {t for _, f in ALL_FENCES if f.info == "sh" for t in re.findall(r"^make ([a-z-]+)", f.text, re.MULTILINE)}
     assert named <= targets
 
 
-def test_links_between_documents_lead_somewhere():
+def test_links_between_documents_lead_somewhere() -> None:
     lost = [
         f"{document.relative_to(ROOT)}: {target}"
         for document in documents()

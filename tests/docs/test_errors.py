@@ -19,17 +19,17 @@ UNREPORTED = ("port-open",)
 SHOWN = [pytest.param(code, id=code) for code in CODES if code not in UNREPORTED]
 
 
-def test_every_code_has_a_heading_in_the_order_of_the_list():
+def test_every_code_has_a_heading_in_the_order_of_the_list() -> None:
     assert headings_in(PAGE, 2) == list(CODES)
 
 
 @pytest.mark.parametrize("code", SHOWN)
-def test_every_heading_shows_a_fault_and_its_repair(code):
+def test_every_heading_shows_a_fault_and_its_repair(code: str) -> None:
     assert {"fault", "repair"} <= {fence.role for fence in _under(code)}
 
 
 @pytest.mark.parametrize("code", UNREPORTED)
-def test_a_heading_without_a_program_is_of_a_code_that_nothing_reports(code):
+def test_a_heading_without_a_program_is_of_a_code_that_nothing_reports(code: str) -> None:
     assert _under(code) == []
     rooms = (ROOT / "dagkit", ROOT / "operators")
     naming = [path.name for room in rooms for path in room.rglob("*.py") if f'"{code}"' in path.read_text("utf-8")]
@@ -37,13 +37,13 @@ def test_a_heading_without_a_program_is_of_a_code_that_nothing_reports(code):
 
 
 @pytest.mark.parametrize("code", SHOWN)
-def test_the_fault_causes_its_code_and_no_other(code, room: Room):
+def test_the_fault_causes_its_code_and_no_other(code: str, room: Room) -> None:
     told = _told(room, _fault(code))
     assert {diagnostic.code for diagnostic in told} == {code}, "\n".join(map(str, told))
 
 
 @pytest.mark.parametrize("code", SHOWN)
-def test_the_fault_is_reported_where_it_was_written(code, room: Room):
+def test_the_fault_is_reported_where_it_was_written(code: str, room: Room) -> None:
     shown = {fence for fence in _fault(code) if fence.role == "fault"}
     for diagnostic in _told(room, _fault(code)):
         assert diagnostic.where is not None
@@ -51,7 +51,7 @@ def test_the_fault_is_reported_where_it_was_written(code, room: Room):
 
 
 @pytest.mark.parametrize("code", SHOWN)
-def test_the_repair_causes_nothing(code, room: Room):
+def test_the_repair_causes_nothing(code: str, room: Room) -> None:
     assert _told(room, _repair(code)) == ()
 
 

@@ -1,0 +1,203 @@
+"""What is built holds what users need and nothing else, and works away from the checkout."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import venv
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PACKAGES = {"dagkit": ROOT / "dagkit", "dagkit_operators": ROOT / "operators" / "dagkit_operators"}
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A wheel and a source distribution, of the same tree."""
+
+    wheel: Path
+    sdist: Path
+
+    @property
+    def in_wheel(self) -> set[str]:
+        with zipfile.ZipFile(self.wheel) as wheel:
+            return {name for name in wheel.namelist() if not name.endswith("/")}
+
+    def read(self, name: str) -> str:
+        """The text of a file of the wheel's own description."""
+        (path,) = (path for path in self.in_wheel if path.endswith(f".dist-info/{name}"))
+        with zipfile.ZipFile(self.wheel) as wheel:
+            return wheel.read(path).decode()
+
+    @property
+    def in_sdist(self) -> set[str]:
+        """The files of the source distribution, without the folder that they all are in."""
+        with tarfile.open(self.sdist) as sdist:
+            return {name.partition("/")[2] for name in sdist.getnames()}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A clean environment with the wheel in it, and an application, both away from the checkout."""
+
+    python: Path
+    folder: Path
+
+    def run(self, *command: str) -> str:
+        """What a command of this environment prints."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DAGKIT"))}
+        program = self.python.parent / command[0]
+        answer = subprocess.run(  # noqa: S603 - it is our own
+            [program, *command[1:]], cwd=self.folder, env=clean, capture_output=True, text=True, check=False
+        )
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        return answer.stdout
+
+
+def _built(source: Path, target: Path) -> Built:
+    _run([sys.executable, "-m", "hatchling", "build", "-d", str(target)], source)
+    (wheel,), (sdist,) = target.glob("*.whl"), target.glob("*.tar.gz")
+    return Built(wheel, sdist)
+
+
+def _run(command: Sequence[str], folder: Path) -> None:
+    answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    return _built(ROOT, tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def place(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """What dagkit depends on is lent by the environment of the tests, so that no network is needed."""
+    folder = tmp_path_factory.mktemp("place")
+    venv.create(folder / "venv", with_pip=False)
+    python = folder / "venv" / "bin" / "python"
+    install = ["--python", str(python), "install", "--quiet", "--no-deps", "--no-index", str(built.wheel)]
+    _run([sys.executable, "-m", "pip", "--disable-pip-version-check", *install], folder)
+    (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
+    lent = [path for path in sys.path if path.endswith("site-packages")]
+    (packages / "lent.pth").write_text("\n".join(lent), encoding="utf-8")
+    shutil.copytree(ROOT / "apps" / "line_filter", folder / "line_filter")
+    return Place(python, folder)
+
+
+def _sources(package: str) -> set[str]:
+    """The files of a package as the wheel is to hold them."""
+    root = PACKAGES[package]
+    return {
+        f"{package}/{path.relative_to(root).as_posix()}"
+        for path in root.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_wheel_holds_every_file_of_a_package_and_its_types(built: Built, package: str) -> None:
+    held = {name for name in built.in_wheel if name.startswith(f"{package}/")}
+    assert held == _sources(package)
+    assert f"{package}/py.typed" in held
+
+
+def test_the_wheel_holds_nothing_else(built: Built) -> None:
+    described = f"dagkit-{PROJECT['version']}.dist-info"
+    assert {name.partition("/")[0] for name in built.in_wheel} == {*PACKAGES, described}
+
+
+def test_the_wheel_brings_its_command_its_library_and_its_license(built: Built) -> None:
+    entries = built.read("entry_points.txt")
+    assert "[console_scripts]\ndagkit = dagkit.cli:main" in entries
+    assert "[dagkit.operators]\ndagkit_operators = dagkit_operators" in entries
+    assert "Apache License" in built.read("licenses/LICENSE")
+
+
+def test_the_wheel_needs_what_the_project_says(built: Built) -> None:
+    needed = [
+        line.partition(": ")[2] for line in built.read("METADATA").splitlines() if line.startswith("Requires-Dist")
+    ]
+    always = [need for need in needed if "extra ==" not in need]
+    assert sorted(map(_name, always)) == sorted(map(_name, PROJECT["dependencies"]))
+
+
+def _name(requirement: str) -> str:
+    return requirement.partition(">")[0].strip()
+
+
+def test_the_sources_travel_with_applications_tests_and_documents(built: Built) -> None:
+    wanted = {"apps/line_filter/app.py", "apps/line_filter/properties.xml", "docs/errors.md", "README.md", "Makefile"}
+    assert wanted | {"LICENSE", "NOTICE", "pyproject.toml", "tests/packaging/test_wheel.py"} <= built.in_sdist
+
+
+def test_no_scratch_travels(built: Built) -> None:
+    scratch = {".venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", "dist"}
+    travelling = built.in_sdist | built.in_wheel
+    assert {name for name in travelling if scratch & set(name.split("/"))} == set()
+
+
+def test_the_sources_build_the_same_wheel(built: Built, tmp_path: Path) -> None:
+    with tarfile.open(built.sdist) as sdist:
+        sdist.extractall(tmp_path / "unpacked", filter="data")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    assert _built(unpacked, tmp_path / "again").in_wheel == built.in_wheel
+
+
+def test_an_installed_dagkit_is_the_one_from_the_wheel(place: Place) -> None:
+    program = "import dagkit, dagkit_operators; print(dagkit.__file__, dagkit_operators.__file__)"
+    assert place.run("python", "-c", program).count(str(place.folder)) == 2
+    assert place.run("dagkit", "--version").strip() == f"dagkit {PROJECT['version']}"
+
+
+def test_an_installed_dagkit_validates_an_application_far_from_the_checkout(place: Place) -> None:
+    assert place.run("dagkit", "validate", "line_filter") == "LineFilter is valid: 4 operators, 3 streams, 2 stages\n"
+
+
+def test_an_installed_dagkit_finds_the_library_by_short_names(place: Place) -> None:
+    assert "LineReader" in place.run("dagkit", "describe")
+
+
+def test_validating_starts_neither_spark_nor_java(place: Place) -> None:
+    program = (
+        "import sys\n"
+        "from dagkit.cli import main\n"
+        "main(['validate', 'line_filter'], standalone_mode=False)\n"
+        "print([name for name in ('pyspark', 'py4j') if name in sys.modules])"
+    )
+    assert place.run("python", "-c", program).splitlines()[-1] == "[]"
+
+
+def test_types_reach_whoever_installs_it(place: Place) -> None:
+    """mypy sees a wire that does not fit in an application that only has the wheel."""
+    wrong = (
+        "from dagkit import Dag\n"
+        "from dagkit_operators import FileSplitterInput, RecordWriter\n"
+        "dag, splitter, writer = Dag(), FileSplitterInput(), RecordWriter()\n"
+        'dag.add_stream("blocks", splitter.blocks_metadata_output, writer.input)\n'
+    )
+    (place.folder / "wrong.py").write_text(wrong, encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--python-executable",
+        str(place.python),
+        "--cache-dir",
+        os.devnull,
+        "wrong.py",
+    ]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MYPY"))}
+    told = subprocess.run(command, cwd=place.folder, env=clean, capture_output=True, text=True, check=False)  # noqa: S603
+    assert "wrong.py:4: error" in told.stdout, told.stdout + told.stderr
+    assert "[misc]" in told.stdout or "[arg-type]" in told.stdout
