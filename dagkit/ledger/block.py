@@ -9,6 +9,7 @@ that the block names it by, so that a window and its state become durable in one
 
 import json
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
@@ -80,7 +81,7 @@ class Record(Wire):
     def seq(self) -> int:
         return self.block.sequence_number
 
-    @property
+    @cached_property
     def pointer(self) -> Pointer:
         return Pointer.model_construct(seq=self.block.sequence_number, hash=self.hash)
 

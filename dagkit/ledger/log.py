@@ -62,6 +62,8 @@ class Log:
         self.chain = chain
         self.blocks_read = 0
         """How many records were read, for whoever wants to know what an operation costs."""
+        self.blocks_packed = 0
+        """How many records had to be read again to be packed; each at most once in the life of a chain."""
         self._recent: dict[int, bytes] = {}
         """The lines appended here that are not packed yet, so that packing need not read them again."""
 
@@ -89,6 +91,9 @@ class Log:
     def line(self, seq: int) -> bytes:
         """The bytes of a record; a segment is asked first, for it alone speaks for its numbers."""
         self.blocks_read += 1
+        return self._line(seq)
+
+    def _line(self, seq: int) -> bytes:
         for _ in range(2):  # a file that goes between the two questions has gone into a segment
             try:
                 return self._from_segment(seq)
@@ -190,13 +195,18 @@ class Log:
         """The full run of blocks from `first` is a segment; gives how many files went away."""
         numbers = range(first, first + SEGMENT_SIZE)
         if not self.store.exists(self._segment_key(first)):
-            lines = [self._recent.get(seq) or self.line(seq) for seq in numbers]
+            lines = [self._recent.get(seq) or self._again(seq) for seq in numbers]
             with contextlib.suppress(KeyTaken):
                 self.store.create(self._segment_key(first), segment.pack(first, lines))
         for seq in numbers:
             self._recent.pop(seq, None)
         self.store.delete(self.block_key(seq) for seq in numbers)
         return len(numbers)
+
+    def _again(self, seq: int) -> bytes:
+        """A line that an earlier session appended."""
+        self.blocks_packed += 1
+        return self._line(seq)
 
     def _pack_quietly(self, first: int) -> None:
         """The block is appended; that it cannot be packed now only leaves more files."""

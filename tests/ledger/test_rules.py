@@ -38,8 +38,8 @@ from dagkit.ledger.events import (
     Transform,
     TransformInput,
 )
-from dagkit.ledger.rules import DATA, DECLARATIONS, ORDER, Proposal, judge
 from dagkit.ledger.replay import ReplayWitness
+from dagkit.ledger.rules import DATA, DECLARATIONS, ORDER, Proposal, judge
 from dagkit.ledger.standing import Standing
 from dagkit.ledger.stores import MemoryStore
 from tests.ledger.desk import STRANGER, Desk, forged

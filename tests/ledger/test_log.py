@@ -1,0 +1,148 @@
+"""A million blocks are a thousand files, and the append stays atomic while they are packed."""
+
+import pytest
+
+from dagkit.ledger import ChainBroken, SequenceTaken, VersionUnreadable
+from dagkit.ledger.events import SetInfo
+from dagkit.ledger.log import Found
+from dagkit.ledger.segment import SEGMENT_SIZE
+from dagkit.ledger.stores import MemoryStore
+from tests.ledger.desk import SPLITTER, Desk
+
+
+def long_chain(blocks: int, store: MemoryStore | None = None) -> Desk:
+    """A root chain of so many blocks."""
+    desk = Desk(store)
+    while desk.root.standing.next_seq < blocks:
+        desk.root.append(desk.root.plan_next().add_data(watermark=desk.clock.advance(seconds=1)))
+    return desk
+
+
+@pytest.fixture(scope="module")
+def packed() -> MemoryStore:
+    """A chain of two segments and a few blocks."""
+    return long_chain(2 * SEGMENT_SIZE + 3).store
+
+
+def copy(store: MemoryStore) -> MemoryStore:
+    other = MemoryStore()
+    for key, content in store._contents.items():
+        other.create(key, content)
+    return other
+
+
+def opened(store: MemoryStore) -> Desk:
+    fresh = Desk(store)
+    fresh.clock.set_to(fresh.root.standing.system_time)
+    return fresh
+
+
+def test_full_runs_are_segments_and_the_head_is_a_file(packed):
+    log = opened(packed).root.log
+    assert (log.sealed(), sorted(log.loose())) == ([0, SEGMENT_SIZE], [2000, 2001, 2002])
+
+
+@pytest.mark.parametrize("seq", [0, 1, 999, 1000, 1999, 2000, 2002])
+def test_every_block_is_read_wherever_it_lies(packed, seq):
+    assert opened(packed).root.read(seq).seq == seq
+
+
+def test_packing_changes_no_byte(packed):
+    log = opened(packed).root.log
+    assert [line for _, line in log.lines(0, 2002)] == [log.line(seq) for seq in range(2003)]
+
+
+def test_a_packer_that_was_killed_is_continued(packed):
+    """It died between creating the segment and deleting the files, or in the middle of deleting."""
+    store = copy(packed)
+    desk = opened(store)
+    for seq in (1003, 1500):
+        store.create(desk.root.log.block_key(seq), desk.root.log.line(seq))
+    again = opened(store)
+    assert again.root.standing == desk.root.standing
+    again.root.log.pack(1000)
+    assert sorted(again.root.log.loose()) == [2000, 2001, 2002]
+
+
+def test_a_late_writer_whose_number_is_packed_already_loses(packed):
+    """The file is gone, so creating it succeeds; the segment tells."""
+    store = copy(packed)
+    late = opened(store).root
+    with pytest.raises(SequenceTaken) as caught:
+        late.log.create(1500, b"mine\n")
+    assert (caught.value.fault.block, store.exists(late.log.block_key(1500))) == (1500, False)
+
+
+def test_a_writer_who_won_and_was_packed_by_another_has_won(packed):
+    log = opened(copy(packed)).root.log
+    log.create(1500, log.line(1500))
+    assert not log.store.exists(log.block_key(1500))
+
+
+def test_a_late_writer_is_told_by_its_next_append():
+    desk = long_chain(5)
+    late = desk.reopened().root
+    while desk.root.standing.next_seq < 1010:
+        desk.root.append(desk.root.plan_next().add_data(watermark=desk.clock.advance(seconds=1)))
+    with pytest.raises(SequenceTaken):
+        late.append(SetInfo(description="late"))
+    late.reopen()
+    assert late.append(SetInfo(description="again")).seq == 1010
+
+
+def test_the_packed_chain_reads_one_index_entry_and_one_record(packed):
+    class Counting(MemoryStore):
+        asked = 0
+
+        def get_range(self, key, start, end):
+            Counting.asked += end - start
+            return super().get_range(key, start, end)
+
+    store = Counting()
+    store._contents = packed._contents
+    log = opened(store).root.log
+    Counting.asked = 0
+    assert len(log.line(1500)) + 26 == Counting.asked
+
+
+def test_a_hole_is_named():
+    desk = long_chain(10)
+    desk.store.delete([desk.root.log.block_key(4), desk.root.log.block_key(5)])
+    assert desk.root.log.find() == Found(9, hole=4)
+    with pytest.raises(ChainBroken) as caught:
+        desk.reopened()
+    assert (caught.value.code, caught.value.fault.chain, caught.value.fault.block) == ("block-missing", SPLITTER, 4)
+
+
+def test_a_lost_segment_is_named(packed):
+    store = copy(packed)
+    log = opened(store).root.log
+    store.delete([f"{log.folder}/segments/{1000:020d}.jsonl"])
+    assert log.find() == Found(2002, hole=1000)
+
+
+def test_a_lost_tail_behind_segments_is_named(packed):
+    store = copy(packed)
+    log = opened(store).root.log
+    store.delete([log.block_key(seq) for seq in (2000, 2001, 2002)])
+    assert log.find() == Found(None, hole=2000)
+
+
+def test_a_segment_of_the_future_is_refused(packed):
+    store = copy(packed)
+    log = opened(store).root.log
+    key = f"{log.folder}/segments/{0:020d}.jsonl"
+    store.replace(key, store.get(key).replace(b"dagkit.segment/1", b"dagkit.segment/2", 1))
+    with pytest.raises(VersionUnreadable, match="segment/2"):
+        list(log.records(0, 10))
+
+
+@pytest.mark.parametrize("cut", [10, 5000, 100_000], ids=["in the name", "in the index", "in a record"])
+def test_a_cut_segment_is_noticed(packed, cut):
+    store = copy(packed)
+    log = opened(store).root.log
+    key = f"{log.folder}/segments/{0:020d}.jsonl"
+    store.replace(key, store.get(key)[:cut])
+    with pytest.raises(ChainBroken) as caught:
+        list(log.records(0, SEGMENT_SIZE - 1))
+    assert caught.value.code in ("segment-damaged", "block-torn")
