@@ -78,7 +78,7 @@ class Fence:
 
 def documents() -> list[Path]:
     """Every page with fences that is ours to keep true."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def fences_in(document: Path) -> tuple[Fence, ...]:

@@ -1,0 +1,30 @@
+"""What `docs/architecture.md` says of steps, modules and words is so."""
+
+import re
+from pathlib import Path
+
+from dagkit.compiler import STEPS
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+
+
+def test_the_steps_are_those_of_the_compiler_in_their_order() -> None:
+    block = TEXT.partition("```text steps\n")[2].partition("```")[0]
+    assert tuple(line.split()[0] for line in block.splitlines()) == STEPS
+
+
+def test_every_file_and_folder_that_it_names_is_there() -> None:
+    homes = (ROOT, ROOT / "dagkit", ROOT / "dagkit/compiler", ROOT / "docs")
+    named = re.findall(r"`([a-z_]+/(?:[a-z_]+/?)*(?:\.py)?|[a-z_]+\.(?:py|md))`", TEXT)
+    assert named
+    assert [path for path in named if not any((home / path).exists() for home in homes)] == []
+
+
+def test_every_word_stands_once_in_the_glossary() -> None:
+    table = TEXT.partition("## Words")[2].partition("\n## ")[0]
+    words = [word for row in re.findall(r"^\| ([a-z, ]+) \|", table, re.MULTILINE) for word in row.split(", ")]
+    assert len(words) == len(set(words))
+    assert {"operator", "port", "stream", "payload", "block", "window", "stage", "slot", "plan", "cut", "run"} <= set(
+        words
+    )
