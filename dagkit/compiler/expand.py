@@ -1,27 +1,32 @@
 """Expanding: a module's operators take its place, under names that begin with the module's."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from dagkit.api.application import Module
+from dagkit.api.attributes import Scope
 from dagkit.api.config import Config
-from dagkit.api.ports import Inlet, Outlet
+from dagkit.api.dag import Dag
+from dagkit.api.ports import Outlet
 from dagkit.compiler.draw import draw
-from dagkit.errors import Diagnostic
+from dagkit.errors import Code, Diagnostic, Where
 from dagkit.graph import End, Graph, Node, Settings, Stream, graph_of
 
 Configure = Callable[[Node], Module]
 """Gives the module of a node the properties that configuration sets on it."""
 
 SEPARATOR = "$"
+DEEPEST = 100
+"""How deep modules may nest: deeper, one is taken to hold itself."""
 
 
-def expand(graph: Graph, conf: Config, configure: Configure) -> tuple[Graph, list[Diagnostic]]:
-    """The graph with every module, however deep, replaced by what it holds."""
-    faults: list[Diagnostic] = []
-    while module := next((node for node in graph.nodes if node.is_module), None):
-        graph = _unpacked(graph, module, conf, configure, faults)
-    return graph, faults
+def expand(graph: Graph, conf: Config, configure: Configure) -> tuple[Graph, list[Diagnostic], Exception | None]:
+    """The graph with every module, however deep, replaced by what it holds; and what kept one from being drawn."""
+    expansion = _Expansion(conf, configure)
+    while expansion.raised is None and any(node.is_module for node in graph.nodes):
+        graph = expansion.one_level(graph)
+    return graph, expansion.faults, expansion.raised
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,32 +37,128 @@ class _Inside:
     behind: Mapping[tuple[str, bool], tuple[End, ...]]
 
 
-def _unpacked(graph: Graph, node: Node, conf: Config, configure: Configure, faults: list[Diagnostic]) -> Graph:
-    inside = _inside(node, configure(node), conf, faults)
-    position = graph.nodes.index(node)
-    nodes = (
-        *graph.nodes[:position],
-        *(_inherited(inner, node, inside) for inner in inside.graph.nodes),
-        *graph.nodes[position + 1 :],
-    )
-    streams = tuple(_rewired(stream, node, inside, faults) for stream in graph.streams)
-    return replace(graph, nodes=nodes, streams=(*streams, *inside.graph.streams))
+class _Expansion:
+    """The modules being unpacked, level by level, and what was wrong with them."""
+
+    def __init__(self, conf: Config, configure: Configure) -> None:
+        self.conf = conf
+        self.configure = configure
+        self.faults: list[Diagnostic] = []
+        self.raised: Exception | None = None
+        self.around: dict[str, tuple[Module, ...]] = {}
+        """For each module inside another, by full name: the modules around it, the outermost first."""
+
+    def one_level(self, graph: Graph) -> Graph:
+        """The graph with its modules unpacked; those inside them come next."""
+        names = _Names(graph, self.faults)
+        insides = {node.name: self._inside(node, names) for node in graph.nodes if node.is_module}
+        nodes = tuple(
+            inner
+            for node in graph.nodes
+            for inner in (
+                (_inherited(n, node, insides[node.name]) for n in insides[node.name].graph.nodes)
+                if node.name in insides
+                else (node,)
+            )
+        )
+        drawn = tuple(_rewired(stream, graph, insides, self.faults) for stream in graph.streams)
+        within = tuple(stream for inside in insides.values() for stream in inside.graph.streams)
+        return replace(graph, nodes=nodes, streams=(*drawn, *within))
+
+    def _inside(self, node: Node, names: "_Names") -> _Inside:
+        module = self.configure(node)
+        around = self.around.get(node.name, ())
+        if len(around) == DEEPEST or any(_alike(module, outer) for outer in around):
+            self._endless(node, len(around))
+        if self.raised is not None:
+            return _Inside(Graph(node.name), {})
+        dag, unfinished, self.raised = draw(module, self.conf)
+        self.faults += [unfinished] if unfinished else []
+        graph, slips = graph_of(dag, node.name)
+        self.faults += [*slips, *_of_no_application(graph)]
+        renamed = names.inside(node.name, graph)
+        self.around |= {inner.name: (*around, module) for inner in renamed.nodes if inner.is_module}
+        inner_names = {id(n.operator): n.name for n in renamed.nodes}
+        return _Inside(renamed, _behind(dag, inner_names, self.faults))
+
+    def _endless(self, node: Node, depth: int) -> None:
+        if self.raised is None:
+            outermost = node.name.split(SEPARATOR)[0]
+            said = f"module {outermost} never comes to an end: {type(node.operator).__name__} holds itself"
+            if depth == DEEPEST:
+                said = f"module {outermost} holds modules more than {DEEPEST} deep"
+            help_ = "let populate_dag add the module only on a condition that its properties come to fail"
+            self.faults.append(Diagnostic("populate-failed", said, help_, node.where))
+            self.raised = RecursionError(said)
 
 
-def _inside(node: Node, module: Module, conf: Config, faults: list[Diagnostic]) -> _Inside:
-    dag, unfinished, _ = draw(module, conf)
-    faults.extend([unfinished] if unfinished else [])
-    graph, slips = graph_of(dag, node.name)
-    faults.extend(slips)
-    renamed = Graph(
-        node.name,
-        tuple(_named_inside(node.name, n) for n in graph.nodes),
-        tuple(_stream_inside(node.name, s) for s in graph.streams),
-    )
+def _alike(module: Module, other: Module) -> bool:
+    return type(module) is type(other) and vars(module) == vars(other)
+
+
+def _of_no_application(graph: Graph) -> Iterable[Diagnostic]:
+    """A module is not the application, so what only an application bears would be lost."""
+    for attribute, setting in graph.attributes.items():
+        if attribute.scope is Scope.APPLICATION:
+            yield Diagnostic(
+                "attribute-misplaced",
+                f"{attribute.qualified} is set in module {graph.application}, but it belongs to the application",
+                "set it in populate_dag of the application",
+                setting.origin.where,
+            )
+
+
+class _Names:
+    """Gives what is inside a module its full name, and reports a name that is taken already."""
+
+    def __init__(self, graph: Graph, faults: list[Diagnostic]) -> None:
+        self.operators = {node.name: node.where for node in graph.nodes}
+        self.streams = {stream.name: stream.where for stream in graph.streams}
+        self.faults = faults
+
+    def inside(self, module: str, graph: Graph) -> Graph:
+        names = {node.name: self._new("operator", self.operators, module, node) for node in graph.nodes}
+
+        def renamed(end: End) -> End:
+            return replace(end, node=names[end.node])
+
+        return replace(
+            graph,
+            nodes=tuple(replace(node, name=names[node.name]) for node in graph.nodes),
+            streams=tuple(
+                replace(
+                    stream,
+                    name=self._new("stream", self.streams, module, stream),
+                    source=renamed(stream.source) if stream.source else None,
+                    sinks=tuple(map(renamed, stream.sinks)),
+                    further_sources=tuple(map(renamed, stream.further_sources)),
+                )
+                for stream in graph.streams
+            ),
+        )
+
+    def _new(
+        self, what: Literal["operator", "stream"], taken: dict[str, Where], module: str, named: Node | Stream
+    ) -> str:
+        name = f"{module}{SEPARATOR}{named.name}"
+        if name in taken:
+            code: Code = "operator-duplicated" if what == "operator" else "stream-duplicated"
+            problem = f"two {what}s are called {name!r}; the first stands at {taken[name]}"
+            self.faults.append(Diagnostic(code, problem, "give one of them another name", named.where))
+        while name in taken:
+            name += "\N{PRIME}"
+        taken[name] = named.where
+        return name
+
+
+def _behind(dag: Dag, names: Mapping[int, str], faults: list[Diagnostic]) -> Mapping[tuple[str, bool], tuple[End, ...]]:
+    """The inner ends behind each port of a module, by the port's name and whether it is an output."""
     behind: dict[tuple[str, bool], tuple[End, ...]] = {}
     for exposure in dag.exposures:
-        placement = dag.placement_of(exposure.inner.operator)
-        if placement is None or not isinstance(exposure.inner, Inlet | Outlet):
+        key = exposure.outer.port.name, isinstance(exposure.outer, Outlet)
+        inner = behind.setdefault(key, ())
+        name = names.get(id(exposure.inner.operator))
+        if name is None:
             faults.append(
                 Diagnostic(
                     "operator-unknown",
@@ -66,30 +167,9 @@ def _inside(node: Node, module: Module, conf: Config, faults: list[Diagnostic]) 
                     exposure.where,
                 )
             )
-            continue
-        key = exposure.outer.port.name, isinstance(exposure.outer, Outlet)
-        inner = End(
-            f"{node.name}{SEPARATOR}{placement.name}", exposure.inner.port.name, exposure.inner.port, exposure.where
-        )
-        behind[key] = (*behind.get(key, ()), inner)
-    return _Inside(renamed, behind)
-
-
-def _named_inside(module: str, node: Node) -> Node:
-    return replace(node, name=f"{module}{SEPARATOR}{node.name}")
-
-
-def _stream_inside(module: str, stream: Stream) -> Stream:
-    def inside(end: End) -> End:
-        return replace(end, node=f"{module}{SEPARATOR}{end.node}")
-
-    return replace(
-        stream,
-        name=f"{module}{SEPARATOR}{stream.name}",
-        source=inside(stream.source) if stream.source else None,
-        sinks=tuple(map(inside, stream.sinks)),
-        further_sources=tuple(map(inside, stream.further_sources)),
-    )
+        else:
+            behind[key] = (*inner, End(name, exposure.inner.port.name, exposure.inner.port, exposure.where))
+    return behind
 
 
 def _inherited(inner: Node, module: Node, inside: _Inside) -> Node:
@@ -105,40 +185,54 @@ def _inherited(inner: Node, module: Node, inside: _Inside) -> Node:
                     unifiers[end.port] = {**module.unifiers.get(port, {}), **unifiers.get(end.port, {})}
     return replace(
         inner,
-        attributes={**module.attributes, **inner.attributes},
+        attributes={**module.attributes, **_for_all(inside.graph), **inner.attributes},
         inputs=_set(inputs),
         outputs=_set(outputs),
         unifiers=_set(unifiers),
     )
 
 
+def _for_all(graph: Graph) -> Settings:
+    """The operator attributes that a module set on its Dag: defaults of what is inside."""
+    return {a: setting for a, setting in graph.attributes.items() if a.scope is Scope.OPERATOR}
+
+
 def _set(settings: Mapping[str, Settings]) -> dict[str, Settings]:
     return {port: value for port, value in settings.items() if value}
 
 
-def _rewired(stream: Stream, module: Node, inside: _Inside, faults: list[Diagnostic]) -> Stream:
-    """The stream with each end at the module led to the ports that stand behind it."""
+def _rewired(stream: Stream, graph: Graph, insides: Mapping[str, _Inside], faults: list[Diagnostic]) -> Stream:
+    """The stream with each end at a module led to the ports that stand behind it."""
+    if not any(end.node in insides for end in stream.ends):
+        return stream
+    lost = stream.cut_short
 
-    def behind(ends: Iterable[End], *, output: bool) -> Iterable[End]:
+    def behind(ends: Iterable[End], *, output: bool) -> Iterator[End]:
+        nonlocal lost
         for end in ends:
-            if end.node != module.name:
+            if end.node not in insides:
                 yield end
-            elif (end.port, output) in inside.behind:
-                yield from inside.behind[end.port, output]
-            else:
+                continue
+            inner = insides[end.node].behind.get((end.port, output))
+            lost = lost or not inner
+            yield from inner or ()
+            if inner is None:
+                module = type(graph.by_name[end.node].operator).__name__
                 faults.append(
                     Diagnostic(
                         "port-unexposed",
                         f"stream {stream.name!r} is led to {end}, but the module exposes nothing behind that port",
-                        f"in populate_dag of {type(module.operator).__name__}, call dag.expose(self.{end.port}, …)",
+                        f"in populate_dag of {module}, call dag.expose(self.{end.port}, …)",
                         end.where,
                     )
                 )
 
     sources = tuple(behind(filter(None, (stream.source, *stream.further_sources)), output=True))
+    sinks = tuple(behind(stream.sinks, output=False))
     return replace(
         stream,
         source=sources[0] if sources else None,
         further_sources=sources[1:],
-        sinks=tuple(behind(stream.sinks, output=False)),
+        sinks=sinks,
+        cut_short=lost,
     )

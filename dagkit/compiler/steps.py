@@ -78,8 +78,8 @@ def compile_until(
     run.draw(author)
     if run.finished and last != "drawn":
         run.expand_and_resolve()
-        if last not in ("expanded", "resolved"):
-            run.check()
+    if run.finished and last not in ("drawn", "expanded", "resolved"):
+        run.check()
     wanted = STEPS[: STEPS.index(last) + 1]
     if "checked" in wanted:
         run.raise_faults()
@@ -118,13 +118,15 @@ class _Run:
 
     @property
     def finished(self) -> bool:
-        """Whether the author drew to the end; laws held against half a drawing would report what is not wrong."""
+        """Whether the author and every module drew to the end; half a drawing breaks laws that the whole would keep."""
         return self.raised is None
 
     def expand_and_resolve(self) -> None:
-        self.graph, slips = expand(self.graph, self.conf, self.resolver.configured_module)
-        self.steps["expanded"] = self.graph
+        self.graph, slips, self.raised = expand(self.graph, self.conf, self.resolver.configured_module)
         self.told += slips
+        if not self.finished:
+            return
+        self.steps["expanded"] = self.graph
         self.graph = self.resolver.resolve(self.graph, allow_unknown=self.allow_unknown)
         self.graph, slips = settle_modes(infer(self.graph))
         self.told += slips
