@@ -16,6 +16,8 @@ def graph_of(dag: Dag, application: str, where: Where | None = None) -> tuple[Gr
     """The graph that a Dag holds, and what kept parts of it out."""
     builder = _Builder(dag)
     streams = tuple(builder.stream(drawn) for drawn in dag.streams)
+    for assignment in dag.assignments:
+        builder.assign(assignment)
     nodes = tuple(builder.node(placement) for placement in dag.placements)
     graph = Graph(application, nodes, streams, builder.application_attributes, where)
     return graph, [*dag.faults, *builder.faults]
@@ -30,8 +32,8 @@ class _Builder:
         self.names = _unique_names(dag.placements)
         self.application_attributes: dict[Attribute[Any], Setting] = {}
         self.assigned: dict[str, dict[tuple[str, str], dict[Attribute[Any], Setting]]] = {}
-        for assignment in dag.assignments:
-            self._assign(assignment)
+        self.strangers: set[int] = set()
+        """Operators that were never added, by identity: each is reported once, however often it is named."""
 
     def node(self, placement: Placement) -> Node:
         name = self.names[id(placement.component)]
@@ -52,7 +54,8 @@ class _Builder:
         sinks = tuple(end for given, end in ends if isinstance(given, Inlet) and end is not None)
         origin = Origin(Source.CODE, drawn.where)
         first = sources[0] if sources else None
-        return Stream(drawn.name, first, sinks, drawn.where, drawn.locality, origin, tuple(sources[1:]))
+        lost = any(end is None for _, end in ends)
+        return Stream(drawn.name, first, sinks, drawn.where, drawn.locality, origin, tuple(sources[1:]), lost)
 
     def _end(self, end: Inlet[Any] | Outlet[Any], where: Where, what: str) -> End | None:
         name = self._name_of(end.operator, where, f"{what} is led to {end!r}, whose operator")
@@ -60,7 +63,8 @@ class _Builder:
 
     def _name_of(self, component: Any, where: Where, said: str) -> str | None:
         name = self.names.get(id(component))
-        if name is None:
+        if name is None and id(component) not in self.strangers:
+            self.strangers.add(id(component))
             self.faults.append(
                 Diagnostic(
                     "operator-unknown",
@@ -71,7 +75,7 @@ class _Builder:
             )
         return name
 
-    def _assign(self, assignment: Assignment) -> None:
+    def assign(self, assignment: Assignment) -> None:
         setting = Setting(assignment.value, Origin(Source.CODE, assignment.where))
         target = assignment.target
         wanted, bearer = _bearer(assignment)

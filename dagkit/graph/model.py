@@ -99,6 +99,13 @@ class Stream:
     locality: Locality | None = None
     locality_origin: Origin = DEFAULT
     further_sources: tuple[End, ...] = ()
+    cut_short: bool = field(default=False, compare=False)
+    """Whether an end was left out because it led nowhere; that was reported, and a missing end is no second fault."""
+
+    @property
+    def ends(self) -> tuple[End, ...]:
+        """Every end that leads somewhere, sources first."""
+        return (*((self.source,) if self.source else ()), *self.further_sources, *self.sinks)
 
 
 @dataclass(frozen=True)

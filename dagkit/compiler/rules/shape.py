@@ -25,7 +25,7 @@ def an_application_has_operators(graph: Graph) -> Iterator[Diagnostic]:
 def every_stream_has_a_source(graph: Graph) -> Iterator[Diagnostic]:
     """Nothing would ever flow in a stream that nobody feeds."""
     for stream in graph.streams:
-        if stream.source is None:
+        if stream.source is None and not stream.cut_short:
             yield Diagnostic(
                 "stream-unfed",
                 f"stream {stream.name!r} has no source",
@@ -37,7 +37,7 @@ def every_stream_has_a_source(graph: Graph) -> Iterator[Diagnostic]:
 def every_stream_has_a_sink(graph: Graph) -> Iterator[Diagnostic]:
     """A stream that nobody reads is work for nothing."""
     for stream in graph.streams:
-        if not stream.sinks:
+        if not stream.sinks and not stream.cut_short:
             yield Diagnostic(
                 "stream-unread",
                 f"stream {stream.name!r} has no sink",
@@ -89,19 +89,27 @@ def every_root_is_an_input_operator(graph: Graph) -> Iterator[Diagnostic]:
 
 def every_operator_is_reached(graph: Graph) -> Iterator[Diagnostic]:
     """What no root leads to would run, window after window, on nothing."""
-    reached = set(_roots_by_name(graph))
-    for root in list(reached):
-        if root in reached:
-            reached |= nx.descendants(graph.network, root)
-    looping = {name for loop in _undelayed_loops(graph) for name in loop}
+    reached = _reached(graph)
     for node in graph.nodes:
-        if node.name not in reached | looping:
+        if node.name not in reached:
             yield Diagnostic(
                 "operator-unreached",
                 f"no input operator leads to {node.name}",
                 "lead a stream from an input operator, directly or through others, into it",
                 node.where,
             )
+
+
+def _reached(graph: Graph) -> set[str]:
+    """What a root leads to; and what a stream without a source or a loop leads to, which are faults of their own."""
+    reached = {sink.node for stream in graph.streams if stream.source is None for sink in stream.sinks}
+    reached |= {node.name for node in _roots(graph)} | {name for loop in _undelayed_loops(graph) for name in loop}
+    ahead = list(reached)
+    while ahead:
+        new = set(graph.network.successors(ahead.pop())) - reached
+        reached |= new
+        ahead += new
+    return reached
 
 
 def every_loop_holds_a_delay(graph: Graph) -> Iterator[Diagnostic]:
@@ -146,10 +154,6 @@ def _misplaced(graph: Graph, delay: Node) -> Iterator[Diagnostic]:
 
 def _roots(graph: Graph) -> list[Node]:
     return [node for node in graph.nodes if not graph.connected_inputs(node.name)]
-
-
-def _roots_by_name(graph: Graph) -> list[str]:
-    return [node.name for node in _roots(graph)]
 
 
 def _undelayed_loops(graph: Graph) -> list[set[str]]:
