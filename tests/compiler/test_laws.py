@@ -86,6 +86,20 @@ def a_stream_without_a_source(dag: Dag) -> None:
     dag.add_stream("dry", None, step.two)
 
 
+def a_stream_without_a_source_is_all_that_feeds_others(dag: Dag) -> None:
+    step = dag.add_operator("step", Step())
+    dag.add_stream("dry", None, step.one)
+    dag.add_stream("on", step.out, dag.add_operator("next", Step()).one)
+
+
+def an_operator_that_was_never_added(dag: Dag) -> None:
+    stranger = Step()
+    dag.add_stream("into", dag.add_operator("source", Source()).out, stranger.one)
+    dag.add_stream("on", stranger.out, dag.add_operator("next", Needy()).input)
+    dag.add_stream("out", dag.operator("next").output, dag.add_operator("last", Step()).one)
+    dag.set_operator_attribute(stranger, OperatorContext.STATELESS, True)
+
+
 def a_stream_without_a_sink(dag: Dag) -> None:
     step = _fed(dag, "step", Step(), "one")
     dag.add_stream("lost", step.out)
@@ -187,6 +201,12 @@ def a_loop_of_two(dag: Dag) -> None:
     b = dag.add_operator("b", Step())
     dag.add_stream("on", a.out, b.one)
     dag.add_stream("back", b.out, a.two)
+
+
+def a_loop_of_two_that_no_root_leads_to_leads_on(dag: Dag) -> None:
+    a, b = dag.add_operator("a", Step()), dag.add_operator("b", Step())
+    dag.add_stream("on", a.out, b.one, dag.add_operator("c", Step()).one)
+    dag.add_stream("back", b.out, a.one)
 
 
 def an_operator_wired_to_itself(dag: Dag) -> None:
@@ -657,6 +677,11 @@ BROKEN: list[tuple[Draw, list[str]]] = [
     ),
     (a_property_is_misspelt, ["property-unknown: checked has no property 'cuont'"]),
     (a_stream_without_a_source, ["stream-unfed: stream 'dry' has no source"]),
+    (a_stream_without_a_source_is_all_that_feeds_others, ["stream-unfed: stream 'dry' has no source"]),
+    (
+        an_operator_that_was_never_added,
+        ["operator-unknown: stream 'into' is led to Step.one, whose operator was never added to the Dag"],
+    ),
     (a_stream_without_a_sink, ["stream-unread: stream 'lost' has no sink"]),
     (
         a_stream_with_two_sources,
@@ -691,6 +716,10 @@ BROKEN: list[tuple[Draw, list[str]]] = [
         ["operator-unreached: no input operator leads to step", "operator-unreached: no input operator leads to delay"],
     ),
     (a_loop_of_two, ["loop-undelayed: the operators a > b > a form a loop without a delay"]),
+    (
+        a_loop_of_two_that_no_root_leads_to_leads_on,
+        ["loop-undelayed: the operators a > b > a form a loop without a delay"],
+    ),
     (an_operator_wired_to_itself, ["loop-undelayed: the operators step > step form a loop without a delay"]),
     (a_delay_wired_to_itself, ["loop-undelayed: the operators delay > delay form a loop without a delay"]),
     (
