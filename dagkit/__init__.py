@@ -13,6 +13,7 @@ from dagkit.api.dag import Dag
 from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOperator, Unifier
 from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext, PartitionKeys, StatelessPartitioner
 from dagkit.api.ports import Inlet, InputPort, Outlet, OutputPort
+from dagkit.api.state import KeyedState, State
 from dagkit.api.stats import BatchedOperatorStats, Response, StatsListener
 from dagkit.api.streams import StreamCodec
 from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic
@@ -32,6 +33,7 @@ __all__ = [
     "Inlet",
     "InputOperator",
     "InputPort",
+    "KeyedState",
     "Locality",
     "Module",
     "Operator",
@@ -46,6 +48,7 @@ __all__ = [
     "ProcessingMode",
     "Response",
     "RowOperator",
+    "State",
     "StatelessPartitioner",
     "StatsListener",
     "StreamCodec",

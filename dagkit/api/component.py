@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from dagkit.api.ports import InputPort, OutputPort
+from dagkit.api.state import Declared, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,15 @@ class Component(BaseModel):
         extra="forbid",
         arbitrary_types_allowed=True,
         validate_default=True,
-        ignored_types=(InputPort, OutputPort),
+        ignored_types=(InputPort, OutputPort, Declared),
     )
     _given: dict[str, Any] = PrivateAttr(default_factory=dict)
     _faults: tuple[Fault, ...] = PrivateAttr(default=())
     _placed: Any = PrivateAttr(default=None)
+    _kept: dict[str, Any] = PrivateAttr(default_factory=dict)
+    """The live state, by name; the engine saves and restores it."""
+    _sinks: dict[str, Any] = PrivateAttr(default_factory=dict)
+    """Where each output port sends, by name; the engine binds it. An output that is not there drops its items."""
 
     kind: ClassVar[str] = ""
     """The component's name in plans and ledgers, `<what>/<version>`; it outlives any module path."""
@@ -63,6 +68,14 @@ class Component(BaseModel):
         object.__setattr__(self, "__pydantic_fields_set__", set(values) & set(given))
         object.__setattr__(self, "__pydantic_extra__", None)
         object.__setattr__(self, "__pydantic_private__", private)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Properties are frozen; declared state is there to change."""
+        declared = getattr(type(self), name, None)
+        if isinstance(declared, State):
+            declared.__set__(self, value)
+        else:
+            super().__setattr__(name, value)
 
     @property
     def faults(self) -> tuple[Fault, ...]:

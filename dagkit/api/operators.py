@@ -1,11 +1,11 @@
 """The kinds of operator. A good operator is configuration plus pure functions; the engine keeps the state."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
 from dagkit.api.component import Component
-from dagkit.api.ports import InputPort, OutputPort
+from dagkit.api.ports import InputPort, Outlet, OutputPort, input_ports, output_ports
 
 T = TypeVar("T")
 
@@ -61,6 +61,7 @@ class RowOperator(Operator):
 class Unifier(Operator, Generic[T]):
     """Merges what several partitions of one operator sent from one port, window by window."""
 
+    parts = InputPort[T]()
     unified = OutputPort[T]()
 
     @abstractmethod
@@ -78,3 +79,31 @@ class DelayOperator(Operator, Generic[T]):
     def first_window(self) -> Iterator[T]:
         """What flows in the first window, when nothing has come round yet."""
         return iter(())
+
+
+def handler_of(operator: Operator, port: str) -> Callable[[Any], None]:
+    """What takes an item at an input: the method that the port names, else `process`.
+
+    A method that yields has what it yields sent from the operator's main output.
+    """
+    method = getattr(operator, input_ports(type(operator))[port].handler or "process")
+    outlet = main_outlet(operator)
+
+    def handle(item: Any) -> None:
+        made = method(item)
+        if made is not None:
+            assert outlet is not None, (
+                f"{type(operator).__name__}.{method.__name__} yields, and there is no main output"
+            )
+            for one in made:
+                outlet.emit(one)
+
+    return handle
+
+
+def main_outlet(operator: Operator) -> Outlet[Any] | None:
+    """The outlet of the only output, or of the one that is marked as main."""
+    ports = list(output_ports(type(operator)).values())
+    marked = [port for port in ports if port.main]
+    chosen = ports if len(ports) == 1 else marked
+    return Outlet(operator, chosen[0]) if len(chosen) == 1 else None

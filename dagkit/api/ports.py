@@ -66,8 +66,11 @@ class InputPort(_Port[T]):
         optional: bool = False,
         schema_required: bool = False,
         main: bool = False,
+        key: Callable[[T], Any] | None = None,
     ) -> None:
         super().__init__(payload, optional=optional, schema_required=schema_required, main=main)
+        self.key = key
+        """What of an item says which partition it goes to; none: the whole item."""
         self.handler: str | None = None
 
     def process(self, method: MethodT) -> MethodT:
@@ -125,6 +128,17 @@ class Outlet(Generic[T_co]):
     operator: Any
     port: OutputPort[Any]
     stream_name: str | None = None
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether anybody reads; an operator may spare itself the work for an output that nobody does."""
+        return self.port.name in self.operator._sinks  # noqa: SLF001 - the engine binds outputs there
+
+    def emit(self, item: T_co) -> None:  # type: ignore[misc] # covariant for wiring; the engine binds what items go to
+        """Send an item on. Where no stream begins, it is dropped."""
+        sink = self.operator._sinks.get(self.port.name)  # noqa: SLF001 - the engine binds outputs there
+        if sink is not None:
+            sink(item)
 
     def named(self, stream: str) -> "Outlet[T_co]":
         """This outlet, with a name for the stream that `>>` will draw from it."""

@@ -1,0 +1,1 @@
+"""What runs plans: each backend in a package of its own."""

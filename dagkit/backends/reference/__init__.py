@@ -1,0 +1,5 @@
+"""The reference: a plan run by honest, single-threaded Python. It is slow, and it is right."""
+
+from dagkit.backends.reference.interpreter import Interpreter
+
+__all__ = ["Interpreter"]
