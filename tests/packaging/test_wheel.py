@@ -18,6 +18,9 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PACKAGES = {"dagkit": ROOT / "dagkit", "dagkit_operators": ROOT / "operators" / "dagkit_operators"}
 
+PAGE = (".html", ".css", ".js", ".svg", ".woff2")
+"""Endings of what the console serves."""
+
 pytestmark = pytest.mark.slow
 
 
@@ -110,6 +113,11 @@ def test_the_wheel_holds_every_file_of_a_package_and_its_types(built: Built, pac
     held = {name for name in built.in_wheel if name.startswith(f"{package}/")}
     assert held == _sources(package)
     assert f"{package}/py.typed" in held
+
+
+def test_what_the_packages_hold_is_code_types_and_what_a_page_is_made_of(built: Built) -> None:
+    held = [name for name in built.in_wheel if name.partition("/")[0] in PACKAGES]
+    assert {Path(name).suffix for name in held} <= {".py", ".typed", *PAGE}
 
 
 def test_the_wheel_holds_nothing_else(built: Built) -> None:
