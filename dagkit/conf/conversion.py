@@ -126,6 +126,8 @@ class Conversion:
         arguments = () if recipe.argument is None else (recipe.argument,)
         if issubclass(cls, BaseModel):
             return _built(cls, *arguments, **self.arguments(cls, dict(recipe.properties)))
+        if dataclasses.is_dataclass(cls):
+            return _built(cls, *arguments, **_dataclass_arguments(self, cls, dict(recipe.properties)))
         made = _built(cls, *arguments)
         for name, raw in recipe.properties:
             self.set_on(made, name, raw)

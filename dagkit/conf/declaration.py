@@ -45,7 +45,7 @@ class DeclaredStream:
     where: Where
     source: DeclaredEnd | None = None
     sinks: tuple[DeclaredEnd, ...] = ()
-    locality: str | None = None
+    locality: tuple[str, Where] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class _Pen:
                 with self.lines_of(end.where, stream):
                     self.lead_end(stream, end, is_source=is_source)
         if declared.locality is not None:
-            self.set_locality(stream, declared.locality, declared.where)
+            self.set_locality(stream, *declared.locality)
 
     def lead_end(self, stream: Stream, end: DeclaredEnd, *, is_source: bool) -> None:
         if end.operator not in self.components:

@@ -127,8 +127,10 @@ class _Reader:
             source, sinks = self.end(stream.get("source"), stream), self.sinks(stream)
             named = self.text(stream, "name") if "name" in stream else None
             name = named or (f"{source.operator}:{source.port}" if source else f"stream-{number}")
-            locality = stream.get("locality")
-            yield DeclaredStream(name, self.at(stream), source, sinks, None if locality is None else str(locality))
+            locality = None
+            if stream.get("locality") is not None:
+                locality = str(stream["locality"]), Where(self.shown, stream.line_of("locality"))
+            yield DeclaredStream(name, self.at(stream), source, sinks, locality)
             self.settings += self.schema(stream, name)
             self.settings += self.unifiers(stream, source)
 

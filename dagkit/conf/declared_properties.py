@@ -81,7 +81,7 @@ class _Reader:
             ends = (self.end(name, part, where) for part in split_list(value))
             stream = replace(stream, sinks=tuple(end for end in ends if end is not None))
         elif word == "locality":
-            stream = replace(stream, locality=value)
+            stream = replace(stream, locality=(value, where))
         else:
             help_ = "write what the template would set on the stream itself"
             self.faults.append(Diagnostic("key-unmatched", f"stream {name!r} has a {word}", help_, where))

@@ -247,7 +247,7 @@ class _Setter:
 
     def without_parts(self, current: Any, branch: _Branch, path: Where) -> Any:
         """Report a way that leads on from where nothing does."""
-        what = "it is not set" if current is None else f"a {type(current).__name__} has no properties"
+        what = "it is not set" if current is None else f"{type(current).__name__} values have no properties"
         for child in branch.below.values():
             for given in child.settings():
                 problem = f"{given.origin.key or given.path}: {what}, so nothing lies below {'.'.join(path)}"

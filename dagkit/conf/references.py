@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dagkit.conf.keys import Address, Keyword, Malformed, parse_key
+from dagkit.conf.keys import Address, Keyword, Malformed, canonical, parse_key
 from dagkit.conf.names import snake
 from dagkit.errors import did_you_mean
 
@@ -134,11 +134,12 @@ class References:
         scheme, _, rest = name.partition(":")
         if scheme in _SCHEMES:
             return _SCHEMES[scheme](rest, self.environment), True
-        if name not in self.values:
+        key = name if name in self.values else canonical(name)
+        if key not in self.values:
             raise Unresolved(f"nothing gives ${{{name}}} a value", did_you_mean(name, self.values, _otherwise(name)))
-        self.used.add(name)
-        value, secret = self.resolve_key(name)
-        return value, secret or is_secret(parse_key(name), name)
+        self.used.add(key)
+        value, secret = self.resolve_key(key)
+        return value, secret or is_secret(parse_key(key), key)
 
 
 def _otherwise(name: str) -> str:

@@ -151,7 +151,7 @@ class ApplicationSettings:
 
     def configure_application(self, application: ComponentT) -> Configured[ComponentT]:
         """The application with its properties set. Ask before it draws."""
-        self._home = self._home or type(application).__module__
+        self._home = self._home or _home_of(application)
         declaration = application.declaration if isinstance(application, DeclaredApplication) else None
         slips = list(self._take_over(declaration)) if declaration is not None else []
         self.met.application_class = type(application)
@@ -232,6 +232,7 @@ class ApplicationSettings:
 
     def port_attributes(self, operator: str, port: str, *, output: bool, connected: bool = True) -> Attributes:
         """The attributes of a port. An unconnected one bears none, and keys that mean only such ports are told."""
+        self.met.meet(operator)
         own = PortKind.OUTPUT if output else PortKind.INPUT
         ranked = [
             ((rule.address.port_kind is own, *rank), rule)
@@ -242,6 +243,7 @@ class ApplicationSettings:
 
     def unifier_attributes(self, operator: str, port: str, *, connected: bool = True) -> Attributes:
         """The operator attributes of the unifier that may follow an output port."""
+        self.met.meet(operator)
         rules = in_order(self._of_port(self._unifiers, operator, port))
         return self._on_port(rules, Scope.OPERATOR, f"the unifier of {operator}.{port}", connected=connected)
 
@@ -310,6 +312,12 @@ class ApplicationSettings:
             self.templates.by_name,
             allow_unknown=allow_unknown,
         )
+
+
+def _home_of(application: Component) -> str:
+    """The module that the author wrote: of the class, or of the function that stands for one."""
+    populate = getattr(application, "populate", None)
+    return str(getattr(populate, "__module__", None) or type(application).__module__)
 
 
 _STREAM_CODES: Mapping[str, Code] = {"locality": "locality-invalid", "schema": "attribute-invalid"}

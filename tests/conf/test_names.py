@@ -1,0 +1,68 @@
+"""Names in keys: literal, patterns, folded."""
+
+import pytest
+
+from dagkit.conf.names import Fit, NamePattern, bare, folded, snake
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "fit"),
+    [
+        ("Block-reader", "Block-reader", Fit.EXACT),
+        ("*", "anything at all", Fit.PATTERN),
+        ("op[12]", "op2", Fit.PATTERN),
+        ("op[12]", "op12", Fit.NOT),
+        ("op", "operator", Fit.NOT),
+        ("Module$inner", "Module$inner", Fit.EXACT),
+        (r"Module\$\w+", "Module$inner", Fit.PATTERN),
+        ("C++", "C++", Fit.EXACT),
+        ("*", "*", Fit.EXACT),
+    ],
+    ids=[
+        "a name is itself",
+        "a lone star is any name",
+        "a pattern is tried",
+        "a pattern is matched against the whole name",
+        "a plain name is no prefix",
+        "a module's inner name works by equality",
+        "a module's inner names can be matched when the dollar is escaped",
+        "a name that is no valid pattern works by equality",
+        "equality outranks the pattern",
+    ],
+)
+def test_fit(pattern, name, fit):
+    assert NamePattern(pattern).fit(name) is fit
+
+
+def test_a_folded_name_fits_every_name_that_it_spells():
+    pattern = NamePattern("BLOCK_READER", folded=True)
+    assert [name for name in ("Block-reader", "block_reader", "Block reader", "Blockreader") if pattern.fit(name)] == [
+        "Block-reader",
+        "block_reader",
+        "Block reader",
+    ]
+
+
+def test_a_name_that_cannot_be_compiled_says_why():
+    assert NamePattern("*reader").fault == "nothing to repeat at position 0"
+
+
+@pytest.mark.parametrize(
+    ("camel", "snaked"),
+    [
+        ("blockSize", "block_size"),
+        ("filePatternRegularExp", "file_pattern_regular_exp"),
+        ("HTTPServer", "http_server"),
+        ("block_size", "block_size"),
+    ],
+)
+def test_snake(camel, snaked):
+    assert snake(camel) == snaked
+
+
+def test_every_spelling_of_a_property_is_bare_the_same():
+    assert {bare(name) for name in ("blockSize", "block_size", "BLOCK_SIZE", "BlockSize")} == {"blocksize"}
+
+
+def test_folding_keeps_letters_and_digits_alone():
+    assert folded("Record-writer 2") == "RECORD_WRITER_2"
