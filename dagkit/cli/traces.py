@@ -10,13 +10,12 @@ from dagkit.api.dag import shown_path
 from dagkit.errors import Where
 
 _DAGKIT = str(Path(__file__).parents[1]) + "/"
-_LIBRARIES = tuple(
-    {
-        f"{folder}/"
-        for folder in (*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages())
-        if folder
-    }
+_FOLDERS = (
+    *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
+    *site.getsitepackages(),
+    site.getusersitepackages(),
 )
+_LIBRARIES = tuple(dict.fromkeys(f"{folder}/" for folder in _FOLDERS if folder))
 _SHOWN = 8
 
 
@@ -27,7 +26,7 @@ def author_frames(raised: BaseException) -> list[traceback.FrameSummary]:
 
 def is_authored(filename: str) -> bool:
     """Whether a line of this file was written by the author of an application."""
-    return not filename.startswith(("<frozen", _DAGKIT, *_LIBRARIES))
+    return not filename.startswith(("<", _DAGKIT, *_LIBRARIES))
 
 
 def author_where(raised: BaseException) -> Where | None:

@@ -1,0 +1,85 @@
+"""Which lines are an author's, and how an exception is told by them."""
+
+import dataclasses
+import json
+import os
+import sys
+from pathlib import Path
+
+import pydantic
+import pytest
+
+from dagkit.cli.traces import author_lines, author_where, is_authored, spoken
+
+
+@pytest.mark.parametrize(
+    "filename",
+    [
+        os.__file__,
+        dataclasses.__file__,
+        pydantic.__file__,
+        pytest.__file__,
+        str(Path(__file__).parents[2] / "dagkit" / "api" / "dag.py"),
+        "<string>",
+        "<frozen importlib._bootstrap>",
+    ],
+)
+def test_what_python_libraries_and_dagkit_wrote_is_not_the_authors(filename):
+    assert not is_authored(filename)
+
+
+@pytest.mark.parametrize("filename", [__file__, f"{sys.prefix}/src/app/app.py", f"{sys.base_prefix}/app.py", "app.py"])
+def test_everything_else_is_the_authors_even_below_the_prefix_of_python(filename):
+    assert is_authored(filename)
+
+
+def _raised(function, *arguments):
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - any will do
+        function(*arguments)
+    return raised.value
+
+
+def decode():
+    return json.loads("{")
+
+
+def test_an_exception_out_of_a_library_is_told_by_the_line_that_called_it():
+    raised = _raised(decode)
+    where = author_where(raised)
+    assert where is not None
+    assert where.line == decode.__code__.co_firstlineno + 1
+    assert author_lines(raised)[-1] == f'{where} in decode: return json.loads("{{")'
+
+
+def deep(levels):
+    return shallow(levels - 1) if levels else 1 / 0
+
+
+def shallow(levels):
+    return deep(levels - 1) if levels else 1 / 0
+
+
+def test_a_long_way_is_shortened_from_above():
+    lines = author_lines(_raised(deep, 30))
+    assert len(lines) == 9
+    assert lines[0].startswith("… ")
+    assert "1 / 0" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (ValueError("one\ntwo"), "ValueError: one"),
+        (KeyError("a"), "KeyError: 'a'"),
+        (ValueError(), "ValueError"),
+        (SyntaxError("odd", ("app.py", 3, 1, "x x", 3, 2)), "SyntaxError: odd"),
+    ],
+)
+def test_an_exception_is_told_in_one_line(raised, said):
+    assert spoken(raised) == said
+
+
+def test_an_exception_with_notes_is_told_without_them():
+    noted = ValueError("wrong")
+    noted.add_note("more")
+    assert spoken(noted) == "ValueError: wrong"
