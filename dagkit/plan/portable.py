@@ -8,10 +8,11 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
+from contextvars import ContextVar
 from enum import Enum
 from pathlib import PurePath
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodDescriptorType, MethodType
-from typing import Any
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodDescriptorType, MethodType
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
@@ -21,11 +22,24 @@ MASK = "**********"
 def portable(value: Any) -> Any:
     """The value as plain JSON data; equal values give equal data, in every process."""
     if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, Enum)):
+        if isinstance(value, str) and _UNWRITABLE.search(value):
+            return {"$text": ascii(str(value))}
         return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-    for kinds, form in _FORMS:
-        if isinstance(value, kinds):
-            return form(value)
-    return {"class": _name(type(value)), **{k: portable(v) for k, v in sorted(_public_state(value).items())}}
+    around = _AROUND.get()
+    if id(value) in around:
+        return {"$again": _name(type(value))}
+    within = _AROUND.set(around | {id(value)})
+    try:
+        return next((form for kinds, form in _FORMS if isinstance(value, kinds)), _object)(value)
+    finally:
+        _AROUND.reset(within)
+
+
+_UNWRITABLE = re.compile("[\ud800-\udfff]")
+"""Half characters, which stand for bytes of a file's name that are no text: JSON cannot hold them."""
+
+_AROUND: ContextVar[frozenset[int]] = ContextVar("around", default=frozenset())
+"""What is being written, by identity, so that a value which holds itself comes to an end."""
 
 
 def portable_attributes(settings: Mapping[Any, Any]) -> dict[str, Any]:
@@ -63,11 +77,17 @@ def _partial(value: "functools.partial[Any]") -> dict[str, Any]:
 
 
 def _digest(function: FunctionType) -> str:
-    """What it does and what it closes over; that it calls itself says nothing new."""
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    closed_over = [portable(held) for held in cells if held is not function]
+    """What it does and what it closes over."""
+    closed_over = [portable(_held(cell)) for cell in function.__closure__ or ()]
     said = (_code(function.__code__), portable(function.__defaults__), portable(function.__kwdefaults__), closed_over)
     return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
+
+
+def _held(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a name that nobody has given a value yet
+        return None
 
 
 def _code(code: CodeType) -> tuple[Any, ...]:
@@ -83,8 +103,18 @@ def _constant(value: Any) -> Any:
     return tuple(_constant(member) for member in value) if isinstance(value, tuple) else repr(value)
 
 
-def _public_state(value: Any) -> dict[str, Any]:
-    return {name: state for name, state in getattr(value, "__dict__", {}).items() if not name.startswith("_")}
+def _object(value: Any) -> dict[str, Any]:
+    """Any other object: by what others may read of it, or, where it bears no names at all, by what makes it."""
+    if get_origin(value) is not None:  # a type with brackets, or a union
+        return {"$class": portable(get_origin(value)), "of": portable(get_args(value))}
+    named = {"class": _name(type(value))}
+    if isinstance(getattr(value, "__dict__", None), dict):
+        return {**named, **{name: portable(v) for name, v in sorted(vars(value).items()) if not name.startswith("_")}}
+    try:
+        made = value.__reduce_ex__(2)
+    except TypeError:  # a lock or an open file: nothing can be said of it
+        return named
+    return {**named, "made": portable(made if isinstance(made, str) else made[1:3])}
 
 
 def _name(cls: type) -> str:
@@ -94,7 +124,7 @@ def _name(cls: type) -> str:
 _FORMS: tuple[tuple[Any, Any], ...] = (
     (Enum, lambda value: portable(value.value)),
     (SecretStr | SecretBytes | Secret, lambda _: MASK),
-    (PurePath, str),
+    (PurePath, lambda value: portable(str(value))),
     (dt.timedelta, lambda value: value.total_seconds()),
     (dt.date | dt.time, lambda value: value.isoformat()),
     (bytes | bytearray, lambda value: {"$bytes": base64.b64encode(bytes(value)).decode("ascii")}),
