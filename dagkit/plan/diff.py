@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from dagkit.plan.fingerprint import canonical, fingerprint
 from dagkit.plan.model import Plan, PlannedOperator, PlannedStream, Stage
 
 T = TypeVar("T")
@@ -23,7 +24,11 @@ class Change:
 
 def diff(old: Plan, new: Plan) -> list[Change]:
     """Every difference that matters to a run; empty exactly when the fingerprints agree."""
-    return list(_changes(old, new))
+    changes = list(_changes(old, new))
+    if not changes and fingerprint(old) != fingerprint(new):
+        text = "the same operators, streams and stages are written in another order, or under other names of stages"
+        changes.append(Change("application", new.application, text))
+    return changes
 
 
 def _changes(old: Plan, new: Plan) -> Iterator[Change]:
@@ -74,8 +79,10 @@ def _operator_changed(old: PlannedOperator, new: PlannedOperator) -> Iterator[Ch
 
     if old.kind != new.kind:
         yield changed(f"kind {old.kind} becomes {new.kind}")
-    if (old.class_, old.role) != (new.class_, new.role):
+    if old.class_ != new.class_:
         yield changed(f"class {old.class_} becomes {new.class_}")
+    if old.role is not new.role:
+        yield changed(f"role {old.role} becomes {new.role}")
     yield from map(changed, _values_changed("property", old.properties, new.properties))
     yield from map(changed, _values_changed("attribute", old.attributes, new.attributes))
     yield from map(changed, _ports_changed(old, new))
@@ -92,6 +99,8 @@ def _ports_changed(old: PlannedOperator, new: PlannedOperator) -> Iterator[str]:
     before, after = ({(port.type, port.name): port for port in o.ports} for o in (old, new))
     yield from (f"{kind} {name} is gone" for kind, name in _gone(before, after))
     yield from (f"{kind} {name} is new" for kind, name in _come(before, after))
+    if set(before) == set(after) and list(before) != list(after):
+        yield "its ports stand in another order"
     for kind, name in _both(before, after):
         was, now = before[kind, name], after[kind, name]
         if was.payload != now.payload:
@@ -170,7 +179,7 @@ def _values_changed(what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -
     yield from (
         f"{what} {name} changes from {_shown(old[name])} to {_shown(new[name])}"
         for name in _both(old, new)
-        if old[name] != new[name]
+        if canonical(old[name]) != canonical(new[name])  # as the fingerprint sees it, to which 1 is not true
     )
 
 
