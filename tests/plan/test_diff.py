@@ -1,0 +1,221 @@
+"""What changed between two plans, in words; and nothing changed exactly where the fingerprints agree."""
+
+from typing import Any
+
+import pytest
+
+from dagkit.plan import Plan, diff, fingerprint
+from dagkit.plan.model import (
+    CutKind,
+    Keys,
+    Place,
+    PlannedEnd,
+    PlannedPartition,
+    PlannedPort,
+    PlannedSink,
+    Role,
+    Routing,
+    Why,
+)
+from tests.plan.plans import cut, operator, plan, stage, stream, unifier
+
+READ = operator("read", Role.INPUT)
+
+
+def _keep(**said: Any) -> Plan:
+    return plan(operators=(READ, operator("keep", **said)))
+
+
+def _stream(**said: Any) -> Plan:
+    return plan(streams=(stream("read", "keep", **said),))
+
+
+def _sink(port: str = "input", **said: Any) -> Plan:
+    return _stream(sinks=(PlannedSink(operator="keep", port=port, **{"routing": Routing.STRAIGHT, **said}),))
+
+
+def _ports(*ports: PlannedPort) -> Plan:
+    return _keep(ports=ports)
+
+
+ANOTHER_ORDER = "the same operators, streams and stages are written in another order, or under other names of stages"
+INPUT, OUTPUT = operator("keep").ports
+
+CHANGES: dict[str, tuple[Plan, list[str]]] = {
+    "the application's name": (plan(application="Keep"), ["application Filter is now called Keep"]),
+    "an attribute's value": (
+        plan(attributes={"STREAMING_WINDOW_SIZE_MILLIS": 100}),
+        ["application: attribute STREAMING_WINDOW_SIZE_MILLIS changes from 500 to 100"],
+    ),
+    "an attribute less": (
+        plan(attributes={}),
+        ["application: attribute STREAMING_WINDOW_SIZE_MILLIS is no longer set (was 500)"],
+    ),
+    "an attribute more": (
+        plan(attributes={"STREAMING_WINDOW_SIZE_MILLIS": 500, "DEBUG": True}),
+        ["application: attribute DEBUG is now set to True"],
+    ),
+    "a property's value": (
+        _keep(properties={"prefix": "#"}),
+        ["operator keep: property prefix changes from '.' to '#'"],
+    ),
+    "a property's type, though Python calls the values equal": (
+        plan(attributes={"STREAMING_WINDOW_SIZE_MILLIS": 500.0}),
+        ["application: attribute STREAMING_WINDOW_SIZE_MILLIS changes from 500 to 500.0"],
+    ),
+    "an operator's attribute": (
+        _keep(attributes={"TIMEOUT_WINDOW_COUNT": 6}),
+        ["operator keep: attribute TIMEOUT_WINDOW_COUNT changes from 5 to 6"],
+    ),
+    "an operator's kind": (_keep(kind="test.other/1"), ["operator keep: kind test.operator/1 becomes test.other/1"]),
+    "an operator's class": (_keep(class_="test.Other"), ["operator keep: class test.Sample becomes test.Other"]),
+    "an operator's role": (
+        _keep(role=Role.DELAY, kind="test.operator/1"),
+        ["operator keep: role operator becomes delay"],
+    ),
+    "the number of partitions": (
+        _keep(count=3, why=Why(source="code", text="StatelessPartitioner")),
+        ["keep: 1 partitions become 3 (StatelessPartitioner)"],
+    ),
+    "the keys of a partition": (
+        _keep(partitions=(PlannedPartition(index=0, keys={"input": Keys(mask=0, keys=(0,))}),)),
+        ["keep: its 1 partitions own other keys"],
+    ),
+    "mirroring": (_keep(parallel_with="read"), ["keep mirrors read"]),
+    "a port less": (_ports(INPUT), ["operator keep: output output is gone"]),
+    "a port more": (
+        _ports(INPUT, OUTPUT, PlannedPort(name="rejected", type="output", payload="Line", connected=False)),
+        ["operator keep: output rejected is new"],
+    ),
+    "a port's payload": (
+        _ports(INPUT.model_copy(update={"payload": "Word"}), OUTPUT),
+        ["operator keep: input input carries Word instead of Line"],
+    ),
+    "a port's connection": (
+        _ports(INPUT.model_copy(update={"connected": False}), OUTPUT),
+        ["operator keep: input input is no longer connected"],
+    ),
+    "a port's attribute": (
+        _ports(INPUT, OUTPUT.model_copy(update={"attributes": {"UNIFIER_LIMIT": 3}})),
+        ["operator keep: output output: attribute UNIFIER_LIMIT changes from 2 to 3"],
+    ),
+    "the order of ports": (_ports(OUTPUT, INPUT), ["operator keep: its ports stand in another order"]),
+    "an operator more": (
+        plan(
+            operators=(READ, operator("keep"), operator("log", kind="test.log/1")),
+            stages=(stage("read", place=Place.DRIVER), stage("keep"), stage("log")),
+        ),
+        ["operator log is new (test.log/1)", "log now runs as a stage of its own"],
+    ),
+    "an operator less": (
+        plan(operators=(READ,), streams=(), stages=(stage("read", place=Place.DRIVER),), cuts=()),
+        ["operator keep is gone", "stream read is gone", "the same stages are cut from each other for other reasons"],
+    ),
+    "an operator's name": (
+        plan(
+            operators=(READ, operator("hold")),
+            streams=(stream("read", "hold"),),
+            stages=(stage("read", place=Place.DRIVER), stage("hold")),
+            cuts=(cut("read", "hold"),),
+        ),
+        [
+            "operator keep is now called hold",
+            "stream read leads read.output > hold.input instead of read.output > keep.input",
+            "hold now runs as a stage of its own",
+        ],
+    ),
+    "the order of operators": (
+        plan(operators=(operator("keep"), READ)),
+        [ANOTHER_ORDER],
+    ),
+    "a stream more": (
+        plan(streams=(stream("read", "keep"), stream("keep", "read"))),
+        ["stream keep is new: keep.output > read.input"],
+    ),
+    "a stream's sink": (
+        _sink("other"),
+        ["stream read leads read.output > keep.other instead of read.output > keep.input"],
+    ),
+    "a stream's source": (
+        _stream(source=PlannedEnd(operator="read", port="other")),
+        ["stream read leads read.other > keep.input instead of read.output > keep.input"],
+    ),
+    "a stream's routing": (_sink(routing=Routing.KEYED), ["stream read is routed keyed instead of straight"]),
+    "a stream's parallel sink": (
+        _sink(parallel=True),
+        ["stream read is routed straight in parallel instead of straight"],
+    ),
+    "a stream's locality": (
+        _stream(locality="NODE_LOCAL"),
+        ["stream read is NODE_LOCAL instead of free to run anywhere"],
+    ),
+    "a stream's payload": (_stream(payload="Word"), ["stream read carries Word instead of Line"]),
+    "a stream's unifiers": (
+        _stream(unifiers=(unifier("read", 2),)),
+        ["stream read has 1 unifiers, which differ from the 0 it had"],
+    ),
+    "two operators that run as one": (
+        plan(stages=(stage("read", "keep"),), cuts=()),
+        ["read + keep now run as one stage"],
+    ),
+    "a stage's level": (
+        plan(stages=(stage("read", place=Place.DRIVER), stage("keep", level=1))),
+        ["stage keep runs at level 1 on the workers with 1 slots instead of level 0 on the workers with 1 slots"],
+    ),
+    "a stage's name": (
+        plan(stages=(stage("read", place=Place.DRIVER), stage("keep", name="hold"))),
+        [ANOTHER_ORDER],
+    ),
+    "a cut's kind": (
+        plan(cuts=(cut("read", "keep", kind=CutKind.KEYS),)),
+        ["the same stages are cut from each other for other reasons"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("new", "words"), CHANGES.values(), ids=CHANGES)
+def test_every_change_is_told(new: Plan, words: list[str]) -> None:
+    assert [str(change) for change in diff(plan(), new)] == words
+
+
+@pytest.mark.parametrize("new", [new for new, _ in CHANGES.values()], ids=CHANGES)
+def test_every_change_changes_the_fingerprint_and_is_told_both_ways(new: Plan) -> None:
+    assert fingerprint(plan()) != fingerprint(new)
+    assert diff(new, plan())
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        plan(),
+        _keep(why=Why(source="code", text="somebody else")),
+        plan(cuts=(cut("read", "keep", reason="in other words"),)),
+        plan(attributes=dict(reversed({"STREAMING_WINDOW_SIZE_MILLIS": 500}.items()))),
+    ],
+    ids=["nothing", "who decided", "the words of a reason", "the order of a mapping"],
+)
+def test_what_only_explains_is_no_change(new: Plan) -> None:
+    assert diff(plan(), new) == []
+    assert fingerprint(plan()) == fingerprint(new)
+
+
+def test_long_values_are_cut_short() -> None:
+    (change,) = diff(plan(), _keep(properties={"prefix": "x" * 200}))
+    assert len(str(change)) < 160
+    assert str(change).endswith("…")
+
+
+def test_a_change_says_what_it_is_about() -> None:
+    (change,) = diff(plan(), _keep(count=3))
+    assert (change.kind, change.subject) == ("partitions", "keep")
+
+
+def test_of_two_operators_that_are_alike_neither_is_called_renamed() -> None:
+    old = plan(operators=(READ, operator("a"), operator("b")), streams=(), stages=(), cuts=())
+    new = plan(operators=(READ, operator("c"), operator("d")), streams=(), stages=(), cuts=())
+    assert [str(change) for change in diff(old, new)] == [
+        "operator a is gone",
+        "operator b is gone",
+        "operator c is new (test.operator/1)",
+        "operator d is new (test.operator/1)",
+    ]

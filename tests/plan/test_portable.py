@@ -1,0 +1,274 @@
+"""Values as plans hold them: plain JSON, equal for equal values, in every process."""
+
+import datetime as dt
+import decimal
+import enum
+import functools
+import json
+import operator
+import os
+import re
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, SecretStr
+
+from dagkit.plan.fingerprint import canonical
+from dagkit.plan.portable import portable
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Size(enum.IntEnum):
+    BIG = 3
+
+
+class Model(BaseModel):
+    path: PurePosixPath
+    secret: SecretStr = SecretStr("hush")
+
+
+@dataclass
+class Pair:
+    left: int
+    right: Any = None
+
+
+class Plain:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self._cache = object()
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def double(self) -> int:
+        return 2
+
+
+def named(line: str) -> bool:
+    return not line
+
+
+HERE = __name__
+
+
+@pytest.mark.parametrize(
+    ("value", "data"),
+    [
+        (None, None),
+        (True, True),
+        (1, 1),
+        (1.5, 1.5),
+        ("text", "text"),
+        (float("inf"), "inf"),
+        (float("nan"), "nan"),
+        (Colour.RED, "red"),
+        (Size.BIG, 3),
+        (SecretStr("hush"), "**********"),
+        (PurePosixPath("a/b"), "a/b"),
+        (PurePosixPath("a/\udcff"), {"$text": "'a/\\udcff'"}),
+        ("\ud800", {"$text": "'\\ud800'"}),
+        (dt.timedelta(minutes=1), 60.0),
+        (dt.date(2024, 2, 29), "2024-02-29"),
+        (b"\x00\xff", {"$bytes": "AP8="}),
+        (int, {"$class": "int"}),
+        (Pair, {"$class": f"{HERE}.Pair"}),
+        (named, {"$function": f"{HERE}:named"}),
+        (len, {"$function": "builtins:len"}),
+        (str.upper, {"$function": "builtins:str.upper"}),
+        ((1, 2), [1, 2]),
+        ({3, 1, 2}, [1, 2, 3]),
+        ({"b": 1, "a": (2,)}, {"a": [2], "b": 1}),
+        ({Colour.RED: 1}, {"red": 1}),
+        ({1: "one"}, {"1": "one"}),
+        (
+            Model(path=PurePosixPath("a")),
+            {"class": f"{HERE}.Model", "path": "a", "secret": "**********"},
+        ),
+        (Pair(1, Size.BIG), {"class": f"{HERE}.Pair", "left": 1, "right": 3}),
+        (Plain([1]), {"class": f"{HERE}.Plain", "value": [1]}),
+    ],
+    ids=lambda v: ascii(v)[:40],
+)
+def test_values_become_plain_data(value: Any, data: Any) -> None:
+    assert portable(value) == data
+    assert json.loads(canonical(portable(value))) == data
+
+
+ONE_LINE: Callable[[str], bool] = lambda line: line.startswith("a")  # noqa: E731 - nameless on purpose
+
+
+def _closed(limit: int) -> Callable[[int], bool]:
+    return lambda n: n < limit
+
+
+def _shortest(limit: int = 1) -> Callable[[int], int]:
+    def inner(n: int, least: int = limit) -> int:
+        return min(n, least)
+
+    return inner
+
+
+def _two_that_call_each_other() -> Callable[[int], bool]:
+    def even(n: int) -> bool:
+        return n == 0 or odd(n - 1)
+
+    def odd(n: int) -> bool:
+        return n != 0 and even(n - 1)
+
+    return even
+
+
+def _calls_what_comes_later() -> Callable[[], int]:
+    def inner() -> int:
+        return later
+
+    if inner is None:
+        later = 1
+    return inner
+
+
+class Ring:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, True),
+        (1, 1.0),
+        (decimal.Decimal("1.5"), decimal.Decimal("1.6")),
+        (uuid.UUID(int=1), uuid.UUID(int=2)),
+        (complex(1, 2), complex(2, 1)),
+        (range(3), range(4)),
+        (re.compile("a"), re.compile("b")),
+        (re.compile("a"), re.compile("a", re.IGNORECASE)),
+        (functools.partial(operator.add, 1), functools.partial(operator.add, 2)),
+        (functools.partial(operator.add, 1), functools.partial(operator.sub, 1)),
+        (list[int], list[str]),
+        (int | None, int | str),
+        (Slotted(1), Slotted(2)),
+        (Slotted(1).double, Slotted(2).double),
+        (lambda x: x + 1, lambda x: x + 2),
+        (lambda x: x.upper(), lambda x: x.lower()),
+        (lambda x: x in {"a", "b"}, lambda x: x in {"a", "c"}),
+        (_closed(1), _closed(2)),
+        (_shortest(1), _shortest(2)),
+        (_two_that_call_each_other(), _closed(1)),
+    ],
+    ids=[
+        "a number and a truth value",
+        "a whole number and a float",
+        "decimals",
+        "ids",
+        "complex numbers",
+        "ranges",
+        "patterns",
+        "patterns by their flags",
+        "partials by what they are given",
+        "partials by their function",
+        "generics",
+        "unions",
+        "objects with slots",
+        "methods by their object",
+        "lambdas by a constant",
+        "lambdas by a name",
+        "lambdas by a set",
+        "closures by what they close over",
+        "functions by their defaults",
+        "functions that call each other",
+    ],
+)
+def test_unlike_values_give_unlike_data(one: Any, other: Any) -> None:
+    assert canonical(portable(one)) != canonical(portable(other))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: decimal.Decimal("1.5"),
+        lambda: uuid.UUID(int=1),
+        lambda: re.compile("a"),
+        lambda: functools.partial(operator.add, 1),
+        lambda: Slotted((1, 2)),
+        lambda: _closed(1),
+        _two_that_call_each_other,
+        _calls_what_comes_later,
+        Ring,
+        lambda: {"b": {1, 2}, "a": frozenset("xyz")},
+        threading.Lock,
+        lambda: list[int | None],
+    ],
+    ids=[
+        "decimal",
+        "id",
+        "pattern",
+        "partial",
+        "slots",
+        "closure",
+        "functions that call each other",
+        "a name without a value",
+        "an object that holds itself",
+        "sets",
+        "a lock",
+        "a generic",
+    ],
+)
+def test_equal_values_give_equal_data(make: Callable[[], Any]) -> None:
+    assert canonical(portable(make())) == canonical(portable(make()))
+
+
+PROGRAM = """
+from dagkit.plan.fingerprint import canonical
+from dagkit.plan.portable import portable
+def limit(n): return lambda line: line in {"a", "b", "c"} or n
+print(canonical(portable([{"x", "y", "z"}, frozenset("abc"), limit(3), lambda w: w in ("p", {"q": 1})])))
+"""
+
+
+@pytest.mark.slow
+def test_equal_values_give_equal_data_in_every_process() -> None:
+    root = Path(__file__).parents[2]
+    said = {
+        subprocess.run(  # noqa: S603 - our own program
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=root,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(said) == 1
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
+    max_leaves=8,
+)
+
+
+@given(JSON)
+def test_whatever_is_plain_already_goes_to_json_and_comes_back(value: Any) -> None:
+    data = portable(value)
+    assert json.loads(canonical(data)) == data
+    assert portable(data) == data

@@ -1,0 +1,79 @@
+"""Plans as text: out and back in equal, in the words of declarative applications, and refused with a reason."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from dagkit.errors import PlanUnreadable
+from dagkit.plan import fingerprint, read_plan, write_plan
+from tests.plan.plans import operator, plan, stream, unifier
+
+PLANS = [
+    plan(),
+    plan(operators=(operator("read", count=2), operator("keep", count=3))),
+    plan(streams=(stream("read", "keep", unifiers=(unifier("read", 2),), locality="NODE_LOCAL"),)),
+    plan(attributes={"a": [1, None, {"b": 1.5}], "s": "\u2028 \U0001f600 \x00"}),
+]
+
+
+@pytest.mark.parametrize("written", PLANS, ids=["small", "with partitions", "with unifiers", "with odd values"])
+def test_a_plan_comes_back_equal(written: Any) -> None:
+    read = read_plan(write_plan(written))
+    assert read == written
+    assert fingerprint(read) == fingerprint(written)
+    assert write_plan(read) == write_plan(written)
+
+
+def test_a_plan_is_written_in_the_words_of_declarative_applications() -> None:
+    data = json.loads(write_plan(plan()))
+    assert data["schema"] == "dagkit.plan/1"
+    assert data["operators"][0]["class"] == "test.Sample"
+    assert data["streams"][0]["source"] == {"operatorName": "read", "portName": "output"}
+    assert data["streams"][0]["sinks"][0]["operatorName"] == "keep"
+
+
+def _with(**changes: Any) -> str:
+    return json.dumps({**json.loads(write_plan(plan())), **changes})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "plan.json is no plan: Expecting value"),
+        ("{", "plan.json is no plan: Expecting property name"),
+        ("[]", "plan.json is of schema None; this dagkit reads 'dagkit.plan/1'"),
+        ("{}", "plan.json is of schema None; this dagkit reads 'dagkit.plan/1'"),
+        (_with(schema="dagkit.plan/2"), "plan.json is of schema 'dagkit.plan/2'; this dagkit reads 'dagkit.plan/1'"),
+        (_with(operators=1), "plan.json is no plan: operators: Input should be a valid tuple"),
+        (_with(colour="red"), "plan.json is no plan: colour: Extra inputs are not permitted"),
+        (_with(cuts=[{}]), "plan.json is no plan: cuts.0.stream: Field required"),
+    ],
+    ids=[
+        "nothing",
+        "half",
+        "a list",
+        "an empty object",
+        "a later schema",
+        "a wrong part",
+        "a part more",
+        "a part less",
+    ],
+)
+def test_what_is_no_plan_is_refused_with_a_reason(text: str, said: str) -> None:
+    with pytest.raises(PlanUnreadable, match=re.escape(said)):
+        read_plan(text, "plan.json")
+
+
+def test_a_fingerprint_is_sixteen_hexadecimal_digits() -> None:
+    assert re.fullmatch("[0-9a-f]{16}", fingerprint(plan()))
+
+
+def test_levels_are_one_more_than_the_deepest_stage() -> None:
+    assert plan().levels == 1
+    assert plan(stages=()).levels == 1
+
+
+def test_operators_are_found_by_name() -> None:
+    assert plan().by_name["keep"].count == 1
