@@ -84,6 +84,15 @@ def test_0002_checking_follows_resolving() -> None:
     assert STEPS.index("checked") == STEPS.index("resolved") + 1
 
 
+def _wrong(dag: Dag, _: Config) -> None:
+    dag.add_operator("A", Words(**WRONG))
+
+
+def test_0002_configuration_can_mend_what_the_laws_would_have_judged() -> None:
+    graph = compile_application(_wrong, Config.of({"dt.operator.A.prop.least": "3"})).graph
+    assert graph.by_name["A"].operator == Words(least=3)
+
+
 def _joined(order: Sequence[int]) -> Plan:
     """One graph, its operators placed and its streams led in another order."""
 
@@ -172,3 +181,22 @@ def test_0005_the_digest_is_equal_in_every_process() -> None:
         for seed in "123"
     }
     assert len(seen) == 1
+
+
+def test_0006_an_unknown_key_is_an_error_unless_the_launch_allows_it() -> None:
+    def populate_dag(dag: Dag, _: Config) -> None:
+        dag.add_operator("A", Words())
+
+    conf = Config.of({"dt.operator.B.prop.least": "3"})
+    with pytest.raises(ApplicationFaults) as raised:
+        compile_application(populate_dag, conf)
+    assert raised.value.codes == ("key-unmatched",)
+    (note,) = compile_application(populate_dag, conf, allow_unknown=True).notes
+    assert (note.code, note.severity) == ("key-unmatched", "warning")
+
+
+def test_0006_a_key_that_the_application_reads_is_no_unknown_one() -> None:
+    def populate_dag(dag: Dag, conf: Config) -> None:
+        dag.add_operator("A", Words(least=conf.read("dt.limit", int, 0)))
+
+    assert compile_application(populate_dag, Config.of({"dt.limit": "3"})).notes == ()
