@@ -89,8 +89,8 @@ def _wrong(dag: Dag, _: Config) -> None:
 
 
 def test_0002_configuration_can_mend_what_the_laws_would_have_judged() -> None:
-    graph = compile_application(_wrong, Config.of({"dt.operator.A.prop.least": "3"})).graph
-    assert graph.by_name["A"].operator == Words(least=3)
+    plan = compile_application(_wrong, Config.of({"dt.operator.A.prop.least": "3"})).plan
+    assert plan.by_name["A"].properties == {"least": 3}
 
 
 def _joined(order: Sequence[int]) -> Plan:
