@@ -31,7 +31,6 @@ Code = Literal[
     "port-unknown",
     "port-taken",
     "port-hidden",
-    "port-open",
     "port-unexposed",
     "port-type-mismatch",
     "port-schema-missing",

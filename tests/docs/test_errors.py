@@ -14,9 +14,7 @@ from tests.docs.running import Room, defined_last
 PAGE = ROOT / "docs/errors.md"
 FENCES = fences_in(PAGE)
 
-UNREPORTED = ("port-open",)
-"""Codes that stand in the list and that nothing reports yet: their headings say so instead of showing a program."""
-SHOWN = [pytest.param(code, id=code) for code in CODES if code not in UNREPORTED]
+SHOWN = [pytest.param(code, id=code) for code in CODES]
 
 
 def test_every_code_has_a_heading_in_the_order_of_the_list() -> None:
@@ -26,14 +24,6 @@ def test_every_code_has_a_heading_in_the_order_of_the_list() -> None:
 @pytest.mark.parametrize("code", SHOWN)
 def test_every_heading_shows_a_fault_and_its_repair(code: str) -> None:
     assert {"fault", "repair"} <= {fence.role for fence in _under(code)}
-
-
-@pytest.mark.parametrize("code", UNREPORTED)
-def test_a_heading_without_a_program_is_of_a_code_that_nothing_reports(code: str) -> None:
-    assert _under(code) == []
-    rooms = (ROOT / "dagkit", ROOT / "operators")
-    naming = [path.name for room in rooms for path in room.rglob("*.py") if f'"{code}"' in path.read_text("utf-8")]
-    assert naming == ["errors.py"]
 
 
 @pytest.mark.parametrize("code", SHOWN)
