@@ -1,0 +1,145 @@
+"""The steps: which forms compiling passes through, what each holds, and what stops it."""
+
+import pytest
+
+from dagkit import Config, Dag, OperatorContext, ProcessingMode, StreamingApplication
+from dagkit.compiler import STEPS, Step, compile_application, compile_until
+from dagkit.compiler.fuse import Fused
+from dagkit.errors import ApplicationFaults
+from dagkit.graph import Graph
+from dagkit.plan import Plan
+from tests.compiler.cast import Source
+from tests.compiler.cast import Step as Stepper
+from tests.compiler.sketches import sketch
+
+
+class Named(StreamingApplication):
+    name = "A name with blanks"
+
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        dag.add_operator("source", Source())
+
+
+class Plain(StreamingApplication):
+    outputs: int = 1
+
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        source = dag.add_operator("source", Source())
+        sinks = [dag.add_operator(f"sink {i}", Stepper()).one for i in range(self.outputs)]
+        dag.add_stream("out", source.out, *sinks)
+
+
+def by_function(dag: Dag, conf: Config) -> None:
+    dag.add_operator(conf.read("called", str, "source"), Source())
+
+
+def test_the_steps_have_names_and_an_order() -> None:
+    assert STEPS == ("drawn", "expanded", "resolved", "checked", "fused", "ordered")
+
+
+@pytest.mark.parametrize("last", STEPS)
+def test_each_form_can_be_asked_for(last: Step) -> None:
+    compilation = compile_until(last, sketch("s>a"))
+    assert tuple(compilation.steps) == STEPS[: STEPS.index(last) + 1]
+    forms = {"fused": Fused, "ordered": Plan}
+    assert isinstance(compilation.steps[last], forms.get(last, Graph))
+
+
+@pytest.mark.parametrize("last", ["drawn", "expanded", "resolved"])
+def test_a_faulty_application_has_forms_up_to_the_laws_and_its_faults_as_notes(last: Step) -> None:
+    dag = sketch("s>a")
+    dag.add_operator("s", Source())
+    compilation = compile_until(last, dag)
+    assert [node.name for node in compilation.graph.nodes] == ["s", "a", "s\N{PRIME}"]
+    assert [note.code for note in compilation.notes] == ["operator-duplicated"]
+
+
+@pytest.mark.parametrize("last", ["checked", "fused", "ordered"])
+def test_from_the_laws_on_a_faulty_application_has_none(last: Step) -> None:
+    with pytest.raises(ApplicationFaults) as raised:
+        compile_until(last, sketch("s>a", "a>b", "b>a"))
+    assert raised.value.codes == ("loop-undelayed",)
+
+
+def test_what_is_resolved_is_seen_in_the_resolved_form_and_not_before() -> None:
+    dag = sketch("s>a", "a>b")
+    dag.set_operator_attribute(dag.operator("a"), OperatorContext.PROCESSING_MODE, ProcessingMode.AT_MOST_ONCE)
+    steps = compile_until("resolved", dag).steps
+    told = {step: OperatorContext.PROCESSING_MODE in form.by_name["b"].attributes for step, form in steps.items()}  # type: ignore[union-attr]
+    assert told == {"drawn": False, "expanded": False, "resolved": True}
+
+
+@pytest.mark.parametrize(
+    ("author", "name"),
+    [(Named(), "A name with blanks"), (Plain(), "Plain"), (by_function, __name__), (sketch("s>a"), "Dag")],
+    ids=["an application with a name", "one without", "a function", "a Dag drawn by hand"],
+)
+def test_whatever_draws_can_be_compiled(author: object, name: str) -> None:
+    assert compile_application(author).plan.application == name  # type: ignore[arg-type]
+
+
+def test_an_application_draws_with_its_properties_and_meets_the_configuration() -> None:
+    assert len(compile_application(Plain(outputs=3)).plan.operators) == 4
+    assert compile_application(by_function, Config.of({"called": "asked"})).plan.operators[0].name == "asked"
+
+
+def test_a_wrong_property_of_the_application_is_told_at_populate_dag() -> None:
+    with pytest.raises(ApplicationFaults, match=r"Plain\.outputs is wrong") as raised:
+        compile_application(Plain(outputs="many"))  # type: ignore[arg-type]
+    assert raised.value.codes[0] in ("property-invalid", "populate-failed")
+
+
+class Fails(StreamingApplication):
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        dag.add_operator("source", Source())
+        dag.add_operator("lonely", Stepper())
+        dag.add_operator("wrong.name", Source())
+        raise LookupError("no such table")
+
+
+class Misspells(StreamingApplication):
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        source, step = dag.add_operator("source", Source()), dag.add_operator("step", Stepper())
+        dag.add_stream("s", source.uot, step.one)  # type: ignore[attr-defined]
+
+
+class Forgets(StreamingApplication):
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        dag.add_operator("source", Source)  # type: ignore[type-var]
+
+
+def test_what_is_raised_while_drawing_is_told_with_its_line_and_the_slips_before_it() -> None:
+    with pytest.raises(ApplicationFaults) as raised:
+        compile_application(Fails())
+    named, failed = raised.value.diagnostics
+    assert (named.code, failed.code) == ("name-malformed", "populate-failed")
+    assert failed.problem == "populate_dag of Fails raised LookupError: no such table"
+    assert named.where is not None
+    assert failed.where is not None
+    assert failed.where.line == (named.where.line or 0) + 1
+    assert isinstance(raised.value.__cause__, LookupError)
+
+
+def test_a_misspelt_port_is_told_with_the_nearest_name() -> None:
+    with pytest.raises(ApplicationFaults) as raised:
+        compile_application(Misspells())
+    (fault,) = raised.value.diagnostics
+    assert (fault.code, fault.problem, fault.help) == (
+        "port-unknown",
+        "no port 'uot' on Source",
+        "did you mean 'out'?",
+    )
+    assert fault.where is not None
+    assert fault.where.file.endswith("test_steps.py")
+
+
+def test_a_class_that_was_not_called_is_told() -> None:
+    with pytest.raises(ApplicationFaults, match="did you forget to call the class") as raised:
+        compile_application(Forgets())
+    assert raised.value.codes == ("populate-failed",)
+
+
+def test_an_unfinished_drawing_is_all_there_is() -> None:
+    compilation = compile_until("resolved", Fails())
+    assert list(compilation.steps) == ["drawn"]
+    assert [node.name for node in compilation.graph.nodes] == ["source", "lonely", "wrong.name"]

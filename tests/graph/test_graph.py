@@ -1,0 +1,159 @@
+"""The graph: what a Dag wrote down, frozen, with the questions that the compiler asks of it."""
+
+import dataclasses
+
+import pytest
+
+from dagkit import Dag, DagContext, OperatorContext, PortContext, StatelessPartitioner
+from dagkit.api.attributes import Locality
+from dagkit.api.config import DEFAULT, Source
+from dagkit.graph import Graph, graph_of
+from tests.compiler.cast import Keep, Line, Step
+from tests.compiler.sketches import sketch
+
+
+def _graph(dag: Dag) -> Graph:
+    graph, faults = graph_of(dag, "app")
+    assert faults == []
+    return graph
+
+
+DIAMOND = ("s>a", "a>b", "a>c", "b>d", "c>d")
+
+
+def test_nodes_and_streams_stand_in_the_order_of_declaration() -> None:
+    graph = _graph(sketch(*DIAMOND))
+    assert [node.name for node in graph.nodes] == ["s", "a", "b", "c", "d"]
+    assert [f"{s.name}: {s.source} > {' '.join(map(str, s.sinks))}" for s in graph.streams] == [
+        "s: s.out > a.one",
+        "a: a.out > b.one c.one",
+        "b: b.out > d.one",
+        "c: c.out > d.two",
+    ]
+
+
+def test_the_graph_answers_who_feeds_whom() -> None:
+    graph = _graph(sketch(*DIAMOND))
+    assert [stream.name for stream in graph.streams_into("d", "two")] == ["c"]
+    assert graph.streams_into("d", "three") == ()
+    assert [stream.name for stream in graph.streams_from("a", "out")] == ["a"]
+    assert graph.streams_from("a", "more") == ()
+    assert [(port, stream.name) for port, stream in graph.connected_inputs("d")] == [("one", "b"), ("two", "c")]
+    assert graph.connected_inputs("s") == ()
+    assert [f"{source}>{sink}" for _, source, sink in graph.edges()] == [
+        "s.out>a.one",
+        "a.out>b.one",
+        "a.out>c.one",
+        "b.out>d.one",
+        "c.out>d.two",
+    ]
+
+
+def test_the_way_forward_leaves_out_what_leaves_delays() -> None:
+    graph = _graph(sketch("s>a", "a>~d", "~d>a"))
+    assert sorted(graph.network.edges()) == [("a", "d"), ("d", "a"), ("s", "a")]
+    assert sorted(graph.forward.edges()) == [("a", "d"), ("s", "a")]
+
+
+def test_two_wires_between_the_same_operators_are_two_edges() -> None:
+    dag = sketch("s>a")
+    b = dag.add_operator("b", Step())
+    dag.add_stream("1", dag.operator("a").out, b.one)
+    dag.add_stream("2", dag.operator("a").more, b.two)
+    graph = _graph(dag)
+    assert graph.network.number_of_edges("a", "b") == 2
+    assert graph.forward.number_of_edges("a", "b") == 1
+
+
+def test_an_operators_attribute_is_its_own_else_the_applications_else_the_default() -> None:
+    dag = sketch("s>a", "a>b")
+    dag.set_attribute(OperatorContext.TIMEOUT_WINDOW_COUNT, 7)
+    dag.set_operator_attribute(dag.operator("a"), OperatorContext.TIMEOUT_WINDOW_COUNT, 8)
+    graph = _graph(dag)
+    a, b = graph.by_name["a"], graph.by_name["b"]
+    assert graph.value(a, OperatorContext.TIMEOUT_WINDOW_COUNT) == 8
+    assert graph.value(b, OperatorContext.TIMEOUT_WINDOW_COUNT) == 7
+    assert graph.value(b, OperatorContext.RECOVERY_ATTEMPTS) is None
+    assert graph.setting(b, OperatorContext.RECOVERY_ATTEMPTS).origin is DEFAULT
+    assert graph.setting(a, OperatorContext.TIMEOUT_WINDOW_COUNT).origin.source is Source.CODE
+
+
+def test_none_that_was_set_goes_before_the_application() -> None:
+    dag = sketch("s>a")
+    dag.set_attribute(OperatorContext.PARTITIONER, StatelessPartitioner(2))
+    dag.set_operator_attribute(dag.operator("a"), OperatorContext.PARTITIONER, None)
+    graph = _graph(dag)
+    assert graph.value(graph.by_name["a"], OperatorContext.PARTITIONER) is None
+
+
+def test_namesakes_of_other_scopes_are_not_inherited() -> None:
+    dag = sketch("s>a")
+    dag.set_attribute(DagContext.CHECKPOINT_WINDOW_COUNT, 7)
+    dag.set_operator_attribute(dag.operator("a"), OperatorContext.AUTO_RECORD, True)
+    graph = _graph(dag)
+    assert graph.value(graph.by_name["a"], OperatorContext.CHECKPOINT_WINDOW_COUNT) == 1
+    assert graph.by_name["a"].port_value("one", PortContext.AUTO_RECORD) is False
+
+
+def test_the_last_setting_counts() -> None:
+    dag = sketch("s>a")
+    for value in (3, 4):
+        dag.set_operator_attribute(dag.operator("a"), OperatorContext.TIMEOUT_WINDOW_COUNT, value)
+    graph = _graph(dag)
+    assert graph.value(graph.by_name["a"], OperatorContext.TIMEOUT_WINDOW_COUNT) == 4
+
+
+def test_ports_have_attributes_of_their_own_by_direction() -> None:
+    dag = sketch("s>a", "a>b")
+    a = dag.operator("a")
+    dag.set_input_port_attribute(a.one, PortContext.QUEUE_CAPACITY, 5)
+    dag.set_output_port_attribute(a.out, PortContext.UNIFIER_LIMIT, 6)
+    dag.set_unifier_attribute(a.out, OperatorContext.TIMEOUT_WINDOW_COUNT, 7)
+    node = _graph(dag).by_name["a"]
+    assert node.port_value("one", PortContext.QUEUE_CAPACITY) == 5
+    assert node.port_value("two", PortContext.QUEUE_CAPACITY) == 1024
+    assert node.port_value("out", PortContext.UNIFIER_LIMIT, output=True) == 6
+    assert node.port_value("out", PortContext.UNIFIER_LIMIT) == 2**31 - 1
+    assert node.unifiers["out"][OperatorContext.TIMEOUT_WINDOW_COUNT].value == 7
+
+
+def test_a_streams_locality_is_kept() -> None:
+    dag = sketch("s>a")
+    dag.stream("s").set_locality("CONTAINER_LOCAL")
+    assert [stream.locality for stream in _graph(dag).streams] == [Locality.CONTAINER_LOCAL]
+
+
+def test_two_bearers_of_one_name_stay_apart() -> None:
+    dag = Dag()
+    dag.add_operator("a", Step())
+    dag.add_operator("a", Step())
+    graph, faults = graph_of(dag, "app")
+    assert [fault.code for fault in faults] == ["operator-duplicated"]
+    assert len({node.name for node in graph.nodes}) == 2
+
+
+def test_a_stream_to_a_stranger_is_cut_short_and_told_once() -> None:
+    dag = sketch("s>a")
+    stranger = Step()
+    dag.stream("s").add_sink(stranger.one)
+    dag.set_operator_attribute(stranger, OperatorContext.STATELESS, True)
+    graph, faults = graph_of(dag, "app")
+    assert [fault.code for fault in faults] == ["operator-unknown"]
+    assert [(stream.cut_short, len(stream.sinks)) for stream in graph.streams] == [(True, 1)]
+
+
+def test_a_node_knows_the_payload_of_its_ports() -> None:
+    dag = Dag()
+    keep = dag.add_operator("keep", Keep())  # type: ignore[var-annotated]
+    node = _graph(dag).by_name["keep"]
+    (variable,) = Keep.__parameters__  # type: ignore[attr-defined]
+    assert node.payload(type(keep).input) is variable
+    assert dataclasses.replace(node, bindings={variable: Line}).payload(type(keep).input) is Line
+
+
+def test_graphs_are_values() -> None:
+    graph = _graph(sketch("s>a"))
+    with pytest.raises(dataclasses.FrozenInstanceError, match="application"):
+        graph.application = "other"  # type: ignore[misc]
+    assert graph.with_nodes({}) == graph
+    assert graph.with_nodes({"a": dataclasses.replace(graph.by_name["a"], bindings={})}) == graph
