@@ -2,9 +2,9 @@
 
 Chains are built by honest appends, every law asked, in `--in FOLDER` without syncing (`durable=False`); it is /dev/shm
 where there is one, for a disk's inodes are what such a build would measure. The rates of the disk itself, with and
-without syncing, are measured beside it. At each length the chain is opened cold, planned on, appended to and sought in, and the
-blocks that each of these reads are counted. Beside it, the same chain as a reader without carried offsets would have to
-read it: back from the head to the last block that says something.
+without syncing, are measured beside it. At each length the chain is opened cold, planned on, appended to and sought
+in, and the blocks that each of these reads are counted. Beside it, the same chain as a reader without carried offsets
+would have to read it: back from the head to the last block that says something.
 """
 
 import json
@@ -21,7 +21,7 @@ from typing import Any
 
 from dagkit.ledger import Chain, Ledger, WorkBlock, lines_of, slice_of, transform_of
 from dagkit.ledger.segment import SEGMENT_SIZE
-from dagkit.ledger.stores import LocalStore
+from dagkit.ledger.stores import LocalStore, MemoryStore, Store
 
 BUSY, IDLE, APPLICATION = "busy", "idle", "application"
 
@@ -62,8 +62,8 @@ class Measured:
     rss_megabytes: float
 
 
-def measure(lengths: list[int], folder: Path, say: Callable[[str], None] = lambda _: None) -> list[Measured]:
-    """Every shape at every length."""
+def measure(lengths: list[int], folder: Path | None, say: Callable[[str], None] = lambda _: None) -> list[Measured]:
+    """Every shape at every length, in a folder, or in memory where there is none."""
     found = []
     for shape in (*SHAPES, TWO_INPUTS):
         for measured in _shape(shape, lengths, folder):
@@ -88,12 +88,12 @@ def unsteady(found: list[Measured]) -> list[str]:
     return wrong
 
 
-def _shape(shape: str, lengths: list[int], folder: Path) -> Iterator[Measured]:
+def _shape(shape: str, lengths: list[int], folder: Path | None) -> Iterator[Measured]:
     """Chains of one shape; one chain grows through all lengths, unless its shape depends on the length."""
     batches = [[length] for length in lengths] if shape == "data in 12 blocks" else [lengths]
     for batch in batches:
-        with _folder(folder) as place:
-            ledger = Ledger.create(LocalStore(place, durable=False))
+        with _store(folder) as store:
+            ledger = Ledger.create(store)
             grow = _two_inputs(ledger) if shape == TWO_INPUTS else _root(ledger, SHAPES[shape](batch[-1]))
             chain, done, spent = next(grow), 0, 0.0
             for length in batch:
@@ -103,7 +103,7 @@ def _shape(shape: str, lengths: list[int], folder: Path) -> Iterator[Measured]:
                 spent += time.perf_counter() - start
                 rate, done = (chain.standing.next_seq - done) / max(spent, 1e-9), chain.standing.next_seq
                 spent = 0.0
-                yield _measured(shape, chain.name, place, rate)
+                yield _measured(shape, chain.name, store, rate)
                 ledger.forget()
                 chain.reopen()  # measuring appended a block
 
@@ -148,8 +148,8 @@ def execute_next(chain: Chain) -> None:
     chain.append(planned.execute(slice_of(content, planned.next_offset, 3)), [content], planned=planned)
 
 
-def _measured(shape: str, name: str, place: Path, rate: float) -> Measured:
-    ledger = Ledger.open(LocalStore(place, durable=False))
+def _measured(shape: str, name: str, store: Store, rate: float) -> Measured:
+    ledger = Ledger.open(store)
     chain = ledger.chain(name)
     inputs = [ledger.chain(i) for i in (BUSY, IDLE)] if name == APPLICATION else []
     if inputs:
@@ -166,7 +166,7 @@ def _measured(shape: str, name: str, place: Path, rate: float) -> Measured:
     fresh: list[Chain] = []
 
     def opened() -> None:
-        other = Ledger.open(LocalStore(place, durable=False))
+        other = Ledger.open(store)
         fresh.extend([other.chain(n) for n in ([name, BUSY, IDLE] if inputs else [name])])
 
     start = time.perf_counter()
@@ -181,6 +181,7 @@ def _measured(shape: str, name: str, place: Path, rate: float) -> Measured:
     append()  # the first after a thousand packs them, which is not what an append costs
     first = chain.read(min(10, chain.head.seq)).block.system_time
     offset = chain.standing.offset
+    sizes = [f.stat().st_size for f in store.root.rglob("*") if f.is_file()] if isinstance(store, LocalStore) else []
     return Measured(
         shape=shape,
         blocks=length,
@@ -191,8 +192,8 @@ def _measured(shape: str, name: str, place: Path, rate: float) -> Measured:
         seek_time=cost(lambda: chain.seek_time(first)),
         without_carried=cost(lambda: _walk(chain, idle=bool(inputs))),
         appends_per_second=round(rate),
-        bytes_on_disk=sum(f.stat().st_size for f in place.rglob("*") if f.is_file()),
-        files=sum(1 for f in place.rglob("*") if f.is_file()),
+        bytes_on_disk=sum(sizes),
+        files=len(sizes),
         rss_megabytes=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
     )
 
@@ -232,6 +233,15 @@ def _folder(parent: Path) -> Iterator[Path]:
         yield place
     finally:
         shutil.rmtree(place)
+
+
+@contextmanager
+def _store(folder: Path | None) -> Iterator[Store]:
+    if folder is None:
+        yield MemoryStore()
+        return
+    with _folder(folder) as place:
+        yield LocalStore(place, durable=False)
 
 
 _HEADER = (

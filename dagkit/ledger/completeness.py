@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from dagkit.ledger.block import Record
 from dagkit.ledger.chain import Chain
 from dagkit.ledger.events import AddData, ExecuteTransform, SetDataSchema
-from dagkit.ledger.faults import Fault, LedgerCode
+from dagkit.ledger.faults import Fault, LedgerCode, LedgerError
 from dagkit.ledger.objects import rows_of
 from dagkit.ledger.work import Audit, Discovery, Flaw, Span, Window, Work, WorkBlock, joined, work_of
 
@@ -28,7 +28,10 @@ def flaw_fault(flaw: Flaw, chain: str, block: int | None) -> Fault:
 
 def lists_work(chain: Chain) -> bool:
     """Whether the chain's data are stretches of sources, so that something can be proven of them."""
-    declared = chain.last("SetDataSchema")
+    try:
+        declared = chain.last("SetDataSchema")
+    except LedgerError:
+        return False  # the replay tells what is wrong with it
     event = None if declared is None else declared.block.event
     if not isinstance(event, SetDataSchema) or event.schema_ is None:
         return False
@@ -39,6 +42,14 @@ def blocks_of(chain: Chain, record: Record) -> list[WorkBlock]:
     """The stretches that a root block discovered; empty where its slice cannot be read, which is told elsewhere."""
     content = chain.data(record)
     return [] if content is None else [WorkBlock.model_validate(row) for row in rows_of(content)]
+
+
+def _readable(chain: Chain, record: Record) -> list[WorkBlock]:
+    """The stretches that can be read; those that cannot are told of with their own chain."""
+    try:
+        return blocks_of(chain, record)
+    except (LedgerError, ValidationError, ValueError):
+        return []
 
 
 @dataclass(slots=True)
@@ -94,8 +105,8 @@ class WindowProof:
         for span in joined(self.audit.pending):
             yield flaw_fault(Flaw("unread", span, "is pending"), self.chain.name, self.chain.head.seq)
         for name, chain in self.inputs.items():
-            rest = (b.span for r in chain.records(self._upto.get(name, -1) + 1) for b in blocks_of(chain, r))
-            for span in joined(rest):
+            rest = chain.records(self._upto.get(name, -1) + 1)
+            for span in joined(block.span for record in rest for block in _readable(chain, record)):
                 yield flaw_fault(Flaw("unread", span, "is not consumed yet"), chain.name, None)
 
     def _given(self, event: ExecuteTransform, record: Record) -> Iterator[Span]:

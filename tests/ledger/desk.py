@@ -66,6 +66,10 @@ class Desk:
             checkpoint = checkpoint_of(contents[-1])
         return self.app.append(planned.execute(new_data, checkpoint), contents, planned=planned)
 
+    def reopened_ledger(self) -> Ledger:
+        """The same folder, of which no chain was opened yet."""
+        return Ledger.open(self.store, clock=self.clock)
+
     def reopened(self) -> "Desk":
         """The same folder, seen by somebody who was not there."""
         other = object.__new__(Desk)

@@ -1,4 +1,4 @@
-"""What a crash, a full disk or a careless hand leaves behind ends in a clear error, or in a repair that loses nothing."""
+"""What a crash, a full disk or a careless hand leaves behind is a clear error, or a repair that loses nothing."""
 
 import multiprocessing
 import os
@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from dagkit.ledger import ChainBroken, ChainNotFound, Ledger, LedgerError, StoreError, VersionUnreadable
+from dagkit.ledger import (
+    ChainBroken,
+    ChainNotFound,
+    Ledger,
+    LedgerError,
+    StoreError,
+    VersionUnreadable,
+    checkpoint_of,
+)
 from dagkit.ledger.events import SetInfo
 from dagkit.ledger.orphans import set_torn_aside, sweep
 from dagkit.ledger.stores import LocalStore
@@ -175,7 +183,7 @@ def appended(desk: Desk) -> str:
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_full_disk_is_said_and_changes_nothing(here):
     committed = here.root.standing
-    files = sorted(os.listdir(blocks(here)))
+    files = sorted(path.name for path in blocks(here).iterdir())
 
     def starved() -> str:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -183,7 +191,7 @@ def test_a_full_disk_is_said_and_changes_nothing(here):
         return appended(here)
 
     assert in_a_child(starved) == "store-full"
-    assert sorted(os.listdir(blocks(here))) == files
+    assert sorted(path.name for path in blocks(here).iterdir()) == files
     assert here.reopened().root.standing == committed
     assert appended(here.reopened()) == "appended"
 
@@ -235,8 +243,6 @@ def test_a_crash_before_the_append_leaves_orphans_that_are_swept(here):
 def test_sweeping_touches_nothing_that_a_block_names(here):
     planned = here.root.plan_next()
     large = b"x" * 10_000
-    from dagkit.ledger import checkpoint_of
-
     here.root.append(planned.add_data(checkpoint=checkpoint_of(large)), [large], planned=planned)
     here.clock.advance(seconds=10**9)
     assert sweep(here.ledger, clock=here.clock) == []

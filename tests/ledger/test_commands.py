@@ -1,0 +1,173 @@
+"""`dagkit ledger`: human and JSON, and 0 only when all is well."""
+
+import json
+import threading
+
+import pytest
+from click.testing import CliRunner
+
+from dagkit.cli.ledger import ledger as group
+from dagkit.ledger import Ledger
+from dagkit.ledger.stores import LocalStore
+from tests.ledger.desk import APPLICATION, SPLITTER, Desk
+
+
+@pytest.fixture
+def here(tmp_path) -> Desk:
+    """A ledger in a folder, with two windows committed and a third of work waiting."""
+    desk = Desk(LocalStore(tmp_path / "app", durable=False))
+    for start in (0, 10):
+        desk.discover((start, start + 10), size=30)
+        desk.window(5, consumed=[(start, start + 10)])
+    desk.discover((20, 30), size=30)
+    return desk
+
+
+@pytest.fixture
+def run(here):
+    def run(*words, code=0):
+        words = [str(here.store.root) if word == "PATH" else str(word) for word in words]
+        answer = CliRunner().invoke(group, words)
+        assert answer.exception is None or isinstance(answer.exception, SystemExit), answer.exception
+        assert answer.exit_code == code, answer.output
+        return answer
+
+    return run
+
+
+def test_ls_lists_the_chains(run):
+    lines = run("ls", "PATH").stdout.splitlines()
+    assert lines[0].split() == ["chain", "kind", "blocks", "last", "offset", "watermark", "written"]
+    assert lines[1].split()[:5] == [SPLITTER, "Root", "5", "2", "-"]
+    assert lines[2].split()[:5] == ["Word", "count", "Derivative", "5", "9"]
+
+
+def test_ls_in_json(run):
+    document = json.loads(run("ls", "PATH", "--json").stdout)
+    assert [(c["chain"], c["blocks"], c["last_offset"]) for c in document["chains"]] == [
+        (SPLITTER, 5, 2),
+        (APPLICATION, 5, 9),
+    ]
+
+
+def test_ls_tells_of_a_broken_chain_and_lists_the_others(run, here):
+    here.store.delete([here.root.log.block_key(4)])
+    answer = run("ls", "PATH", code=1)
+    assert APPLICATION in answer.stdout
+    assert "[head-lost]" in answer.stderr
+
+
+@pytest.mark.parametrize("verb", ["ls", "show", "verify", "gc"])
+def test_a_folder_without_a_ledger_is_said(run, tmp_path, verb):
+    assert "[chain-missing]" in run(verb, tmp_path, code=6).stderr
+
+
+def test_show_shows_the_last_blocks_of_each_chain(run):
+    told = run("show", "PATH", "--last", 1).stdout
+    assert f"{SPLITTER} block 4: AddData" in told
+    assert f"{APPLICATION} block 4: ExecuteTransform" in told
+
+
+@pytest.mark.parametrize(
+    ("asked", "block"),
+    [(("--block", 3), 3), (("--offset", 1), 3), (("--at", "2024-01-01T00:00:02+00:00"), 2)],
+    ids=["by number", "by offset", "by time"],
+)
+def test_show_finds_a_block(run, asked, block):
+    document = json.loads(run("show", "PATH", SPLITTER, *asked, "--json").stdout)
+    assert [b["content"]["sequenceNumber"] for b in document["blocks"]] == [block]
+
+
+@pytest.mark.parametrize("asked", [("--block", 99), ("--offset", 99), ("--at", "1999-01-01T00:00:00+00:00")])
+def test_show_says_if_there_is_no_such_block(run, asked):
+    assert "no such block" in run("show", "PATH", SPLITTER, *asked, code=1).stderr
+
+
+def test_verify_says_that_all_is_well_and_what_is_still_to_be_read(run):
+    answer = run("verify", "PATH")
+    assert f"{APPLICATION} is well: 5 good blocks, with bytes still to be read" in answer.stdout
+    assert "a.txt[20, 30) is not consumed yet [bytes-unread]" in answer.stderr
+
+
+def test_verify_complete_asks_for_every_byte(run, here):
+    run("verify", "PATH", "--complete", code=1)
+    here.window(5, consumed=[(20, 30)])
+    assert json.loads(run("verify", "PATH", "--complete", "--json").stdout)["complete"] is True
+
+
+def test_verify_names_the_chain_and_the_block(run, here):
+    path = here.store.root / here.root.log.block_key(3)
+    path.write_bytes(path.read_bytes().replace(b"a.txt", b"b.txt"))
+    answer = run("verify", "PATH", code=1)
+    assert f"{SPLITTER}: block 3:" in answer.stderr
+    document = json.loads(run("verify", "PATH", "--json", code=1).stdout)
+    assert [(c["chain"], c["well"]) for c in document["chains"]] == [(SPLITTER, False), (APPLICATION, False)]
+    assert document["chains"][0]["faults"][0]["block"] == 3
+
+
+def test_verify_may_ask_one_chain_only(run):
+    document = json.loads(run("verify", "PATH", "--chain", SPLITTER, "--no-contents", "--json").stdout)
+    assert [c["chain"] for c in document["chains"]] == [SPLITTER]
+
+
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_export_and_import_make_the_same_ledger_elsewhere(run, here, tmp_path, form):
+    run("export", "PATH", tmp_path / "out", "--format", form)
+    run("import", tmp_path / "copy", tmp_path / "out")
+    run("verify", tmp_path / "copy")
+    copy = Ledger.open(tmp_path / "copy")
+    assert [copy.chain(n).head for n in copy.names()] == [here.root.head, here.app.head]
+
+
+def test_import_refuses_to_write_over_a_ledger(run, tmp_path):
+    run("export", "PATH", tmp_path / "out")
+    assert "[chain-exists]" in run("import", "PATH", tmp_path / "out", code=1).stderr
+
+
+def test_gc_takes_orphans_away_once_they_are_old(run, here):
+    here.root.objects.put("data", b"x" * 10_000)
+    assert "0 files" in run("gc", "PATH").stdout
+    assert "1 file would be" in run("gc", "PATH", "--grace-minutes", 0, "--dry-run").stdout
+    document = json.loads(run("gc", "PATH", "--grace-minutes", 0, "--json").stdout)
+    assert [s["what"] for s in document["swept"]] == ["slice"]
+    run("verify", "PATH")
+
+
+def test_gc_repair_sets_a_torn_last_write_aside(run, here):
+    path = here.store.root / f"{here.root.log.folder}/blocks/{5:020d}.json"
+    path.write_bytes(b'{"block":')
+    assert "[block-torn]" in run("ls", "PATH", code=1).stderr
+    assert "set aside" in run("gc", "PATH", "--repair").stdout
+    run("verify", "PATH")
+
+
+def test_failures_are_json_too(run, tmp_path):
+    document = json.loads(run("ls", tmp_path, "--json", code=6).stdout)
+    assert (document["exit_code"], document["faults"][0]["code"]) == (6, "chain-missing")
+
+
+@pytest.mark.slow
+def test_commands_work_on_a_chain_that_is_being_written(run, here):
+    """A driver appends and packs while the ledger is listed, shown and verified; nothing that is told is wrong."""
+    stop = threading.Event()
+
+    def drive() -> None:
+        desk = Desk(LocalStore(here.store.root, durable=False), here.clock)
+        start, pending = 30, [(20, 30)]
+        while not stop.is_set() or desk.root.standing.next_seq < 1100:
+            desk.discover((start, start + 10))
+            desk.window(1, consumed=[*pending, (start, start + 10)])
+            start, pending = start + 10, []
+
+    driver = threading.Thread(target=drive)
+    driver.start()
+    try:
+        for _ in range(5):
+            run("ls", "PATH")
+            run("show", "PATH")
+            run("verify", "PATH")
+    finally:
+        stop.set()
+        driver.join()
+    assert here.reopened().root.log.sealed() == [0]
+    run("verify", "PATH")

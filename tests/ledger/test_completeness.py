@@ -1,0 +1,173 @@
+"""Every byte of every file exactly once, or the name of the gap or the overlap."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit.ledger import Span, checkpoint_of, lines_of, slice_of
+from dagkit.ledger.verify import verify
+from dagkit.ledger.work import joined, overlaps, without
+from tests.ledger.desk import APPLICATION, SPLITTER, Desk
+
+
+def told(desk: Desk) -> list[tuple[str, str | None, int | None, str]]:
+    """What the verifier says of bytes: code, chain, block, and the stretch."""
+    return [
+        (f.code, f.chain, f.block, f.problem.split(" ", 1)[0] + " " + f.problem.split(" ")[1])
+        for f in verify(desk.reopened_ledger()).faults
+    ]
+
+
+def test_a_file_read_whole_is_complete(desk):
+    desk.discover((0, 10), (10, 20), size=25)
+    desk.window(2)
+    desk.discover((20, 25), size=25)
+    desk.window(1)
+    assert verify(desk.reopened_ledger()).is_complete
+
+
+def test_a_block_split_over_three_windows_is_complete(desk):
+    desk.discover((0, 100), size=100)
+    desk.window(1, consumed=[(0, 30)], pending=[(30, 100)])
+    desk.window(1, consumed=[(30, 31), (60, 100)], pending=[(31, 60)])
+    desk.window(1, consumed=[(31, 60)])
+    assert verify(desk.reopened_ledger()).is_complete
+
+
+def test_what_is_pending_is_told_and_is_no_fault(desk):
+    desk.discover((0, 100), size=120)
+    desk.window(1, consumed=[(0, 30)], pending=[(30, 100)])
+    verdict = verify(desk.reopened_ledger())
+    assert (verdict.is_well, verdict.is_complete) == (True, False)
+    assert told(desk) == [
+        ("bytes-unread", SPLITTER, None, "a.txt[100, 120)"),
+        ("bytes-unread", APPLICATION, 3, "a.txt[30, 100)"),
+    ]
+
+
+def test_what_was_discovered_and_not_consumed_is_told(desk):
+    desk.discover((0, 10))
+    desk.window(1)
+    desk.discover((10, 20), (20, 30))
+    assert told(desk) == [("bytes-unread", SPLITTER, None, "a.txt[10, 30)")]
+
+
+def test_a_stretch_that_no_window_owns_up_to_is_missing(desk):
+    desk.discover((0, 100))
+    desk.window(1, consumed=[(0, 30), (40, 100)])
+    assert told(desk) == [("bytes-missing", APPLICATION, 3, "a.txt[30, 40)")]
+
+
+def test_a_stretch_that_two_windows_consumed_is_doubled(desk):
+    desk.discover((0, 100))
+    desk.window(1, consumed=[(0, 50)], pending=[(50, 100)])
+    desk.window(1, consumed=[(40, 100)])
+    assert ("bytes-doubled", APPLICATION, 4, "a.txt[40, 50)") in told(desk)
+
+
+def test_a_stretch_consumed_and_pending_is_doubled(desk):
+    desk.discover((0, 100))
+    desk.window(1, consumed=[(0, 60)], pending=[(50, 100)])
+    assert ("bytes-doubled", APPLICATION, 3, "a.txt[50, 60)") in told(desk)
+
+
+def test_a_stretch_discovered_twice_is_doubled(desk):
+    desk.discover((0, 20))
+    desk.discover((10, 30))
+    assert ("bytes-doubled", SPLITTER, 3, "a.txt[10, 20)") in told(desk)
+
+
+def test_a_stretch_that_was_passed_over_is_missing(desk):
+    desk.discover((0, 10), (20, 30))
+    desk.window(1)
+    assert told(desk) == [("bytes-missing", SPLITTER, None, "a.txt[10, 20)")]
+
+
+def test_files_are_told_apart(desk):
+    for source in ("a.txt", "b.txt"):
+        desk.discover((0, 10), source=source, size=10)
+    desk.window(2)
+    assert verify(desk.reopened_ledger()).is_complete
+
+
+def test_an_endless_source_is_pending_for_ever(desk):
+    planned = desk.root.plan_next()
+    content = lines_of([{"source": "feed", "start": 100}])
+    desk.root.append(planned.add_data(slice_of(content, 0, 1)), [content], planned=planned)
+    planned = desk.app.plan_next()
+    state = json.dumps(
+        {
+            "work": {
+                "consumed": [{"source": "feed", "start": 100, "end": 500}],
+                "pending": [{"source": "feed", "start": 500}],
+            }
+        }
+    ).encode()
+    desk.app.append(planned.execute(checkpoint=checkpoint_of(state)), [state], planned=planned)
+    assert ("bytes-unread", APPLICATION, 3, "feed[500, inf)") in told(desk)
+
+
+def test_a_carried_checkpoint_says_nothing_new_of_work(desk):
+    desk.discover((0, 10))
+    desk.window(1, consumed=[(0, 5)], pending=[(5, 10)])
+    desk.discover((10, 20))
+    desk.window(1)
+    assert told(desk) == [("bytes-unread", APPLICATION, 4, "a.txt[5, 10)")]
+
+
+@pytest.mark.parametrize("row", [{"source": "a.txt"}, {"source": "a.txt", "start": -1}, [1]], ids=str)
+def test_a_list_of_work_that_is_none_is_named(desk, row):
+    planned = desk.root.plan_next()
+    content = lines_of([row])
+    desk.root.append(planned.add_data(slice_of(content, 0, 1)), [content], planned=planned)
+    faults = verify(desk.reopened_ledger()).faults
+    assert [(f.code, f.chain, f.block) for f in faults] == [("work-unreadable", SPLITTER, 2)]
+
+
+def test_a_checkpoint_that_is_not_ours_is_left_alone(desk):
+    desk.discover((0, 10))
+    planned = desk.app.plan_next()
+    desk.app.append(planned.execute(checkpoint=checkpoint_of(b"\xff opaque")), [b"\xff opaque"], planned=planned)
+    assert verify(desk.reopened_ledger()).is_complete
+
+
+SPANS = st.lists(
+    st.builds(lambda a, n: Span(source="f", start=a, end=a + n), st.integers(0, 30), st.integers(1, 10)),
+    max_size=8,
+)
+
+
+def points(spans) -> set[int]:
+    return {p for span in spans for p in range(span.start, span.end)}
+
+
+@given(SPANS, SPANS)
+def test_stretches_are_the_points_in_them(left, right):
+    assert points(without(left, right)) == points(left) - points(right)
+    assert points(joined(left)) == points(left)
+    twice = {p for p in range(50) if sum(s.start <= p < s.end for s in left) > 1}
+    assert points(overlaps(left)) == twice
+
+
+@pytest.mark.slow
+@given(st.lists(st.integers(1, 99), unique=True, max_size=12), st.data())
+def test_however_a_file_is_cut_and_dealt_its_windows_are_complete(cuts, data):
+    """A drawn schedule of splits: each window consumes some of the pending pieces, in part or whole."""
+    desk = Desk()
+    edges = [0, *sorted(cuts), 100]
+    desk.discover(*pairwise(edges), size=100)
+    pending = list(pairwise(edges))
+    while pending:
+        consumed, rest = [], []
+        for start, end in pending:
+            upto = data.draw(st.integers(start, end))
+            consumed += [(start, upto)] if upto > start else []
+            rest += [(upto, end)] if upto < end else []
+        if not consumed:
+            consumed, rest = pending, []
+        desk.window(1, consumed=consumed, pending=rest)
+        pending = rest
+    assert verify(desk.reopened_ledger()).is_complete
