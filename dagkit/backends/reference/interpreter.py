@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dagkit.api.attributes import OperatorContext, PortContext
-from dagkit.api.component import Component
-from dagkit.api.operators import DelayOperator, InputOperator, Operator, handler_of
+from dagkit.api.operators import DelayOperator, InputOperator, Operator
 from dagkit.api.ports import output_ports
-from dagkit.api.state import Keyed, KeyedState, declared_state
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
+from dagkit.engine.live import SavedState, bind_output, live, saved, taking
 from dagkit.graph import Node
 from dagkit.plan.model import Routing
 from dagkit.schema.routing import routing_code
@@ -72,6 +71,10 @@ class Interpreter:
         for partitions in self.live.values():
             for partition in partitions:
                 partition.operator.teardown()
+
+    def state_of(self, operator: str) -> list[SavedState]:
+        """The state of every partition of an operator, as JSON."""
+        return [saved(partition.operator) for partition in self.live[operator]]
 
     def _run(self, node: Node, index: int, partition: _Partition) -> None:
         operator = partition.operator
@@ -143,13 +146,11 @@ class Interpreter:
         return unifier.sent["unified"]
 
 
-def _live(configured: Component) -> _Partition:
+def _live(configured: Operator) -> _Partition:
     """An instance of its own, whose outputs are kept."""
-    operator = configured.configured({})
-    assert isinstance(operator, Operator), "only operators run"
-    partition = _Partition(operator)
-    for port in output_ports(type(operator)):
-        operator._sinks[port] = _Kept(partition, port)  # noqa: SLF001 - the engine binds outputs there
+    partition = _Partition(live(configured, {}))
+    for port in output_ports(type(configured)):
+        bind_output(partition.operator, port, [_Kept(partition, port)])
     return partition
 
 
@@ -165,22 +166,9 @@ class _Kept:
 
 
 def _process(operator: Operator, port: str, items: Items, code: Callable[[Any], int]) -> None:
-    """Hand each item to the port's handler; keyed state learns which item it is touched for."""
-    handle = handler_of(operator, port)
-    keyed = [
-        _keyed(operator, name) for name, kind in declared_state(type(operator)).items() if isinstance(kind, KeyedState)
-    ]
+    take = taking(operator, port, code)
     for item in items:
-        for state in keyed:
-            state.current_code = code(item)
-        handle(item)
-    for state in keyed:
-        state.current_code = None
-
-
-def _keyed(operator: Operator, name: str) -> Keyed[Any, Any]:
-    state: Keyed[Any, Any] = getattr(operator, name)
-    return state
+        take(item)
 
 
 def _code_of(node: Node, port: str) -> Callable[[Any], int]:
