@@ -77,6 +77,16 @@ class Component(BaseModel):
         else:
             super().__setattr__(name, value)
 
+    def __eq__(self, other: object) -> bool:
+        """Two components of one class are equal when their properties are, however these were set."""
+        if not isinstance(other, Component):
+            return NotImplemented
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        """Equal components have equal hashes, whatever their properties hold; those of one class share one."""
+        return hash(type(self))
+
     @property
     def faults(self) -> tuple[Fault, ...]:
         """What is wrong with the properties as they stand; empty for a component that may run."""

@@ -87,7 +87,7 @@ def _operator_changed(old: PlannedOperator, new: PlannedOperator) -> Iterator[Ch
     yield from map(changed, _values_changed("attribute", old.attributes, new.attributes))
     yield from map(changed, _ports_changed(old, new))
     if old.count != new.count:
-        yield Change("partitions", new.name, f"{new.name}: {old.count} partitions become {new.count} ({new.why.text})")
+        yield Change("partitions", new.name, f"{new.name} runs as {new.count} instead of {old.count} ({new.why.text})")
     elif old.partitions != new.partitions:
         yield Change("partitions", new.name, f"{new.name}: its {new.count} partitions own other keys")
     if old.parallel_with != new.parallel_with:

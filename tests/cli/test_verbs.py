@@ -176,7 +176,7 @@ def test_changes_are_told_in_words(dagkit, word_count, advised):
     answer = dagkit("diff", word_count, advised)
     assert answer.code == 0
     assert "operator split: attribute PARTITIONER is now set to" in answer.out
-    assert "split: 1 partitions become 3" in answer.out
+    assert "split runs as 3 instead of 1" in answer.out
     assert f"{len(answer.out.splitlines())} changes: " in answer.err
 
 

@@ -75,7 +75,7 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
     ),
     "the number of partitions": (
         _keep(count=3, why=Why(source="code", text="StatelessPartitioner")),
-        ["keep: 1 partitions become 3 (StatelessPartitioner)"],
+        ["keep runs as 3 instead of 1 (StatelessPartitioner)"],
     ),
     "the keys of a partition": (
         _keep(partitions=(PlannedPartition(index=0, keys={"input": Keys(mask=0, keys=(0,))}),)),
