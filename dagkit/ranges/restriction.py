@@ -125,8 +125,11 @@ class OffsetRestrictionTracker(OffsetCursor, RestrictionTracker[OffsetRange, int
     def _split_towards(self, end: int, fraction: float) -> SplitRestriction[OffsetRange] | None:
         """Split at a fraction of the way to an end, the next offset at least; called under the lock."""
         reached = self._reached()
-        position = reached + int(max(1, (end - reached) * fraction))
+        position = min(end, reached + int(max(1, (end - reached) * fraction)))
         if position >= self.stop_position():
+            return None
+        if position == self.start_position() and fraction > 0:
+            # Only a checkpoint may keep nothing. Sharing that hands on the whole would go round for ever.
             return None
         split = SplitRestriction(*self.current_restriction().split_at(position))
         self._stop = position
@@ -143,9 +146,9 @@ class OffsetRestrictionTracker(OffsetCursor, RestrictionTracker[OffsetRange, int
 
     def check_done(self) -> None:
         with self._lock:
-            unclaimed = OffsetRange(min(self._reached() + 1, self.stop_position()), self.stop_position())
-        if unclaimed.size > 0:
-            raise WorkUnclaimed(unclaimed.start, unclaimed.stop)
+            unclaimed, stop = self._reached() + 1, self.stop_position()
+        if unclaimed < stop:
+            raise WorkUnclaimed(unclaimed, stop)
 
     def _reached(self) -> int:
         """The last offset that was asked for; the one before the start if none was."""

@@ -21,10 +21,15 @@ Unclaimed = Callable[[Where], int | None]
 
 
 class Split(NamedTuple, Generic[Where]):
-    """Where a range was split, and what part of it stays before the split; None where positions have no distances."""
+    """A range ends at `position` now, a `fraction` of what it was; the residual goes from there to `stop`.
+
+    The fraction is None where positions have no distances, the stop where the range has no bound. Whoever splits takes
+    the stop from here: asked of the tracker beforehand, it may be one that a rival has moved since.
+    """
 
     position: Where
     fraction: float | None
+    stop: Where | None
 
 
 class SplitPoints(NamedTuple):
@@ -118,7 +123,8 @@ class CursorRangeTracker(Cursor[P], RangeTracker[P]):
             # Before the first claim the reader may still be finding its first record: the guard of start-up.
             if self._last is None or not self._is_free(position):
                 return None
-            split = Split(position, self.position_to_fraction(position, self._start, self._stop))
+            fraction = self.position_to_fraction(position, self._start, self._stop)
+            split = Split(position, fraction, self.stop_position())
             self._stop = position
             return split
 

@@ -1,0 +1,307 @@
+"""The laws of tracking, against models that are too simple to be wrong."""
+
+import copy
+import pickle
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from dagkit.ranges import (
+    ByteKeyRange,
+    ByteKeyRangeTracker,
+    GroupedShuffleRangeTracker,
+    LexicographicKeyRangeTracker,
+    OffsetRange,
+    OffsetRangeTracker,
+    OffsetRestrictionTracker,
+    RangeFault,
+    WorkUnclaimed,
+)
+
+START, STOP = 10, 30
+offsets = st.integers(START - 3, STOP + 8)
+runs = st.lists(offsets, max_size=6, unique=True).map(sorted)
+shares = st.floats(0, 1)
+FAULT = "fault"
+
+
+def answer(ask, *args):
+    try:
+        return ask(*args)
+    except RangeFault:
+        return FAULT
+
+
+class NaiveReading:
+    """A list of all records that were granted, and nothing clever."""
+
+    repeats = False
+
+    def __init__(self, start, stop):
+        self.start, self.stop = start, stop
+        self.records = []
+        self.refused = None
+
+    def claim(self, position):
+        asked = [r for r, _ in self.records] + ([] if self.refused is None else [self.refused])
+        taken = [r for r, is_split_point in self.records if is_split_point]
+        if position < max(asked, default=self.start):
+            return FAULT
+        if not self.repeats and position in (*taken, self.refused):
+            return FAULT
+        if position >= self.stop:
+            self.refused = position
+            return False
+        self.records.append((position, True))
+        return True
+
+    def follow(self, position):
+        asked = [r for r, _ in self.records] + ([] if self.refused is None else [self.refused])
+        if not asked or position < max(asked):
+            return FAULT
+        if self.refused is not None:
+            return False
+        self.records.append((position, False))
+        return True
+
+    def claim_many(self, positions):
+        granted = 0
+        for position in positions:
+            answer = self.claim(position)
+            if answer is FAULT:
+                return FAULT
+            if not answer:
+                break
+            granted += 1
+        return granted
+
+    def split(self, position):
+        if self.refused is not None or not self.records or not self.start < position < self.stop:
+            return False
+        if any(position <= r for r, _ in self.records):
+            return False
+        self.stop = position
+        return True
+
+    def split_points(self):
+        return max(0, sum(is_split_point for _, is_split_point in self.records) - 1)
+
+
+class NaiveKeys(NaiveReading):
+    repeats = True
+
+
+class TrackedAsModelled(RuleBasedStateMachine):
+    """Whatever is asked in whatever order, the tracker answers as the list does."""
+
+    def __init__(self):
+        super().__init__()
+        self.model = NaiveReading(START, STOP)
+        self.tracker = OffsetRangeTracker(START, STOP)
+
+    def at(self, offset):
+        return offset
+
+    @rule(offset=offsets)
+    def claim(self, offset):
+        assert answer(self.tracker.try_claim, self.at(offset)) == self.model.claim(self.at(offset))
+
+    @rule(run=runs)
+    def claim_many(self, run):
+        run = [self.at(o) for o in run]
+        assert answer(self.tracker.claim_many, run) == self.model.claim_many(run)
+
+    @rule(step=st.integers(0, 3))
+    def claim_ahead(self, step):
+        last = self.model.records[-1][0] if self.model.records else self.at(START)
+        position = self.ahead(last, step)
+        assert answer(self.tracker.try_claim, position) == self.model.claim(position)
+
+    def ahead(self, position, step):
+        return position + step
+
+    @rule(offset=offsets)
+    def follow(self, offset):
+        assert answer(self.tracker.try_return_record_at, False, self.at(offset)) == self.model.follow(self.at(offset))
+
+    @rule(offset=offsets)
+    def split(self, offset):
+        assert bool(self.tracker.try_split_at_position(self.at(offset))) == self.model.split(self.at(offset))
+
+    @rule()
+    def copy(self):
+        self.tracker = copy.copy(self.tracker)
+
+    @rule()
+    def pickle(self):
+        self.tracker = pickle.loads(pickle.dumps(self.tracker))  # noqa: S301 - made here
+
+    @invariant()
+    def the_range_is_the_models(self):
+        assert (self.tracker.start_position(), self.tracker.stop_position()) == (self.model.start, self.model.stop)
+
+    @invariant()
+    def counts_are_the_models(self):
+        assert self.tracker.split_points().consumed == self.model.split_points()
+
+    @invariant()
+    def fractions_lie_between_0_and_1(self):
+        fraction = self.tracker.fraction_consumed()
+        assert fraction is None or 0.0 <= fraction <= 1.0
+
+
+class ByteKeysTrackedAsModelled(TrackedAsModelled):
+    def __init__(self):
+        super().__init__()
+        self.model = NaiveKeys(self.at(START), self.at(STOP))
+        self.tracker = ByteKeyRangeTracker(ByteKeyRange(self.at(START), self.at(STOP)))
+
+    def at(self, offset):
+        return b"k%02d" % offset
+
+    def ahead(self, position, step):
+        return self.at(int(position[1:]) + step)
+
+
+class DictionaryKeysTrackedAsModelled(ByteKeysTrackedAsModelled):
+    def __init__(self):
+        super().__init__()
+        self.tracker = LexicographicKeyRangeTracker(self.at(START), self.at(STOP))
+
+
+class NaiveGroups(NaiveReading):
+    def follow(self, position):
+        asked = [r for r, _ in self.records] + ([] if self.refused is None else [self.refused])
+        return FAULT if asked and position != asked[-1] else super().follow(position)
+
+
+class GroupsTrackedAsModelled(ByteKeysTrackedAsModelled):
+    def __init__(self):
+        super().__init__()
+        self.model = NaiveGroups(self.at(START), self.at(STOP))
+        self.tracker = GroupedShuffleRangeTracker(self.at(START), self.at(STOP))
+
+
+class WorkIsNeitherLostNorDoubled(RuleBasedStateMachine):
+    """Many restrictions, worked on in turns and split at will, are always together what there was at first."""
+
+    def __init__(self):
+        super().__init__()
+        self.done = []
+        self.trackers = [OffsetRestrictionTracker(OffsetRange(START, STOP))]
+        self.next = [START]
+
+    @rule(which=st.integers(0, 50), step=st.integers(1, 3))
+    def work(self, which, step):
+        i = which % len(self.trackers)
+        granted = self.trackers[i].claim_many(range(self.next[i], self.next[i] + step))
+        self.done.extend(range(self.next[i], self.next[i] + granted))
+        self.next[i] += step
+
+    @rule(which=st.integers(0, 50), fraction=shares)
+    def split(self, which, fraction):
+        split = self.trackers[which % len(self.trackers)].try_split(fraction)
+        if split:
+            self.trackers.append(OffsetRestrictionTracker(split.residual))
+            self.next.append(split.residual.start)
+
+    @invariant()
+    def nothing_is_done_twice(self):
+        assert len(set(self.done)) == len(self.done)
+
+    @invariant()
+    def restrictions_are_the_whole(self):
+        held = [o for t in self.trackers for o in range(t.start_position(), t.stop_position())]
+        assert sorted(held) == list(range(START, STOP))
+
+    @invariant()
+    def progress_is_of_the_restriction(self):
+        for tracker in self.trackers:
+            assert tracker.current_progress().total == tracker.current_restriction().size
+
+    def teardown(self):
+        for tracker, position in zip(self.trackers, self.next, strict=True):
+            granted = tracker.claim_many(range(position, position + 99))
+            self.done.extend(range(position, position + granted))
+            tracker.check_done()
+        assert sorted(self.done) == list(range(START, STOP))
+
+
+quick = settings(max_examples=25, stateful_step_count=20, deadline=None)
+thorough = settings(max_examples=1500, stateful_step_count=60, deadline=None)
+MACHINES = [
+    TrackedAsModelled,
+    ByteKeysTrackedAsModelled,
+    DictionaryKeysTrackedAsModelled,
+    GroupsTrackedAsModelled,
+    WorkIsNeitherLostNorDoubled,
+]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_laws(machine):
+    run_state_machine_as_test(machine, settings=quick)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", MACHINES)
+def test_laws_at_length(machine):
+    run_state_machine_as_test(machine, settings=thorough)
+
+
+@given(st.lists(offsets, max_size=12).map(sorted), st.integers(START, STOP), st.booleans())
+def test_a_run_is_granted_as_if_claimed_one_by_one(run, stop, repeats):
+    def tracker():
+        if repeats:
+            return LexicographicKeyRangeTracker(bytes([START]), bytes([stop]))
+        return OffsetRangeTracker(START, stop)
+
+    positions = [bytes([o]) for o in run] if repeats else sorted(set(run))
+    at_once, one_by_one = tracker(), tracker()
+    granted = answer(at_once.claim_many, positions)
+    singly = 0
+    for position in positions:
+        claimed = answer(one_by_one.try_claim, position)
+        if claimed is not True:
+            singly = FAULT if claimed is FAULT else singly
+            break
+        singly += 1
+    assert granted == singly
+    assert at_once.__getstate__() == one_by_one.__getstate__()
+
+
+@given(st.integers(0, 60), st.integers(0, 60), shares)
+def test_a_split_adds_up(start, size, fraction):
+    whole = OffsetRange(start, start + size)
+    split = OffsetRestrictionTracker(whole).try_split(fraction)
+    if split:
+        assert (split.primary.start, split.residual.stop) == (whole.start, whole.stop)
+        assert split.primary.stop == split.residual.start
+        assert split.residual.size > 0
+        assert fraction == 0 or split.primary.size > 0
+
+
+@given(st.integers(0, 60), st.integers(1, 60), st.floats(0.5, 90), st.integers(1, 20))
+def test_pieces_add_up(start, size, desired, minimum):
+    pieces = list(OffsetRange(start, start + size).split(desired, minimum))
+    assert [o for p in pieces for o in range(p.start, p.stop)] == list(range(start, start + size))
+    assert all(p.size >= min(minimum, size) for p in pieces)
+
+
+@given(st.integers(0, 2**62), st.integers(1, 2**61), shares)
+def test_a_position_at_a_fraction_is_in_the_range_and_reads_back(start, size, fraction):
+    position = OffsetRangeTracker(start, start + size).position_at_fraction(fraction)
+    assert start <= position <= start + size
+    back = OffsetRangeTracker.position_to_fraction(position, start, start + size)
+    assert back >= fraction - 2**-50
+    assert (position - 1 - start) / size <= fraction + 2**-50
+
+
+def test_unclaimed_work_is_told_exactly():
+    for claims in range(START, STOP - 1):
+        tracker = OffsetRestrictionTracker(OffsetRange(START, STOP))
+        tracker.claim_many(range(START, claims + 1))
+        with pytest.raises(WorkUnclaimed, match=rf"\[{claims + 1}, {STOP}\)"):
+            tracker.check_done()

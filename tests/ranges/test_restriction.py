@@ -1,0 +1,215 @@
+"""Restrictions of integers: claims, splits by fractions, what is left, and work put off."""
+
+import pickle
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dagkit.ranges import (
+    OFFSET_INFINITY,
+    ClaimBackwards,
+    ClaimBeforeStart,
+    Deferred,
+    DelayInvalid,
+    FractionInvalid,
+    OffsetRange,
+    OffsetRestrictionTracker,
+    Progress,
+    WorkUnclaimed,
+)
+
+
+def tracker(start=100, stop=200, *claims):
+    made = OffsetRestrictionTracker(OffsetRange(start, stop))
+    for claim in claims:
+        made.try_claim(claim)
+    return made
+
+
+def test_claims_inside_are_granted_and_the_first_outside_is_refused():
+    work = tracker()
+    assert [work.try_claim(p) for p in (100, 150, 199, 200, 205)] == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("claims", "fault", "words"),
+    [
+        ([90], ClaimBeforeStart, "claimed 90, before"),
+        ([110, 109], ClaimBackwards, "claimed 109 after 110"),
+        ([110, 110], ClaimBackwards, "claimed 110 twice"),
+        ([220, 150], ClaimBackwards, "claimed 150 after 220"),
+    ],
+    ids=["before the start", "backwards", "twice", "behind a claim that was refused"],
+)
+def test_a_function_that_would_lose_or_double_work_is_stopped(claims, fault, words):
+    with pytest.raises(fault, match=words):
+        tracker(100, 200, *claims)
+
+
+@pytest.mark.parametrize(
+    ("whole", "claims", "fraction", "split"),
+    [
+        ((100, 200), [], 0, ((100, 100), (100, 200))),
+        ((100, 200), [100], 0, ((100, 101), (101, 200))),
+        ((100, 200), [105, 110], 0, ((100, 111), (111, 200))),
+        ((100, 200), [130], 0.7, ((100, 179), (179, 200))),
+        ((100, 200), [199], 0, None),
+        ((100, 200), [199], 0.5, None),
+        ((100, 200), [240], 0, None),
+        ((100, 200), [240], 0.5, None),
+        ((100, 200), [], 1, None),
+        ((0, 10), [], 0.999, ((0, 9), (9, 10))),
+        ((0, 10), [4], 0.01, ((0, 5), (5, 10))),
+        ((0, 1), [], 0.5, None),
+        ((0, 10), [], 0.01, None),
+        ((5, 5), [], 0, None),
+        ((100, OFFSET_INFINITY), [120], 0, ((100, 121), (121, OFFSET_INFINITY))),
+        ((100, OFFSET_INFINITY), [120], 0.5, None),
+    ],
+    ids=[
+        "a checkpoint before the first claim gives all away",
+        "a checkpoint keeps what is claimed",
+        "a checkpoint keeps what was claimed last",
+        "most of what is left is kept",
+        "nothing is left to checkpoint",
+        "nothing is left to share",
+        "who was refused has nothing to checkpoint",
+        "who was refused has nothing to share",
+        "all of what is left is kept",
+        "nearly all is kept",
+        "one offset at least is kept",
+        "one offset has no half",
+        "a share that keeps nothing is none",
+        "nothing is no work",
+        "work without an end can be checkpointed",
+        "work without an end has no half",
+    ],
+)
+def test_splits(whole, claims, fraction, split):
+    work = tracker(*whole, *claims)
+    expected = None if split is None else tuple(OffsetRange(*part) for part in split)
+    assert work.try_split(fraction) == expected
+    assert work.current_restriction() == (expected[0] if expected else OffsetRange(*whole))
+
+
+def test_a_checkpoint_leaves_nothing_to_split():
+    work = tracker(100, 200, 110)
+    assert work.try_split(0)
+    assert [work.try_split(f) for f in (0, 0.5, 1)] == [None] * 3
+    assert not work.try_claim(111)
+    work.check_done()
+
+
+def test_a_checkpoint_before_the_first_claim_leaves_no_work_at_all():
+    work = tracker()
+    assert work.try_split(0)
+    assert work.try_split(0) is None
+    work.check_done()
+    assert not work.try_claim(100)
+
+
+def test_residuals_are_split_again():
+    work = tracker(0, 128)
+    kept = []
+    while split := work.try_split(0.5):
+        kept.append(split.primary.size)
+        work = OffsetRestrictionTracker(split.residual)
+    assert sum(kept) + work.current_restriction().size == 128
+
+
+@pytest.mark.parametrize("fraction", [-0.5, 1.5, float("nan")])
+def test_a_fraction_lies_between_0_and_1(fraction):
+    with pytest.raises(FractionInvalid, match="between 0 and 1"):
+        tracker().try_split(fraction)
+
+
+@pytest.mark.parametrize(
+    ("whole", "claims"),
+    [((100, 100), []), ((100, 200), [150, 199]), ((100, 200), [150, 200]), ((100, 200), [240])],
+    ids=["nothing to do", "the last offset claimed", "the stop refused", "a claim far out refused"],
+)
+def test_work_that_is_done(whole, claims):
+    tracker(*whole, *claims).check_done()
+
+
+@pytest.mark.parametrize(
+    ("claims", "words"),
+    [([], r"\[100, 200\) was never claimed"), ([150, 198], r"\[199, 200\) was never claimed; go on until")],
+    ids=["nothing claimed", "all but one offset claimed"],
+)
+def test_work_that_is_not_done(claims, words):
+    with pytest.raises(WorkUnclaimed, match=words):
+        tracker(100, 200, *claims).check_done()
+
+
+def test_a_run_is_claimed_at_once():
+    work = tracker()
+    assert work.claim_many(range(100, 300, 30)) == 4
+    work.check_done()
+
+
+@pytest.mark.parametrize(
+    ("whole", "claims", "progress"),
+    [
+        ((100, 200), [], Progress(0, 100)),
+        ((100, 200), [100], Progress(0, 100)),
+        ((100, 200), [130], Progress(30, 70)),
+        ((100, 200), [240], Progress(100, 0)),
+        ((5, 5), [], Progress(0, 0)),
+        ((100, OFFSET_INFINITY), [130], Progress(30, float("inf"))),
+    ],
+    ids=["not started", "at the start", "underway", "done", "nothing to do", "no end"],
+)
+def test_progress_is_counted_to_the_last_claim(whole, claims, progress):
+    assert tracker(*whole, *claims).current_progress() == progress
+
+
+def test_bounds():
+    assert tracker().is_bounded()
+    assert not tracker(100, OFFSET_INFINITY).is_bounded()
+
+
+def test_a_tracker_knows_whether_it_was_started():
+    assert not tracker().is_started()
+    assert not tracker(100, 200, 240).is_started()
+    assert tracker(100, 200, 100).is_started()
+
+
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("delay", "due"),
+    [(None, NOON), (timedelta(seconds=5), NOON + timedelta(seconds=5)), (datetime(2025, 1, 1, tzinfo=UTC),) * 2],
+    ids=["at once", "after a time", "at an instant"],
+)
+def test_the_rest_is_put_off(delay, due):
+    work = tracker(100, OFFSET_INFINITY, 110)
+    work.defer_remainder(delay)
+    put_off = work.deferred()
+    assert put_off.residual == OffsetRange(111, OFFSET_INFINITY)
+    assert put_off.due(NOON) == due
+    assert work.current_restriction() == OffsetRange(100, 111)
+    work.check_done()
+    assert pickle.loads(pickle.dumps(work)).deferred() == put_off  # noqa: S301 - made here
+
+
+def test_where_nothing_is_left_nothing_is_put_off():
+    work = tracker(100, 200, 199)
+    work.defer_remainder(timedelta(seconds=1))
+    assert work.deferred() is None
+
+
+def test_deferring_twice_keeps_the_first():
+    work = tracker(100, 200, 110)
+    work.defer_remainder(timedelta(seconds=1))
+    work.defer_remainder(timedelta(seconds=9))
+    assert work.deferred() == Deferred(OffsetRange(111, 200), timedelta(seconds=1))
+
+
+@pytest.mark.parametrize("delay", [5, "soon", datetime(2024, 5, 1)], ids=["a number", "a word", "a naive instant"])  # noqa: DTZ001
+def test_a_delay_is_a_time(delay):
+    work = tracker(100, 200, 110)
+    with pytest.raises(DelayInvalid, match="by a timedelta or until an aware datetime"):
+        work.defer_remainder(delay)
+    assert work.current_restriction() == OffsetRange(100, 200)
