@@ -1,7 +1,8 @@
 """An application that is declared, not programmed: its operators and streams as data, and what is set on them."""
 
 import inspect
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -91,6 +92,7 @@ class _Pen:
         self.dag = dag
         self.declaration = declaration
         self.components: dict[str, Component | None] = {}
+        self.said = _plain_properties(declaration)
 
     def draw(self) -> None:
         self.dag.faults.extend(self.declaration.faults)
@@ -118,17 +120,7 @@ class _Pen:
             problem = f"operator {declared.name!r}: {cls.__name__} is {what}"
             self.fault("class-not-found", problem, "name a class that can be placed", declared.where)
             return None
-        return with_properties(cls(), list(self.said_of(declared.name)), declared.name).component
-
-    def said_of(self, operator: str) -> Iterator[Given]:
-        """The properties that are plain values; references are resolved when the operator is configured."""
-        for setting in self.declaration.settings:
-            address, sets = setting.address, setting.address.sets
-            is_reference = isinstance(setting.raw, str) and "${" in setting.raw
-            if address.element is not Element.OPERATOR or not isinstance(sets, PropertyPath) or is_reference:
-                continue
-            if address.name is not None and address.name.text == operator:
-                yield Given(sets, setting.raw, Origin(Source.CODE, setting.where, setting.key))
+        return with_properties(cls(), self.said[declared.name], declared.name).component
 
     def lead(self, declared: DeclaredStream) -> None:
         with self.lines_of(declared.where):
@@ -184,3 +176,15 @@ class _Pen:
             drawn.where = where
         if stream is not None:
             stream.ends[ends:] = [(end, where) for end, _ in stream.ends[ends:]]
+
+
+def _plain_properties(declaration: Declaration) -> Mapping[str, list[Given]]:
+    """What is said of operators by name in plain values; references are resolved when an operator is configured."""
+    said: defaultdict[str, list[Given]] = defaultdict(list)
+    for setting in declaration.settings:
+        address, sets = setting.address, setting.address.sets
+        is_reference = isinstance(setting.raw, str) and "${" in setting.raw
+        if address.element is Element.OPERATOR and isinstance(sets, PropertyPath) and not is_reference:
+            assert address.name is not None, "an operator has a name"
+            said[address.name.text].append(Given(sets, setting.raw, Origin(Source.CODE, setting.where, setting.key)))
+    return said

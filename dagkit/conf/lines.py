@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from bisect import bisect_left
 
 _SKIPPED = re.compile(r"(?:[ \t\n]+|#[^\n]*)*")
 _KEY_PART = re.compile(r"""[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[A-Za-z0-9_-]+)[ \t]*(\.?)""")
@@ -15,6 +16,18 @@ Path = tuple[str, ...]
 def line_of_offset(text: str, offset: int) -> int:
     """The line, counted from one, that holds this offset."""
     return text.count("\n", 0, offset) + 1
+
+
+class Lines:
+    """A text whose lines are asked for again and again, so that its ends of line are found once."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._ends = [found.start() for found in re.finditer("\n", text)]
+
+    def line_of(self, offset: int) -> int:
+        """The line, counted from one, that holds this offset."""
+        return bisect_left(self._ends, offset) + 1
 
 
 def toml_lines(text: str) -> dict[Path, int]:

@@ -2,28 +2,34 @@
 
 import json
 import re
+from functools import cache
 from json import decoder, scanner
 from typing import Any
 
-from dagkit.conf.lines import line_of_offset
+from dagkit.conf.lines import Lines
 from dagkit.conf.written import Slip
 
 
 class JsonObject(dict[str, Any]):
     """An object of a JSON text: its pairs, its line, and the keys that it gives twice."""
 
-    text: str
+    lines: Lines
     start: int
     twice: tuple[str, ...] = ()
 
     @property
     def line(self) -> int:
-        return line_of_offset(self.text, self.start)
+        return self.lines.line_of(self.start)
 
     def line_of(self, key: str) -> int:
         """The line of a key: the first place after the object's beginning where it is written."""
-        found = re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:").search(self.text, self.start)
-        return self.line if found is None else line_of_offset(self.text, found.start())
+        found = _written(key).search(self.lines.text, self.start)
+        return self.line if found is None else self.lines.line_of(found.start())
+
+
+@cache
+def _written(key: str) -> re.Pattern[str]:
+    return re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:")
 
 
 def read_json(data: bytes) -> Any:
@@ -34,7 +40,7 @@ def read_json(data: bytes) -> Any:
         line = data.count(b"\n", 0, wrong.start) + 1
         raise Slip(f"byte 0x{data[wrong.start]:02X} on this line is not UTF-8", "save it as UTF-8", line) from wrong
     try:
-        return _Decoder().decode(text)
+        return _Decoder(text).decode(text)
     except json.JSONDecodeError as malformed:
         said = malformed.msg[:1].lower() + malformed.msg[1:]
         raise Slip(f"it is no JSON: {said}", "mend the line", malformed.lineno) from malformed
@@ -45,8 +51,9 @@ def read_json(data: bytes) -> Any:
 class _Decoder(json.JSONDecoder):
     """The decoder of the standard library, which is asked to note where objects begin."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__()
+        self.lines = Lines(text)
         self.parse_object = self._object
         self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # the stubs know the C one alone
 
@@ -54,7 +61,7 @@ class _Decoder(json.JSONDecoder):
         strict, scan_once, _, _, memo = arguments
         pairs, end = decoder.JSONObject(text_and_end, strict, scan_once, None, list, memo)  # type: ignore[attr-defined]
         found = JsonObject(pairs)
-        found.text, found.start = text_and_end[0], text_and_end[1] - 1
+        found.lines, found.start = self.lines, text_and_end[1] - 1
         if len(found) < len(pairs):
             keys = [key for key, _ in pairs]
             found.twice = tuple(key for key in found if keys.count(key) > 1)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from dagkit.api.config import Origin
 from dagkit.conf.keys import Address, Keyword, Malformed, canonical, parse_key
 from dagkit.conf.names import snake
 from dagkit.errors import did_you_mean
@@ -61,11 +62,52 @@ def without_secret(text: str, raw: Any, shown: str | None) -> str:
     return text if shown is None or not str(raw) else text.replace(str(raw), shown)
 
 
+def masked(data: Mapping[str, Any], origins: Mapping[str, Origin]) -> dict[str, Any]:
+    """Properties as plain data, with what stands for each secret in its place.
+
+    A secret is what an origin says is one, by its dotted path, and every text under a secret's name.
+    """
+    hidden = _hidden_by_name(data)
+    for path, origin in origins.items():
+        if origin.shown is not None:
+            hidden = _hidden_at(hidden, path, origin.shown)
+    return dict(hidden)
+
+
+def _hidden_by_name(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {
+            key: MASK if isinstance(value, str) and value and is_secret_name(str(key)) else _hidden_by_name(value)
+            for key, value in data.items()
+        }
+    return [_hidden_by_name(value) for value in data] if isinstance(data, list) else data
+
+
+def _hidden_at(data: Any, path: str, shown: str) -> Any:
+    """The data with what stands at a path replaced. The keys of maps may hold dots themselves."""
+    if not path:
+        return shown
+    parts = path.split(".")
+    for length in range(len(parts), 0, -1):
+        key, rest = ".".join(parts[:length]), ".".join(parts[length:])
+        if isinstance(data, Mapping) and key in data:
+            return {**data, key: _hidden_at(data[key], rest, shown)}
+        if isinstance(data, list) and key.isdecimal() and int(key) < len(data):
+            return [*data[: int(key)], _hidden_at(data[int(key)], rest, shown), *data[int(key) + 1 :]]
+    return shown if isinstance(data, str) else data
+
+
 def mentions_secret(value: Any) -> bool:
-    """Whether a text refers to the environment or to a file."""
-    return isinstance(value, str) and any(
-        (found[1] or "").startswith(("env:", "file:")) for found in _REFERENCE.finditer(value)
-    )
+    """Whether a value refers to the environment or to a file."""
+    return any(name.startswith(("env:", "file:")) for name in names_referred(value))
+
+
+def names_referred(value: Any) -> set[str]:
+    """The names in the references of a value, without following them."""
+    if isinstance(value, str):
+        return {found[1] for found in _REFERENCE.finditer(value) if found[1] is not None} if "${" in value else set()
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return {name for part in parts for name in names_referred(part)}
 
 
 class References:

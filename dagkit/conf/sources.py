@@ -13,7 +13,7 @@ from typing import Any
 from dagkit.api.config import Config, Entry, Origin, Source
 from dagkit.conf.files import ENDINGS, read_file
 from dagkit.conf.keys import Address, canonical, is_variable, parse_key
-from dagkit.conf.references import References, Unresolved, is_secret, mentions_secret, shown_of
+from dagkit.conf.references import References, Unresolved, is_secret, mentions_secret, names_referred, shown_of
 from dagkit.conf.written import Written
 from dagkit.errors import Diagnostic, Severity, Where
 
@@ -212,6 +212,8 @@ def _resolved(weighed: _Weighed, environment: Mapping[str, str]) -> tuple[Config
                 secret = secret or tainted
             except Unresolved as unresolved:
                 faults.append(_unresolved(written, unresolved))
+        else:
+            references.used |= names_referred(value)
         shown = shown_of(written.value) if secret else None
         entries.append(
             Entry(written.key, value, Origin(placed.source, written.where, written.key, shown), secret, shown)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dagkit.conf.references import References, Unresolved, is_secret_name, without_secret
+from dagkit.api.config import DEFAULT, Origin, Source
+from dagkit.conf.references import MASK, References, Unresolved, is_secret_name, masked, without_secret
 
 
 def resolve(text, values=None, environment=None):
@@ -117,3 +118,30 @@ def test_secrets_are_known_by_name(name, secret):
 
 def test_a_sentence_that_quotes_a_secret_is_masked():
     assert without_secret("'hunter2' is no number", "hunter2", "${env:PW}") == "'${env:PW}' is no number"
+
+
+DATA = {
+    "host": "h",
+    "password": "p",
+    "nested": {"url": "u", "api_key": "k", "count": 1},
+    "tags": {"a.b": "t", "c": "d"},
+    "names": ["n", {"token": ""}],
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("host", {"host": "${x}"}),
+        ("nested.url", {"nested": {"url": "${x}", "api_key": MASK, "count": 1}}),
+        ("nested", {"nested": "${x}"}),
+        ("tags.a.b", {"tags": {"a.b": "${x}", "c": "d"}}),
+        ("names.0", {"names": ["${x}", {"token": ""}]}),
+        ("not.there", {}),
+    ],
+    ids=["a property", "a nested one", "a whole", "a key with dots", "an item", "a path that leads nowhere"],
+)
+def test_secrets_are_masked_in_plain_data(path, expected):
+    by_name = {"password": MASK, "nested": {"url": "u", "api_key": MASK, "count": 1}}
+    origins = {path: Origin(Source.FILE, None, "k", "${x}"), "host.open": DEFAULT}
+    assert masked(DATA, origins) == {**DATA, **by_name, **expected}

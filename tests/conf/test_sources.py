@@ -261,6 +261,12 @@ def test_a_value_that_is_overridden_is_not_resolved(place):
     assert place.load(files=["a.properties"], definitions=[("dt.x", "1")])[1] == []
 
 
+def test_what_an_overridden_value_refers_to_counts_as_asked_for(place):
+    place.write("a.properties", "dt.x=${where}\nwhere=1")
+    conf, faults = place.load(files=["a.properties"], definitions=[("dt.x", "2")])
+    assert (conf.asked, faults) == ({"where"}, [])
+
+
 def test_secrets_are_shown_as_the_reference_that_gives_them(place):
     conf, _ = place.load(
         definitions=[("dt.operator.db.url", "db://${env:PW}"), ("dt.operator.db.password", "plain"), ("dt.x", "open")],
