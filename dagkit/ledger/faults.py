@@ -79,7 +79,6 @@ LedgerCode = Literal[
     "carry-forged",
     "head-forged",
     "head-lost",
-    "head-unreadable",
     "segment-damaged",
     "data-damaged",
     "checkpoint-damaged",

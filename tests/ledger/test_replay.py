@@ -233,6 +233,15 @@ def test_a_whole_history_forged_to_the_end_is_noticed_by_its_head(desk):
     assert [(f.code, f.chain, f.block) for f in faults if not f.is_warning] == [("input-block-missing", APPLICATION, 3)]
 
 
+def test_a_rewritten_key_block_is_noticed_on_opening(desk):
+    """It has a right hash of its own; the pointer that every later block carries knows another."""
+    desk.discover((0, 10))
+    Victim(desk.store, desk, SPLITTER, 1).reseal(lambda d: d["block"].update(systemTime="2024-01-01T00:00:00.000001Z"))
+    with pytest.raises(ChainBroken) as caught:
+        desk.reopened()
+    assert (caught.value.code, caught.value.fault.block) == ("link-broken", 1)
+
+
 def test_a_broken_input_does_not_hide_what_is_wrong_elsewhere(desk):
     desk.discover((0, 10))
     desk.window(1)
