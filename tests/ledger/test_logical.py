@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from dagkit.ledger import ChainBroken, DatasetKind, slice_of
+from dagkit.ledger import ChainBroken, DatasetKind, checkpoint_of, slice_of
 from dagkit.ledger.chain import Chain
 from dagkit.ledger.contents import flaws_of, logical_hash_of
 from dagkit.ledger.events import DataField, DataSchema, SetDataSchema
@@ -159,3 +159,26 @@ def test_a_content_that_was_changed_on_its_shelf_is_noticed():
         chain.data(record)
     store.delete([chain.objects.key("data", name)])
     assert [f.code for f in flaws_of(chain, record)] == ["data-missing"]
+
+
+def test_a_checkpoint_that_was_changed_on_its_shelf_is_noticed(desk):
+    state = b"x" * 10_000
+    record = desk.root.append(desk.root.plan_next().add_data(checkpoint=checkpoint_of(state)), [state])
+    key = desk.root.objects.key("checkpoints", desk.root.standing.checkpoint)
+    desk.store.replace(key, state[:-1] + b"y")
+    assert [f.code for f in flaws_of(desk.root, record)] == ["checkpoint-damaged"]
+    desk.store.delete([key])
+    assert [f.code for f in flaws_of(desk.root, record)] == ["checkpoint-missing"]
+
+
+@pytest.mark.parametrize(("what", "code"), [("slice", "data-damaged"), ("checkpoint", "checkpoint-damaged")])
+def test_a_size_that_is_not_the_contents_is_noticed(desk, what, code):
+    content = lines_of([{"a": 1}])
+    wrong = {"update": {"size": 999}}
+    given = (
+        {"new_data": slice_of(content, 0, 1).model_copy(**wrong)}
+        if what == "slice"
+        else {"checkpoint": checkpoint_of(content).model_copy(**wrong)}
+    )
+    record = desk.root.append(desk.root.plan_next().add_data(**given), [content])
+    assert [f.code for f in flaws_of(desk.root, record)] == [code]

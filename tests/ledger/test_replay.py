@@ -233,6 +233,27 @@ def test_a_whole_history_forged_to_the_end_is_noticed_by_its_head(desk):
     assert [(f.code, f.chain, f.block) for f in faults if not f.is_warning] == [("input-block-missing", APPLICATION, 3)]
 
 
+def test_pointers_that_lead_astray_are_noticed(desk):
+    """Resealed by somebody who knows how, with the hint after it: only the pointer itself is wrong."""
+    desk.discover((0, 10))
+    desk.discover((10, 20))
+    victim = Victim(desk.store, desk, SPLITTER, 3)
+    victim.reseal(lambda d: d["carry"].pop("slice"))
+    desk.root.log.set_hint(desk.root.log.record(3).pointer)
+    assert [(f.code, f.block) for f in verify(desk.reopened_ledger()).faults if not f.is_warning] == [
+        ("carry-forged", 3)
+    ]
+
+
+def test_a_data_block_without_its_key_pointer_is_noticed_on_opening(desk):
+    desk.discover((0, 10))
+    Victim(desk.store, desk, SPLITTER, 2).reseal(lambda d: d["carry"].pop("key"))
+    desk.root.log.set_hint(desk.root.log.record(2).pointer)
+    with pytest.raises(ChainBroken) as caught:
+        desk.reopened()
+    assert (caught.value.code, caught.value.fault.block) == ("carry-forged", 2)
+
+
 def test_a_rewritten_key_block_is_noticed_on_opening(desk):
     """It has a right hash of its own; the pointer that every later block carries knows another."""
     desk.discover((0, 10))

@@ -1,7 +1,10 @@
 """One suite that every place must pass: bytes under keys, and a creation that only one can win."""
 
+import os
 import secrets
+import stat
 import threading
+from pathlib import Path
 
 import fsspec
 import pytest
@@ -219,3 +222,42 @@ def test_a_crashed_write_leaves_no_temporary_of_ours(tmp_path):
 
 def test_the_chain_is_the_same_in_every_place(desk):
     assert desk.ledger.names() == ["File-splitter", APPLICATION]
+
+
+def test_an_append_survives_a_power_cut(tmp_path, monkeypatch):
+    """The content is synced before the name exists, and the folder after; watched, not imagined."""
+    store = LocalStore(tmp_path)
+    store.create("f/first", b"x")
+    steps = []
+    sync, link = os.fsync, os.link
+
+    def seen_sync(descriptor):
+        steps.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "content")
+        sync(descriptor)
+
+    def seen_link(source, target):
+        steps.append("name")
+        link(source, target)
+
+    monkeypatch.setattr(os, "fsync", seen_sync)
+    monkeypatch.setattr(os, "link", seen_link)
+    store.create("f/second", b"x")
+    assert steps == ["content", "name", "folder"]
+    steps.clear()
+    LocalStore(tmp_path, durable=False).create("f/third", b"x")
+    assert steps == ["name"]
+
+
+def test_new_folders_survive_a_power_cut_too(tmp_path, monkeypatch):
+    synced = []
+    sync = os.fsync
+
+    def seen(descriptor):
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        sync(descriptor)
+
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("only Linux tells which folder a descriptor is of")
+    monkeypatch.setattr(os, "fsync", seen)
+    LocalStore(tmp_path / "new").create("a/b/x", b"x")
+    assert {str(tmp_path / folder) for folder in ("", "new", "new/a", "new/a/b")} <= set(synced)
