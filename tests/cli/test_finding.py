@@ -1,6 +1,5 @@
 """APP is a file, a folder, a name in a module, or a declaration."""
 
-import json
 import pickle
 import sys
 
@@ -100,6 +99,11 @@ def test_one_of_several_is_chosen(dagkit, write, name, chosen):
     assert dagkit("validate", "two.py", "--app", name).out.startswith(f"{chosen} is valid")
 
 
+def test_a_very_name_is_stronger_than_a_part_of_another(dagkit, write):
+    write("two.py", TWO.replace("LetterCount", "WordCountOfLetters"))
+    assert dagkit("validate", "two.py", "--app", "WordCount").out.startswith("WordCount is valid")
+
+
 def test_a_part_of_several_names_chooses_none(dagkit, write):
     write("two.py", TWO)
     answer = dagkit("validate", "two.py", "--app", "count")
@@ -178,12 +182,19 @@ def test_the_plan_does_not_tell_where_the_application_lies(dagkit, write):
     assert here == there
 
 
-def test_a_file_named_like_a_library_does_not_take_its_place(write):
-    path = write("json.py", WORD_COUNT)
-    with place_of(str(path)) as place:
+@pytest.mark.parametrize("library", ["json", "colorsys"], ids=["that is loaded", "that is not loaded"])
+def test_a_file_named_like_a_library_does_not_take_its_place(write, library):
+    loaded = sys.modules.get(library)
+    with place_of(str(write(f"{library}.py", WORD_COUNT))) as place:
         assert place.module is not None
-        assert place.module.__name__ == "dagkit_app_json"
-        assert sys.modules["json"] is json
+        assert place.module.__name__ == f"dagkit_app_{library}"
+        assert sys.modules.get(library) is loaded
+
+
+@pytest.mark.slow
+def test_a_file_in_the_folder_that_python_started_in_keeps_its_name(process, word_count):
+    operators = process("plan", word_count, "--json").document["operators"]
+    assert operators[0]["class"] == "word_count.Lines"
 
 
 def test_a_place_chooses_nothing_where_nothing_is_meant(word_count):
