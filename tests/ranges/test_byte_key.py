@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dagkit.ranges import (
@@ -20,6 +20,7 @@ from dagkit.ranges import (
 )
 
 ALL = ByteKeyRange()
+brief = settings(max_examples=40, deadline=None)
 
 
 @pytest.mark.parametrize(
@@ -194,6 +195,7 @@ def test_bounds_that_are_open_stay_empty_keys():
     assert (read.position_at_fraction(0.5).rstrip(b"\0"), read.position_at_fraction(1.0)) == (b"\x80", b"")
 
 
+@brief
 @given(st.binary(max_size=12), st.binary(max_size=12), st.floats(0, 1, exclude_max=True))
 def test_a_key_at_a_fraction_lies_inside_and_reads_back(start, stop, fraction):
     assume(not stop or start.rstrip(b"\0") < stop.rstrip(b"\0"))
@@ -203,6 +205,7 @@ def test_a_key_at_a_fraction_lies_inside_and_reads_back(start, stop, fraction):
     assert keys.estimate_fraction_for_key(key) == pytest.approx(fraction, abs=2**-50)
 
 
+@brief
 @given(st.binary(max_size=6), st.binary(max_size=6), st.integers(1, 40))
 def test_pieces_cover_the_range(start, stop, count):
     assume(not stop or start < stop)

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from dagkit.ranges import (
@@ -16,6 +16,8 @@ from dagkit.ranges import (
     Split,
     SplitPoints,
 )
+
+brief = settings(max_examples=40, deadline=None)
 
 
 class FloatRangeTracker(OrderedPositionRangeTracker[float]):
@@ -133,6 +135,7 @@ def test_a_key_is_a_fraction(start, stop, key, fraction):
 bounds = st.tuples(st.binary(max_size=12), st.none() | st.binary(min_size=1, max_size=12))
 
 
+@brief
 @given(bounds, st.floats(0, 1, exclude_min=True, exclude_max=True, allow_subnormal=True))
 @example((b"", None), 5e-324)
 @example((b"", b"\x01"), 1 - 2**-53)

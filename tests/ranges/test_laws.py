@@ -25,6 +25,7 @@ offsets = st.integers(START - 3, STOP + 8)
 runs = st.lists(offsets, max_size=6, unique=True).map(sorted)
 shares = st.floats(0, 1)
 FAULT = "fault"
+brief = settings(max_examples=40, deadline=None)
 
 
 def answer(ask, *args):
@@ -229,8 +230,8 @@ class WorkIsNeitherLostNorDoubled(RuleBasedStateMachine):
         assert sorted(self.done) == list(range(START, STOP))
 
 
-quick = settings(max_examples=25, stateful_step_count=20, deadline=None)
-thorough = settings(max_examples=1500, stateful_step_count=60, deadline=None)
+quick = settings(max_examples=12, stateful_step_count=20, deadline=None)
+thorough = settings(max_examples=200, stateful_step_count=60, deadline=None)
 MACHINES = [
     TrackedAsModelled,
     ByteKeysTrackedAsModelled,
@@ -251,6 +252,7 @@ def test_laws_at_length(machine):
     run_state_machine_as_test(machine, settings=thorough)
 
 
+@brief
 @given(st.lists(offsets, max_size=12).map(sorted), st.integers(START, STOP), st.booleans())
 def test_a_run_is_granted_as_if_claimed_one_by_one(run, stop, repeats):
     def tracker():
@@ -272,6 +274,7 @@ def test_a_run_is_granted_as_if_claimed_one_by_one(run, stop, repeats):
     assert at_once.__getstate__() == one_by_one.__getstate__()
 
 
+@brief
 @given(st.integers(0, 60), st.integers(0, 60), shares)
 def test_a_split_adds_up(start, size, fraction):
     whole = OffsetRange(start, start + size)
@@ -283,6 +286,7 @@ def test_a_split_adds_up(start, size, fraction):
         assert fraction == 0 or split.primary.size > 0
 
 
+@brief
 @given(st.integers(0, 60), st.integers(1, 60), st.floats(0.5, 90), st.integers(1, 20))
 def test_pieces_add_up(start, size, desired, minimum):
     pieces = list(OffsetRange(start, start + size).split(desired, minimum))
@@ -290,6 +294,7 @@ def test_pieces_add_up(start, size, desired, minimum):
     assert all(p.size >= min(minimum, size) for p in pieces)
 
 
+@brief
 @given(st.integers(0, 2**62), st.integers(1, 2**61), shares)
 def test_a_position_at_a_fraction_is_in_the_range_and_reads_back(start, size, fraction):
     position = OffsetRangeTracker(start, start + size).position_at_fraction(fraction)

@@ -38,7 +38,7 @@ def slowly(compare):
 
 
 class Slow(int):
-    """An integer whose comparisons are Python and take their time, so that a thread is stopped in the midst of a claim."""
+    """An integer whose comparisons take their time, so that a thread is stopped in the midst of a claim."""
 
     __slots__ = ()
     __lt__ = slowly(int.__lt__)

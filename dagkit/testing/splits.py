@@ -1,0 +1,224 @@
+"""Whether a source survives being split: at every position, after every record, and while others read."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice, pairwise
+from threading import Barrier
+from typing import Generic, Protocol, TypeVar
+
+from dagkit.ranges.cursor import P
+from dagkit.ranges.tracker import RangeTracker, Split
+
+Record = TypeVar("Record")
+One = TypeVar("One")
+Other = TypeVar("Other")
+Record_co = TypeVar("Record_co", covariant=True)
+
+PIECES = 64
+"""How many fractions are tried where positions cannot be counted."""
+
+
+class SplittableSource(Protocol[P, Record_co]):
+    """What is read by positions, as far as this check is concerned; reading twice gives the same records."""
+
+    def range_tracker(self, start: P | None, stop: P | None) -> RangeTracker[P]:
+        """A new tracker of `[start, stop)`, where None is the source's own bound."""
+
+    def read(self, tracker: RangeTracker[P]) -> Iterator[Record_co]:
+        """The records of the tracker's range, in the order of their positions, each claimed before it is returned."""
+
+
+class SplitsBroken(AssertionError):
+    """Splitting the source loses, doubles or reorders records, or never happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitsProven:
+    """How hard the source was tried."""
+
+    records: int
+    positions: int
+    granted: int
+    refused: int
+    races: int
+    races_won: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.records} records: {self.positions} cuts beforehand, {self.granted} splits granted and "
+            f"{self.refused} refused while reading, {self.races_won} of {self.races} races won by the splitter"
+        )
+
+
+def check_every_split(source: SplittableSource[P, Record], positions: Sequence[P] | None = None) -> SplitsProven:
+    """The source gives the same records however it is split; otherwise `SplitsBroken` says where it does not.
+
+    It is cut beforehand at every position, and into pieces of every width. It is split at every position after every
+    record, with the two parts read in turns. And it is split while a thread reads it, with the parts read at once.
+
+    Positions are all integers between the bounds, or fractions of the range if they are no integers, unless given. The
+    work grows with positions times records squared: a source of a few dozen records proves as much as a large one.
+    """
+    check = _Check(source, positions)
+    check.cut_beforehand()
+    granted, refused = check.split_after_every_record()
+    races, won = check.split_while_reading()
+    return SplitsProven(len(check.whole), len(check.positions), granted, refused, races, won)
+
+
+class _Check(Generic[P, Record]):
+    def __init__(self, source: SplittableSource[P, Record], positions: Sequence[P] | None) -> None:
+        self.source = source
+        self.whole = self.read(None, None)
+        if not self.whole:
+            raise SplitsBroken("the source has no records, so nothing can be proven of it")
+        self.compare(self.read(None, None), "read a second time")
+        self.positions = _positions_of(source.range_tracker(None, None)) if positions is None else positions
+
+    def read(self, start: P | None, stop: P | None) -> list[Record]:
+        return list(self.source.read(self.source.range_tracker(start, stop)))
+
+    def compare(self, found: Sequence[Record], how: str) -> None:
+        """Returns if these are the records of the whole source."""
+        if list(found) == self.whole:
+            return
+        lost, extra = _without(self.whole, found), _without(found, self.whole)
+        wrong = [f"{what} {_some(records)}" for what, records in (("lost", lost), ("one too many", extra)) if records]
+        raise SplitsBroken(f"{how}: {' and '.join(wrong) or 'the records come in another order'}")
+
+    def cut_beforehand(self) -> None:
+        """Ranges that meet give what the whole gives, also if a range holds no record, or part of one."""
+        for position in self.positions:
+            self.compare(self.read(None, position) + self.read(position, None), f"cut at {position!r}")
+        for width in range(1, len(self.positions)):
+            bounds = [None, *self.positions[::width], None]
+            pieces = [self.read(start, stop) for start, stop in pairwise(bounds)]
+            self.compare(list(chain(*pieces)), f"cut at every position, {width} at a time")
+
+    def split_after_every_record(self) -> tuple[int, int]:
+        """How many splits were granted and refused; each left two parts that are the whole."""
+        granted = refused = 0
+        moved = False
+        for count in range(len(self.whole) + 1):
+            for position in self.positions:
+                tracker = self.source.range_tracker(None, None)
+                reading = self.source.read(tracker)
+                head = list(islice(reading, count))
+                split = tracker.try_split_at_position(position)
+                how = f"split at {position!r} after {count} records"
+                if split is None:
+                    refused += 1
+                    self.compare(head + list(reading), f"{how}, which was refused")
+                    continue
+                granted += 1
+                tail, residual = _in_turns(reading, self.read_residual(split))
+                self.compare(head + tail + residual, how)
+                moved = moved or bool(residual)
+        if not granted:
+            raise SplitsBroken(f"the source never splits: it refused all {refused} splits")
+        if not moved:
+            raise SplitsBroken(f"the source never splits in earnest: {granted} splits left nothing to the residual")
+        return granted, refused
+
+    def read_residual(self, split: Split[P]) -> Iterator[Record]:
+        return self.source.read(self.source.range_tracker(split.position, split.stop))
+
+    def split_while_reading(self) -> tuple[int, int]:
+        """How many races there were, and how many the splitter won; each left two parts that are the whole."""
+        with ThreadPoolExecutor(2) as threads, _threads_taking_turns():
+            won = [
+                self.race(position, count, threads, splitter_leads=splitter_leads)
+                for count in range(len(self.whole))
+                for position in self.positions
+                for splitter_leads in (False, True)
+            ]
+        return len(won), sum(won)
+
+    def race(self, position: P, count: int, threads: ThreadPoolExecutor, *, splitter_leads: bool) -> bool:
+        """Whether the split came in time, asked for at once with the record after the first so many."""
+        tracker = self.source.range_tracker(None, None)
+        reading = self.source.read(tracker)
+        head = list(islice(reading, count))
+
+        def split_and_read() -> tuple[bool, list[Record]]:
+            split = tracker.try_split_at_position(position)
+            return split is not None, [] if split is None else list(self.read_residual(split))
+
+        tail, (won, residual) = _at_once(threads, lambda: list(reading), split_and_read, other_leads=splitter_leads)
+        self.compare(head + tail + residual, f"split at {position!r} while record {count + 1} was read")
+        return won
+
+
+def _positions_of(tracker: RangeTracker[P]) -> Sequence[P]:
+    """All positions between the bounds if they are integers, else what lies at equal fractions."""
+    start, stop = tracker.start_position(), tracker.stop_position()
+    if isinstance(start, int) and isinstance(stop, int):
+        tracker.position_at_fraction(0.5)  # says what is wrong with a range that has no end
+        return range(start + 1, stop)  # type: ignore[return-value]  # positions of such a tracker are integers
+    places = (tracker.position_at_fraction(i / PIECES) for i in range(1, PIECES))
+    return [place for place in dict.fromkeys(places) if place is not None and place != start]
+
+
+def _in_turns(one: Iterator[Record], other: Iterator[Record]) -> tuple[list[Record], list[Record]]:
+    """What two readers give that read alternately, so that what they share shows."""
+    found: tuple[list[Record], list[Record]] = ([], [])
+    going = [(one, found[0]), (other, found[1])]
+    while going:
+        for reading, records in list(going):
+            try:
+                records.append(next(reading))
+            except StopIteration:
+                going.remove((reading, records))
+    return found
+
+
+def _without(records: Sequence[Record], others: Sequence[Record]) -> list[Record]:
+    """The records that are not among the others, each as often as it is missing there."""
+    left = list(others)
+    missing = []
+    for record in records:
+        if record in left:
+            left.remove(record)
+        else:
+            missing.append(record)
+    return missing
+
+
+def _some(records: Sequence[Record]) -> str:
+    shown = ", ".join(repr(record) for record in records[:3])
+    return shown if len(records) <= 3 else f"{shown} and {len(records) - 3} more"
+
+
+def _at_once(
+    threads: ThreadPoolExecutor, one: Callable[[], One], other: Callable[[], Other], *, other_leads: bool
+) -> tuple[One, Other]:
+    """What two functions answer that start together; whoever comes to the barrier last has a small lead."""
+    start = Barrier(2)
+
+    def first() -> One:
+        start.wait()
+        return one()
+
+    def second() -> Other:
+        start.wait()
+        return other()
+
+    if other_leads:
+        answer, other_answer = threads.submit(first), threads.submit(second)
+    else:
+        other_answer, answer = threads.submit(second), threads.submit(first)
+    return answer.result(), other_answer.result()
+
+
+@contextmanager
+def _threads_taking_turns() -> Iterator[None]:
+    """Threads are switched as often as possible, so that races happen in small sources too."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
