@@ -83,7 +83,7 @@ class Record(Wire):
 
     @cached_property
     def pointer(self) -> Pointer:
-        return Pointer.model_construct(seq=self.block.sequence_number, hash=self.hash)
+        return Pointer(seq=self.block.sequence_number, hash=self.hash)
 
 
 def seal(block: MetadataBlock, carry: Carry, objects: Mapping[Multihash, str] | None = None) -> tuple[Record, bytes]:
@@ -91,7 +91,7 @@ def seal(block: MetadataBlock, carry: Carry, objects: Mapping[Multihash, str] | 
     body = f'{{"block":{canonical(block.as_json())},"carry":{canonical(carry.as_json())},"format":"{BLOCK_FORMAT}"'
     name = hash_of(f"{body}}}".encode())
     kept = f',"objects":{canonical(dict(objects))}' if objects else ""
-    record = Record.model_construct(hash=name, block=block, carry=carry, objects=objects or None, format=BLOCK_FORMAT)
+    record = Record(hash=name, block=block, carry=carry, objects=objects or None, format=BLOCK_FORMAT)
     return record, f'{body},"hash":"{name}"{kept}}}\n'.encode()
 
 

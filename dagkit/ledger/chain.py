@@ -58,6 +58,8 @@ class Chain:
         self._clock = clock or SystemClock()
         self._chains = chains
         self._fenced: SequenceTaken | None = None
+        self._wrote = False
+        """Whether this session has appended: from then on it follows nobody, for only one driver may write."""
         self._promise: str | None = None
 
     @classmethod
@@ -91,7 +93,7 @@ class Chain:
             if noted.hash != hint.hash:
                 raise ChainBroken(_forged_head(self.name, hint, noted.hash))
         self.standing = resume(record, self.log.at)
-        self._fenced = None
+        self._fenced, self._wrote = None, False
 
     @property
     def head(self) -> Pointer:
@@ -142,9 +144,12 @@ class Chain:
         return kept
 
     def refresh(self) -> bool:
-        """Follow what others appended; whether there was anything."""
-        if not self.log.has(self.standing.next_seq):
+        """Follow what others appended; whether there was anything. A session that has appended itself must stop."""
+        if self._fenced is None and not self.log.has(self.standing.next_seq):
             return False
+        if self._wrote:
+            self._fenced = self._fenced or self.log.taken(self.standing.next_seq)
+            raise self._fenced
         self.reopen()
         return True
 
@@ -165,7 +170,7 @@ class Chain:
         if planned is not None and planned.after != self.standing.data_at:
             raise BlockRefused(self._moved(-1 if planned.after is None else planned.after.seq))
         now, before = self._clock.now(), self.standing.system_time
-        block = MetadataBlock.model_construct(
+        block = MetadataBlock(
             system_time=now if before is None or now > before else before,
             prev_block_hash=None if head is None else head.hash,
             sequence_number=self.standing.next_seq,
@@ -198,8 +203,9 @@ class Chain:
         try:
             self.log.create(record.seq, line)
         except SequenceTaken as error:
-            self._fenced = error
+            self._fenced, self._wrote = error, True
             raise
+        self._wrote = True
         self.standing = advance(self.standing, record)
         self.log.set_hint(record.pointer)
         self._forget_promise(block.event)

@@ -73,12 +73,12 @@ class Log:
         try:
             self.store.create(key, line)
         except KeyTaken:
-            raise self._taken(seq) from None
+            raise self.taken(seq) from None
         if self.store.exists(self._segment_key(seq)):  # we are late by a thousand blocks: which one was kept?
             kept = self._from_segment(seq)
             self.store.delete([key])
             if kept != line:
-                raise self._taken(seq)
+                raise self.taken(seq)
             return
         self._recent[seq] = line
         if seq % SEGMENT_SIZE == 0 and seq:
@@ -228,7 +228,8 @@ class Log:
     def _segment_key(self, seq: int) -> str:
         return f"{self.folder}/segments/{seq - seq % SEGMENT_SIZE:020d}.jsonl"
 
-    def _taken(self, seq: int) -> SequenceTaken:
+    def taken(self, seq: int) -> SequenceTaken:
+        """What a writer is told who came second."""
         return SequenceTaken(
             Fault(
                 code="sequence-taken",

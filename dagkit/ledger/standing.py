@@ -85,14 +85,14 @@ class Standing:
 def carry(standing: Standing, event: Event, consumed: tuple[int | None, ...] | None) -> Carry:
     """What a block with this event must carry here."""
     if isinstance(event, AddData | ExecuteTransform):
-        return Carry.model_construct(
+        return Carry(
             key=standing.key_at,
             data=standing.data_at,
             slice=standing.slice_at,
             state=standing.state_at,
             consumed=consumed,
         )
-    return Carry.model_construct(
+    return Carry(
         key=standing.key_at,
         data=standing.data_at,
         slice=standing.slice_at,

@@ -78,3 +78,18 @@ def test_a_loser_has_changed_nothing():
     with pytest.raises(SequenceTaken):
         second.append(SetInfo(description="second"))
     assert {key: store.get(key) for key in store._contents} == before
+
+
+def test_a_driver_that_was_overtaken_does_not_quietly_follow():
+    """Two drivers that always plan afresh would otherwise take turns for ever, each believing that it runs alone."""
+    store = MemoryStore()
+    first = Ledger.create(store).root(SPLITTER)
+    second = Ledger.open(store).chain(SPLITTER)
+    first.append(SetInfo(description="first"))
+    assert second.refresh(), "who has not appended yet may follow"
+    second.append(SetInfo(description="second"))
+    for act in (first.plan_next, first.refresh, lambda: first.append(SetInfo(description="third"))):
+        with pytest.raises(SequenceTaken):
+            act()
+    first.reopen()
+    assert first.standing == second.standing
