@@ -5,6 +5,7 @@ run is an exception. Both know the exit code of the command that meets them.
 
     DagkitError
     ├── ApplicationFaults      the application or its configuration is wrong; carries every diagnostic
+    │   └── ConfigurationFaults  … and all of it is configuration
     ├── ApplicationNotFound    nothing to compile where the user pointed
     ├── DrawingFailed          no installed program can draw the format asked for
     └── PlanUnreadable         a file is not a plan, or one of a version this dagkit cannot read
@@ -135,6 +136,12 @@ class ApplicationFaults(DagkitError):
 
     def __reduce__(self) -> tuple[type["ApplicationFaults"], tuple[str, tuple[Diagnostic, ...]]]:
         return type(self), (self.application, self.diagnostics)
+
+
+class ConfigurationFaults(ApplicationFaults):
+    """Every error is about configuration: the application itself may be right."""
+
+    exit_code: ClassVar[int] = 4
 
 
 class ApplicationNotFound(DagkitError):

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeVar, overload
 from dagkit.api.attributes import Attribute, Locality
 from dagkit.api.component import Component
 from dagkit.api.ports import Inlet, Outlet, input_ports, output_ports
+from dagkit.api.traces import shown_path
 from dagkit.errors import Code, Diagnostic, Where, did_you_mean
 from dagkit.schema import assignable
 
@@ -290,12 +291,6 @@ def _author_line() -> Where:
     while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
         frame = frame.f_back
     return Where(shown_path(frame.f_code.co_filename), frame.f_lineno)
-
-
-def shown_path(filename: str) -> str:
-    """The path as reports show it: from the working directory where the file lies below it."""
-    path = Path(filename)
-    return str(path.relative_to(Path.cwd())) if path.is_absolute() and path.is_relative_to(Path.cwd()) else filename
 
 
 def _called(dag: Dag, end: Any) -> str:

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any, TypeGuard
 
 from dagkit.api.application import FunctionApplication, StreamingApplication
-from dagkit.api.dag import shown_path
+from dagkit.api.traces import shown_path
 from dagkit.cli.importing import authored, importable, imported, module_of
 from dagkit.conf.declarative import ENDINGS, declared_application
 from dagkit.errors import ApplicationNotFound, Where, did_you_mean

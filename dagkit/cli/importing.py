@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from dagkit.api.dag import shown_path
-from dagkit.cli.traces import author_where, is_authored, spoken
+from dagkit.api.traces import author_where, is_authored, shown_path, spoken
 from dagkit.errors import ApplicationFaults, ApplicationNotFound, DagkitError, Diagnostic, Where
 
 

@@ -4,7 +4,6 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dagkit.api.application import StreamingApplication
 from dagkit.api.config import Config
@@ -14,7 +13,7 @@ from dagkit.cli.options import Asked
 from dagkit.cli.output import Output, counted
 from dagkit.compiler import Compilation, Step, compile_until
 from dagkit.conf.sources import COMMAND_LINE, ENVIRONMENT, Sources, load
-from dagkit.errors import ApplicationFaults, Code, Diagnostic, errors_among
+from dagkit.errors import ApplicationFaults, Code, ConfigurationFaults, Diagnostic, errors_among
 
 CONFIGURATION_CODES: frozenset[Code] = frozenset(
     {
@@ -28,12 +27,6 @@ CONFIGURATION_CODES: frozenset[Code] = frozenset(
     }
 )
 """Faults of configuration wherever they stand; other faults are where a property file is at fault."""
-
-
-class ConfigurationFaults(ApplicationFaults):
-    """Every error is about configuration: the application itself may be right."""
-
-    exit_code: ClassVar[int] = 4
 
 
 @dataclass(frozen=True, slots=True)

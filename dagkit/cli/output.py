@@ -12,7 +12,7 @@ from typing import IO, Any, NoReturn
 import rich_click as click
 from click.exceptions import Exit
 
-from dagkit.cli.traces import author_lines
+from dagkit.api.traces import author_lines
 from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic, Severity
 
 _UNLIMITED = 10_000

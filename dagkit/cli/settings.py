@@ -1,11 +1,11 @@
 """What is set on a placed operator, and by whom; secrets are shown as they were referred to, never as they are."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from dagkit.graph import Node, Settings
-from dagkit.plan.portable import portable
+from dagkit.plan.portable import portable_attributes, portable_properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,29 +18,15 @@ class Value:
 
 def property_values(node: Node) -> dict[str, Value]:
     """Every property of the operator by name."""
-    hidden = {path: origin.shown for path, origin in node.property_origins.items() if origin.shown is not None}
-    return {
-        name: Value(_masked(portable(getattr(node.operator, name, None)), name, hidden), _who(node, name))
-        for name in type(node.operator).model_fields
-    }
+    values = portable_properties(node.operator, node.property_origins)
+    return {name: Value(value, _who(node, name)) for name, value in values.items()}
 
 
 def attribute_values(settings: Settings) -> Iterator[tuple[str, Value]]:
     """The attributes that somebody set, by their simple names."""
+    values = portable_attributes(settings)
     for attribute, setting in settings.items():
-        hidden = setting.origin.shown
-        yield attribute.name, Value(portable(setting.value) if hidden is None else hidden, str(setting.origin))
-
-
-def _masked(value: Any, path: str, hidden: Mapping[str, str]) -> Any:
-    """The value with what is hidden put in the place of secrets, however deep they lie."""
-    if path in hidden:
-        return hidden[path]
-    if isinstance(value, Mapping):
-        return {key: _masked(part, f"{path}.{key}", hidden) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_masked(part, f"{path}.{index}", hidden) for index, part in enumerate(value)]
-    return value
+        yield attribute.name, Value(values[attribute.name], str(setting.origin))
 
 
 def _who(node: Node, name: str) -> str:

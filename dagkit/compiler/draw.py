@@ -1,19 +1,15 @@
 """Drawing: run the author's `populate_dag`, and freeze what it wrote down."""
 
-import traceback
-from collections.abc import Iterator
-from pathlib import Path
 from types import CodeType
 from typing import Any
 
 from dagkit.api.application import Module, StreamingApplication
 from dagkit.api.component import Component
 from dagkit.api.config import Config
-from dagkit.api.dag import Dag, shown_path
+from dagkit.api.dag import Dag
 from dagkit.api.ports import input_ports, output_ports
+from dagkit.api.traces import author_where, shown_path
 from dagkit.errors import Diagnostic, Where, did_you_mean
-
-_PACKAGE = str(Path(__file__).parents[1]) + "/"
 
 
 def draw(author: StreamingApplication | Module, conf: Config) -> tuple[Dag, Diagnostic | None, Exception | None]:
@@ -34,7 +30,7 @@ def where_of(author: StreamingApplication | Module) -> Where | None:
 
 
 def _why_unfinished(author: StreamingApplication | Module, raised: Exception) -> Diagnostic:
-    where = next(_author_frames(raised), where_of(author))
+    where = author_where(raised) or where_of(author)
     if isinstance(raised, AttributeError) and isinstance(raised.obj, Component):
         ports = [*input_ports(type(raised.obj)), *output_ports(type(raised.obj))]
         help_ = did_you_mean(
@@ -43,14 +39,11 @@ def _why_unfinished(author: StreamingApplication | Module, raised: Exception) ->
         return Diagnostic("port-unknown", f"no port {raised.name!r} on {type(raised.obj).__name__}", help_, where)
     return Diagnostic(
         "populate-failed",
-        f"populate_dag of {type(author).__name__} raised {type(raised).__name__}: {raised}",
+        f"populate_dag of {_called(author)} raised {type(raised).__name__}: {raised}",
         "mend this line; what comes after it was not looked at",
         where,
     )
 
 
-def _author_frames(raised: Exception) -> Iterator[Where]:
-    """The lines of the traceback that are the author's own, the innermost first."""
-    for frame in reversed(traceback.extract_tb(raised.__traceback__)):
-        if not frame.filename.startswith((_PACKAGE, "<frozen")) and "site-packages" not in frame.filename:
-            yield Where(shown_path(frame.filename), frame.lineno)
+def _called(author: StreamingApplication | Module) -> str:
+    return author.application_name if isinstance(author, StreamingApplication) else type(author).__name__

@@ -21,7 +21,7 @@ from dagkit.plan.model import (
     Role,
     Routing,
 )
-from dagkit.plan.portable import portable, portable_attributes
+from dagkit.plan.portable import portable_attributes, portable_properties
 from dagkit.schema import spelled
 
 
@@ -58,7 +58,7 @@ def _operator(fused: Fused, node: Node, stage: str) -> PlannedOperator:
         kind=type(node.operator).declared_kind(),
         class_=_class_name(node),
         role=_role(node),
-        properties={name: portable(getattr(node.operator, name)) for name in type(node.operator).model_fields},
+        properties=portable_properties(node.operator, node.property_origins),
         attributes=portable_attributes(attributes),
         ports=tuple(_ports(fused.graph, node)),
         partitions=tuple(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import javaproperties
 
-from dagkit.api.dag import shown_path
+from dagkit.api.traces import shown_path
 from dagkit.conf.declaration import DeclaredApplication
 from dagkit.conf.declared_json import declared_in_json
 from dagkit.conf.declared_properties import declared_in_properties

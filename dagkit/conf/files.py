@@ -9,7 +9,7 @@ from typing import Any
 
 import javaproperties
 
-from dagkit.api.dag import shown_path
+from dagkit.api.traces import shown_path
 from dagkit.conf.hadoop import read_hadoop
 from dagkit.conf.keys import PREFIXES, SECTION_WORDS
 from dagkit.conf.lines import line_of_offset, toml_lines

@@ -42,12 +42,30 @@ _AROUND: ContextVar[frozenset[int]] = ContextVar("around", default=frozenset())
 """What is being written, by identity, so that a value which holds itself comes to an end."""
 
 
+def portable_properties(component: BaseModel, origins: Mapping[str, Any]) -> dict[str, Any]:
+    """Every property by name; what came from a secret, however deep it lies, as it was referred to."""
+    hidden = {path: origin.shown for path, origin in origins.items() if origin.shown is not None}
+    names = type(component).model_fields
+    return {name: _hiding(portable(getattr(component, name, None)), name, hidden) for name in names}
+
+
 def portable_attributes(settings: Mapping[Any, Any]) -> dict[str, Any]:
-    """Attributes that somebody set, by simple name."""
+    """Attributes that somebody set, by simple name; a secret as it was referred to."""
     return {
-        attribute.name: portable(setting.value)
+        attribute.name: portable(setting.value) if setting.origin.shown is None else setting.origin.shown
         for attribute, setting in sorted(settings.items(), key=lambda s: s[0].name)
     }
+
+
+def _hiding(value: Any, path: str, hidden: Mapping[str, str]) -> Any:
+    """The value with what is hidden put in the place of secrets."""
+    if path in hidden:
+        return hidden[path]
+    if isinstance(value, Mapping):
+        return {key: _hiding(part, f"{path}.{key}", hidden) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_hiding(part, f"{path}.{index}", hidden) for index, part in enumerate(value)]
+    return value
 
 
 def _model(value: BaseModel) -> dict[str, Any]:

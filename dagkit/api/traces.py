@@ -6,7 +6,6 @@ import sysconfig
 import traceback
 from pathlib import Path
 
-from dagkit.api.dag import shown_path
 from dagkit.errors import Where
 
 _DAGKIT = str(Path(__file__).parents[1]) + "/"
@@ -51,3 +50,9 @@ def spoken(raised: BaseException) -> str:
     """The exception in one line, as Python says it."""
     lines = "".join(traceback.format_exception_only(raised)).strip().splitlines()
     return lines[-1] if isinstance(raised, SyntaxError) else lines[0]
+
+
+def shown_path(filename: str) -> str:
+    """The path as reports show it: from the working directory where the file lies below it."""
+    path = Path(filename)
+    return str(path.relative_to(Path.cwd())) if path.is_absolute() and path.is_relative_to(Path.cwd()) else filename

@@ -9,7 +9,7 @@ from pathlib import Path
 import pydantic
 import pytest
 
-from dagkit.cli.traces import author_lines, author_where, is_authored, spoken
+from dagkit.api.traces import author_lines, author_where, is_authored, spoken
 
 
 @pytest.mark.parametrize(

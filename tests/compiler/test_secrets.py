@@ -1,0 +1,35 @@
+"""A secret is used, and never shown."""
+
+import pytest
+from pydantic import BaseModel
+
+from dagkit import Config, Dag, InputOperator
+from dagkit.api.config import Entry, Origin, Source
+from dagkit.compiler import compile_application
+from dagkit.plan import write_plan
+
+
+class Login(BaseModel):
+    user: str = ""
+    phrase: str = ""
+
+
+class Mailbox(InputOperator):
+    phrase: str = ""
+    login: Login = Login()
+
+
+def configured(key: str) -> Config:
+    return Config([Entry(key, "hunter2", Origin(Source.FILE, None, key), secret=True, shown="${env:PHRASE}")])
+
+
+@pytest.mark.parametrize("path", ["phrase", "login.phrase"])
+def test_a_plan_holds_the_reference_and_not_the_secret(path: str) -> None:
+    def draw(dag: Dag, conf: Config) -> None:
+        dag.add_operator("mail", Mailbox())
+
+    compilation = compile_application(draw, configured(f"dt.operator.mail.prop.{path}"))
+    text = write_plan(compilation.plan)
+    assert "hunter2" not in text
+    assert "${env:PHRASE}" in text
+    assert "hunter2" in repr(compilation.graph.by_name["mail"].operator)
