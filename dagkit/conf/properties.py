@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from dagkit.api.component import Component
 from dagkit.api.config import Origin
 from dagkit.conf.classes import ClassNotFound
-from dagkit.conf.conversion import Conversion, Field, class_in, field_named, plain, spoken
+from dagkit.conf.conversion import Conversion, Field, class_in, field_named, fields_of, plain, spoken
 from dagkit.conf.keys import MapKey, PropertyPath, Step
 from dagkit.conf.names import bare
 from dagkit.conf.references import without_secret
@@ -189,11 +189,8 @@ class _Setter:
         changed = self.fields(current, branch, path)
         if isinstance(current, Component):
             return current.configured(changed)
-        arguments = {name: name for name in type(current).model_fields}
-        for name in arguments:
-            found = field_named(type(current), name)
-            arguments[name] = found.argument if found else name
-        kept = {arguments[name]: getattr(current, name) for name in current.model_fields_set if name in arguments}
+        given = current.model_fields_set
+        kept = {f.argument: getattr(current, f.name) for f in fields_of(type(current)).values() if f.name in given}
         return self.built(type(current), {**kept, **changed}, branch, path)
 
     def built(self, cls: type[BaseModel], arguments: Mapping[str, Any], branch: _Branch, path: Where) -> Any:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dagkit.api.config import Origin
 from dagkit.conf.keys import Address, Keyword, Malformed, canonical, parse_key
 from dagkit.conf.names import snake
 from dagkit.errors import did_you_mean
@@ -52,49 +51,19 @@ def is_secret(address: Address | Malformed | None, key: str) -> bool:
     return is_secret_name(key)
 
 
-def shown_of(secret: Any) -> str:
-    """What to print in the place of a secret: the reference that it was given by, else nothing of it."""
-    return secret if isinstance(secret, str) and "${" in secret else MASK
+def shown_instead(address: Address | Malformed | None, key: str, raw: Any, *, tainted: bool = False) -> str | None:
+    """What to print in the place of a value: the reference that gives a secret, else a mask; none where all may see it.
+
+    `tainted` says that a secret went into the value. An empty text hides nothing.
+    """
+    if raw == "" or not (tainted or mentions_secret(raw) or is_secret(address, key)):
+        return None
+    return raw if isinstance(raw, str) and "${" in raw else MASK
 
 
 def without_secret(text: str, raw: Any, shown: str | None) -> str:
     """The sentence with the secret that it may quote replaced by what stands for it."""
     return text if shown is None or not str(raw) else text.replace(str(raw), shown)
-
-
-def masked(data: Mapping[str, Any], origins: Mapping[str, Origin]) -> dict[str, Any]:
-    """Properties as plain data, with what stands for each secret in its place.
-
-    A secret is what an origin says is one, by its dotted path, and every text under a secret's name.
-    """
-    hidden = _hidden_by_name(data)
-    for path, origin in origins.items():
-        if origin.shown is not None:
-            hidden = _hidden_at(hidden, path, origin.shown)
-    return dict(hidden)
-
-
-def _hidden_by_name(data: Any) -> Any:
-    if isinstance(data, Mapping):
-        return {
-            key: MASK if isinstance(value, str) and value and is_secret_name(str(key)) else _hidden_by_name(value)
-            for key, value in data.items()
-        }
-    return [_hidden_by_name(value) for value in data] if isinstance(data, list) else data
-
-
-def _hidden_at(data: Any, path: str, shown: str) -> Any:
-    """The data with what stands at a path replaced. The keys of maps may hold dots themselves."""
-    if not path:
-        return shown
-    parts = path.split(".")
-    for length in range(len(parts), 0, -1):
-        key, rest = ".".join(parts[:length]), ".".join(parts[length:])
-        if isinstance(data, Mapping) and key in data:
-            return {**data, key: _hidden_at(data[key], rest, shown)}
-        if isinstance(data, list) and key.isdecimal() and int(key) < len(data):
-            return [*data[: int(key)], _hidden_at(data[int(key)], rest, shown), *data[int(key) + 1 :]]
-    return shown if isinstance(data, str) else data
 
 
 def mentions_secret(value: Any) -> bool:

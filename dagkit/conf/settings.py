@@ -18,7 +18,7 @@ from dagkit.conf.met import Met
 from dagkit.conf.names import Fit
 from dagkit.conf.objects import Unfit
 from dagkit.conf.properties import Configured, Given, with_properties
-from dagkit.conf.references import MASK, References, Unresolved, is_secret, shown_of, without_secret
+from dagkit.conf.references import MASK, References, Unresolved, shown_instead, without_secret
 from dagkit.conf.templates import Templates
 from dagkit.conf.unmatched import unmatched
 from dagkit.conf.values import attribute_value
@@ -88,9 +88,8 @@ class Settings:
 
 def _origin(entry: Entry, address: Address) -> Origin:
     """The entry's origin, which says what to show in the place of a secret."""
-    if entry.secret:
-        return replace(entry.origin, shown=entry.shown or MASK)
-    return replace(entry.origin, shown=MASK) if is_secret(address, entry.key) else entry.origin
+    shown = (entry.shown or MASK) if entry.secret else shown_instead(address, entry.key, entry.value)
+    return entry.origin if shown is None else replace(entry.origin, shown=shown)
 
 
 class ApplicationSettings:
@@ -165,14 +164,13 @@ class ApplicationSettings:
         values = {**declaration.variables, **{entry.key: entry.value for entry in config.entries}}
         references = References(values, os.environ)
         for position, setting in enumerate(declaration.settings, start=-len(declaration.settings)):
-            secret = is_secret(setting.address, setting.key)
             try:
                 raw, tainted = references.resolve(setting.raw)
             except Unresolved as unresolved:
                 problem = f"{setting.key}: {unresolved}"
                 yield Diagnostic("reference-unresolved", problem, unresolved.help, setting.where)
             else:
-                shown = shown_of(setting.raw) if secret or tainted else None
+                shown = shown_instead(setting.address, setting.key, setting.raw, tainted=tainted)
                 origin = Origin(Source.CODE, setting.where, setting.key, shown)
                 self._file(Rule(setting.address, raw, origin, position))
         for key in references.used:

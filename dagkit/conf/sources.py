@@ -13,7 +13,7 @@ from typing import Any
 from dagkit.api.config import Config, Entry, Origin, Source
 from dagkit.conf.files import ENDINGS, read_file
 from dagkit.conf.keys import Address, canonical, is_variable, parse_key
-from dagkit.conf.references import References, Unresolved, is_secret, mentions_secret, names_referred, shown_of
+from dagkit.conf.references import References, Unresolved, names_referred, shown_instead
 from dagkit.conf.written import Written
 from dagkit.errors import Diagnostic, Severity, Where
 
@@ -204,20 +204,17 @@ def _resolved(weighed: _Weighed, environment: Mapping[str, str]) -> tuple[Config
     entries: list[Entry] = []
     faults: list[Diagnostic] = []
     for placed in weighed.given:
-        written, value = placed.written, placed.written.value
-        secret = is_secret(placed.address, written.key) or mentions_secret(value)
+        written, value, tainted = placed.written, placed.written.value, False
         if weighed.winners[placed.identity] is placed:
             try:
                 value, tainted = references.resolve_key(written.key)
-                secret = secret or tainted
             except Unresolved as unresolved:
                 faults.append(_unresolved(written, unresolved))
         else:
             references.used |= names_referred(value)
-        shown = shown_of(written.value) if secret else None
-        entries.append(
-            Entry(written.key, value, Origin(placed.source, written.where, written.key, shown), secret, shown)
-        )
+        shown = shown_instead(placed.address, written.key, written.value, tainted=tainted)
+        origin = Origin(placed.source, written.where, written.key, shown)
+        entries.append(Entry(written.key, value, origin, shown is not None, shown))
     config = Config(entries)
     for key in references.used:
         _ = key in config  # a key that another one refers to is not forgotten: it matched

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel, Field
 
 from dagkit.api.config import Origin, Source
+from dagkit.api.operators import Operator
 from dagkit.conf.conversion import Conversion
 from dagkit.conf.keys import Address, PropertyPath, parse_path
 from dagkit.conf.properties import Given, with_properties
@@ -122,6 +124,24 @@ def test_the_component_that_was_given_stays_as_it_was():
     reader = Reader(tags={"a": 1})
     configure(("tags.a", "2"), ("blockSize", "9"), component=reader)
     assert (reader.tags, reader.block_size) == ({"a": 1}, 5)
+
+
+class Aliased(BaseModel):
+    """A model whose constructor knows its fields by other names."""
+
+    file_name: str = Field(default="", alias="fileName")
+    line_count: int = Field(default=0, alias="lines")
+
+
+class Holder(Operator):
+    held: Aliased = Aliased()
+
+
+@pytest.mark.parametrize("name", ["fileName", "file_name"])
+def test_a_field_may_be_called_by_its_alias_too(name):
+    holder = Holder(held=Aliased(fileName="a", lines=3))
+    configured = configure((f"held.{name}", "b"), component=holder)
+    assert configured.component.held == Aliased(fileName="b", lines=3)
 
 
 def test_without_settings_it_is_the_same_component():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dagkit.api.config import DEFAULT, Origin, Source
-from dagkit.conf.references import MASK, References, Unresolved, is_secret_name, masked, without_secret
+from dagkit.conf.keys import parse_key
+from dagkit.conf.references import MASK, References, Unresolved, is_secret_name, shown_instead, without_secret
 
 
 def resolve(text, values=None, environment=None):
@@ -120,28 +120,30 @@ def test_a_sentence_that_quotes_a_secret_is_masked():
     assert without_secret("'hunter2' is no number", "hunter2", "${env:PW}") == "'${env:PW}' is no number"
 
 
-DATA = {
-    "host": "h",
-    "password": "p",
-    "nested": {"url": "u", "api_key": "k", "count": 1},
-    "tags": {"a.b": "t", "c": "d"},
-    "names": ["n", {"token": ""}],
-}
-
-
 @pytest.mark.parametrize(
-    ("path", "expected"),
+    ("key", "raw", "tainted", "shown"),
     [
-        ("host", {"host": "${x}"}),
-        ("nested.url", {"nested": {"url": "${x}", "api_key": MASK, "count": 1}}),
-        ("nested", {"nested": "${x}"}),
-        ("tags.a.b", {"tags": {"a.b": "${x}", "c": "d"}}),
-        ("names.0", {"names": ["${x}", {"token": ""}]}),
-        ("not.there", {}),
+        ("dt.operator.db.password", "hunter2", False, MASK),
+        ("dt.operator.db.password", "", False, None),
+        ("dt.operator.db.password", 5, False, MASK),
+        ("dt.operator.db.password", "${vault}", False, "${vault}"),
+        ("dt.operator.db.url", "db://${vault}", True, "db://${vault}"),
+        ("dt.operator.db.url", "${env:URL}", False, "${env:URL}"),
+        ("dt.operator.db.url", "db://${host}", False, None),
+        ("dt.operator.password-checker.size", "5", False, None),
+        ("my.password", "hunter2", False, MASK),
     ],
-    ids=["a property", "a nested one", "a whole", "a key with dots", "an item", "a path that leads nowhere"],
+    ids=[
+        "what has a secret's name is masked",
+        "an empty text hides nothing",
+        "a number may be a secret",
+        "a reference may be seen",
+        "also that to something secret",
+        "also one to the environment",
+        "what is no secret may be seen",
+        "an operator's name makes no secret",
+        "keys of somebody else hide theirs",
+    ],
 )
-def test_secrets_are_masked_in_plain_data(path, expected):
-    by_name = {"password": MASK, "nested": {"url": "u", "api_key": MASK, "count": 1}}
-    origins = {path: Origin(Source.FILE, None, "k", "${x}"), "host.open": DEFAULT}
-    assert masked(DATA, origins) == {**DATA, **by_name, **expected}
+def test_what_is_shown_instead(key, raw, tainted, shown):
+    assert shown_instead(parse_key(key), key, raw, tainted=tainted) == shown
