@@ -131,7 +131,7 @@ class Dag:
                     "make an operator of its own for each name",
                 )
             return component
-        self._judge_name("operator", name, where)
+        name = self._named("operator", name, where)
         if name in self._by_name:
             self._fault(
                 "operator-duplicated",
@@ -174,7 +174,7 @@ class Dag:
         return stream
 
     def _draw(self, name: str, where: Where) -> Stream:
-        self._judge_name("stream", name, where)
+        name = self._named("stream", name, where)
         stream = Stream(name, where)
         if name in self._stream_names:
             self._fault(
@@ -256,13 +256,21 @@ class Dag:
 
     # -- faults and pictures -----------------------------------------------------------------------------------------
 
-    def _judge_name(self, what: str, name: str, where: Where) -> None:
+    def _named(self, what: str, name: Any, where: Where) -> str:
+        """The name as text that can be printed; what is wrong with it is told."""
         if not name:
             self._fault(
                 "name-missing",
                 f"{'an' if what == 'operator' else 'a'} {what} has no name",
                 where,
                 f"give the {what} a name, as in {'Block-reader' if what == 'operator' else 'records'!r}",
+            )
+        elif not (isinstance(name, str) and name.isprintable()):
+            self._fault(
+                "name-malformed",
+                f"the {what} name {name!r} cannot be printed as it is",
+                where,
+                "name it with letters, digits, blanks and signs",
             )
         elif "." in name:
             self._fault(
@@ -271,6 +279,7 @@ class Dag:
                 where,
                 f"property keys are split on dots: call it {name.replace('.', '-')!r}",
             )
+        return "".join(letter if letter.isprintable() else "\N{MIDDLE DOT}" for letter in str(name or ""))
 
     def _fault(self, code: Code, problem: str, where: Where, help_: str) -> None:
         self.faults.append(Diagnostic(code, problem, help_, where))
