@@ -27,10 +27,11 @@ BUSY, IDLE, APPLICATION = "busy", "idle", "application"
 
 Period = Callable[[int], int | None]
 
+TWELVE = "data in 12 blocks"
 SHAPES: dict[str, Period] = {
     "data in every block": lambda _: 1,
     "data in one of 100": lambda _: 100,
-    "data in 12 blocks": lambda length: length // 12,
+    TWELVE: lambda length: length // 12,
     "data never": lambda _: None,
 }
 TWO_INPUTS = "two inputs, one idle"
@@ -62,10 +63,12 @@ class Measured:
     rss_megabytes: float
 
 
-def measure(lengths: list[int], folder: Path | None, say: Callable[[str], None] = lambda _: None) -> list[Measured]:
-    """Every shape at every length, in a folder, or in memory where there is none."""
+def measure(
+    lengths: list[int], folder: Path | None, say: Callable[[str], None] = lambda _: None, only: str | None = None
+) -> list[Measured]:
+    """Every shape, or only one, at every length; in a folder, or in memory where there is none."""
     found = []
-    for shape in (*SHAPES, TWO_INPUTS):
+    for shape in [s for s in (*SHAPES, TWO_INPUTS) if only in (None, s)]:
         for measured in _shape(shape, lengths, folder):
             say(_row(measured))
             found.append(measured)
@@ -90,22 +93,20 @@ def unsteady(found: list[Measured]) -> list[str]:
 
 def _shape(shape: str, lengths: list[int], folder: Path | None) -> Iterator[Measured]:
     """Chains of one shape; one chain grows through all lengths, unless its shape depends on the length."""
-    batches = [[length] for length in lengths] if shape == "data in 12 blocks" else [lengths]
+    batches = [[length] for length in lengths] if shape == TWELVE else [lengths]
     for batch in batches:
         with _store(folder) as store:
-            ledger = Ledger.create(store)
-            grow = _two_inputs(ledger) if shape == TWO_INPUTS else _root(ledger, SHAPES[shape](batch[-1]))
-            chain, done, spent = next(grow), 0, 0.0
+            done = 0
             for length in batch:
+                ledger = Ledger.create(store)  # afresh, for measuring appended a block
+                grow = _two_inputs(ledger) if shape == TWO_INPUTS else _root(ledger, SHAPES[shape](batch[-1]))
+                chain = next(grow)
                 start = time.perf_counter()
                 while chain.standing.next_seq < length:
                     next(grow)
-                spent += time.perf_counter() - start
-                rate, done = (chain.standing.next_seq - done) / max(spent, 1e-9), chain.standing.next_seq
-                spent = 0.0
+                rate = (chain.standing.next_seq - done) / (time.perf_counter() - start)
+                done = chain.standing.next_seq
                 yield _measured(shape, chain.name, store, rate)
-                ledger.forget()
-                chain.reopen()  # measuring appended a block
 
 
 def _root(ledger: Ledger, period: int | None) -> Iterator[Chain]:
@@ -114,7 +115,7 @@ def _root(ledger: Ledger, period: int | None) -> Iterator[Chain]:
     yield chain
     while True:
         seq = chain.standing.next_seq
-        add_next(chain, with_data=period is not None and seq % period == 0)
+        add_next(chain, with_data=period is not None and seq % period == period // 2)
         yield chain
 
 
@@ -132,7 +133,8 @@ def add_next(chain: Chain, *, with_data: bool) -> None:
 def _two_inputs(ledger: Ledger) -> Iterator[Chain]:
     """Appends to a derivative chain, one window at a step; one input always brings something, the other never does."""
     busy, idle = ledger.root(BUSY), ledger.root(IDLE)
-    add_next(idle, with_data=True)
+    if idle.standing.data is None:
+        add_next(idle, with_data=True)
     app = ledger.application(APPLICATION, [BUSY, IDLE], transform_of("bench", "1"))
     yield app
     while True:
@@ -277,7 +279,8 @@ def main(arguments: list[str]) -> int:
 
     rates = {"durable": rate_of(disk, 300, durable=True), "not durable": rate_of(disk, 5000, durable=False)}
     say(f"appends on {disk}: " + ", ".join(f"{name} {rate:.0f}/s" for name, rate in rates.items()) + f"\n{_HEADER}")
-    found = measure(lengths, folder, say)
+    only = arguments[arguments.index("--only") + 1] if "--only" in arguments else None
+    found = measure(lengths, folder, say, only)
     wrong = unsteady(found)
     if as_json:
         body = {"appends_per_second_on_disk": rates, "measured": [asdict(m) for m in found], "unsteady": wrong}
