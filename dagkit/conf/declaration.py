@@ -120,7 +120,13 @@ class _Pen:
             problem = f"operator {declared.name!r}: {cls.__name__} is {what}"
             self.fault("class-not-found", problem, "name a class that can be placed", declared.where)
             return None
-        return with_properties(cls(), self.said[declared.name], declared.name).component
+        try:
+            component = cls()
+        except Exception as raised:  # noqa: BLE001 - the author's constructor may raise anything, and this tells it
+            problem = f"operator {declared.name!r}: {cls.__name__}() raises {type(raised).__name__}: {raised}"
+            self.fault("populate-failed", problem, "let it be made without arguments", declared.where)
+            return None
+        return with_properties(component, self.said[declared.name], declared.name).component
 
     def lead(self, declared: DeclaredStream) -> None:
         with self.lines_of(declared.where):

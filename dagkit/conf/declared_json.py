@@ -197,7 +197,7 @@ class _Reader:
     def told_twice(self, found: JsonObject, what: str) -> None:
         for key in found.twice:
             where = Where(self.shown, found.line_of(key))
-            self.fault("key-duplicated", f"{what} gives {key!r} twice", "keep one of the two", where)
+            self.fault("key-duplicated", f"{key!r} stands twice in {what}", "keep one of the two", where)
 
     def at(self, found: JsonObject) -> Where:
         return Where(self.shown, found.line)

@@ -1,5 +1,6 @@
 """Property files as they are written: keys, values and true lines, from Hadoop XML, `.properties` and TOML."""
 
+import codecs
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +14,7 @@ from dagkit.api.traces import shown_path
 from dagkit.conf.hadoop import read_hadoop
 from dagkit.conf.keys import PREFIXES, SECTION_WORDS
 from dagkit.conf.lines import line_of_offset, toml_lines
-from dagkit.conf.written import Slip, Written
+from dagkit.conf.written import Slip, Written, wrong_bytes
 from dagkit.errors import Diagnostic, Where
 
 
@@ -98,9 +99,9 @@ _SEPARATOR = re.compile(r"(?<!\\)(?:\\\\)*[=:]")
 def read_toml(data: bytes) -> tuple[list[Written], list[Slip]]:
     """Tables become dotted keys, and values keep their types."""
     try:
-        text = data.decode("utf-8-sig")
+        text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as wrong:
-        raise not_utf8(data, wrong) from wrong
+        raise wrong_bytes(data, wrong) from wrong
     text = text.replace("\r\n", "\n")
     try:
         tables = tomllib.loads(text)
@@ -112,12 +113,6 @@ def read_toml(data: bytes) -> tuple[list[Written], list[Slip]]:
         ) from malformed
     lines = toml_lines(text)
     return [Written(_dotted(parts), value, Where("", _line(parts, lines))) for parts, value in _flat((), tables)], []
-
-
-def not_utf8(data: bytes, wrong: UnicodeDecodeError) -> Slip:
-    """What to say of bytes that are no UTF-8."""
-    line = data.count(b"\n", 0, wrong.start) + 1
-    return Slip(f"byte 0x{data[wrong.start]:02X} on this line is not UTF-8", "save the file as UTF-8", line)
 
 
 def _flat(above: tuple[str, ...], table: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -7,7 +7,7 @@ from xml.sax import SAXException, SAXParseException, handler
 from defusedxml.common import DefusedXmlException, DTDForbidden, EntitiesForbidden, ExternalReferenceForbidden
 from defusedxml.sax import parseString
 
-from dagkit.conf.written import Slip, Written
+from dagkit.conf.written import Slip, Written, wrong_bytes
 from dagkit.errors import Where, did_you_mean
 
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?\s*(<\?xml.*?\?>)?(?:\s+|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
@@ -48,12 +48,8 @@ def _refuse_wrong_bytes(data: bytes, declaration: bytes | None) -> None:
             f"there is no encoding {encoding!r}", 'save it as UTF-8 and declare encoding="UTF-8"', 1
         ) from unknown
     except UnicodeDecodeError as wrong:
-        line = data.count(b"\n", 0, wrong.start) + 1
-        raise Slip(
-            f"byte 0x{data[wrong.start]:02X} on this line is not {encoding.upper()}",
-            "save the file as UTF-8, or declare its encoding in the first line",
-            line,
-        ) from wrong
+        help_ = "save the file as UTF-8, or declare its encoding in the first line"
+        raise wrong_bytes(data, wrong, help_) from wrong
 
 
 def _refusal(refused: DefusedXmlException) -> tuple[str, str]:

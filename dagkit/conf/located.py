@@ -1,5 +1,6 @@
 """JSON whose objects know where they stand, so that faults in them can be told by line."""
 
+import codecs
 import json
 import re
 from functools import cache
@@ -7,7 +8,7 @@ from json import decoder, scanner
 from typing import Any
 
 from dagkit.conf.lines import Lines
-from dagkit.conf.written import Slip
+from dagkit.conf.written import Slip, wrong_bytes
 
 
 class JsonObject(dict[str, Any]):
@@ -35,10 +36,9 @@ def _written(key: str) -> re.Pattern[str]:
 def read_json(data: bytes) -> Any:
     """What the text holds, its objects as `JsonObject`; a `Slip` says why it is no JSON."""
     try:
-        text = data.decode("utf-8-sig")
+        text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as wrong:
-        line = data.count(b"\n", 0, wrong.start) + 1
-        raise Slip(f"byte 0x{data[wrong.start]:02X} on this line is not UTF-8", "save it as UTF-8", line) from wrong
+        raise wrong_bytes(data, wrong) from wrong
     try:
         return _Decoder(text).decode(text)
     except json.JSONDecodeError as malformed:

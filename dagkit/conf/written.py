@@ -28,3 +28,9 @@ class Slip(Exception):
     def told_of(self, file: str, code: Code) -> Diagnostic:
         """The fault as it is reported."""
         return Diagnostic(code, self.problem, self.help, Where(file, self.line))
+
+
+def wrong_bytes(data: bytes, wrong: UnicodeDecodeError, help_: str = "save the file as UTF-8") -> Slip:
+    """The slip of a file whose bytes are no text in the encoding it should have."""
+    line = data.count(b"\n", 0, wrong.start) + 1
+    return Slip(f"byte 0x{data[wrong.start]:02X} on this line is not {wrong.encoding.upper()}", help_, line)

@@ -123,6 +123,7 @@ class Reader(Operator):
     tags: dict[str, int] = Field(default={})
     scanners: dict[str, Scanner] = Field(default={})
     names: tuple[str, ...] = ()
+    pair: tuple[type, str] = (str, "")
     numbers: list[int] = Field(default=[])
     distinct: frozenset[str] = frozenset()
     keep: Callable[[str], bool] | None = None
@@ -135,6 +136,13 @@ class Reader(Operator):
     point: Point | None = None
     either: int | Scanner = 0
     extras: Mapping[str, Any] = {}
+
+
+class Stubborn(Operator):
+    """Cannot be made without an argument, as no declaration gives one."""
+
+    def __init__(self, argument: str, /) -> None:
+        super().__init__()
 
 
 class Inner(Module):

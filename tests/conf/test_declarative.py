@@ -300,6 +300,17 @@ def test_a_declared_application_called_app_is_named_like_its_folder(declare, tmp
             (f'"{FEED}"', '"tests.conf.samples.Bean"'),
             [("class-not-found", 6, "operator 'feed': Bean is neither an operator nor a module")],
         ),
+        (
+            (f'"{FEED}"', '"tests.conf.samples.Stubborn"'),
+            [
+                (
+                    "populate-failed",
+                    6,
+                    "operator 'feed': Stubborn() raises TypeError: Stubborn.__init__() "
+                    "missing 1 required positional argument: 'argument'",
+                )
+            ],
+        ),
         ((f'"{FEED}"', '"Unifier"'), [("class-not-found", 6, "operator 'feed': Unifier is abstract")]),
         (
             ('"name": "feed",', ""),
@@ -334,7 +345,7 @@ def test_a_declared_application_called_app_is_named_like_its_folder(declare, tmp
         ),
         (
             ('"blockSize": "7"', '"blockSize": "7", "blockSize": "8"'),
-            [("key-duplicated", 13, "the properties of 'reader' gives 'blockSize' twice")],
+            [("key-duplicated", 13, "'blockSize' stands twice in the properties of 'reader'")],
         ),
         (('"streams": [', '"streams": ['), []),
         (

@@ -50,6 +50,7 @@ SLOW = "tests.conf.samples.SlowScanner"
         ("names", '["a,b", "c"]', "names", ("a,b", "c")),
         ("names", ["a", 1], "names", ("a", "1")),
         ("numbers", "1,2", "numbers", [1, 2]),
+        ("pair", "tests.conf.samples.Bean, x", "pair", (Bean, "x")),
         ("distinct", "a,b,a", "distinct", frozenset({"a", "b"})),
         ("tags", "a=1,b=2", "tags", {"a": 1, "b": 2}),
         ("tags", '{"a": 1}', "tags", {"a": 1}),
