@@ -4,8 +4,9 @@
 are covariant and inlets contravariant, so that mypy accepts a wire exactly when every item sent may be read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Generic, Self, TypeVar, get_args, get_type_hints, overload
 
 T = TypeVar("T")
@@ -152,21 +153,19 @@ class Outlet(Generic[T_co]):
         return f"{type(self.operator).__name__}.{self.port.name}"
 
 
-def input_ports(component: type) -> dict[str, InputPort[Any]]:
+def input_ports(component: type) -> Mapping[str, InputPort[Any]]:
     """The input ports of a class by name, those of its bases first; a redeclared port hides its namesake."""
     return _ports(component, InputPort)
 
 
-def output_ports(component: type) -> dict[str, OutputPort[Any]]:
+def output_ports(component: type) -> Mapping[str, OutputPort[Any]]:
     """The output ports of a class by name, those of its bases first; a redeclared port hides its namesake."""
     return _ports(component, OutputPort)
 
 
-PortT = TypeVar("PortT", bound=_Port[Any])
-
-
-def _ports(component: type, kind: type[PortT]) -> dict[str, PortT]:
-    found: dict[str, PortT] = {}
+@lru_cache(maxsize=4096)
+def _ports(component: type, kind: type) -> Mapping[str, Any]:
+    found: dict[str, Any] = {}
     for ancestor in reversed(component.__mro__):
         found.update({name: value for name, value in vars(ancestor).items() if isinstance(value, kind)})
     return found

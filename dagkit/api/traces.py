@@ -1,9 +1,11 @@
 """Exceptions that came out of what an author wrote: which lines are theirs, and how to tell them."""
 
 import itertools
+import os
 import site
 import sysconfig
 import traceback
+from functools import lru_cache
 from pathlib import Path
 
 from dagkit.errors import Where
@@ -54,5 +56,10 @@ def spoken(raised: BaseException) -> str:
 
 def shown_path(filename: str) -> str:
     """The path as reports show it: from the working directory where the file lies below it."""
+    return _shown_from(os.getcwd(), filename)  # noqa: PTH109 - asked for every line that an author writes
+
+
+@lru_cache(maxsize=4096)
+def _shown_from(folder: str, filename: str) -> str:
     path = Path(filename)
-    return str(path.relative_to(Path.cwd())) if path.is_absolute() and path.is_relative_to(Path.cwd()) else filename
+    return str(path.relative_to(folder)) if path.is_absolute() and path.is_relative_to(folder) else filename
