@@ -1,0 +1,21 @@
+"""Planning grows with the graph, and not much faster: a ratio decides, so that a slow machine proves the same."""
+
+import pytest
+
+from bench.compile import STEEPEST, RandomGraph, measured, power
+from dagkit.compiler import compile_application
+from dagkit.plan import fingerprint
+
+pytestmark = pytest.mark.slow
+
+
+def test_planning_four_times_the_operators_takes_little_more_than_four_times_as_long() -> None:
+    small, large = measured(250, rounds=3), measured(1_000, rounds=3)
+    assert power(small, large) < STEEPEST + 0.25
+    assert large.seconds < 10
+
+
+def test_the_same_seed_draws_the_same_graph() -> None:
+    plans = [compile_application(RandomGraph(operators=300, seed=seed)).plan for seed in (1, 1, 2)]
+    first, again, other = map(fingerprint, plans)
+    assert first == again != other
