@@ -5,6 +5,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from dagkit.backends.spark.java import ensure_java
+
 LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
@@ -17,6 +19,7 @@ LOCAL_SETTINGS = {
 
 def local_session(cores: int | None = None) -> SparkSession:
     """A Spark session on this machine; the one that runs already, where there is one."""
+    ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(f"local[{cores or '*'}]").appName("dagkit")
     for name, value in LOCAL_SETTINGS.items():

@@ -1,0 +1,44 @@
+"""Spark finds a Java, and brings one along where there is none."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dagkit.backends.spark.java import ensure_java
+
+
+@pytest.fixture(autouse=True)
+def _java_home_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "")
+
+
+def test_a_java_on_the_path_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("PATH", str(java.parent))
+    assert ensure_java() == tmp_path / "jdk"
+    assert os.environ["JAVA_HOME"] == str(tmp_path / "jdk")
+
+
+def test_the_home_that_is_named_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").touch()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert ensure_java() == tmp_path
+
+
+@pytest.mark.slow
+def test_without_java_the_one_in_the_wheel_runs_what_spark_asks_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    java = ensure_java() / "bin" / "java"
+    asked = ["--add-modules=jdk.incubator.vector", "-Dsaid=a b", "-XshowSettings:properties", "-version"]
+    told = subprocess.run(  # noqa: S603 - the launcher that was just written
+        [java, *asked], capture_output=True, text=True, check=True, env={"PATH": "/usr/bin:/bin"}
+    )
+    assert "said = a b" in told.stderr
