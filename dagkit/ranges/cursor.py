@@ -41,9 +41,10 @@ class Cursor(Locked, Generic[P]):
         super().__init__()
         self._start = start
         self._stop = stop
-        # Where the last record stands that was claimed, or the one that was refused: consumed positions end here.
+        # Where the last record stands that was claimed, or the one that was refused: consumed positions end here. A
+        # refused one stands at the stop or beyond it, so that whoever is done has no free positions.
         self._last: P | None = None
-        # The same, if no split point stands there: the next split point may, once.
+        # Where a record was the first of its position and no split point: the next split point may stand there, once.
         self._loose: P | None = None
         self._claims = 0
         # A claim was refused, so everything before the stop is consumed. The stop never grows: this stays.
@@ -124,13 +125,11 @@ class Cursor(Locked, Generic[P]):
         self._done = True
 
     def _is_free(self, position: P) -> bool:
-        """Whether the range may stop at `position`: it is inside, and nothing at or behind it is consumed."""
-        return (
-            not self._done
-            and (self._start is None or position > self._start)
-            and (self._stop is None or position < self._stop)
-            and (self._last is None or position > self._last)
-        )
+        """Whether the range may stop at `position`: it is inside, and nothing at or behind it is consumed.
+
+        Before the first claim no position is free: the reader may still be looking for its first record.
+        """
+        return self._last is not None and self._last < position and (self._stop is None or position < self._stop)
 
     def __repr__(self) -> str:
         reached = "not started" if self._last is None else "done" if self._done else f"at {self._last!r}"

@@ -114,14 +114,13 @@ class CursorRangeTracker(Cursor[P], RangeTracker[P]):
             raise ClaimBackwards(record_start, last)
         if self._done:
             return
-        if record_start > last or self._loose is not None:
+        if record_start > last:
             self._loose = record_start
         self._last = record_start
 
     def try_split_at_position(self, position: P) -> Split[P] | None:
         with self._lock:
-            # Before the first claim the reader may still be finding its first record: the guard of start-up.
-            if self._last is None or not self._is_free(position):
+            if not self._is_free(position):
                 return None
             fraction = self.position_to_fraction(position, self._start, self._stop)
             split = Split(position, fraction, self.stop_position())
@@ -140,10 +139,10 @@ class CursorRangeTracker(Cursor[P], RangeTracker[P]):
 
     def fraction_consumed(self) -> float | None:
         with self._lock:
-            start, stop, last, done = self._start, self._stop, self._last, self._done
+            start, stop, last = self._start, self._stop, self._last
         if last is None:
             return 0.0
-        if done or (stop is not None and last >= stop):
+        if stop is not None and last >= stop:
             return 1.0
         fraction = self.position_to_fraction(last, start, stop)
         return None if fraction is None else min(1.0, max(0.0, fraction))

@@ -114,7 +114,7 @@ class TrackedAsModelled(RuleBasedStateMachine):
         run = [self.at(o) for o in run]
         assert answer(self.tracker.claim_many, run) == self.model.claim_many(run)
 
-    @rule(step=st.integers(0, 3))
+    @rule(step=st.integers(0, 2))
     def claim_ahead(self, step):
         last = self.model.records[-1][0] if self.model.records else self.at(START)
         position = self.ahead(last, step)
@@ -126,6 +126,12 @@ class TrackedAsModelled(RuleBasedStateMachine):
     @rule(offset=offsets)
     def follow(self, offset):
         assert answer(self.tracker.try_return_record_at, False, self.at(offset)) == self.model.follow(self.at(offset))
+
+    @rule(step=st.integers(0, 2))
+    def follow_ahead(self, step):
+        last = self.model.records[-1][0] if self.model.records else self.at(START)
+        position = self.ahead(last, step)
+        assert answer(self.tracker.try_return_record_at, False, position) == self.model.follow(position)
 
     @rule(offset=offsets)
     def split(self, offset):

@@ -58,6 +58,7 @@ def test_a_range_may_be_empty():
         ([(True, 120), (False, 120), (True, 120)], ClaimBackwards, "claimed 120 twice"),
         ([(True, 120), (False, 130), (True, 130), (True, 130)], ClaimBackwards, "claimed 130 twice"),
         ([(True, 120), (False, 130), (True, 130), (False, 130), (True, 130)], ClaimBackwards, "claimed 130 twice"),
+        ([(True, 120), (False, 125), (True, 130), (False, 130), (True, 130)], ClaimBackwards, "claimed 130 twice"),
         ([(True, 240), (True, 150)], ClaimBackwards, "claimed 150 after 240"),
         ([(True, 240), (True, 240)], ClaimBackwards, "claimed 240 twice"),
         ([(True, 240), (False, 230)], ClaimBackwards, "claimed 230 after 240"),
@@ -71,6 +72,7 @@ def test_a_range_may_be_empty():
         "a split point twice with a record between",
         "a split point twice where a record stood first",
         "a split point twice between records that stand there too",
+        "a split point twice after records without one",
         "behind a claim that was refused",
         "a refused claim again",
         "another record behind a claim that was refused",
@@ -214,6 +216,7 @@ def test_fractions_of_huge_ranges_stay_inside():
     start, stop = 2**60 + 1, 2**62 - 1
     tracker = OffsetRangeTracker(start, stop)
     assert tracker.position_at_fraction(1.0) == stop
+    assert OffsetRangeTracker(0, 2**60 + 1).position_at_fraction(1.0) == 2**60 + 1
     assert tracker.position_at_fraction(1.0 - 2**-53) <= stop
     assert OffsetRangeTracker(2**60 + 1, 2**60 + 4).position_at_fraction(0.334) == 2**60 + 3
 
