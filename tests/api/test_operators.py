@@ -1,0 +1,73 @@
+"""The kinds of operator: what each brings, and which output is the main one."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from dagkit import DelayOperator, InputOperator, InputPort, Operator, OutputPort, RowOperator, Unifier
+from dagkit.api.operators import main_outlet
+from dagkit.api.ports import input_ports, output_ports
+
+
+class Silent(Operator):
+    pass
+
+
+class Single(Operator):
+    out = OutputPort(int)
+
+
+class Several(Operator):
+    out = OutputPort(int)
+    more = OutputPort(int)
+
+
+class Marked(Operator):
+    out = OutputPort(int)
+    more = OutputPort(int, main=True)
+
+
+@pytest.mark.parametrize(
+    ("operator", "main"),
+    [(Silent(), None), (Single(), "out"), (Several(), None), (Marked(), "more")],
+    ids=["no output", "the only one", "none of several", "the one that is marked"],
+)
+def test_the_main_output(operator: Operator, main: str | None) -> None:
+    outlet = main_outlet(operator)
+    assert (outlet.port.name if outlet else None) == main
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "outputs"),
+    [
+        (Operator, [], []),
+        (InputOperator, [], []),
+        (RowOperator, [], []),
+        (DelayOperator, ["input"], ["output"]),
+        (Unifier, ["parts"], ["unified"]),
+    ],
+    ids=lambda v: v.__name__ if isinstance(v, type) else "",
+)
+def test_what_each_kind_brings(kind: type[Operator], inputs: list[str], outputs: list[str]) -> None:
+    assert (list(input_ports(kind)), list(output_ports(kind))) == (inputs, outputs)
+
+
+@pytest.mark.parametrize("kind", [RowOperator, Unifier], ids=lambda kind: kind.__name__)
+def test_an_operator_that_is_a_function_must_have_one(kind: type[Operator]) -> None:
+    with pytest.raises(TypeError, match="process"):
+        type("Without", (kind,), {})()
+
+
+def test_a_delay_has_nothing_to_hand_on_in_the_first_window_unless_it_says_so() -> None:
+    class Seeded(DelayOperator[int]):
+        input = InputPort(int)
+
+        def first_window(self) -> Iterator[int]:
+            yield 1
+
+    assert list(DelayOperator[int]().first_window()) == []
+    assert list(Seeded().first_window()) == [1]
+
+
+def test_operators_may_be_partitioned_and_saved_at_any_time_unless_they_say_otherwise() -> None:
+    assert (Silent.partitionable, Silent.checkpointable_within_app_window, Silent.stateless) == (True, True, False)

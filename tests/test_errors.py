@@ -1,0 +1,95 @@
+"""Faults as values: how they are told, ordered by weight, pickled, and what near name is suggested."""
+
+import pickle
+
+import pytest
+
+from dagkit import errors
+from dagkit.errors import (
+    ApplicationFaults,
+    ApplicationNotFound,
+    DagkitError,
+    Diagnostic,
+    DrawingFailed,
+    PlanUnreadable,
+    Severity,
+    Where,
+    did_you_mean,
+    errors_among,
+    report,
+)
+
+WRONG = Diagnostic("stream-unfed", "stream 's' has no source", "name one", Where("app.py", 3))
+ODD = Diagnostic("mode-mismatch", "b becomes AT_MOST_ONCE", "say so", None, Severity.WARNING)
+IDLE = Diagnostic("attribute-advisory", "DEBUG has no effect", "remove it", Where("app.xml"), Severity.ADVISORY)
+
+
+@pytest.mark.parametrize(
+    ("diagnostic", "text"),
+    [
+        (WRONG, "app.py:3: stream 's' has no source [stream-unfed]\n  help: name one"),
+        (ODD, "warning: b becomes AT_MOST_ONCE [mode-mismatch]\n  help: say so"),
+        (IDLE, "app.xml: advisory: DEBUG has no effect [attribute-advisory]\n  help: remove it"),
+    ],
+    ids=["an error with its line", "a warning from nowhere", "an advice about a file"],
+)
+def test_a_diagnostic_is_told_with_place_code_and_help(diagnostic: Diagnostic, text: str) -> None:
+    assert str(diagnostic) == text
+
+
+def test_a_report_counts_errors_and_tells_everything() -> None:
+    assert report("App", [WRONG, ODD]) == (
+        "App cannot be compiled: 1 problem\n"
+        "  app.py:3: stream 's' has no source [stream-unfed]\n"
+        "    help: name one\n"
+        "  warning: b becomes AT_MOST_ONCE [mode-mismatch]\n"
+        "    help: say so"
+    )
+    assert report("App", [WRONG, WRONG]).startswith("App cannot be compiled: 2 problems\n")
+    assert report("App", [ODD]).startswith("App compiles\n")
+
+
+def test_only_errors_stop_the_compiler() -> None:
+    assert errors_among([ODD, WRONG, IDLE]) == (WRONG,)
+    assert ApplicationFaults("App", [ODD, WRONG, IDLE]).codes == ("stream-unfed",)
+
+
+def test_faults_survive_pickling() -> None:
+    faults = pickle.loads(pickle.dumps(ApplicationFaults("App", [WRONG, ODD])))  # noqa: S301 - our own bytes
+    assert (faults.application, faults.diagnostics) == ("App", (WRONG, ODD))
+    assert str(faults) == str(ApplicationFaults("App", [WRONG, ODD]))
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "help_"),
+    [
+        ("word", ["lines", "words"], "did you mean 'words'?"),
+        ("WORDS", ["lines", "words"], "did you mean 'words'?"),
+        ("colour", ["lines", "words"], "known here: 'lines', 'words'"),
+        ("colour", [], "there is none to choose from"),
+        ("x", [f"name{i}" for i in range(20)], "known here: " + ", ".join(f"'name{i}'" for i in range(12))),
+    ],
+    ids=["a near name", "whatever the case", "none is near", "there is none", "a dozen at most"],
+)
+def test_the_nearest_name_is_suggested(name: str, known: list[str], help_: str) -> None:
+    assert did_you_mean(name, known) == help_
+
+
+def test_what_else_to_try_stands_in_for_a_list() -> None:
+    assert did_you_mean("colour", ["lines"], otherwise="ask the author") == "ask the author"
+    assert did_you_mean("line", ["lines"], otherwise="ask the author") == "did you mean 'lines'?"
+
+
+def test_exceptions_own_their_exit_codes() -> None:
+    owned = {
+        error: error.exit_code for error in (ApplicationFaults, ApplicationNotFound, PlanUnreadable, DrawingFailed)
+    }
+    assert owned == {ApplicationFaults: 3, ApplicationNotFound: 6, PlanUnreadable: 6, DrawingFailed: 5}
+    assert DagkitError.exit_code == 1
+
+
+def test_the_module_draws_every_exception_that_it_defines() -> None:
+    defined = [
+        name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, DagkitError)
+    ]
+    assert all(name in (errors.__doc__ or "") for name in defined)
