@@ -32,6 +32,7 @@ def test_sixteen_blocks_go_round_five_partitions_by_their_low_bits() -> None:
     assert owners == [0, 1, 2, 3, 4, 0, 1, 2] * 2
 
 
+@pytest.mark.slow
 @given(st.integers(1, 300), st.integers(-(2**63), 2**63))
 def test_every_code_has_one_owner(count: int, code: int) -> None:
     assert sum(keys.owns(code) for keys in deal_keys(count)) == 1
@@ -168,6 +169,7 @@ def test_input_operators_split_when_loaded_and_pair_up_when_idle(loads: list[int
     assert len(again) == count
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from([-1, 0, 1]), min_size=1, max_size=12), st.integers(0, 200))
 def test_after_any_rebalancing_every_code_still_has_one_owner(loads: list[int], code: int) -> None:
     partitions: Sequence[Partition] = _first(len(loads), "in")

@@ -267,6 +267,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_whatever_is_plain_already_goes_to_json_and_comes_back(value: Any) -> None:
     data = portable(value)
