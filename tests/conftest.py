@@ -1,5 +1,6 @@
-"""What all tests share: how hypothesis draws."""
+"""What all tests share: how hypothesis draws, and in which order they run."""
 
+import pytest
 from hypothesis import settings
 
 # A loaded machine is no fault of the code: how long something takes is proven where it is measured.
@@ -7,3 +8,8 @@ settings.register_profile("dagkit", deadline=None, print_blob=True)
 # `pytest --hypothesis-profile=thorough` looks longer.
 settings.register_profile("thorough", settings.get_profile("dagkit"), max_examples=2000)
 settings.load_profile("dagkit")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests run after all others, and those on Spark last: what takes no time proves or fails first."""
+    items.sort(key=lambda item: sum(item.get_closest_marker(name) is not None for name in ("slow", "spark")))
