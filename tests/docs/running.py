@@ -50,15 +50,20 @@ class Room:
         return "".join(f"$ {line}\n{self._answer(line, wanted)}" for line in _COMMAND.findall(fence.text))
 
     def _answer(self, line: str, wanted: int) -> str:
+        """What the command prints; after `> NAME` its result goes to that file."""
         from dagkit.cli import main  # noqa: PLC0415 - a document without a console does not wait for it
 
-        words = shlex.split(line)
+        command, _, kept_in = line.partition(" > ")
+        words = shlex.split(command)
         variables = dict(word.split("=", 1) for word in itertools.takewhile(_VARIABLE.match, words))
         program, *arguments = words[len(variables) :]
         assert program == "dagkit", f"a console fence shows commands of dagkit, unlike {line!r}"
         answer = CliRunner(env=variables).invoke(main, arguments, catch_exceptions=False)
         assert answer.exit_code == wanted, f"{line} ends with {answer.exit_code}:\n{answer.output}"
-        return answer.output
+        if not kept_in:
+            return answer.output
+        (self.directory / kept_in).write_text(answer.stdout, encoding="utf-8")
+        return answer.stderr
 
 
 @contextlib.contextmanager
