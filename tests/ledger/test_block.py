@@ -43,6 +43,12 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(place, bit):
     assert (caught.value.fault.chain, caught.value.fault.block) == (APPLICATION, 3)
 
 
+def test_a_flipped_bit_in_a_name_is_damage_and_no_field_of_the_future():
+    with pytest.raises(ChainBroken) as caught:
+        unseal(LINE.replace(b'"queryInputs"', b'"queryInputr"', 1), APPLICATION, 3)
+    assert caught.value.code == "block-damaged"
+
+
 @given(st.integers(0, len(LINE) - 1))
 def test_a_record_that_ends_early_is_torn(size):
     with pytest.raises(ChainBroken) as caught:

@@ -231,6 +231,15 @@ def test_a_whole_history_forged_to_the_end_is_noticed_by_its_head(desk):
     assert [(f.code, f.chain, f.block) for f in faults if not f.is_warning] == [("input-block-missing", APPLICATION, 3)]
 
 
+def test_a_link_to_another_past_is_named_as_such(desk):
+    desk.discover((0, 10))
+    desk.discover((10, 20))
+    Victim(desk.store, desk, SPLITTER, 2).reseal(lambda d: d["block"].update(prevBlockHash=STRANGER))
+    assert [(f.code, f.block) for f in verify(desk.reopened_ledger()).faults if f.chain == SPLITTER] == [
+        ("link-broken", 2)
+    ]
+
+
 def test_pointers_that_lead_astray_are_noticed(desk):
     """Resealed by somebody who knows how, with the hint after it: only the pointer itself is wrong."""
     desk.discover((0, 10))
