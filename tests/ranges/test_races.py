@@ -204,8 +204,31 @@ def some_of_the_rest(tracker, dice):
     return None if split is None else (split.residual.start, split.residual.stop)
 
 
+def the_rest(tracker, dice):
+    split = tracker.try_split(0.0)
+    return None if split is None else (split.residual.start, split.residual.stop)
+
+
 def work_on(start, stop):
     return OffsetRestrictionTracker(OffsetRange(start, stop))
+
+
+class Dawdling:
+    """Whoever splits is stopped between asking what was claimed and moving the stop."""
+
+    def stop_position(self):
+        for _ in range(500):
+            pass
+        return super().stop_position()
+
+
+class SlowWork(Dawdling, OffsetRestrictionTracker):
+    def __init__(self, start, stop):
+        super().__init__(OffsetRange(start, stop))
+
+
+class SlowTail(Dawdling, GrowableOffsetRestrictionTracker):
+    pass
 
 
 RACES = {
@@ -215,6 +238,7 @@ RACES = {
     "slowly, one by one": (SlowRangeTracker, just_ahead, one_by_one, Slow),
     "slowly, in runs": (SlowRangeTracker, just_ahead, in_slow_runs, Slow),
     "by fractions, one by one": (work_on, some_of_the_rest, one_by_one, int),
+    "by fractions, slowly": (SlowWork, some_of_the_rest, one_by_one, int),
     "by fractions, in runs": (work_on, some_of_the_rest, in_runs, int),
 }
 race = pytest.mark.parametrize(("track", "split", "read", "position"), RACES.values(), ids=RACES.keys())
@@ -238,10 +262,10 @@ def test_every_offset_of_a_million_is_read_once(track, split, read, position):
 
 def test_a_growing_log_is_read_once():
     """The reader tails; each checkpoint hands an endless residual on, until the log is closed."""
-    end = 2000
+    end = 10_000
 
     def tail(start, stop):
-        return GrowableOffsetRestrictionTracker(OffsetRange(start, stop), lambda: end)
+        return SlowTail(OffsetRange(start, stop), lambda: end)
 
     def read(tracker, mine):
         position = tracker.start_position()
@@ -249,6 +273,6 @@ def test_a_growing_log_is_read_once():
             mine.append(position)
             position += 1
 
-    run = Race((0, OFFSET_INFINITY), tail, some_of_the_rest, read)
+    run = Race((0, OFFSET_INFINITY), tail, the_rest, read)
     assert run.run() == list(range(end))
     assert run.cuts > 0
