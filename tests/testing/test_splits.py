@@ -1,6 +1,7 @@
 """The checker passes sources that keep the contract, and names what is wrong with the others."""
 
 from collections.abc import Iterator
+from threading import Event, current_thread, main_thread
 
 import numpy as np
 import pytest
@@ -273,14 +274,29 @@ def test_a_source_without_an_end_needs_positions():
 
 def test_a_reader_that_checks_and_acts_in_two_steps_loses_the_race():
     class Hesitating(OffsetRangeTracker):
+        def __init__(self, start, stop):
+            super().__init__(start, stop)
+            self.claiming, self.cut = Event(), Event()
+
+        def is_raced(self):
+            return self.start_position() == 0 and current_thread() is not main_thread()
+
         def try_claim(self, position):
             stop = self.stop_position()
-            for _ in range(10_000):
-                pass
+            if self.is_raced():
+                self.claiming.set()
+                self.cut.wait(10)
             with self._lock:
                 self._last = position
                 self._claims += 1
             return position < stop
+
+        def try_split_at_position(self, position):
+            if self.is_raced():
+                self.claiming.wait(10)
+            split = super().try_split_at_position(position)
+            self.cut.set()
+            return split
 
     class Source(Lines):
         def range_tracker(self, start, stop):
