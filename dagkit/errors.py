@@ -36,6 +36,8 @@ Code = Literal[
     "port-type-mismatch",
     "port-schema-missing",
     "input-unconnected",
+    "input-unhandled",
+    "handler-mismatched",
     "output-unconnected",
     "wiring-ambiguous",
     "kind-duplicated",
@@ -175,13 +177,19 @@ def report(application: str, diagnostics: Sequence[Diagnostic]) -> str:
     return "\n".join([headline, *("  " + str(d).replace("\n", "\n  ") for d in diagnostics)])
 
 
+def near(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is nearest, where one is near."""
+    by_folded = {candidate.casefold(): candidate for candidate in reversed(list(dict.fromkeys(known)))}
+    found = difflib.get_close_matches(name.casefold(), list(by_folded), n=1, cutoff=0.6)
+    return by_folded[found[0]] if found else None
+
+
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
     """The nearest known name as a question, or what else to try where none is near."""
     candidates = list(dict.fromkeys(known))
-    by_folded = {candidate.casefold(): candidate for candidate in reversed(candidates)}
-    near = difflib.get_close_matches(name.casefold(), list(by_folded), n=1, cutoff=0.6)
-    if near:
-        return f"did you mean {by_folded[near[0]]!r}?"
+    meant = near(name, candidates)
+    if meant is not None:
+        return f"did you mean {meant!r}?"
     if otherwise:
         return otherwise
     return (

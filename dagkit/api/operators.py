@@ -1,7 +1,7 @@
 """The kinds of operator. A good operator is configuration plus pure functions; the engine keeps the state."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
 from dagkit.api.component import Component
@@ -23,6 +23,8 @@ class Operator(Component):
     """Whether its state may be saved in the middle of an application window."""
     stateless: ClassVar[bool] = False
     """Whether there is no state to save at all."""
+    served_by_engine: ClassVar[bool] = False
+    """Whether the engine itself takes what flows in; else a method does, and one that is missing is told."""
 
     def setup(self, context: Any) -> None:
         """Called once before the first window, and again after every recovery."""
@@ -73,6 +75,7 @@ class DelayOperator(Operator, Generic[T]):
     """Hands an item of window n on in window n + 1, so that a loop has a beginning."""
 
     kind = "dagkit.delay/1"
+    served_by_engine = True
     input = InputPort[T]()
     output = OutputPort[T]()
 
@@ -81,17 +84,24 @@ class DelayOperator(Operator, Generic[T]):
         return iter(())
 
 
+def handler_name(port: InputPort[Any]) -> str:
+    """The method that takes what flows into a port: the decorated one, else `process`."""
+    return port.handler or "process"
+
+
 def handler_of(operator: Operator, port: str) -> Callable[[Any], None]:
     """What takes an item at an input: the method that the port names, else `process`.
 
     A method that yields has what it yields sent from the operator's main output.
     """
-    method = getattr(operator, input_ports(type(operator))[port].handler or "process")
+    method = getattr(operator, handler_name(input_ports(type(operator))[port]))
     outlet = main_outlet(operator)
 
     def handle(item: Any) -> None:
         made = method(item)
         if made is not None:
+            if not isinstance(made, Iterator):
+                raise TypeError(_not_yielded(type(operator).__name__, method.__name__, made))
             assert outlet is not None, (
                 f"{type(operator).__name__}.{method.__name__} yields, and there is no main output"
             )
@@ -99,6 +109,17 @@ def handler_of(operator: Operator, port: str) -> Callable[[Any], None]:
                 outlet.emit(one)
 
     return handle
+
+
+def _not_yielded(operator: str, method: str, made: object) -> str:
+    """Why what a handler returned is refused: a text would be sent letter by letter."""
+    if isinstance(made, Coroutine):
+        made.close()
+        return f"{operator}.{method} is `async def`, and nobody awaits it; write `def {method}`"
+    return (
+        f"{operator}.{method} returned {made!r:.60}, and what it makes is taken from an iterator; "
+        "write `yield item` for each item, not `return item`"
+    )
 
 
 def main_outlet(operator: Operator) -> Outlet[Any] | None:

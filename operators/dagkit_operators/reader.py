@@ -16,6 +16,7 @@ class LineReader(Operator, Partitioner):
     """
 
     kind = "files.line-reader/1"
+    served_by_engine = True
     blocks_metadata_input = InputPort(Block)
     blocks_metadata_output = OutputPort(Block)
     messages = OutputPort[Record[str]](main=True)

@@ -10,6 +10,7 @@ class RecordWriter(Operator):
     """Writes the records of each block to a file of its own, named by the block's id in hexadecimal digits."""
 
     kind = "files.record-writer/1"
+    served_by_engine = True
     checkpointable_within_app_window = False
     input = InputPort[Record[str]]()
 

@@ -8,6 +8,12 @@ from dagkit.compiler.rules.attributes import (
     settings_can_be_pickled,
     settings_hold_values_of_their_kind,
 )
+from dagkit.compiler.rules.handlers import (
+    every_connected_input_has_a_handler,
+    every_handler_takes_one_item,
+    inputs_are_told_apart,
+    what_is_made_has_an_output,
+)
 from dagkit.compiler.rules.partitions import (
     an_unpartitionable_operator_has_no_partitioner,
     an_unpartitionable_operator_mirrors_no_partitions,
@@ -55,6 +61,10 @@ RULES: tuple[Rule, ...] = (
     connected_ports_are_not_hidden,
     every_required_input_is_fed,
     every_required_output_is_read,
+    every_connected_input_has_a_handler,
+    every_handler_takes_one_item,
+    inputs_are_told_apart,
+    what_is_made_has_an_output,
     what_is_sent_can_be_read,
     ports_that_need_a_schema_have_one,
     every_root_is_an_input_operator,

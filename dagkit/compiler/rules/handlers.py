@@ -1,0 +1,140 @@
+"""Laws of the handlers: what flows into an operator is taken by a method that can take it."""
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from dagkit.api.operators import Operator, RowOperator, handler_name, main_outlet
+from dagkit.api.ports import InputPort, Outlet
+from dagkit.errors import Code, Diagnostic, Severity, near
+from dagkit.graph import Graph, Node
+
+
+def every_connected_input_has_a_handler(graph: Graph) -> Iterator[Diagnostic]:
+    """Items that no method takes would stop the run at the first of them."""
+    for node, port in _connected(graph):
+        name = handler_name(port)
+        if callable(getattr(type(node.operator), name, None)):
+            continue
+        meant = near(name, _own_methods(type(node.operator)))
+        help_ = f"define `def process(self, item)`, or decorate a method with @{port.name}.process"
+        if meant is not None:
+            help_ = f"did you mean {meant!r} to be {name!r}? Rename it, or decorate it with @{port.name}.process"
+        named_wrong = meant is not None or port.handler is not None or _has_handlers(node)
+        yield _fault(
+            "input-unhandled",
+            node,
+            f"no method of {_class(node)} takes what flows into {node.name}.{port.name}: it has no {name!r}",
+            help_,
+            Severity.ERROR if named_wrong else Severity.WARNING,
+        )
+
+
+def every_handler_takes_one_item(graph: Graph) -> Iterator[Diagnostic]:
+    """The engine hands one item over, and nothing else."""
+    for node, port in _connected(graph):
+        method = getattr(node.operator, handler_name(port), None)
+        if callable(method) and not _takes_one(method):
+            yield _fault(
+                "handler-mismatched",
+                node,
+                f"{_class(node)}.{handler_name(port)}{_parameters(method)} cannot take an item of "
+                f"{node.name}.{port.name}",
+                f"write it as `def {handler_name(port)}(self, item)`: it is called with one item",
+            )
+
+
+def inputs_are_told_apart(graph: Graph) -> Iterator[Diagnostic]:
+    """Two inputs that one plain `process` takes are one to it; whoever means that says it."""
+    sharing: dict[str, list[str]] = {}
+    for node, port in _connected(graph):
+        if port.handler is None and hasattr(type(node.operator), "process"):
+            sharing.setdefault(node.name, []).append(port.name)
+    for name, ports in sharing.items():
+        node = graph.by_name[name]
+        if len(ports) > 1:
+            yield _fault(
+                "handler-mismatched",
+                node,
+                f"{' and '.join(f'{name}.{port}' for port in ports)} share one process, "
+                "which cannot tell their items apart",
+                f"decorate a method for each with @{ports[0]}.process and so on, or `process` with all of them",
+                Severity.WARNING,
+            )
+
+
+def what_is_made_has_an_output(graph: Graph) -> Iterator[Diagnostic]:
+    """What a handler yields is sent from the only output, or from the one that is marked as main."""
+    fed: dict[str, list[InputPort[Any]]] = {}
+    for node, port in _connected(graph):
+        fed.setdefault(node.name, []).append(port)
+    for name, ports in fed.items():
+        node = graph.by_name[name]
+        yielding = [handler_name(port) for port in ports if _yields(node, port)]
+        if not (yielding or isinstance(node.operator, RowOperator)) or _main_outlet(node) is not None:
+            continue
+        outputs = list(node.output_ports)
+        several = f"{' and '.join(outputs)} are all outputs of {node.name}, and none is main"
+        yield _fault(
+            "handler-mismatched",
+            node,
+            f"what {_class(node)}.{(yielding or ['process'])[0]} yields has nowhere to go: "
+            + (several if outputs else f"{node.name} has no output"),
+            f"mark one of them, as in {outputs[0]} = OutputPort(…, main=True)"
+            if outputs
+            else "declare an output, as in output = OutputPort(…), or take items in an Operator that yields nothing",
+        )
+
+
+def _connected(graph: Graph) -> Iterator[tuple[Node, InputPort[Any]]]:
+    """Every connected input that a method of its operator is to serve."""
+    for node in graph.nodes:
+        if isinstance(node.operator, Operator) and not node.operator.served_by_engine:
+            for port in node.input_ports.values():
+                if graph.streams_into(node.name, port.name):
+                    yield node, port
+
+
+def _main_outlet(node: Node) -> Outlet[Any] | None:
+    assert isinstance(node.operator, Operator), "only operators are served"
+    return main_outlet(node.operator)
+
+
+def _has_handlers(node: Node) -> bool:
+    """Whether any input is served by a method: then the one that is not was forgotten."""
+    return any(callable(getattr(type(node.operator), handler_name(p), None)) for p in node.input_ports.values())
+
+
+def _own_methods(operator: type) -> list[str]:
+    """The methods that an author wrote, on the class or a base."""
+    return [n for n in dir(operator) if not n.startswith("_") and not hasattr(Operator, n) and _is_method(operator, n)]
+
+
+def _is_method(operator: type, name: str) -> bool:
+    return inspect.isfunction(inspect.getattr_static(operator, name))
+
+
+def _yields(node: Node, port: InputPort[Any]) -> bool:
+    return inspect.isgeneratorfunction(getattr(type(node.operator), handler_name(port), None))
+
+
+def _takes_one(method: Any) -> bool:
+    try:
+        inspect.signature(method).bind(object())
+    except TypeError:
+        return False
+    except ValueError:  # a callable of C, which does not tell
+        return True
+    return True
+
+
+def _parameters(method: Any) -> str:
+    return "(" + ", ".join(["self", *map(str, inspect.signature(method).parameters)]) + ")"
+
+
+def _class(node: Node) -> str:
+    return type(node.operator).__name__
+
+
+def _fault(code: Code, node: Node, problem: str, help_: str, severity: Severity = Severity.ERROR) -> Diagnostic:
+    return Diagnostic(code, problem, help_, node.where, severity)
