@@ -10,7 +10,14 @@ from dagkit.api.attributes import BY_SCOPE, Attribute, Described, Instance, Scop
 from dagkit.api.component import Component
 from dagkit.cli.anatomy import Anatomy, anatomy_of
 from dagkit.cli.opening import opened
-from dagkit.cli.operators import OperatorNotFound, libraries, operator_named
+from dagkit.cli.operators import (
+    Library,
+    OperatorNotFound,
+    is_file_of_operators,
+    libraries,
+    library_in,
+    operator_named,
+)
 from dagkit.cli.options import Asked, configured, spoken
 from dagkit.cli.output import Output
 from dagkit.cli.pages import heading, paragraph, section, table
@@ -40,14 +47,17 @@ def describe(
 ) -> None:
     """Show what an operator does, its ports, properties and annotations.
 
-    OPERATOR is the name of a library's operator, a dotted path, `module:Class` or `file.py:Class`. Without it, every
-    operator of the installed libraries is listed. With `--in`, it is the name that an application gave its operator,
-    and the values of the properties are shown with who set them.
+    OPERATOR is the name of a library's operator, a dotted path, `module:Class` or `file.py:Class`; of a `file.py`
+    alone, its operators are listed. Without it, every operator of the installed libraries is. With `--in`, it is the
+    name that an application gave its operator, and the values of the properties are shown with who set them.
     """
     if attributes:
         _list_attributes(output)
     elif operator is None:
-        _list_operators(output)
+        _list_operators(libraries(), output)
+    elif target is None and is_file_of_operators(operator):
+        with library_in(operator) as library:
+            _list_operators([library], output)
     elif target is None:
         with operator_named(operator) as found:
             _show(anatomy_of(found), {}, output)
@@ -113,10 +123,10 @@ def _property_section(anatomy: Anatomy, values: Mapping[str, Value]) -> list[Any
 # -- what there is ---------------------------------------------------------------------------------------------------
 
 
-def _list_operators(output: Output) -> None:
+def _list_operators(shown: Sequence[Library], output: Output) -> None:
     rows = [
         (library.package, name, _first_line(operator))
-        for library in libraries()
+        for library in shown
         for name, operator in library.operators.items()
     ]
     if output.as_json:

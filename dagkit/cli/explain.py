@@ -8,11 +8,11 @@ import rich_click as click
 from dagkit.api.ports import InputPort, OutputPort
 from dagkit.cli.opening import opened
 from dagkit.cli.options import Asked, application, spoken
-from dagkit.cli.output import Output, counted
+from dagkit.cli.output import Output, counted, diagnostic_fields
 from dagkit.cli.pages import heading, paragraph, section, table
 from dagkit.cli.plan import as_json, cut_section, page, stage_section
 from dagkit.cli.settings import Value, attribute_values, property_values
-from dagkit.compiler import STEPS, Step
+from dagkit.compiler import STEPS, Compilation, Step
 from dagkit.compiler.fuse import Fused
 from dagkit.graph import Graph, Node, Settings
 from dagkit.plan import Plan, write_plan
@@ -38,12 +38,13 @@ MEANINGS: dict[Step, str] = {
 def explain(*, asked: Asked, step: Step | None, output: Output) -> None:
     """Show the steps from what the author drew to the plan, or the form that one of them leaves.
 
-    The forms before `checked` can be shown of a faulty application, too; its faults are reported with them.
+    The steps are `drawn`, `expanded`, `resolved`, `checked`, `fused` and `ordered`. The forms before `checked` can be
+    shown of a faulty application, too; its faults are reported with them.
     """
     with opened(asked, output) as found:
-        compilation = found.compiled(step or STEPS[-1])
+        compilation = found.compiled(step) if step else found.as_far_as_it_goes()
         if step is None:
-            _list_steps(compilation.application, compilation.steps, output)
+            _list_steps(compilation, output)
         elif step not in compilation.steps:
             raise found.blamed(compilation.application, compilation.notes)
         elif output.as_json:
@@ -54,13 +55,15 @@ def explain(*, asked: Asked, step: Step | None, output: Output) -> None:
         found.conclude(compilation, output)
 
 
-def _list_steps(name: str, steps: Any, output: Output) -> None:
-    rows = [(step, MEANINGS[step], _size(form)) for step, form in steps.items()]
+def _list_steps(compilation: Compilation, output: Output) -> None:
+    rows = [(step, MEANINGS[step], _size(form)) for step, form in compilation.steps.items()]
     if output.as_json:
         listed = [{"step": step, "meaning": meaning, "holds": holds} for step, meaning, holds in rows]
-        output.document("dagkit.steps/1", {"application": name, "steps": listed})
+        told = [diagnostic_fields(each) for each in compilation.notes]
+        body = {"application": compilation.application, "steps": listed, "diagnostics": told}
+        output.document("dagkit.steps/1", body)
     else:
-        output.result(heading(name), table(("step", "what is true after it", "holds"), rows))
+        output.result(heading(compilation.application), table(("step", "what is true after it", "holds"), rows))
 
 
 def _size(form: Graph | Fused | Plan) -> str:

@@ -1,6 +1,7 @@
 """Finding the application that APP points at: in a file, in a folder with `app.py`, or by `module:Class`."""
 
 import contextlib
+import difflib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -143,10 +144,35 @@ def _candidates(module: ModuleType, path: Path, target: str) -> tuple[Candidate,
     function = vars(module).get(FUNCTION)
     if inspect.isfunction(function):
         return (_of_function(function, _named_after(path)),)
-    instead = f"define a subclass of StreamingApplication, or a function {FUNCTION}(dag, conf)"
-    for imported_class in applications:
-        instead = f"it imports {imported_class.__name__}: write {imported_class.__module__}:{imported_class.__name__}"
-    raise ApplicationNotFound(f"{target} holds no application\n  help: {instead}")
+    instead = [f"it imports {each.__name__}: write {each.__module__}:{each.__name__}" for each in applications]
+    instead += _almost(module)
+    instead = instead or [f"define a subclass of StreamingApplication, or a function {FUNCTION}(dag, conf)"]
+    raise ApplicationNotFound("\n  help: ".join([f"{target} holds no application", *instead]))
+
+
+def _almost(module: ModuleType) -> list[str]:
+    """What in the module would be an application, if only it had a `populate_dag`."""
+    own = [value for value in vars(module).values() if getattr(value, "__module__", None) == module.__name__]
+    classes = [value for value in dict.fromkeys(filter(inspect.isclass, own)) if _lacks_its_function(value)]
+    functions = [name for name, value in vars(module).items() if inspect.isfunction(value) and value in own]
+    near = difflib.get_close_matches(FUNCTION, functions, n=1)
+    return [*map(_lacking, classes), *(f"call {name} {FUNCTION}, and it is the application" for name in near)]
+
+
+def _lacks_its_function(value: Any) -> bool:
+    return (
+        inspect.isclass(value)
+        and issubclass(value, StreamingApplication)
+        and FUNCTION in getattr(value, "__abstractmethods__", ())
+    )
+
+
+def _lacking(defined: type) -> str:
+    """What is to be written so that the class is an application."""
+    near = difflib.get_close_matches(FUNCTION, [name for name, v in vars(defined).items() if callable(v)], n=1)
+    where, instead = line_of(defined), f" instead of {near[0]}" if near else ""
+    subject = f"{defined.__name__} at {where}" if where else defined.__name__
+    return f"{subject} has no {FUNCTION}: write def {FUNCTION}(self, dag: Dag, conf: Config) in it{instead}"
 
 
 def is_application(value: Any) -> TypeGuard[type[StreamingApplication]]:
@@ -200,7 +226,9 @@ def _member(target: str) -> Place:
         return Place(target, file, (_of_function(value, own),), module)
     fitting = [n for n, v in vars(module).items() if is_application(v) or n == FUNCTION]
     what = "is no application" if name in vars(module) else "is not there"
-    near = did_you_mean(name, fitting, f"{module_name} holds no application")
+    near = did_you_mean(name, fitting, "" if fitting else f"{module_name} holds no application")
+    if _lacks_its_function(value):
+        near = _lacking(value)
     raise ApplicationNotFound(f"{name} of {module_name} {what}\n  help: {near}")
 
 

@@ -1,5 +1,6 @@
 """`dagkit graph`: the application as a picture."""
 
+import json
 import sys
 from pathlib import Path
 from typing import ClassVar
@@ -8,8 +9,10 @@ import rich_click as click
 
 from dagkit.cli.opening import opened
 from dagkit.cli.options import Asked, application, spoken
-from dagkit.cli.output import Output, is_terminal, shown_path
+from dagkit.cli.output import Output, diagnostic_fields, is_terminal, shown_path
+from dagkit.compiler import Compilation
 from dagkit.errors import DagkitError
+from dagkit.graph import Graph
 from dagkit.render import BINARY, FORMATS, Format, logical, physical, render
 
 ENDINGS: dict[str, Format] = {
@@ -50,14 +53,29 @@ def graph(*, asked: Asked, form: Format | None, is_physical: bool, file: str | N
     if form in BINARY and file is None and is_terminal(sys.stdout):
         raise click.UsageError(f"a {form.upper()} is not for a terminal; write it to a file with -o FILE")
     with opened(asked, output) as found:
-        compilation = found.compiled("ordered" if is_physical else "resolved")
-        drawn = render(physical(compilation.plan) if is_physical else logical(compilation.graph), form)
+        compilation = found.compiled() if is_physical else found.as_far_as_it_goes()
+        drawn = render(physical(compilation.plan) if is_physical else logical(_settled(compilation)), form)
+        if form == "json":
+            drawn = _with_faults(drawn, compilation)
         if file is None:
             output.raw(drawn)
         else:
             _write(Path(file), drawn)
             output.message(f"{form} of {compilation.application} is in {shown_path(Path(file))}")
         found.conclude(compilation, output)
+
+
+def _settled(compilation: Compilation) -> Graph:
+    """The graph before it was checked, or as far as it got."""
+    form = compilation.steps.get("resolved", compilation.graph)
+    assert isinstance(form, Graph), "up to `checked` every form is a graph"
+    return form
+
+
+def _with_faults(drawn: bytes, compilation: Compilation) -> bytes:
+    """The document of the picture, with what was told of the application."""
+    told = {"diagnostics": [diagnostic_fields(each) for each in compilation.notes]}
+    return json.dumps({**json.loads(drawn), **told}, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
 def _format_of(file: str | None) -> Format:

@@ -3,7 +3,7 @@
 import contextlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dagkit.api.application import StreamingApplication
 from dagkit.api.config import Config
@@ -39,8 +39,11 @@ class Opened:
     conf: Config
     faults: tuple[Diagnostic, ...] = ()
 
-    def compiled(self, until: Step = "ordered") -> Compilation:
-        """What compiling it gives. Raises `ApplicationFaults` where a fault keeps that step from being reached."""
+    def compiled(self, until: Step = "ordered", *, forgiving: bool = False) -> Compilation:
+        """What compiling it gives. Raises `ApplicationFaults` where a fault keeps that step from being reached.
+
+        To the forgiving the forms before it are given, with every fault among the notes.
+        """
         name = self.application.application_name
         try:
             with authored(name, "compiling stopped", only_theirs=True):
@@ -50,15 +53,27 @@ class Opened:
                     self.conf,
                     conf_faults=self.faults,
                     allow_unknown=self.asked.allow_unknown,
+                    forgiving=forgiving,
                 )
         except ApplicationFaults as faults:
             raise self.blamed(faults.application, faults.diagnostics) from faults.__cause__
         return compilation
 
+    def as_far_as_it_goes(self) -> Compilation:
+        """Every form that could be reached, and every fault among the notes."""
+        try:
+            return self.compiled(forgiving=True)
+        except ApplicationFaults as faults:  # out of what the author gave the compiler to ask, such as a partitioner
+            reached, raised = self.compiled("resolved"), faults.__cause__
+            told = (*faults.diagnostics, *reached.notes)
+            return replace(reached, notes=told, raised=raised if isinstance(raised, Exception) else None)
+
     def conclude(self, told_by: Compilation, output: Output) -> None:
         """Tell what was noted beside a form that could be shown all the same; faults end the command."""
         if errors_among(told_by.notes):
-            output.end(self.blamed(told_by.application, told_by.notes))
+            faults = self.blamed(told_by.application, told_by.notes)
+            faults.__cause__ = told_by.raised
+            output.end(faults)
         output.notes(told_by.notes)
 
     def blamed(self, name: str, diagnostics: Sequence[Diagnostic]) -> ApplicationFaults:

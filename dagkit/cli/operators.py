@@ -55,6 +55,23 @@ def is_operator(value: Any) -> TypeGuard[type[Component]]:
     return inspect.isclass(value) and issubclass(value, Operator | Module) and value not in _KINDS
 
 
+def is_file_of_operators(name: str) -> bool:
+    """Whether this names a whole file, and no class in it."""
+    return name.endswith(".py") and os.path.isfile(name)  # noqa: PTH113 - it takes names that no file can have
+
+
+@contextlib.contextmanager
+def library_in(file: str) -> Iterator[Library]:
+    """The operators that a file defines itself; while it is held, the modules beside it can be imported."""
+    with module_of(Path(file), file) as module:
+        held = operators_in(module)
+        own = {name: value for name, value in held.items() if value.__module__ == module.__name__}
+        if not own:
+            instead = f"it imports {', '.join(held)}: name one of them" if held else "name one that does"
+            raise OperatorNotFound(f"{file} defines no operators\n  help: {instead}")
+        yield Library(file, own)
+
+
 @contextlib.contextmanager
 def operator_named(name: str) -> Iterator[type[Component]]:
     """The class that people mean by this name; while it is held, the modules beside it can be imported."""
@@ -80,7 +97,8 @@ def _member(module: ModuleType, class_name: str, source: str) -> type[Component]
     if is_operator(found):
         return found
     what = "is no operator" if found is not None else "is not there"
-    near = did_you_mean(class_name, operators_in(module), f"{source} holds no operators")
+    known = operators_in(module)
+    near = did_you_mean(class_name, known, "" if known else f"{source} holds no operators")
     raise OperatorNotFound(f"{class_name} of {source} {what}\n  help: {near}")
 
 

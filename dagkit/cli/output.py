@@ -1,13 +1,16 @@
 """What a command prints: results and documents on stdout, messages and faults on stderr, in colour for people only."""
 
+import contextlib
+import errno
+import io
 import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, ClassVar, NoReturn
 
 import rich_click as click
 from click.exceptions import Exit
@@ -17,6 +20,12 @@ from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic, Severity
 
 _UNLIMITED = 10_000
 """Columns of a page that nobody looks at: pipes and files get each row on one line."""
+
+
+class ResultUnwritable(DagkitError):
+    """The result cannot go where it was to go."""
+
+    exit_code: ClassVar[int] = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +50,8 @@ class Output:
 
     def raw(self, data: bytes) -> None:
         """Print the result as these very bytes."""
-        click.echo(data, nl=not data.endswith(b"\n") and is_terminal(sys.stdout))
+        nl = not data.endswith(b"\n") and is_terminal(sys.stdout)
+        _put(sys.stdout, lambda: click.echo(data, nl=nl))
 
     def document(self, schema: str, body: Mapping[str, Any]) -> None:
         """Print a JSON document that says which schema it follows."""
@@ -68,6 +78,11 @@ class Output:
             self.document("dagkit.failure/1", failure_fields(failure))
         self.complain(failure)
         return failure.exit_code
+
+    def usage(self, wrong: click.UsageError) -> None:
+        """Give the document of a command that was called wrongly; click tells people."""
+        body = {"application": None, "message": wrong.format_message(), "exit_code": wrong.exit_code}
+        self.document("dagkit.failure/1", {**body, "diagnostics": []})
 
     def end(self, failure: DagkitError) -> NoReturn:
         """End the command with a complaint beside the result that was printed already."""
@@ -164,11 +179,32 @@ def _drawn(renderable: Any) -> str:
 
 def _write(stream: IO[str], text: str) -> None:
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    click.echo(
-        text.encode(encoding, "backslashreplace").decode(encoding),
-        file=stream,
-        color=is_coloured(stream),
-    )
+    shown = text.encode(encoding, "backslashreplace").decode(encoding)
+    _put(stream, lambda: click.echo(shown, file=stream, color=is_coloured(stream)))
+
+
+def _put(stream: IO[str], write: Callable[[], None]) -> None:
+    """Write to the stream. A reader who left early misses nothing; messages that nobody can read are let go."""
+    try:
+        write()
+    except OSError as refused:
+        let_go(stream)
+        if stream is sys.stdout and refused.errno != errno.EPIPE:
+            raise unwritable(refused) from refused
+
+
+def unwritable(refused: OSError) -> ResultUnwritable:
+    """What the system refused to write, as a failure that says so in a line."""
+    told = refused.strerror or str(refused)
+    return ResultUnwritable(f"the result cannot be written: {told}\n  help: make room there, or send it elsewhere")
+
+
+def let_go(stream: IO[str]) -> None:
+    """From now on nothing that is written here goes anywhere, not even what Python still holds back until its end."""
+    with contextlib.suppress(OSError, io.UnsupportedOperation):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def severity_counts(diagnostics: Sequence[Diagnostic]) -> str:

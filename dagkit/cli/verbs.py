@@ -1,14 +1,18 @@
 """Every verb, in the order in which `dagkit --help` lists them, and the group that imports only the one asked for."""
 
+import contextlib
+import errno
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import rich_click as click
+from click.exceptions import Exit
 
-from dagkit.cli.output import Output
+from dagkit.cli.output import Output, let_go, unwritable
 from dagkit.errors import DagkitError, did_you_mean
 
 COMPILING = "Compile an application"
@@ -74,15 +78,46 @@ class VerbGroup(click.RichGroup):
             ctx.fail(f"there is no verb {name!r}; {did_you_mean(name, known)}")
         return super().resolve_command(ctx, args)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _written():  # here the list of verbs and the version are printed
+            return super().make_context(*args, **kwargs)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[_AS_JSON] = "--json" in args
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _written():
+                return super().invoke(ctx)
         except DagkitError as failure:
             assert isinstance(ctx.obj, Output), "the group makes an Output before any verb runs"
             ctx.exit(ctx.obj.failure(failure))
+        except click.UsageError as wrong:
+            if ctx.meta[_AS_JSON]:
+                Output(as_json=True).usage(wrong)
+            raise
 
 
 _LISTING = "dagkit.listing"
+_AS_JSON = "dagkit.as_json"
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@contextlib.contextmanager
+def _written() -> Iterator[None]:
+    """What click prints itself, such as help, meets a full disk and a closed pipe as results do."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except OSError as refused:
+        if refused.errno not in _FULL and refused.errno != errno.EPIPE:
+            raise
+        let_go(sys.stdout)
+        code = 0 if refused.errno == errno.EPIPE else Output().failure(unwritable(refused))
+        raise Exit(code) from refused
 
 
 def _is_listing(ctx: click.Context | None) -> bool:

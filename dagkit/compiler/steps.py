@@ -43,6 +43,8 @@ class Compilation:
     steps: Mapping[Step, Graph | Fused | Plan]
     notes: tuple[Diagnostic, ...] = ()
     partitioned: Mapping[str, Partitioning] = field(default_factory=dict)
+    raised: Exception | None = None
+    """What kept the author or a module from drawing to the end."""
 
     @property
     def graph(self) -> Graph:
@@ -72,8 +74,13 @@ def compile_until(
     *,
     conf_faults: Sequence[Diagnostic] = (),
     allow_unknown: bool = False,
+    forgiving: bool = False,
 ) -> Compilation:
-    """Compile up to a step. Forms before `checked` are given even of a faulty application, faults among the notes."""
+    """Compile up to a step. Forms before `checked` are given even of a faulty application, faults among the notes.
+
+    Faults keep the later steps from being reached, which raises `ApplicationFaults`. To the forgiving, the forms before
+    are given all the same, with every fault among the notes.
+    """
     run = _Run(conf or Config(), list(conf_faults), allow_unknown)
     run.draw(author)
     if run.finished and last != "drawn":
@@ -81,11 +88,13 @@ def compile_until(
     if run.finished and last not in ("drawn", "expanded", "resolved"):
         run.check()
     wanted = STEPS[: STEPS.index(last) + 1]
-    if "checked" in wanted:
+    if "checked" in wanted and forgiving and errors_among(run.told):
+        wanted = STEPS[: STEPS.index("checked")]
+    elif "checked" in wanted:
         run.raise_faults()
         run.lower()
     steps = {step: form for step, form in run.steps.items() if step in wanted}
-    return Compilation(run.application, steps, _in_order(run.told, run.graph), run.partitioned)
+    return Compilation(run.application, steps, _in_order(run.told, run.graph), run.partitioned, run.raised)
 
 
 class _Run:

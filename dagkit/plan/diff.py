@@ -1,11 +1,11 @@
 """What changed between two plans, in words."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from dagkit.plan.fingerprint import canonical, fingerprint
-from dagkit.plan.model import Plan, PlannedOperator, PlannedStream, Stage
+from dagkit.plan.model import Plan, PlannedOperator, PlannedStream, PlannedUnifier, Stage
 
 T = TypeVar("T")
 
@@ -85,17 +85,31 @@ def _operator_changed(old: PlannedOperator, new: PlannedOperator) -> Iterator[Ch
         yield changed(f"role {old.role} becomes {new.role}")
     yield from map(changed, _values_changed("property", old.properties, new.properties))
     yield from map(changed, _values_changed("attribute", old.attributes, new.attributes))
-    yield from map(changed, _ports_changed(old, new))
-    if old.count != new.count:
-        yield Change("partitions", new.name, f"{new.name} runs as {new.count} instead of {old.count} ({new.why.text})")
-    elif old.partitions != new.partitions:
-        yield Change("partitions", new.name, f"{new.name}: its {new.count} partitions own other keys")
+    mirrored = ""
     if old.parallel_with != new.parallel_with:
         mirrored = f"mirrors {new.parallel_with}" if new.parallel_with else f"no longer mirrors {old.parallel_with}"
+    is_told = bool(mirrored) and _was_made_parallel(old, new)  # then the attribute tells what it brings about
+    yield from map(changed, _ports_changed(old, new, f", so it {mirrored}" if is_told else ""))
+    if old.count != new.count:
+        why = "" if is_told and new.why.source == "parallel" else f" ({new.why.text})"
+        yield Change("partitions", new.name, f"{new.name} runs as {new.count} instead of {old.count}{why}")
+    elif old.partitions != new.partitions:
+        own = "partition owns" if new.count == 1 else f"{new.count} partitions own"
+        yield Change("partitions", new.name, f"{new.name}: its {own} other keys")
+    if mirrored and not is_told:
         yield Change("partitions", new.name, f"{new.name} {mirrored}")
 
 
-def _ports_changed(old: PlannedOperator, new: PlannedOperator) -> Iterator[str]:
+_PARALLEL = "PARTITION_PARALLEL"
+
+
+def _was_made_parallel(old: PlannedOperator, new: PlannedOperator) -> bool:
+    """Whether an input got, lost or changed the attribute by which an operator mirrors another."""
+    before, after = ({p.name: p.attributes.get(_PARALLEL) for p in o.ports if p.type == "input"} for o in (old, new))
+    return any(before[name] != after[name] for name in _both(before, after))
+
+
+def _ports_changed(old: PlannedOperator, new: PlannedOperator, so: str) -> Iterator[str]:
     before, after = ({(port.type, port.name): port for port in o.ports} for o in (old, new))
     yield from (f"{kind} {name} is gone" for kind, name in _gone(before, after))
     yield from (f"{kind} {name} is new" for kind, name in _come(before, after))
@@ -107,17 +121,34 @@ def _ports_changed(old: PlannedOperator, new: PlannedOperator) -> Iterator[str]:
             yield f"{kind} {name} carries {now.payload} instead of {was.payload}"
         if was.connected != now.connected:
             yield f"{kind} {name} is {'now' if now.connected else 'no longer'} connected"
-        yield from (f"{kind} {name}: {text}" for text in _values_changed("attribute", was.attributes, now.attributes))
+        for attribute in dict.fromkeys((*was.attributes, *now.attributes)):
+            held, holds = ({k: v for k, v in p.attributes.items() if k == attribute} for p in (was, now))
+            for text in _values_changed("attribute", held, holds):
+                yield f"{kind} {name}: {text}{so if attribute == _PARALLEL else ''}"
 
 
 def _streams_changed(old: Plan, new: Plan) -> Iterator[Change]:
     before, after = ({stream.name: stream for stream in plan.streams} for plan in (old, new))
-    for name in _gone(before, after):
-        yield Change("stream", name, f"stream {name} is gone")
-    for name in _come(before, after):
-        yield Change("stream", name, f"stream {name} is new: {_drawn(after[name])}")
+    gone, come = _gone(before, after), _come(before, after)
+    leading = {_ends(before[name], _renamed(old, new)): name for name in gone}
+    renamed = {now: leading[_ends(after[now], {})] for now in come if _ends(after[now], {}) in leading}
+    for name in gone:
+        if name not in renamed.values():
+            yield Change("stream", name, f"stream {name} is gone")
+    for name in come:
+        if name in renamed:
+            yield Change("stream", name, f"stream {renamed[name]} is now called {name}")
+            yield from _stream_changed(before[renamed[name]], after[name])
+        else:
+            yield Change("stream", name, f"stream {name} is new: {_drawn(after[name])}")
     for name in _both(before, after):
         yield from _stream_changed(before[name], after[name])
+
+
+def _ends(stream: PlannedStream, renamed: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Where the stream begins and leads to, under the names that its operators have now; no other does both."""
+    ends = (stream.source, *stream.sinks)
+    return tuple((renamed.get(end.operator, end.operator), end.port) for end in ends)
 
 
 def _stream_changed(old: PlannedStream, new: PlannedStream) -> Iterator[Change]:
@@ -135,7 +166,44 @@ def _stream_changed(old: PlannedStream, new: PlannedStream) -> Iterator[Change]:
     if old.payload != new.payload:
         yield changed(f"carries {new.payload} instead of {old.payload}")
     if old.unifiers != new.unifiers:
-        yield changed(f"has {len(new.unifiers)} unifiers, which differ from the {len(old.unifiers)} it had")
+        yield from map(changed, _unifiers_changed(old.unifiers, new.unifiers))
+
+
+def _unifiers_changed(old: Sequence[PlannedUnifier], new: Sequence[PlannedUnifier]) -> Iterator[str]:
+    if len(old) != len(new):
+        yield f"has {_unifiers(len(new))} instead of {len(old) or 'none'}"
+    before, after = ({unifier.name: unifier for unifier in unifiers} for unifiers in (old, new))
+    told = len(old) != len(new)
+    for name in _both(before, after) if len(before) == len(old) and len(after) == len(new) else ():
+        for text in _unifier_changed(before[name], after[name]):
+            told = True
+            yield f"has a unifier {name} that {text}"
+    if not told:
+        yield "has unifiers under other names or in another order"
+
+
+def _unifiers(count: int) -> str:
+    return "no unifier" if count == 0 else f"{count} unifier{'' if count == 1 else 's'}"
+
+
+def _unifier_changed(old: PlannedUnifier, new: PlannedUnifier) -> Iterator[str]:
+    if old.kind != new.kind:
+        yield f"is a {new.kind} instead of a {old.kind}"
+    if old.level != new.level:
+        yield f"stands at level {new.level} instead of {old.level}"
+    if len(old.inputs) != len(new.inputs):
+        yield f"reads {len(new.inputs)} instead of {len(old.inputs)}"
+    elif old.inputs != new.inputs:
+        yield f"reads {', '.join(new.inputs)} instead of {', '.join(old.inputs)}"
+    if (old.serves, old.partition) != (new.serves, new.partition):
+        yield f"serves {_served(new)} instead of {_served(old)}"
+    for text in _values_changed("attribute", old.attributes, new.attributes):
+        yield f"has other attributes: {text}"
+
+
+def _served(unifier: PlannedUnifier) -> str:
+    which = f"#{unifier.partition}" if unifier.partition is not None else ""
+    return f"{unifier.serves or 'another unifier'}{which}"
 
 
 def _drawn(stream: PlannedStream) -> str:
@@ -164,9 +232,15 @@ def _runs_as_one(operators: tuple[str, ...]) -> str:
 
 
 def _stage_changed(old: Stage, new: Stage) -> Iterator[Change]:
-    if (old.level, old.place, old.slots) != (new.level, new.place, new.slots):
-        was, now = (f"level {s.level} on the {s.place} with {s.slots} slots" for s in (old, new))
-        yield Change("stage", new.name, f"stage {new.name} runs at {now} instead of {was}")
+    parts = []
+    if old.level != new.level:
+        parts.append(f"at level {new.level} instead of {old.level}")
+    if old.place is not new.place:
+        parts.append(f"on the {new.place} instead of the {old.place}")
+    if old.slots != new.slots:
+        parts.append(f"with {new.slots} slot{'' if new.slots == 1 else 's'} instead of {old.slots}")
+    if parts:
+        yield Change("stage", new.name, f"stage {new.name} runs {', '.join(parts)}")
 
 
 def _cut_where(plan: Plan) -> set[tuple[str, str, str, bool]]:

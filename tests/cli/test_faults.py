@@ -1,5 +1,7 @@
 """Faults of an author: in the form that people read, with the exit code of their kind, and never a traceback."""
 
+import re
+
 import pytest
 
 from tests.cli.samples import DISCONNECTED, WORD_COUNT
@@ -11,7 +13,7 @@ Disconnected cannot be compiled: 1 problem
     help: """
 
 
-@pytest.mark.parametrize("verb", ["validate", "plan", "explain", "graph --physical"])
+@pytest.mark.parametrize("verb", ["validate", "plan", "graph --physical"])
 def test_a_fault_is_reported_on_stderr_with_3(dagkit, disconnected, verb):
     answer = dagkit(*verb.split(), disconnected)
     assert (answer.code, answer.out) == (3, "")
@@ -24,16 +26,55 @@ def test_a_faulty_application_is_shown_as_far_as_it_goes_and_its_faults_are_repo
     answer = dagkit(*verb.split(), "twice.py")
     assert answer.code == 3
     assert "items" in answer.out
-    assert answer.err.startswith("WordCount cannot be compiled: 1 problem\n  twice.py:")
+    assert re.match(r"WordCount cannot be compiled: \d problems?\n  twice.py:", answer.err)
     document = dagkit(*verb.split(), "twice.py", "--json")
     assert (document.code, document.err) == (3, answer.err)
     assert document.document["schema"].startswith("dagkit.")
 
 
-def test_what_is_shown_before_the_laws_are_held_breaches_none(dagkit, disconnected):
+def test_a_picture_of_a_faulty_application_tells_every_fault(dagkit, disconnected):
     answer = dagkit("graph", disconnected)
-    assert (answer.code, answer.err) == (0, "")
+    assert answer.code == 3
     assert "items  (not connected)" in answer.out
+    assert answer.err.startswith(REPORT)
+    picture = dagkit("graph", disconnected, "--json")
+    assert (picture.code, picture.document["schema"]) == (3, "dagkit.picture/1")
+    assert [fault["code"] for fault in picture.document["diagnostics"]] == ["input-unconnected"]
+
+
+def test_the_steps_of_a_faulty_application_are_listed_as_far_as_they_go(dagkit, disconnected):
+    answer = dagkit("explain", disconnected)
+    assert [line.split()[0] for line in answer.out.splitlines()[2:]] == ["drawn", "expanded", "resolved"]
+    assert (answer.code, answer.err[: len(REPORT)]) == (3, REPORT)
+    document = dagkit("explain", disconnected, "--json").document
+    assert [step["step"] for step in document["steps"]] == ["drawn", "expanded", "resolved"]
+    assert [fault["code"] for fault in document["diagnostics"]] == ["input-unconnected"]
+
+
+@pytest.mark.parametrize("verb", ["graph", "explain"])
+def test_the_lines_that_led_to_an_unfinished_drawing_are_shown(dagkit, write, verb):
+    write("raising.py", WORD_COUNT + "        raise ValueError\n")
+    answer = dagkit(verb, "raising.py")
+    assert answer.code == 3
+    assert answer.out
+    assert "the lines that led there:\n    raising.py:" in answer.err
+
+
+@pytest.mark.parametrize("verb", ["graph", "explain"])
+def test_what_the_compiler_cannot_ask_does_not_keep_a_picture_from_being_drawn(dagkit, write, verb):
+    write("careless.py", WORD_COUNT + PARTITIONER)
+    answer = dagkit(verb, "careless.py", "--app", "Careful")
+    assert answer.code == 3
+    assert answer.out.startswith("Careful")
+    assert "IndexError" in answer.err
+
+
+def test_wrong_usage_is_a_document_too(dagkit, word_count):
+    for arguments in (["plan", word_count, "--bogus"], ["plan"], ["nonsense"], ["explain", word_count, "--step", "x"]):
+        answer = dagkit(*arguments, "--json")
+        assert (answer.code, answer.document["schema"], answer.document["exit_code"]) == (2, "dagkit.failure/1", 2)
+        assert answer.document["message"]
+        assert "Usage: dagkit" in answer.err
 
 
 @pytest.mark.parametrize("side", [0, 1], ids=["in the old one", "in the new one"])

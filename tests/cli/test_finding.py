@@ -62,11 +62,35 @@ def test_what_is_imported_is_not_an_application_of_the_file(dagkit, write, word_
     assert answer.err == ("other.py holds no application\n  help: it imports WordCount: write word_count:WordCount\n")
 
 
-def test_an_abstract_application_is_none(dagkit, write):
-    write("a.py", "from dagkit import StreamingApplication\nclass Base(StreamingApplication):\n    pass\n")
+def test_an_application_without_its_function_is_named(dagkit, write):
+    text = "from dagkit import StreamingApplication\nclass Base(StreamingApplication):\n    "
+    write("a.py", text + "pass\n")
+    answer = dagkit("validate", "a.py")
+    assert answer.code == 6
+    assert answer.err == (
+        "a.py holds no application\n"
+        "  help: Base at a.py:2 has no populate_dag: write def populate_dag(self, dag: Dag, conf: Config) in it\n"
+    )
+    write("b.py", text + "def populateDAG(self, dag, conf):\n        pass\n")
+    for target in ("b.py", "b:Base"):
+        assert dagkit("validate", target).err.endswith("conf: Config) in it instead of populateDAG\n")
+
+
+def test_a_function_of_nearly_the_right_name_is_named(dagkit, write):
+    write("a.py", "def populate_dags(dag, conf):\n    pass\n")
+    assert "help: call populate_dags populate_dag, and it is the application" in dagkit("validate", "a.py").err
+
+
+def test_a_file_without_anything_is_told_what_to_define(dagkit, write):
+    write("a.py", "")
     answer = dagkit("validate", "a.py")
     assert answer.code == 6
     assert "define a subclass of StreamingApplication, or a function populate_dag(dag, conf)" in answer.err
+
+
+def test_where_no_name_is_near_the_applications_are_listed(dagkit, word_count):
+    assert "help: known here: 'WordCount'" in dagkit("validate", "word_count:Zzz").err
+    assert "help: known here: 'WordCount'" in dagkit("validate", "word_count:Split").err
 
 
 def test_several_applications_are_listed_with_their_lines(dagkit, write):

@@ -134,18 +134,40 @@ def test_a_stream_that_cannot_hold_a_name_gets_it_escaped(process, write):
     assert json.loads(process("plan", "names.py", "--json", PYTHONIOENCODING="utf-8").out)
 
 
-@pytest.mark.slow
-def test_a_reader_that_leaves_early_is_no_fault(folder, word_count):
-    shell = f"{sys.executable} -m dagkit.cli plan {word_count} | true; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(  # noqa: S603 - this very Python
-        ["/bin/bash", "-c", shell],
+def _in_a_shell(folder, command):
+    return subprocess.run(  # noqa: S603 - this very Python
+        ["/bin/bash", "-c", command.replace("dagkit", f"{sys.executable} -m dagkit.cli")],
         cwd=folder,
         capture_output=True,
         text=True,
         check=False,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("verb", "code"),
+    [("plan word_count.py", 0), ("plan disconnected.py --json", 3), ("plan --help", 0), ("--help", 0)],
+)
+@pytest.mark.usefixtures("word_count", "disconnected")
+def test_a_reader_that_leaves_early_is_no_fault(folder, verb, code):
+    done = _in_a_shell(folder, f"dagkit {verb} | true; exit ${{PIPESTATUS[0]}}")
     assert "Traceback" not in done.stderr
+    assert "Broken pipe" not in done.stderr
+    assert done.returncode == code
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a device that is always full")  # noqa: PTH110
+@pytest.mark.parametrize("verb", ["plan word_count.py", "plan word_count.py --json", "graph word_count.py", "--help"])
+@pytest.mark.usefixtures("word_count")
+def test_a_full_disk_is_told_in_a_line(folder, verb):
+    done = _in_a_shell(folder, f"dagkit {verb} >/dev/full")
+    assert done.returncode == 5
+    assert done.stderr == (
+        "the result cannot be written: No space left on device\n  help: make room there, or send it elsewhere\n"
+    )
 
 
 @pytest.mark.slow

@@ -433,6 +433,24 @@ def test_a_misspelt_operator_of_an_application_exits_with_6(dagkit, word_count):
     assert "did you mean 'split'?" in answer.err
 
 
+def test_describe_lists_the_operators_of_a_file(dagkit, write):
+    write("word_count.py", WORD_COUNT)
+    assert [row[1] for row in words(dagkit("describe", "word_count.py").out)[1:]] == ["Count", "Lines", "Split"]
+    document = dagkit("describe", "word_count.py", "--json").document
+    assert document["operators"][0] == {"package": "word_count.py", "name": "Count", "summary": "Counts words."}
+
+
+def test_describe_says_what_a_file_imports_that_defines_nothing(dagkit, write, word_count):
+    write("mine.py", "from word_count import Split\n")
+    answer = dagkit("describe", "mine.py")
+    assert (answer.code, answer.out) == (6, "")
+    assert answer.err == "mine.py defines no operators\n  help: it imports Split: name one of them\n"
+
+
+def test_where_no_name_is_near_the_operators_are_listed(dagkit, word_count):
+    assert "help: known here: 'Count', 'Lines', 'Split'" in dagkit("describe", f"{word_count}:Zzz").err
+
+
 def test_describe_lists_the_operators_of_the_libraries(dagkit):
     assert ["dagkit", "DelayOperator"] in [row[:2] for row in words(dagkit("describe").out)]
     names = [each["name"] for each in dagkit("describe", "--json").document["operators"]]

@@ -13,6 +13,7 @@ from dagkit.plan.model import (
     PlannedPartition,
     PlannedPort,
     PlannedSink,
+    PlannedUnifier,
     Role,
     Routing,
     Why,
@@ -79,7 +80,7 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
     ),
     "the keys of a partition": (
         _keep(partitions=(PlannedPartition(index=0, keys={"input": Keys(mask=0, keys=(0,))}),)),
-        ["keep: its 1 partitions own other keys"],
+        ["keep: its partition owns other keys"],
     ),
     "mirroring": (_keep(parallel_with="read"), ["keep mirrors read"]),
     "a port less": (_ports(INPUT), ["operator keep: output output is gone"]),
@@ -132,6 +133,34 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
         plan(streams=(stream("read", "keep"), stream("keep", "read"))),
         ["stream keep is new: keep.output > read.input"],
     ),
+    "a stream's name": (
+        _stream(name="lines"),
+        ["stream read is now called lines"],
+    ),
+    "a stream's name and routing": (
+        _stream(
+            name="lines",
+            sinks=(PlannedSink(operator="keep", port="input", routing=Routing.KEYED),),
+            locality="NODE_LOCAL",
+        ),
+        [
+            "stream read is now called lines",
+            "stream lines is routed keyed instead of straight",
+            "stream lines is NODE_LOCAL instead of free to run anywhere",
+        ],
+    ),
+    "an input that is made parallel": (
+        _keep(
+            count=3,
+            parallel_with="read",
+            why=Why(source="parallel", text="mirrors read, by PARTITION_PARALLEL (code)"),
+            ports=(INPUT.model_copy(update={"attributes": {"PARTITION_PARALLEL": True}}), OUTPUT),
+        ),
+        [
+            "operator keep: input input: attribute PARTITION_PARALLEL is now set to True, so it mirrors read",
+            "keep runs as 3 instead of 1",
+        ],
+    ),
     "a stream's sink": (
         _sink("other"),
         ["stream read leads read.output > keep.other instead of read.output > keep.input"],
@@ -152,7 +181,7 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
     "a stream's payload": (_stream(payload="Word"), ["stream read carries Word instead of Line"]),
     "a stream's unifiers": (
         _stream(unifiers=(unifier("read", 2),)),
-        ["stream read has 1 unifiers, which differ from the 0 it had"],
+        ["stream read has 1 unifier instead of none"],
     ),
     "two operators that run as one": (
         plan(stages=(stage("read", "keep"),), cuts=()),
@@ -160,7 +189,11 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
     ),
     "a stage's level": (
         plan(stages=(stage("read", place=Place.DRIVER), stage("keep", level=1))),
-        ["stage keep runs at level 1 on the workers with 1 slots instead of level 0 on the workers with 1 slots"],
+        ["stage keep runs at level 1 instead of 0"],
+    ),
+    "a stage's place and slots": (
+        plan(stages=(stage("read", place=Place.DRIVER), stage("keep", place=Place.DRIVER, slots=2))),
+        ["stage keep runs on the driver instead of the workers, with 2 slots instead of 1"],
     ),
     "a stage's name": (
         plan(stages=(stage("read", place=Place.DRIVER), stage("keep", name="hold"))),
@@ -176,6 +209,57 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
 @pytest.mark.parametrize(("new", "words"), CHANGES.values(), ids=CHANGES)
 def test_every_change_is_told(new: Plan, words: list[str]) -> None:
     assert [str(change) for change in diff(plan(), new)] == words
+
+
+MERGED = unifier("read", 2)
+NAME = MERGED.name
+
+
+@pytest.mark.parametrize(
+    ("unifiers", "words"),
+    [
+        ([unifier("read", 3)], [f"has a unifier {NAME} that reads 3 instead of 2"]),
+        ([MERGED, MERGED.model_copy(update={"name": "second"})], ["has 2 unifiers instead of 1"]),
+        ([], ["has no unifier instead of 1"]),
+        ([MERGED.model_copy(update={"name": "other"})], ["has unifiers under other names or in another order"]),
+        (
+            [MERGED.model_copy(update={"kind": "test.sum/1", "level": 1})],
+            [
+                f"has a unifier {NAME} that is a test.sum/1 instead of a dagkit.merge/1",
+                f"has a unifier {NAME} that stands at level 1 instead of 0",
+            ],
+        ),
+        (
+            [MERGED.model_copy(update={"inputs": ("read[1]", "read[0]")})],
+            [f"has a unifier {NAME} that reads read[1], read[0] instead of read[0], read[1]"],
+        ),
+        (
+            [MERGED.model_copy(update={"serves": PlannedEnd(operator="keep", port="input"), "partition": 1})],
+            [f"has a unifier {NAME} that serves keep.input#1 instead of another unifier"],
+        ),
+        (
+            [MERGED.model_copy(update={"attributes": {"MEMORY_MB": 1}})],
+            [f"has a unifier {NAME} that has other attributes: attribute MEMORY_MB is now set to 1"],
+        ),
+    ],
+    ids=["inputs", "one more", "one less", "its name", "kind and level", "which inputs", "whom it serves", "attribute"],
+)
+def test_of_unifiers_it_is_said_what_differs(unifiers: list[PlannedUnifier], words: list[str]) -> None:
+    old, new = _stream(unifiers=(MERGED,)), _stream(unifiers=tuple(unifiers))
+    assert [str(change) for change in diff(old, new)] == [f"stream read {text}" for text in words]
+    assert diff(new, old)
+
+
+def test_a_stream_and_its_operator_can_both_be_called_otherwise() -> None:
+    new = plan(
+        operators=(READ, operator("hold")),
+        streams=(stream("read", "hold", name="lines"),),
+        stages=(stage("read", place=Place.DRIVER), stage("hold")),
+        cuts=(cut("read", "hold"),),
+    )
+    told = [str(change) for change in diff(plan(), new)]
+    assert "stream read is now called lines" in told
+    assert not [text for text in told if "is gone" in text or "is new" in text]
 
 
 @pytest.mark.parametrize("new", [new for new, _ in CHANGES.values()], ids=CHANGES)
