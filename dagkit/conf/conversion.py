@@ -263,7 +263,10 @@ def _collection(conversion: Conversion, cls: type, arguments: tuple[Any, ...], r
         raise Unfit("it wants values with commas, or a JSON list")
     kinds = _kinds(cls, arguments)
     values = [conversion.convert(kinds[min(index, len(kinds) - 1)], value) for index, value in enumerate(raw)]
-    return cls(values) if cls in (set, frozenset, tuple) else values
+    try:
+        return cls(values) if cls in (set, frozenset, tuple) else values
+    except TypeError as unhashable:
+        raise Unfit("it wants values that can be told apart, not lists or objects") from unhashable
 
 
 def _kinds(cls: type, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -225,7 +225,7 @@ class _Setter:
             value = self.value(kinds[0], was, child, (*path, str(index)))
             if value is not _FAILED:
                 changed[index:] = [value, *changed[index + 1 :]]
-        return tuple(changed) if isinstance(current, tuple) and current else changed
+        return changed
 
     def plain_object(self, current: Any, branch: _Branch, path: Where) -> Any:
         """A copy of an object that is no model, with its attributes set."""

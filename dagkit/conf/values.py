@@ -26,7 +26,9 @@ def attribute_value(attribute: Attribute[Any], raw: Any, home: str | None = None
 
     `ValueError` says what the attribute wants, in words that follow "KEY is VALUE:".
     """
-    if isinstance(raw, str) and not raw.strip():
+    if raw is None and attribute.default is None:
+        return None
+    if raw is None or (isinstance(raw, str) and not raw.strip()):
         raise Unfit("it has no value; write one, or leave the key out")
     conversion = Conversion(home=home)
     if attribute is DagContext.STRING_CODECS:

@@ -238,6 +238,20 @@ def said_by(plan):
     return data
 
 
+def test_what_a_plans_unifiers_bear_is_set_on_the_port_before_them(declare):
+    plan = json.loads(json.dumps(PLANNED)) | {"schema": "dagkit.plan/1"}
+    plan["streams"][0]["unifiers"] = [{"name": "lines.unifier", "attributes": {"MEMORY_MB": 512}}]
+    settings = Settings(Config()).of("Declared")
+    settings.configure_application(declare(plan))
+    found = settings.unifier_attributes("feed", "output").values
+    assert {attribute: one.value for attribute, one in found.items()} == {OperatorContext.MEMORY_MB: 512}
+
+
+@pytest.mark.parametrize(("schema", "faults"), [({"schema": "dagkit.plan/1"}, 0), ({}, 1)], ids=["a plan", "no plan"])
+def test_only_plans_may_say_what_plans_say(declare, schema, faults):
+    assert len(drawn(declare({**PLANNED, "stages": [], **schema})).faults) == faults
+
+
 def test_a_secret_that_the_plan_hides_must_be_given_again(declare):
     plan = json.loads(json.dumps(PLANNED))
     plan["operators"][1]["properties"] |= {"password": MASK}
@@ -287,6 +301,12 @@ def test_a_declared_application_called_app_is_named_like_its_folder(declare, tmp
 # -- faults ----------------------------------------------------------------------------------------------------------
 
 
+STUBBORN = (
+    "operator 'feed': Stubborn() raises TypeError: "
+    "Stubborn.__init__() missing 1 required positional argument: 'argument'"
+)
+
+
 @pytest.mark.parametrize(
     ("change", "faults"),
     [
@@ -306,8 +326,7 @@ def test_a_declared_application_called_app_is_named_like_its_folder(declare, tmp
                 (
                     "populate-failed",
                     6,
-                    "operator 'feed': Stubborn() raises TypeError: Stubborn.__init__() "
-                    "missing 1 required positional argument: 'argument'",
+                    STUBBORN,
                 )
             ],
         ),

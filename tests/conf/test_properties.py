@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from dagkit.api.config import Origin, Source
@@ -224,3 +226,29 @@ def test_what_it_does_not_have_suggests_a_near_name(path, problem, help_):
     assert problem in unknown.diagnostic.problem
     assert help_ in unknown.diagnostic.help
     assert unknown.diagnostic.code == "property-unknown"
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["{", "[", "a=1", "a.B:c", ":"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+STEPS = st.lists(st.sampled_from(["files", "a", "x", "recursive", "start"]) | st.integers(0, 3), max_size=2)
+
+
+@given(st.lists(st.tuples(st.sampled_from(list(Reader.model_fields)), STEPS, VALUES), max_size=4))
+@example([("distinct", [], [[]])])
+def test_no_value_breaks_a_component(settings):
+    """Whatever is set comes out as a component, a fault of it, or something told."""
+    planted = [
+        Given(PropertyPath((field, *steps)), raw, Origin(Source.FILE, Where("conf.xml", line), "key"))
+        for line, (field, steps, raw) in enumerate(settings)
+    ]
+    configured = with_properties(Reader(), planted, "reader")
+    assert isinstance(configured.component, Reader)
+    assert {told.code for told in configured.diagnostics} <= {"property-invalid", "class-not-found"}

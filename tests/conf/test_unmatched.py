@@ -1,6 +1,8 @@
 """Keys that matched nothing: each is told, with the name that was probably meant."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dagkit.api.config import Config, Source
 from dagkit.conf.settings import Settings
@@ -274,3 +276,53 @@ def test_a_file_that_is_wrong_throughout_is_told_in_time():
     faults = run(conf)
     assert len(faults) == 2000
     assert faults[-1].help == "operators here: 'Module', 'feed', 'Block-reader', 'Module$reader'"
+
+
+WORDS = st.sampled_from(
+    [
+        "dt",
+        "apex",
+        "application",
+        "operator",
+        "stream",
+        "template",
+        "port",
+        "inputport",
+        "outputport",
+        "unifier",
+        "attr",
+        "prop",
+        "class",
+        "classname",
+        "Pipeline",
+        "Block-reader",
+        "Module$reader",
+        "*",
+        "[",
+        "records",
+        "lines",
+        "output",
+        "scanner",
+        "files",
+        "names[0]",
+        "tags(a)",
+        "MEMORY_MB",
+        "AUTO_RECORD",
+        "PARTITIONER",
+        "matchIdRegExp",
+        "locality",
+    ]
+)
+TEXTS = st.text(max_size=5) | st.sampled_from(["1", "true", "Block-reader"])
+KEYS = st.lists(WORDS, min_size=1, max_size=8).map(lambda words: "dt." + ".".join(words))
+VARIABLES = st.lists(WORDS, min_size=2, max_size=6).map(lambda words: "DAGKIT_" + "__".join(words).upper())
+
+
+@given(
+    st.dictionaries(KEYS | VARIABLES, st.text(max_size=5) | st.sampled_from(["1", "true", "Block-reader"]), max_size=6)
+)
+def test_every_key_matches_or_is_told(values):
+    """No key breaks anything, and none is passed over in silence."""
+    told = run(config(values))
+    assert {str(fault.where) for fault in told} <= {f"conf.xml:{line}" for line in range(1, len(values) + 1)}
+    assert len(told) <= len(values)

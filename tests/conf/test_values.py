@@ -1,6 +1,10 @@
 """Values of attributes."""
 
+import contextlib
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from dagkit.api.affinity import AffinityRule, AffinityRulesSet, AffinityType
 from dagkit.api.attributes import CONTEXTS, DagContext, Locality, OperatorContext, PortContext, ProcessingMode
@@ -127,3 +131,16 @@ def test_an_empty_value_is_told_and_never_crashes(attribute, empty):
 def test_every_default_is_a_value_that_the_attribute_takes(attribute):
     assert attribute_value(attribute, attribute.default) == attribute.default
     assert attribute_value(attribute, str(attribute.default)) == attribute.default
+
+
+VALUES = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()) | st.just({"a": {"b": 1}})
+)
+
+
+@given(st.sampled_from(EVERY), VALUES)
+@example(DagContext.STRING_CODECS, None)
+def test_no_value_breaks_an_attribute(attribute, raw):
+    """Whatever is set is taken, or refused in a sentence."""
+    with contextlib.suppress(ValueError):
+        attribute_value(attribute, raw)
