@@ -29,6 +29,7 @@ Code = Literal[
     "stream-duplicated",
     "stream-unfed",
     "stream-unread",
+    "stream-reversed",
     "port-unknown",
     "port-taken",
     "port-hidden",

@@ -5,14 +5,14 @@ others. What a Dag has written down is read by `dagkit.graph`.
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, overload
 
 from dagkit.api.attributes import Attribute, Locality
 from dagkit.api.component import Component
-from dagkit.api.ports import Inlet, Outlet, input_ports, output_ports
+from dagkit.api.ports import Inlet, Outlet, called, input_ports, output_ports
 from dagkit.api.traces import shown_path
 from dagkit.errors import Code, Diagnostic, Where, did_you_mean
 from dagkit.schema import assignable
@@ -43,14 +43,43 @@ class Stream:
     locality: Locality | None = None
     ends: list[tuple[Inlet[Any] | Outlet[Any], Where]] = field(default_factory=list)
     """Every end that was ever led in, with its line, so that a second source is not forgotten."""
+    faults: list[Diagnostic] = field(default_factory=list, repr=False)
+    """What is wrong with how it was drawn: the list of its Dag."""
 
     def set_source(self, source: Outlet[Any]) -> "Stream":
-        self.lead(source, _author_line())
+        where = _author_line()
+        self._held_against(Outlet, source, where)
+        self.lead(source, where)
         return self
 
     def add_sink(self, sink: Inlet[Any]) -> "Stream":
-        self.lead(sink, _author_line())
+        where = _author_line()
+        self._held_against(Inlet, sink, where)
+        self.lead(sink, where)
         return self
+
+    def begin(self, source: Outlet[Any] | Inlet[Any] | None, sinks: Sequence[Any], where: Where) -> None:
+        """Lead in what `add_stream` was given; an end that stands in the place of the other is told once."""
+        turned = next((end for end in sinks if isinstance(end, Outlet)), None)
+        if isinstance(source, Inlet) and turned is not None:
+            self._reversed(f"begins at {source!r}, an input, and ends at {turned!r}, an output", where)
+        elif not self._held_against(Outlet, source, where):
+            self._held_against(Inlet, turned, where)
+        for end in (source, *sinks):
+            if end is not None:
+                self.lead(end, where)
+
+    def _held_against(self, kind: type, end: object, where: Where) -> bool:
+        """Whether an end had to be told to stand in the wrong place."""
+        if isinstance(end, kind) or not isinstance(end, Inlet | Outlet):
+            return False
+        said = "begins at {!r}, an input" if isinstance(end, Inlet) else "is to end at {!r}, an output"
+        self._reversed(said.format(end), where)
+        return True
+
+    def _reversed(self, said: str, where: Where) -> None:
+        help_ = "items flow from an output into inputs: write the output first, and inputs after it"
+        self.faults.append(Diagnostic("stream-reversed", f"stream {self.name!r} {said}", help_, where))
 
     def lead(self, end: Any, where: Where) -> None:
         """Let the stream begin at an outlet, or end at a further inlet."""
@@ -64,7 +93,12 @@ class Stream:
 
     def set_locality(self, locality: Locality | str | None) -> "Stream":
         """Say how near both ends must run."""
-        self.locality = None if locality is None else Locality(locality)
+        if locality is None or locality in tuple(Locality):
+            self.locality = None if locality is None else Locality(locality)
+        else:
+            help_ = did_you_mean(str(locality), [str(known) for known in Locality])
+            problem = f"stream {self.name!r} cannot have the locality {locality!r}"
+            self.faults.append(Diagnostic("locality-invalid", problem, help_, _author_line()))
         return self
 
 
@@ -168,14 +202,12 @@ class Dag:
         """Lead an outlet into inlets, under a name. Without a source, `set_source` and `add_sink` follow."""
         where = _author_line()
         stream = self._draw(name, where)
-        for end in (source, *sinks):
-            if end is not None:
-                stream.lead(end, where)
+        stream.begin(source, sinks, where)
         return stream
 
     def _draw(self, name: str, where: Where) -> Stream:
         name = self._named("stream", name, where)
-        stream = Stream(name, where)
+        stream = Stream(name, where, faults=self.faults)
         if name in self._stream_names:
             self._fault(
                 "stream-duplicated",
@@ -235,19 +267,39 @@ class Dag:
 
     def set_operator_attribute(self, operator: Component, attribute: Attribute[T], value: T) -> None:
         """Set an attribute of an operator, or of every operator in a module."""
-        self._assign(operator, attribute, value)
+        if self._bears(operator, Component, "set_operator_attribute", "operator"):
+            self._assign(operator, attribute, value)
 
     def set_input_port_attribute(self, port: Inlet[Any], attribute: Attribute[T], value: T) -> None:
         """Set an attribute of an input port."""
-        self._assign(port, attribute, value)
+        if self._bears(port, Inlet, "set_input_port_attribute", "input port"):
+            self._assign(port, attribute, value)
 
     def set_output_port_attribute(self, port: Outlet[Any], attribute: Attribute[T], value: T) -> None:
         """Set an attribute of an output port."""
-        self._assign(port, attribute, value)
+        if self._bears(port, Outlet, "set_output_port_attribute", "output port"):
+            self._assign(port, attribute, value)
 
     def set_unifier_attribute(self, port: Outlet[Any], attribute: Attribute[T], value: T) -> None:
         """Set an operator attribute of the unifier that may follow an output port."""
-        self._assign(port, attribute, value, unifier=True)
+        if self._bears(port, Outlet, "set_unifier_attribute", "output port"):
+            self._assign(port, attribute, value, unifier=True)
+
+    def _bears(self, target: object, kind: type, method: str, what: str) -> bool:
+        """Whether the target is what the method sets attributes of; another one is told, with the method for it."""
+        if isinstance(target, kind):
+            return True
+        setters = {Inlet: "set_input_port_attribute", Outlet: "set_output_port_attribute"}
+        fitting = next((setter for end, setter in setters.items() if isinstance(target, end)), None)
+        help_ = f"call {fitting}, or give it an {what}" if fitting else f"give it an {what}, as in reader.messages"
+        if isinstance(target, Component):
+            ports = (input_ports if kind is Inlet else output_ports)(type(target))
+            help_ = f"call set_operator_attribute, or give it a port of {called(target)}: {', '.join(ports) or 'none'}"
+        elif kind is Component and fitting is None:
+            help_ = "give it the operator that add_operator gave back"
+        named = called(target) if isinstance(target, Component) else repr(target)
+        self._fault("attribute-misplaced", f"{method} is given {named}, which is no {what}", _author_line(), help_)
+        return False
 
     def _assign(self, target: Any, attribute: Attribute[T], value: T, *, unifier: bool = False) -> None:
         if not isinstance(attribute, Attribute):
@@ -304,10 +356,8 @@ def _author_line() -> Where:
 
 def _called(dag: Dag, end: Any) -> str:
     """What the author calls this end of a wire."""
-    component = end.operator if isinstance(end, Inlet | Outlet) else end
-    placement = dag.placement_of(component)
-    name = placement.name if placement else type(component).__name__
-    return f"{name}.{end.port.name}" if isinstance(end, Inlet | Outlet) else name
+    placement = dag.placement_of(end)
+    return placement.name if placement else repr(end) if isinstance(end, Inlet | Outlet) else called(end)
 
 
 def _fitting_pair(source: Any, sink: Any) -> tuple[Outlet[Any], Inlet[Any]] | str:

@@ -119,7 +119,7 @@ class Inlet(Generic[T_contra]):
     port: InputPort[Any]
 
     def __repr__(self) -> str:
-        return f"{type(self.operator).__name__}.{self.port.name}"
+        return f"{called(self.operator)}.{self.port.name}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,7 +150,14 @@ class Outlet(Generic[T_co]):
         return self.operator.wire(self, sink)
 
     def __repr__(self) -> str:
-        return f"{type(self.operator).__name__}.{self.port.name}"
+        return f"{called(self.operator)}.{self.port.name}"
+
+
+def called(component: Any) -> str:
+    """The name under which a component was placed, else that of its class."""
+    dag = getattr(component, "_placed", None)
+    placement = None if dag is None else dag.placement_of(component)
+    return type(component).__name__ if placement is None else str(placement.name)
 
 
 def input_ports(component: type) -> Mapping[str, InputPort[Any]]:

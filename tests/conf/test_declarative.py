@@ -113,7 +113,7 @@ def test_it_draws_its_operators_and_streams(example):
     assert dag.faults == []
     assert [(p.name, type(p.component)) for p in dag.placements] == [("feed", Feed), ("reader", Reader)]
     (stream,) = dag.streams
-    assert (stream.name, stream.locality, repr(stream.source)) == ("lines", Locality.CONTAINER_LOCAL, "Feed.output")
+    assert (stream.name, stream.locality, repr(stream.source)) == ("lines", Locality.CONTAINER_LOCAL, "feed.output")
     assert [sink.port.name for sink in stream.sinks] == ["lines", "side"]
     assert dag.operator("reader").block_size == 7
 
