@@ -159,8 +159,9 @@ class _Reader:
 
     def unifiers(self, stream: JsonObject, source: DeclaredEnd | None) -> Iterator[DeclaredSetting]:
         """What a plan's unifiers bear was set on the port before them."""
-        for unifier in self.objects(stream, "unifiers", may_be_absent=True) if source is not None else ():
-            assert source is not None, "the loop has no rounds without a source"
+        if source is None:
+            return
+        for unifier in self.objects(stream, "unifiers", may_be_absent=True):
             what = f"the unifier of {source.operator}.{source.port}"
             port = (PortKind.OUTPUT, source.port)
             yield from self.attributes(unifier, what, Element.UNIFIER, source.operator, port=port)

@@ -278,41 +278,10 @@ def test_a_file_that_is_wrong_throughout_is_told_in_time():
     assert faults[-1].help == "operators here: 'Module', 'feed', 'Block-reader', 'Module$reader'"
 
 
-WORDS = st.sampled_from(
-    [
-        "dt",
-        "apex",
-        "application",
-        "operator",
-        "stream",
-        "template",
-        "port",
-        "inputport",
-        "outputport",
-        "unifier",
-        "attr",
-        "prop",
-        "class",
-        "classname",
-        "Pipeline",
-        "Block-reader",
-        "Module$reader",
-        "*",
-        "[",
-        "records",
-        "lines",
-        "output",
-        "scanner",
-        "files",
-        "names[0]",
-        "tags(a)",
-        "MEMORY_MB",
-        "AUTO_RECORD",
-        "PARTITIONER",
-        "matchIdRegExp",
-        "locality",
-    ]
-)
+SECTIONS = ["dt", "apex", "application", "operator", "stream", "template", "port", "inputport", "outputport", "unifier"]
+MARKS = ["attr", "prop", "class", "classname", "MEMORY_MB", "AUTO_RECORD", "PARTITIONER", "matchIdRegExp", "locality"]
+NAMES = ["Pipeline", "Block-reader", "Module$reader", "*", "[", "records", "lines", "scanner", "names[0]", "tags(a)"]
+WORDS = st.sampled_from([*SECTIONS, *MARKS, *NAMES])
 TEXTS = st.text(max_size=5) | st.sampled_from(["1", "true", "Block-reader"])
 KEYS = st.lists(WORDS, min_size=1, max_size=8).map(lambda words: "dt." + ".".join(words))
 VARIABLES = st.lists(WORDS, min_size=2, max_size=6).map(lambda words: "DAGKIT_" + "__".join(words).upper())
