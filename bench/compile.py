@@ -65,6 +65,14 @@ class Join(Operator):
     d = OutputPort(int)
     ahead = OutputPort(int)
 
+    @first.process
+    @second.process
+    @third.process
+    @fourth.process
+    @back.process
+    def process(self, item: object) -> None:
+        """Nothing runs here."""
+
 
 class Carry(Operator, Generic[T]):
     """Inputs of a type that is learnt from what flows in."""
@@ -77,6 +85,13 @@ class Carry(Operator, Generic[T]):
     b = OutputPort[T]()
     c = OutputPort[T]()
     d = OutputPort[T]()
+
+    @first.process
+    @second.process
+    @third.process
+    @fourth.process
+    def process(self, item: T) -> None:
+        """Nothing runs here."""
 
 
 class Later(DelayOperator[int]):

@@ -61,12 +61,20 @@ class Step(Operator):
     out = OutputPort(int)
     more = OutputPort(int)
 
+    @one.process
+    @two.process
+    @three.process
+    @four.process
+    def process(self, item: int) -> None: ...
+
 
 class Needy(Operator):
     """An input that must be fed, and an output that must be read."""
 
     input = InputPort(int)
     output = OutputPort(int, optional=False)
+
+    def process(self, item: int) -> None: ...
 
 
 class Delay(DelayOperator[int]):
@@ -96,6 +104,8 @@ class Count(Operator):
 
     words = InputPort(Word)
 
+    def process(self, item: Word) -> None: ...
+
 
 class Keep(RowOperator, Generic[T]):
     """Sends what it reads."""
@@ -114,6 +124,8 @@ class Settled(Operator):
     input = InputPort(int)
     output = OutputPort(int)
 
+    def process(self, item: int) -> None: ...
+
 
 class Deal(Partitioner):
     """A partitioner that makes so many partitions, deaf to its context."""
@@ -131,6 +143,8 @@ class Dealer(Operator, Partitioner):
     input = InputPort(int)
     output = OutputPort(int)
 
+    def process(self, item: int) -> None: ...
+
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
         return [partitions[0]] * (context.parallel_count or 2)
 
@@ -146,6 +160,8 @@ class Whole(Operator):
 
     checkpointable_within_app_window = False
     input = InputPort(int)
+
+    def process(self, item: int) -> None: ...
 
 
 class Nested(BaseModel):
@@ -175,12 +191,16 @@ class Typed(Operator):
     input = InputPort(int, schema_required=True)
     output = OutputPort(int, schema_required=True)
 
+    def process(self, item: int) -> None: ...
+
 
 class Old(Operator):
     """An operator before somebody changed it."""
 
     input = InputPort(int, optional=True)
     output = OutputPort(int)
+
+    def process(self, item: int) -> None: ...
 
 
 class New(Old):
@@ -222,6 +242,8 @@ class Summed(Operator):
 
     input = InputPort(int)
     out = OutputPort(int, unifier=Sum)
+
+    def process(self, item: int) -> None: ...
 
 
 def compiled(dag: Dag) -> Compilation:

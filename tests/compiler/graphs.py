@@ -61,6 +61,12 @@ class Add(Operator):
     out = OutputPort(int)
     more = OutputPort(int)
 
+    @one.process
+    @two.process
+    @three.process
+    @back.process
+    def process(self, item: object) -> None: ...
+
 
 class Walk(Operator):
     """Animals in, dogs out."""
@@ -70,6 +76,10 @@ class Walk(Operator):
     out = OutputPort(Dog)
     more = OutputPort(Dog)
 
+    @one.process
+    @two.process
+    def process(self, item: object) -> None: ...
+
 
 class Carry(Operator, Generic[T]):
     """Whatever comes in goes out."""
@@ -77,6 +87,8 @@ class Carry(Operator, Generic[T]):
     one = InputPort[T](optional=True)
     out = OutputPort[T]()
     more = OutputPort[T]()
+
+    def process(self, item: T) -> None: ...
 
 
 class Later(DelayOperator[T], Generic[T]):

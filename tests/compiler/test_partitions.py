@@ -63,7 +63,9 @@ class _Three(Partitioner):
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
         return [
-            Partition(partitions[0].operator, {port: PartitionKeys(3, frozenset({key})) for port in ("one", "two")})
+            Partition(
+                partitions[0].operator, {port: PartitionKeys(3, frozenset(range(key, 4, 3))) for port in ("one", "two")}
+            )
             for key in range(3)
         ]
 
@@ -71,7 +73,9 @@ class _Three(Partitioner):
 def test_a_partitioner_may_key_several_inputs() -> None:
     dag = _two_streams("one", "two")
     dag.set_operator_attribute(dag.operator("node2"), OperatorContext.PARTITIONER, _Three())
-    assert _keys(compiled(dag).plan, "node2") == [{"one": (3, (key,)), "two": (3, (key,))} for key in range(3)]
+    assert _keys(compiled(dag).plan, "node2") == [
+        {"one": (3, tuple(range(key, 4, 3))), "two": (3, tuple(range(key, 4, 3)))} for key in range(3)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -180,6 +184,29 @@ def test_a_mirror_follows_what_leads_in_and_not_its_own_delay(ports: tuple[str, 
     for inlet in (ahead, behind, d.input):
         dag.set_input_port_attribute(inlet, PortContext.PARTITION_PARALLEL, True)
     assert {o.name: o.parallel_with for o in compiled(dag).plan.operators if o.parallel_with} == {"a": "h", "d": "h"}
+
+
+class _KeysAll(Partitioner):
+    """As many as it must be, which own every key of every input it is told of."""
+
+    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
+        keys = {port: PartitionKeys(0, frozenset({0})) for port in context.input_ports}
+        return [Partition(partitions[0].operator, keys)] * max(1, context.parallel_count)
+
+
+@pytest.mark.parametrize(
+    ("edges", "told"),
+    [
+        (["s>a", "t>b", "a>c", "b>c"], {"one", "two"}),
+        (["s>a", "t>b", "a=>c", "b>c"], {"two"}),
+        (["s>a", "t>b", "a>c", "b=>c"], {"one"}),
+    ],
+    ids=["both inputs", "not the parallel one", "nor where it is the last"],
+)
+def test_a_partitioner_is_told_the_inputs_that_can_be_keyed(edges: list[str], told: set[str]) -> None:
+    dag = sketch(*edges)
+    dag.set_operator_attribute(dag.operator("c"), OperatorContext.PARTITIONER, _KeysAll())
+    assert {port for keys in _keys(compiled(dag).plan, "c") for port in keys} == told
 
 
 class _Raises(Partitioner):
