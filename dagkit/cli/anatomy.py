@@ -4,15 +4,17 @@ import ast
 import inspect
 import itertools
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from dagkit.api.application import Module
 from dagkit.api.component import Component
 from dagkit.api.operators import InputOperator, Operator
+from dagkit.api.partitioning import Partitioner
 from dagkit.api.ports import InputPort, OutputPort, input_ports, output_ports
 from dagkit.cli.finding import line_of
 from dagkit.errors import Where
@@ -30,6 +32,10 @@ class PortSheet:
     required: bool
     main: bool
     schema_required: bool
+    key: str | None = None
+    """What of an item says which partition of the operator it goes to."""
+    unifier: str | None = None
+    """What merges the items that several partitions send."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,6 @@ class Anatomy:
 
 def anatomy_of(component: type[Component]) -> Anatomy:
     """Everything that the class says of itself."""
-    docs = _field_docs(component)
     return Anatomy(
         name=component.__name__,
         class_=f"{component.__module__}.{component.__qualname__}",
@@ -70,7 +75,7 @@ def anatomy_of(component: type[Component]) -> Anatomy:
         doc=inspect.cleandoc(component.__dict__.get("__doc__") or ""),
         where=line_of(component),
         ports=(*map(_port, input_ports(component).values()), *map(_port, output_ports(component).values())),
-        properties=tuple(_property(name, field, docs) for name, field in component.model_fields.items()),
+        properties=tuple(_properties(component)),
         annotations=_annotations(component),
     )
 
@@ -82,22 +87,52 @@ def _role(component: type[Component]) -> str:
 
 def _annotations(component: type[Component]) -> Mapping[str, bool]:
     names = ("partitionable", "checkpointable_within_app_window", "stateless")
-    return {name: bool(getattr(component, name)) for name in names} if issubclass(component, Operator) else {}
+    if not issubclass(component, Operator):
+        return {}
+    said = {name: bool(getattr(component, name)) for name in names}
+    return {**said, "partitions_itself": issubclass(component, Partitioner)}
 
 
 def _port(port: InputPort[Any] | OutputPort[Any]) -> PortSheet:
-    side = "input" if isinstance(port, InputPort) else "output"
-    return PortSheet(port.name, side, spelled(port.payload), port.required, port.main, port.schema_required)
+    sheet = (spelled(port.payload), port.required, port.main, port.schema_required)
+    if isinstance(port, InputPort):
+        return PortSheet(port.name, "input", *sheet, key=_called(port.key))
+    return PortSheet(port.name, "output", *sheet, unifier=_called(port.unifier))
 
 
-def _property(name: str, field: FieldInfo, docs: Mapping[str, str]) -> PropertySheet:
+def _called(function: Any) -> str | None:
+    """The name of a class or function; one without a name is told by its line."""
+    if function is None:
+        return None
+    name = getattr(function, "__name__", None) or repr(function)
+    return f"the function at {line_of(function)}" if name == "<lambda>" else name
+
+
+def _properties(component: type[BaseModel], above: str = "", around: tuple[type, ...] = ()) -> Iterator[PropertySheet]:
+    """Every field, each followed by those of the model that it holds, under the names that keys call them."""
+    docs = _field_docs(component)
+    for name, field in component.model_fields.items():
+        yield _property(f"{above}{name}", field, docs.get(name, ""))
+        held = _model_in(field.annotation)
+        if held is not None and held not in (component, *around):
+            yield from _properties(held, f"{above}{name}.", (component, *around))
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model that a field holds, or may hold beside nothing."""
+    held = [each for each in (annotation, *get_args(annotation)) if inspect.isclass(each) and each is not type(None)]
+    models = [each for each in held if issubclass(each, BaseModel) and not issubclass(each, Component)]
+    return models[0] if models == held and len(models) == 1 else None
+
+
+def _property(name: str, field: FieldInfo, doc: str) -> PropertySheet:
     return PropertySheet(
         name=name,
         type=spelled(field.annotation),
         required=field.is_required(),
         default=None if field.is_required() else portable(_default(field)),
         constraints=tuple(_constraint(each) for each in field.metadata),
-        doc=" ".join((field.description or docs.get(name, "")).split()),
+        doc=" ".join((field.description or doc).split()),
     )
 
 
@@ -127,7 +162,7 @@ def _field_docs(component: type) -> dict[str, str]:
     """The string below each field, as the bases and then the class itself have it."""
     docs: dict[str, str] = {}
     for ancestor in reversed(component.__mro__):
-        if issubclass(ancestor, Component):
+        if issubclass(ancestor, BaseModel) and ancestor is not BaseModel:
             docs.update(_strings_below_fields(ancestor))
     return docs
 

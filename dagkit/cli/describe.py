@@ -8,7 +8,7 @@ import rich_click as click
 
 from dagkit.api.attributes import BY_SCOPE, Attribute, Described, Instance, Scope, Standing
 from dagkit.api.component import Component
-from dagkit.cli.anatomy import Anatomy, anatomy_of
+from dagkit.cli.anatomy import Anatomy, PortSheet, anatomy_of
 from dagkit.cli.opening import opened
 from dagkit.cli.operators import (
     Library,
@@ -23,8 +23,9 @@ from dagkit.cli.output import Output
 from dagkit.cli.pages import heading, paragraph, section, table
 from dagkit.cli.plan import as_json
 from dagkit.cli.settings import Value, property_values
+from dagkit.compiler import Compilation
 from dagkit.errors import did_you_mean
-from dagkit.graph import Graph
+from dagkit.graph import Graph, Node
 from dagkit.plan.portable import portable
 from dagkit.schema import spelled
 
@@ -32,7 +33,11 @@ from dagkit.schema import spelled
 @click.command()
 @click.argument("operator", required=False)
 @click.option(
-    "--in", "target", metavar="APP", type=click.Path(), help="OPERATOR is the name of one in this application."
+    "--in",
+    "target",
+    metavar="APP",
+    type=click.Path(),
+    help="OPERATOR is a name in this application; without, its operators are listed.",
 )
 @click.option("--attributes", is_flag=True, help="List every attribute with its standing and default.")
 @configured
@@ -53,6 +58,8 @@ def describe(
     """
     if attributes:
         _list_attributes(output)
+    elif operator is None and target is not None:
+        _list_placed(configuring(target), output)
     elif operator is None:
         _list_operators(libraries(), output)
     elif target is None and is_file_of_operators(operator):
@@ -72,13 +79,34 @@ def _show_placed(asked: Asked, name: str, output: Output) -> None:
     """Show the operator or module of this name in the application, as configuration left it."""
     with opened(asked, output) as application:
         compilation = application.compiled("resolved")
-        graphs = [form for form in compilation.steps.values() if isinstance(form, Graph)]
-        nodes = {node.name: node for graph in graphs for node in graph.nodes}
+        nodes = _nodes(compilation)
         if name not in nodes:
             near = did_you_mean(name, nodes)
             raise OperatorNotFound(f"no operator of {asked.target} is called {name!r}\n  help: {near}")
         _show(anatomy_of(type(nodes[name].operator)), property_values(nodes[name]), output)
         application.conclude(compilation, output)
+
+
+def _list_placed(asked: Asked, output: Output) -> None:
+    """List the operators and modules of the application under the names that it gave them."""
+    with opened(asked, output) as application:
+        compilation = application.compiled("resolved")
+        rows = [
+            (name, type(node.operator).__name__, _first_line(type(node.operator)), str(node.where))
+            for name, node in _nodes(compilation).items()
+        ]
+        if output.as_json:
+            listed = [{"name": n, "class": cls, "summary": summary, "where": at} for n, cls, summary, at in rows]
+            output.document("dagkit.operators/1", {"application": compilation.application, "operators": listed})
+        else:
+            output.result(table(("operator", "class", "what it does", "placed at"), rows))
+        application.conclude(compilation, output)
+
+
+def _nodes(compilation: Compilation) -> dict[str, Node]:
+    """Every operator and module by name, as the last form has it."""
+    graphs = [form for form in compilation.steps.values() if isinstance(form, Graph)]
+    return {node.name: node for graph in graphs for node in graph.nodes}
 
 
 def _show(anatomy: Anatomy, values: Mapping[str, Value], output: Output) -> None:
@@ -99,14 +127,23 @@ def _page(anatomy: Anatomy, values: Mapping[str, Value]) -> list[Any]:
     parts: list[Any] = [heading(anatomy.name, f"{anatomy.kind}, {anatomy.role}")]
     parts += [paragraph(anatomy.doc)] if anatomy.doc else []
     parts += [paragraph(f"{anatomy.class_} at {anatomy.where}" if anatomy.where else anatomy.class_)]
-    ports = [(p.side, p.name, p.payload, "required" if p.required else "optional") for p in anatomy.ports]
-    parts += section("Ports", ("side", "name", "items", "stream"), ports)
+    parts += _port_section(anatomy)
     parts += _property_section(anatomy, values)
-    said = [(name, "yes" if holds else "no") for name, holds in anatomy.annotations.items()]
+    said = [(name.replace("_", " "), "yes" if holds else "no") for name, holds in anatomy.annotations.items()]
     parts += section("Annotations", ("annotation", "holds"), said)
-    parts += ["", heading("Attributes", "(dagkit describe --attributes tells what they mean)")]
-    parts += [paragraph(f"operator: {', '.join(BY_SCOPE[Scope.OPERATOR])}")]
-    return [*parts, paragraph(f"port: {', '.join(BY_SCOPE[Scope.PORT])}")] if anatomy.ports else parts
+    return [*parts, "", heading("Attributes", "dagkit describe --attributes lists them")]
+
+
+def _port_section(anatomy: Anatomy) -> list[Any]:
+    rows = [(p.side, p.name, p.payload, "required" if p.required else "optional", _with(p)) for p in anatomy.ports]
+    columns = ("side", "name", "items", "stream", "with")
+    used = len(columns) if any(row[-1] for row in rows) else len(columns) - 1
+    return section("Ports", columns[:used], [row[:used] for row in rows])
+
+
+def _with(port: PortSheet) -> str:
+    said = (("key", port.key), ("unifier", port.unifier))
+    return ", ".join(f"{name}={value}" for name, value in said if value)
 
 
 def _property_section(anatomy: Anatomy, values: Mapping[str, Value]) -> list[Any]:
@@ -116,8 +153,17 @@ def _property_section(anatomy: Anatomy, values: Mapping[str, Value]) -> list[Any
     ]
     if not values:
         return section("Properties", ("name", "type", "default", "must be", "meaning"), described)
-    rows = [(*row[:3], as_json(values[row[0]].value), values[row[0]].origin, row[4]) for row in described]
-    return section("Properties", ("name", "type", "default", "value", "set by", "meaning"), rows)
+    rows = [(*row[:3], *_held_by(values, row[0]), *row[3:]) for row in described]
+    return section("Properties", ("name", "type", "default", "value", "set by", "must be", "meaning"), rows)
+
+
+def _held_by(values: Mapping[str, Value], name: str) -> tuple[str, str]:
+    """The value of a property and who set it; of a part of one, who set it stands beside the whole."""
+    whole, *parts = name.split(".")
+    value, origin = values[whole].value, values[whole].origin
+    for part in parts:
+        value, origin = value.get(part) if isinstance(value, Mapping) else None, ""
+    return as_json(value), origin
 
 
 # -- what there is ---------------------------------------------------------------------------------------------------

@@ -32,13 +32,13 @@ MEANINGS: dict[Step, str] = {
 
 
 @click.command()
-@click.option("--step", type=click.Choice(STEPS), help="Print the form that this step leaves; without, list the steps.")
+@click.option("--step", metavar="STEP", type=click.Choice(STEPS), help="Print the form that this step leaves.")
 @application
 @spoken
 def explain(*, asked: Asked, step: Step | None, output: Output) -> None:
     """Show the steps from what the author drew to the plan, or the form that one of them leaves.
 
-    The steps are `drawn`, `expanded`, `resolved`, `checked`, `fused` and `ordered`. The forms before `checked` can be
+    STEP is `drawn`, `expanded`, `resolved`, `checked`, `fused` or `ordered`. The forms before `checked` can be
     shown of a faulty application, too; its faults are reported with them.
     """
     with opened(asked, output) as found:

@@ -93,12 +93,19 @@ def place_of(target: str) -> Iterator[Place]:
 
 @contextlib.contextmanager
 def _referred(target: str, path: Path) -> Iterator[Place]:
-    """What `module:Class` points at, where APP is of that form."""
-    if not _is_reference(target):
+    """What `module:Class` or `file.py:Class` points at, where APP is of that form."""
+    file, _, name = target.rpartition(":")
+    if file.endswith(".py"):
+        path = Path(file)
+        if _is(Path.is_file, path) and name.isidentifier():
+            with module_of(path, file) as module:
+                yield _member(module, name, file, target)
+            return
+    if file.endswith(".py") or not _is_reference(target):
         near = did_you_mean(str(path), [str(path.parent / name) for name in _names_in(path.parent)], _FORMS)
-        raise ApplicationNotFound(f"there is no {target}\n  help: {near}")
+        raise ApplicationNotFound(f"there is no {path if file.endswith('.py') else target}\n  help: {near}")
     with importable(Path.cwd()):
-        yield _member(target)
+        yield _member(imported(file), name, file, target)
 
 
 def _is(kind: Callable[[Path], bool], path: Path) -> bool:
@@ -214,9 +221,8 @@ def line_of(defined: Any) -> Where | None:
         return None
 
 
-def _member(target: str) -> Place:
-    module_name, _, name = target.partition(":")
-    module = imported(module_name)
+def _member(module: ModuleType, name: str, module_name: str, target: str) -> Place:
+    """The class or function of this name in the module."""
     file = Path(module.__file__).absolute() if module.__file__ else None
     value: Any = vars(module).get(name)
     if is_application(value):

@@ -24,6 +24,7 @@ ENDINGS: dict[str, Format] = {
     ".mmd": "mermaid",
     ".mermaid": "mermaid",
     ".txt": "text",
+    ".text": "text",
     ".json": "json",
 }
 """The format that a file's ending means."""
@@ -49,7 +50,7 @@ def graph(*, asked: Asked, form: Format | None, is_physical: bool, file: str | N
     Drawing needs no installed Graphviz, except PNG and PDF, for which `dagkit[graph-png]` will do. A faulty
     application is drawn as far as it goes, and its faults are reported with it.
     """
-    form = "json" if output.as_json else form or _format_of(file)
+    form = _form(form, file, as_json=output.as_json)
     if form in BINARY and file is None and is_terminal(sys.stdout):
         raise click.UsageError(f"a {form.upper()} is not for a terminal; write it to a file with -o FILE")
     with opened(asked, output) as found:
@@ -76,6 +77,17 @@ def _with_faults(drawn: bytes, compilation: Compilation) -> bytes:
     """The document of the picture, with what was told of the application."""
     told = {"diagnostics": [diagnostic_fields(each) for each in compilation.notes]}
     return json.dumps({**json.loads(drawn), **told}, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def _form(form: Format | None, file: str | None, *, as_json: bool) -> Format:
+    """The format that was asked for; a picture and a document cannot both be meant."""
+    if not as_json:
+        return form or _format_of(file)
+    meant = form or (ENDINGS.get(Path(file).suffix.lower()) if file else None)
+    if meant not in (None, "json"):
+        asked = f"-f {form}" if form else file
+        raise click.UsageError(f"--json is the format json, and {asked} asks for {meant}")
+    return "json"
 
 
 def _format_of(file: str | None) -> Format:

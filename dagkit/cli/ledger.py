@@ -61,7 +61,12 @@ _HEADER = ["chain", "kind", "blocks", "last offset", "watermark", "written"]
 @click.argument("chain", required=False)
 @click.option("--block", type=click.IntRange(min=0), help="Only the block of this number.")
 @click.option("--offset", type=click.IntRange(min=0), help="Only the block whose slice holds this offset.")
-@click.option("--at", type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z"]), help="Only the last block not younger than this.")
+@click.option(
+    "--at",
+    metavar="TIME",
+    type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z"]),
+    help="Only the last block not younger than this, as 2030-01-31T12:00:00Z.",
+)
 @click.option("--last", default=5, show_default=True, type=click.IntRange(min=1), help="How many of the last blocks.")
 @spoken
 def show(
@@ -111,11 +116,11 @@ def verify(*, path: str, chain: str | None, contents: bool, complete: bool, outp
             "chains": [_judged(v) for v in verdict.chains],
         }
         output.document("dagkit.ledger.verdict/1", body)
-    elif not output.quiet:
+    else:
         output.result("\n".join(_sentence(v) for v in verdict.chains))
     if not output.as_json:
         for fault in verdict.faults:
-            output.message(str(fault))
+            output.fault(str(fault))
     if not _is_good(verdict, complete=complete):
         raise Exit(1)
 
@@ -131,7 +136,7 @@ def export(*, path: str, out: Path, form: Any, output: Output) -> None:
         said = export_to(Ledger.open(path), out, form)
     if output.as_json:
         output.document("dagkit.export/1", said.as_json())
-    elif not output.quiet:
+    else:
         output.result("\n".join(f"{c.name}: {counted(c.blocks, 'block')} to {out / c.file}" for c in said.chains))
 
 
@@ -145,7 +150,7 @@ def import_(*, path: str, source: Path, output: Output) -> None:
         said = import_into(Ledger.create(path), source)
     if output.as_json:
         output.document("dagkit.export/1", said.as_json())
-    elif not output.quiet:
+    else:
         output.result("\n".join(f"{c.name}: {counted(c.blocks, 'block')}, head {c.head}" for c in said.chains))
 
 
@@ -165,7 +170,7 @@ def gc(*, path: str, dry_run: bool, grace_minutes: float, repair: bool, output: 
     if output.as_json:
         rows = [{"chain": s.chain, "what": s.what, "key": s.key} for s in swept]
         output.document("dagkit.ledger.gc/1", {"swept": rows, "set_aside": moved, "dry_run": dry_run})
-    elif not output.quiet:
+    else:
         lines = [*(f"set aside: {key}" for key in moved), *(f"{s.what}: {s.key}" for s in swept)]
         told = "would be taken away" if dry_run else "taken away"
         output.result("\n".join([*lines, f"{counted(len(swept), 'file')} {told}"]))

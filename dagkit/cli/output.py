@@ -62,6 +62,10 @@ class Output:
         if not self.quiet:
             _write(sys.stderr, text)
 
+    def fault(self, text: str) -> None:
+        """Tell a fault beside the result, to those who want it quiet, too."""
+        _write(sys.stderr, text)
+
     def detail(self, text: str) -> None:
         """Tell it only to those who asked for more."""
         if self.verbose:

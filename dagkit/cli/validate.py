@@ -29,7 +29,7 @@ def validate(*, asked: Asked, output: Output) -> None:
     output.notes(compilation.notes)
     if output.as_json:
         output.document("dagkit.validation/1", _fields(compilation))
-    elif not output.quiet:
+    else:
         output.result(_sentence(compilation))
 
 

@@ -149,7 +149,7 @@ _STYLE = {
 def main(ctx: click.Context) -> None:
     """Check, plan, draw and compare streaming applications.
 
-    APP is a file, a folder with `app.py`, or `module:Class`; a `.json` or `.properties` file may declare one, too.
-    Results go to stdout, messages to stderr.
+    APP is a file, a folder with `app.py`, `module:Class` or `file.py:Class`; a `.json` or `.properties` file may
+    declare one, too. Results go to stdout, messages to stderr.
     """
     ctx.obj = Output()

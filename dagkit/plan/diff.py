@@ -170,8 +170,12 @@ def _stream_changed(old: PlannedStream, new: PlannedStream) -> Iterator[Change]:
 
 
 def _unifiers_changed(old: Sequence[PlannedUnifier], new: Sequence[PlannedUnifier]) -> Iterator[str]:
-    if len(old) != len(new):
-        yield f"has {_unifiers(len(new))} instead of {len(old) or 'none'}"
+    if not old:
+        yield f"now has {_unifiers(len(new))}"
+    elif not new:
+        yield f"no longer has {'a unifier' if len(old) == 1 else f'its {_unifiers(len(old))}'}"
+    elif len(old) != len(new):
+        yield f"has {_unifiers(len(new))} instead of {len(old)}"
     before, after = ({unifier.name: unifier for unifier in unifiers} for unifiers in (old, new))
     told = len(old) != len(new)
     for name in _both(before, after) if len(before) == len(old) and len(after) == len(new) else ():
@@ -183,7 +187,7 @@ def _unifiers_changed(old: Sequence[PlannedUnifier], new: Sequence[PlannedUnifie
 
 
 def _unifiers(count: int) -> str:
-    return "no unifier" if count == 0 else f"{count} unifier{'' if count == 1 else 's'}"
+    return f"{count} unifier{'' if count == 1 else 's'}"
 
 
 def _unifier_changed(old: PlannedUnifier, new: PlannedUnifier) -> Iterator[str]:

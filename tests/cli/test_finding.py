@@ -27,6 +27,8 @@ def populate_dag(dag, conf):
         ("apps/word_count/app.py", "apps/word_count"),
         ("apps/word_count/app.py", "apps/word_count/"),
         ("word_count.py", "word_count:WordCount"),
+        ("word_count.py", "word_count.py:WordCount"),
+        ("some/where/word-count.py", "some/where/word-count.py:WordCount"),
         ("some/where/word_count.py", "some.where.word_count:WordCount"),
         ("some/where/word-count.py", "some/where/word-count.py"),
         ("json.py", "json.py"),
@@ -147,6 +149,8 @@ def test_a_misspelt_name_is_answered_with_the_nearest(dagkit, write):
     ("target", "said"),
     [
         ("word_cuont.py", "did you mean 'word_count.py'?"),
+        ("word_cuont.py:WordCount", "there is no word_cuont.py\n  help: did you mean 'word_count.py'?"),
+        ("word_count.py:WordCuont", "WordCuont of word_count.py is not there\n  help: did you mean 'WordCount'?"),
         ("nowhere/at/all.py", "APP is a file, a folder with app.py, or module:Class"),
         ("word_count:WordCuont", "did you mean 'WordCount'?"),
         ("word_count:Split", "Split of word_count is no application"),

@@ -40,10 +40,11 @@ def test_validate_tells_advisories_beside_the_result(dagkit, advised):
     assert answer.err.startswith(f"advised.py:{LAST + 1}: advisory: MEMORY_MB of count is accepted")
 
 
-def test_validate_says_nothing_when_it_shall_be_quiet(dagkit, advised, disconnected):
+def test_validate_keeps_to_its_result_when_it_shall_be_quiet(dagkit, advised, disconnected):
     assert dagkit("validate", advised, "--quiet") == dagkit("validate", advised, "-q")
     answer = dagkit("validate", advised, "--quiet")
-    assert (answer.code, answer.out, answer.err) == (0, "", "")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == dagkit("validate", advised).out
     assert "1 problem" in dagkit("validate", disconnected, "--quiet").err
 
 
@@ -408,7 +409,7 @@ dt.operator.lines.prop.options(api.key) = hunter2
 def test_no_secret_is_shown(dagkit, write, verb, form):
     write("secretive.py", SECRETIVE)
     write("secrets.properties", SECRETS)
-    document = ["--json"] if form == "json" else []
+    document = ["--json"] if form == "json" and "-f" not in verb else []
     answer = dagkit(*verb.split(), "secretive.py", "-c", "secrets.properties", *document, PLACE="hunter2")
     assert answer.code == 0
     assert answer.out
@@ -425,6 +426,78 @@ def test_who_set_a_part_of_a_property_is_told(dagkit, write):
         "origin": "dt.operator.lines.prop.server.host at the command line",
     }
     assert document["values"]["token"] == {"value": "none", "origin": "default"}
+
+
+RICH = '''
+from pydantic import BaseModel, PositiveInt
+from dagkit import InputOperator, InputPort, Operator, OutputPort, Partitioner, Unifier
+
+def word_of(item):
+    return item
+
+class Scanner(BaseModel):
+    every: PositiveInt = 5
+    """Seconds."""
+
+class Sum(Unifier):
+    merged = OutputPort(str)
+
+class Reader(InputOperator):
+    """Reads."""
+    lines = OutputPort(str, unifier=Sum)
+    scanner: Scanner = Scanner()
+    """What is scanned."""
+
+class Count(Operator, Partitioner):
+    words = InputPort(str, key=word_of)
+    lines = InputPort(str, key=lambda item: item, optional=True)
+    def define_partitions(self, partitions, context):
+        return partitions
+
+def populate_dag(dag, conf):
+    reader, count = dag.add_operator("reader", Reader()), dag.add_operator("count", Count())
+    dag.add_stream("lines", reader.lines, count.words)
+'''
+
+
+def test_describe_shows_keys_and_unifiers_and_who_partitions_itself(dagkit, write):
+    write("rich.py", RICH)
+    shown = words(dagkit("describe", "rich.py:Count").out)
+    assert ["input", "words", "str", "required", "key=word_of"] in shown
+    assert ["partitions", "itself", "yes"] in shown
+    assert (
+        f"key=the function at rich.py:{RICH[: RICH.index('key=lambda')].count(chr(10)) + 1}"
+        in dagkit("describe", "rich.py:Count").out
+    )
+    shown = words(dagkit("describe", "rich.py:Reader").out)
+    assert ["output", "lines", "str", "optional", "unifier=Sum"] in shown
+    assert ["partitions", "itself", "no"] in shown
+
+
+def test_describe_shows_what_a_nested_model_holds(dagkit, write):
+    write("rich.py", RICH)
+    assert ["scanner.every", "int", "5", ">", "0", "Seconds."] in words(dagkit("describe", "rich.py:Reader").out)
+    key = "dt.operator.reader.prop.scanner.every=7"
+    shown = words(dagkit("describe", "reader", "--in", "rich.py", "-D", key).out)
+    assert ["scanner.every", "int", "5", "7", ">", "0", "Seconds."] in shown
+
+
+def test_describe_shows_constraints_beside_values(dagkit, word_count):
+    header = next(row for row in words(dagkit("describe", "split", "--in", word_count).out) if row[0] == "name")
+    assert header == ["name", "type", "default", "value", "set", "by", "must", "be", "meaning"]
+
+
+def test_describe_lists_the_operators_of_an_application(dagkit, write):
+    write("rich.py", RICH)
+    answer = dagkit("describe", "--in", "rich.py")
+    assert [row[:2] for row in words(answer.out)[1:]] == [["reader", "Reader"], ["count", "Count"]]
+    document = dagkit("describe", "--in", "rich.py", "--json").document
+    assert (document["schema"], document["application"]) == ("dagkit.operators/1", "rich")
+    assert document["operators"][0]["summary"] == "Reads."
+
+
+def test_describe_leaves_the_list_of_attributes_to_its_option(dagkit, word_count):
+    assert "MEMORY_MB" not in dagkit("describe", f"{word_count}:Split").out
 
 
 def test_a_misspelt_operator_of_an_application_exits_with_6(dagkit, word_count):
@@ -467,6 +540,16 @@ def test_describe_lists_every_attribute(dagkit):
     assert ["MEMORY_MB", "advisory"] in [row[:2] for row in shown]
 
 
+def test_the_steps_are_named_in_full(dagkit):
+    shown = dagkit("explain", "--help").out
+    assert all(step in shown for step in STEPS)
+    assert "…" not in shown
+
+
+def test_a_time_is_asked_for_in_words(dagkit):
+    assert "%Y" not in dagkit("ledger", "show", "--help").out
+
+
 # -- graph -----------------------------------------------------------------------------------------------------------
 
 
@@ -496,6 +579,7 @@ def test_graph_draws_every_text_format_without_a_dot_binary(dagkit, word_count, 
         ("x.svg", b"<svg"),
         ("x.SVG", b"<svg"),
         ("x.dot", b"digraph"),
+        ("x.text", b"WordCount"),
         ("x.gv", b"digraph"),
         ("x.mmd", b"%%"),
         ("x.txt", b"WordCount"),
@@ -556,3 +640,16 @@ def test_completion_prints_a_script(dagkit, shell):
     answer = dagkit("completion", shell)
     assert answer.code == 0
     assert "_DAGKIT_COMPLETE" in answer.out
+
+
+@pytest.mark.parametrize("arguments", [["-o", "q.svg"], ["-f", "svg"], ["-f", "svg", "-o", "q.json"]], ids=" ".join)
+def test_a_picture_and_a_document_cannot_both_be_meant(dagkit, word_count, folder, arguments):
+    answer = dagkit("graph", word_count, *arguments, "--json")
+    assert (answer.code, answer.document["exit_code"]) == (2, 2)
+    assert "asks for svg" in answer.document["message"]
+    assert not list(folder.glob("q.*"))
+
+
+def test_a_document_can_go_to_a_file(dagkit, word_count, folder):
+    assert dagkit("graph", word_count, "-o", "q.json", "--json").code == 0
+    assert json.loads((folder / "q.json").read_text())["schema"] == "dagkit.picture/1"
