@@ -11,7 +11,14 @@ from dagkit.api.attributes import DagContext, Locality, OperatorContext, PortCon
 from dagkit.api.config import Config
 from dagkit.api.dag import Dag
 from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOperator, Unifier
-from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext, PartitionKeys, StatelessPartitioner
+from dagkit.api.partitioning import (
+    Partition,
+    Partitioner,
+    PartitioningContext,
+    PartitionKeys,
+    StatelessPartitioner,
+    deal_keys,
+)
 from dagkit.api.ports import Inlet, InputPort, Outlet, OutputPort
 from dagkit.api.state import KeyedState, State
 from dagkit.api.stats import BatchedOperatorStats, Response, StatsListener
@@ -54,6 +61,7 @@ __all__ = [
     "StreamCodec",
     "StreamingApplication",
     "Unifier",
+    "deal_keys",
 ]
 
 __version__ = "0.1.0"

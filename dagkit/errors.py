@@ -58,6 +58,7 @@ Code = Literal[
     # partitions, windows, places
     "partition-forbidden",
     "partition-invalid",
+    "partition-unkeyed",
     "parallel-unrelated",
     "parallel-count-mismatch",
     "parallel-rekeyed",

@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 from dagkit.api.attributes import OperatorContext, PortContext
 from dagkit.api.config import DEFAULT, Origin, Source
+from dagkit.api.operators import InputOperator
 from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext, PartitionKeys
+from dagkit.api.state import KeyedState, declared_state
 from dagkit.compiler.rules.partitions import parallel_heads
-from dagkit.errors import Diagnostic, did_you_mean
+from dagkit.errors import Diagnostic, Severity, did_you_mean
 from dagkit.graph import Graph, Node
 from dagkit.plan.model import Why
 
@@ -39,7 +43,46 @@ def partition(graph: Graph, order: Sequence[str]) -> tuple[Mapping[str, Partitio
         node, head = graph.by_name[name], heads[name]
         mirrored = settled[head].count if head != name else 0
         settled[name] = _partitioned(graph, node, head, mirrored, faults)
+    faults += (fault for node in graph.nodes for fault in _unkeyed(graph, node, settled[node.name]))
     return settled, faults
+
+
+def _unkeyed(graph: Graph, node: Node, partitioning: Partitioning) -> Iterator[Diagnostic]:
+    """Several partitions of which none owns keys all get every item, or share what the driver deals at random."""
+    if partitioning.count == 1 or any(partition.keys for partition in partitioning.partitions):
+        return
+    mirror = partitioning.head != node.name
+    for port in _keyable(graph, node):
+        dealt = _fed_by_driver(graph, node.name, port)
+        keyed_by = _keyed_by(node, port, mirror=mirror)
+        if keyed_by is None and (dealt or mirror):
+            continue
+        gets = "any of them gets any item" if dealt else f"each item reaches all {partitioning.count} of them"
+        _, origin = _partitioner(graph, node)
+        yield Diagnostic(
+            "partition-unkeyed",
+            f"no partition of {node.name} owns keys of {node.name}.{port}, so {gets}"
+            + (f", whatever its {keyed_by} says" if keyed_by else ""),
+            "give each Partition keys, as in keys={port: owned} of deal_keys(count); StatelessPartitioner does so",
+            (origin.where if origin else None) or node.where,
+            Severity.WARNING if keyed_by is None else Severity.ERROR,
+        )
+
+
+def _fed_by_driver(graph: Graph, node: str, port: str) -> bool:
+    sources = [stream.source.node for stream in graph.streams_into(node, port) if stream.source is not None]
+    return all(isinstance(graph.by_name[source].operator, InputOperator) for source in sources)
+
+
+def _keyed_by(node: Node, port: str, *, mirror: bool) -> str | None:
+    """What says that the items of this input are to find their partition by a key."""
+    if node.port_value(port, PortContext.STREAM_CODEC) is not None:
+        return "STREAM_CODEC"
+    if node.input_ports[port].key is not None:
+        return "key="
+    states = declared_state(type(node.operator)).items()
+    keyed = next((name for name, state in states if isinstance(state, KeyedState)), None)
+    return None if keyed is None or mirror else f"KeyedState {keyed!r}"
 
 
 def _partitioned(graph: Graph, node: Node, head: str, mirrored: int, faults: list[Diagnostic]) -> Partitioning:
@@ -93,6 +136,27 @@ def _wrong_keys(partitions: Sequence[Partition], node: Node) -> Iterator[tuple[s
             yield f"keys {port!r}, which is no input of {node.name}", did_you_mean(port, node.input_ports)
         elif not isinstance(keys, PartitionKeys):
             yield f"keys {port!r} by {keys!r}, which are no PartitionKeys", "write PartitionKeys(mask, keys)"
+    for port in dict.fromkeys(port for port, _ in owned):
+        wrong = _not_shared_out([partition.keys.get(port) for partition in partitions])
+        if wrong is not None:
+            yield f"keys {port!r} so that {wrong}", "let deal_keys(count) share them out, one entry for each partition"
+
+
+def _not_shared_out(owners: Sequence[PartitionKeys | None]) -> str | None:
+    """Why some items would be lost or doubled; each code must have one owner, and masks may differ."""
+    owning = [keys for keys in owners if keys is not None]
+    if len(owning) < len(owners):
+        return f"{len(owners) - len(owning)} of {len(owners)} partitions have none of them"
+    if any(keys.mask < 0 for keys in owning):
+        return "a mask is below zero"
+    reached = [(keys.mask, frozenset(key for key in keys.keys if key & ~keys.mask == 0)) for keys in owning]
+    for (mask, some), (other_mask, others) in combinations(reached, 2):
+        common = mask & other_mask
+        if {key & common for key in some} & {key & common for key in others}:
+            return "two partitions own the same, whose items would be doubled"
+    if sum(Fraction(len(keys), 1 << mask.bit_count()) for mask, keys in reached) < 1:
+        return "some have no owner, and their items would be lost"
+    return None
 
 
 def _mismatch(node: Node, head: str, wanted: int, got: int) -> Diagnostic:

@@ -15,6 +15,7 @@ from dagkit import (
     PortContext,
     StatelessPartitioner,
 )
+from dagkit.api.partitioning import deal_keys
 from dagkit.plan.model import Plan, Routing
 from tests.compiler.cast import Deal, Dealer, Delay, Source, Step, codes, compiled, faults
 from tests.compiler.sketches import sketch
@@ -59,22 +60,19 @@ def test_an_input_that_nothing_feeds_is_not_keyed() -> None:
 
 
 class _Three(Partitioner):
-    """Three partitions, whose keys are written down for both inputs."""
+    """Three partitions, which share out the keys of both inputs alike."""
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
-        return [
-            Partition(
-                partitions[0].operator, {port: PartitionKeys(3, frozenset(range(key, 4, 3))) for port in ("one", "two")}
-            )
-            for key in range(3)
-        ]
+        return [Partition(partitions[0].operator, {"one": keys, "two": keys}) for keys in deal_keys(3)]
 
 
 def test_a_partitioner_may_key_several_inputs() -> None:
     dag = _two_streams("one", "two")
     dag.set_operator_attribute(dag.operator("node2"), OperatorContext.PARTITIONER, _Three())
     assert _keys(compiled(dag).plan, "node2") == [
-        {"one": (3, tuple(range(key, 4, 3))), "two": (3, tuple(range(key, 4, 3)))} for key in range(3)
+        {"one": (3, (0, 3)), "two": (3, (0, 3))},
+        {"one": (3, (1,)), "two": (3, (1,))},
+        {"one": (3, (2,)), "two": (3, (2,))},
     ]
 
 
@@ -187,11 +185,11 @@ def test_a_mirror_follows_what_leads_in_and_not_its_own_delay(ports: tuple[str, 
 
 
 class _KeysAll(Partitioner):
-    """As many as it must be, which own every key of every input it is told of."""
+    """As many as it must be, which share out the keys of every input it is told of."""
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
-        keys = {port: PartitionKeys(0, frozenset({0})) for port in context.input_ports}
-        return [Partition(partitions[0].operator, keys)] * max(1, context.parallel_count)
+        dealt = deal_keys(max(1, context.parallel_count))
+        return [Partition(partitions[0].operator, dict.fromkeys(context.input_ports, keys)) for keys in dealt]
 
 
 @pytest.mark.parametrize(
