@@ -171,3 +171,33 @@ def test_however_a_file_is_cut_and_dealt_its_windows_are_complete(cuts, data):
         desk.window(1, consumed=consumed, pending=rest)
         pending = rest
     assert verify(desk.reopened_ledger()).is_complete
+
+
+def doubled(desk: Desk) -> list[tuple[str, int | None, str]]:
+    """Every stretch that is doubled: chain, block, and why."""
+    faults = verify(desk.reopened_ledger()).faults
+    return [(f.chain, f.block, f.problem) for f in faults if f.code == "bytes-doubled"]
+
+
+def test_a_stretch_that_was_given_and_consumed_again_is_doubled(desk):
+    for _ in range(2):
+        desk.discover((0, 10))
+        desk.window(1, consumed=[(0, 10)])
+        if desk.root.standing.offset == 0:
+            desk.discover((10, 20))
+            desk.window(1, consumed=[(10, 20)])
+    assert (APPLICATION, 5, "a.txt[0, 10) was consumed before") in doubled(desk)
+
+
+def test_a_stretch_that_nobody_discovered_is_not_the_windows_to_consume(desk):
+    desk.discover((0, 10))
+    desk.window(1, consumed=[(0, 10), (50, 60)])
+    assert doubled(desk) == [(APPLICATION, 3, "a.txt[50, 60) was not the window's to consume")]
+
+
+def test_a_stretch_that_is_pending_and_given_again_is_doubled(desk):
+    desk.discover((0, 10))
+    desk.window(1, consumed=[(0, 5)], pending=[(5, 10)])
+    desk.discover((5, 15))
+    desk.window(1, consumed=[(5, 15)])
+    assert (APPLICATION, 4, "a.txt[5, 10) was given twice") in doubled(desk)
