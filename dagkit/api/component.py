@@ -7,7 +7,7 @@ file, and one report is to name every fault, so building a component never raise
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
@@ -21,8 +21,11 @@ class Fault:
     """One property that does not hold, by its dotted path; `missing` when nobody gave it a value."""
 
     path: str
+    """Empty where each property holds, and all of them together do not."""
     message: str
     missing: bool = False
+    value: Any = field(default=None, compare=False)
+    """What was given, or the default."""
 
 
 class Component(BaseModel):
@@ -127,5 +130,8 @@ def _private_default(attribute: Any) -> Any:
 
 
 def _fault(error: Any) -> Fault:
-    path = ".".join(str(part) for part in error["loc"]) or "properties"
-    return Fault(path, error["msg"][:1].lower() + error["msg"][1:], missing=error["type"] == "missing")
+    path = ".".join(str(part) for part in error["loc"])
+    message = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if message == error["msg"]:
+        message = message[:1].lower() + message[1:]
+    return Fault(path, message, error["type"] == "missing", error["input"])

@@ -245,7 +245,7 @@ def test_a_stream_to_a_port_that_nothing_stands_behind_is_the_one_fault() -> Non
     [
         (Forgetful(), ["operator-unknown: Step.one is exposed, but its operator was never added to the module"]),
         (Broken(), ["populate-failed: populate_dag of Broken raised RuntimeError: half way"]),
-        (Feeder(steps=0), ["property-invalid: M.steps is wrong: input should be greater than 0"]),
+        (Feeder(steps=0), ["property-invalid: M.steps cannot be 0: input should be greater than 0"]),
         (Deeper(), ["populate-failed: module M holds modules more than 100 deep"]),
         (Endless(), ["populate-failed: module M never comes to an end: Endless holds itself"]),
     ],

@@ -6,6 +6,7 @@ from pydantic import BaseModel
 from dagkit import Config, Dag, InputOperator
 from dagkit.api.config import Entry, Origin, Source
 from dagkit.compiler import compile_application
+from dagkit.errors import ApplicationFaults
 from dagkit.plan import write_plan
 
 
@@ -33,3 +34,16 @@ def test_a_plan_holds_the_reference_and_not_the_secret(path: str) -> None:
     assert "hunter2" not in text
     assert "${env:PHRASE}" in text
     assert "hunter2" in repr(compilation.graph.by_name["mail"].operator)
+
+
+class Locked(InputOperator):
+    phrase: int = 0
+
+
+def test_a_secret_that_is_refused_is_not_shown() -> None:
+    def draw(dag: Dag, conf: Config) -> None:
+        dag.add_operator("mail", Locked())
+
+    with pytest.raises(ApplicationFaults, match=r"mail\.phrase") as raised:
+        compile_application(draw, configured("dt.operator.mail.prop.phrase"))
+    assert "hunter2" not in str(raised.value)

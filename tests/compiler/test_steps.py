@@ -84,7 +84,7 @@ def test_an_application_draws_with_its_properties_and_meets_the_configuration() 
 
 
 def test_a_wrong_property_of_the_application_is_told_at_populate_dag() -> None:
-    with pytest.raises(ApplicationFaults, match=r"Plain\.outputs is wrong") as raised:
+    with pytest.raises(ApplicationFaults, match=r"Plain\.outputs cannot be 'many'") as raised:
         compile_application(Plain(outputs="many"))  # type: ignore[arg-type]
     assert raised.value.codes[0] in ("property-invalid", "populate-failed")
 

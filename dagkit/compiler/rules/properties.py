@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from dagkit.api.component import Component
+from dagkit.api.component import Component, Fault
 from dagkit.api.config import Origin
-from dagkit.errors import Code, Diagnostic, Where, did_you_mean
+from dagkit.conf.references import without_secret
+from dagkit.errors import Diagnostic, Where, did_you_mean
 from dagkit.graph import Graph
 
 
@@ -15,25 +16,46 @@ def properties_hold(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def property_faults(
-    name: str, component: Component, where: Where | None, origins: dict[str, Origin] | object = None
+    name: str, component: Component, placed: Where | None, origins: dict[str, Origin] | object = None
 ) -> Iterator[Diagnostic]:
     """What is wrong with the properties of one component, each at the line that set it."""
     known = origins if isinstance(origins, dict) else {}
-    fields = type(component).model_fields
     for fault in component.faults:
-        origin = known.get(fault.path) or known.get(fault.path.split(".")[0])
-        code: Code = "property-invalid"
-        help_ = f"set {fault.path} where {name} is made, or in a property file"
+        origin = _origin_of(fault, known)
+        where = (origin.where if origin else None) or placed
         if "extra inputs" in fault.message:
-            code, help_ = "property-unknown", did_you_mean(fault.path, fields)
-        yield Diagnostic(
-            code,
-            f"{name}.{fault.path} is {'missing' if fault.missing else 'wrong'}: {fault.message}"
-            if code == "property-invalid"
-            else f"{name} has no property {fault.path!r}",
-            help_,
-            (origin.where if origin else None) or where,
-        )
+            help_ = did_you_mean(fault.path, type(component).model_fields)
+            yield Diagnostic("property-unknown", f"{name} has no property {fault.path!r}", help_, where)
+            continue
+        help_ = f"set {fault.path} where {name} is made, or in a property file"
+        if not fault.path:
+            help_ = f"mend the properties where {name} is made, or in a property file"
+        if origin is not None and origin.key is not None:
+            help_ = f"mend the value of {origin.key}" + (f" at {origin.where}" if origin.where else "")
+        yield Diagnostic("property-invalid", _said(name, fault, known), help_, where)
+
+
+def _origin_of(fault: Fault, known: dict[str, Origin]) -> Origin | None:
+    """Who set what is wrong: the property itself, what holds it, or a part of it that the fault names."""
+    exact = known.get(fault.path) or known.get(fault.path.split(".")[0])
+    within = {path: origin for path, origin in known.items() if not fault.path or path.startswith(f"{fault.path}.")}
+    named = (origin for path, origin in within.items() if path.split(".")[-1] in fault.message)
+    return exact or next(named, next(iter(within.values()), None))
+
+
+def _said(name: str, fault: Fault, known: dict[str, Origin]) -> str:
+    """What is wrong, with the value; never with a secret, nor with what holds one."""
+    if fault.missing:
+        return f"{name}.{fault.path} is missing: {fault.message}"
+    top = fault.path.split(".")[0]
+    secrets = [o for path, o in known.items() if o.shown is not None and (not top or path.split(".")[0] == top)]
+    if not fault.path:
+        return f"{name} is wrong: {fault.message if not secrets else 'its properties do not go together'}"
+    if not secrets:
+        return f"{name}.{fault.path} cannot be {fault.value!r:.80}: {fault.message}"
+    exact = known.get(fault.path)
+    shown = exact.shown if exact is not None and exact.shown is not None else "what was set"
+    return f"{name}.{fault.path} cannot be {shown}: {without_secret(fault.message, fault.value, shown)}"
 
 
 def kinds_name_one_class(graph: Graph) -> Iterator[Diagnostic]:

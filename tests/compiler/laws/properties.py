@@ -28,15 +28,15 @@ def properties_that_agree(dag: Dag) -> None:
 BROKEN: Broken = [
     (
         a_property_is_below_its_bound,
-        ["property-invalid: checked.count is wrong: input should be greater than or equal to 2"],
+        ["property-invalid: checked.count cannot be 1: input should be greater than or equal to 2"],
     ),
     (
         a_property_of_a_nested_model_is_below_its_bound,
-        ["property-invalid: checked.nested.depth is wrong: input should be greater than or equal to 1"],
+        ["property-invalid: checked.nested.depth cannot be 0: input should be greater than or equal to 1"],
     ),
     (
         properties_that_hold_one_by_one_disagree,
-        ["property-invalid: checked.properties is wrong: value error, label must end like the count"],
+        ["property-invalid: checked is wrong: label must end like the count"],
     ),
     (a_property_is_misspelt, ["property-unknown: checked has no property 'cuont'"]),
 ]

@@ -1,0 +1,75 @@
+"""A property that does not hold is told with its value, at the key that set it."""
+
+from typing import Self
+
+import pytest
+from pydantic import PositiveInt, model_validator
+
+from dagkit import Config, Dag, InputOperator
+from dagkit.api.config import Entry, Origin, Source
+from dagkit.compiler import compile_application
+from dagkit.errors import ApplicationFaults, Diagnostic, Where
+
+
+class Range(InputOperator):
+    """Bounds that belong together."""
+
+    low: int = 1
+    high: int = 9
+    name: str = ""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.low > self.high:
+            raise ValueError("low lies above high")
+        return self
+
+
+def _told(**properties: str) -> Diagnostic:
+    entries = [
+        Entry(key, value, Origin(Source.FILE, Where("site.xml", line), key))
+        for line, (name, value) in enumerate(properties.items(), 1)
+        for key in [f"dt.operator.range.prop.{name}"]
+    ]
+
+    def draw(dag: Dag, conf: Config) -> None:
+        dag.add_operator("range", Range())
+
+    try:
+        compile_application(draw, Config(entries))
+    except ApplicationFaults as faults:
+        (told,) = faults.diagnostics
+        return told
+    raise AssertionError("nothing was told")
+
+
+def test_properties_that_do_not_go_together_point_at_a_key_that_set_one() -> None:
+    told = _told(name="x", low="10")
+    assert told.problem == "range is wrong: low lies above high"
+    assert told.help == "mend the value of dt.operator.range.prop.low at site.xml:2"
+    assert told.where == Where("site.xml", 2)
+
+
+def test_a_fault_in_code_shows_the_value() -> None:
+    dag = Dag()
+    dag.add_operator("range", Range(low="perhaps"))  # type: ignore[arg-type]
+    with pytest.raises(ApplicationFaults, match=r"range\.low cannot be 'perhaps': "):
+        compile_application(dag)
+
+
+class Bounded(InputOperator):
+    """One property with a bound."""
+
+    count: PositiveInt = 1
+
+
+def test_a_value_from_a_file_is_told_with_its_key() -> None:
+    key = "dt.operator.bounded.prop.count"
+
+    def draw(dag: Dag, conf: Config) -> None:
+        dag.add_operator("bounded", Bounded())
+
+    entry = Entry(key, "-3", Origin(Source.FILE, Where("site.xml", 4), key))
+    with pytest.raises(ApplicationFaults, match=r"bounded\.count cannot be '?-3'?: ") as raised:
+        compile_application(draw, Config([entry]))
+    assert raised.value.diagnostics[0].help == f"mend the value of {key} at site.xml:4"
