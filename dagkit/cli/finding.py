@@ -87,7 +87,7 @@ def place_of(target: str) -> Iterator[Place]:
             f"{target} is no application\n  help: {_FORMS}; a declared one ends in {' or '.join(ENDINGS)}"
         )
     else:
-        with module_of(path, target) as module:
+        with module_of(path, str(path)) as module:
             yield Place(target, path.absolute(), _candidates(module, path, target), module)
 
 

@@ -27,8 +27,8 @@ class PropertyFile:
     faults: tuple[Diagnostic, ...] = ()
 
 
-def read_file(path: Path) -> PropertyFile:
-    """What the file holds; a file that cannot be read holds nothing and has a fault that says why."""
+def read_file(path: Path, instead: str = "check the path; it is taken from the working directory") -> PropertyFile:
+    """What the file holds; a file that cannot be read holds nothing and has a fault that says why, and what instead."""
     shown = shown_path(str(path))
     read = _READERS.get(path.suffix.lower())
     if read is None:
@@ -36,9 +36,7 @@ def read_file(path: Path) -> PropertyFile:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        return _unreadable(
-            shown, Slip("there is no such file", "check the path; it is taken from the working directory")
-        )
+        return _unreadable(shown, Slip("there is no such file", instead))
     except OSError as refused:
         return _unreadable(
             shown, Slip(f"it cannot be opened: {refused.strerror}", "check its kind and its permissions")

@@ -1,7 +1,8 @@
 """Where settings come from, in order of strength, and what holds when several sources give the same key.
 
 Weakest first: the installation's `site-default` and `site` files, the application's `properties` and `properties-NAME`
-files, the user's `~/.dagkit/site`, a file of the application's `conf` folder, `-conf` files, the environment, and `-D`.
+files, the user's `~/.dagkit/site`, a file of the application's `conf` folder, the files of `--conf`, the environment,
+and `-D`.
 """
 
 import os
@@ -32,7 +33,7 @@ class Sources:
     package_file: str | None = None
     """The file of the application's `conf` folder that `--apconf` names."""
     files: Sequence[str | Path] = ()
-    """The files of `-conf`; of several, the later wins."""
+    """The files of `--conf`; of several, the later wins."""
     definitions: Sequence[tuple[str, str]] = ()
     """The keys of `-D` with their values; of several, the later wins."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -97,7 +98,7 @@ def _gathered(sources: Sources) -> tuple[list[_Group], list[Diagnostic]]:
     groups: list[_Group] = []
     faults: list[Diagnostic] = []
     for source, paths in _places(sources):
-        files = [read_file(path) for path in paths]
+        files = [read_file(path, _instead_of(source, path)) for path in paths]
         groups.append([_Placed(source, written) for file in files for written in file.written])
         faults += [fault for file in files for fault in file.faults]
     variables = [(name, value) for name, value in sorted(sources.environment.items()) if is_variable(name)]
@@ -121,6 +122,18 @@ def _places(sources: Sources) -> Iterable[tuple[Source, list[Path]]]:
         yield Source.PACKAGE_FILE, [(sources.folder or Path()) / "conf" / sources.package_file]
     for path in sources.files:
         yield Source.FILE, [Path(path)]
+
+
+def _instead_of(source: Source, path: Path) -> str:
+    """What to try where the file is not there."""
+    if source is not Source.PACKAGE_FILE:
+        return "check the path; it is taken from the working directory"
+    there = sorted(p.name for p in path.parent.glob("*") if p.suffix in ENDINGS) if path.parent.is_dir() else []
+    if not there:
+        return (
+            "--apconf names a file of the folder conf beside the application, which holds none; --conf takes any path"
+        )
+    return f"--apconf names a file of the folder conf beside the application: {', '.join(there[:12])}"
 
 
 def _present(folder: Path, stem: str) -> list[Path]:
@@ -186,7 +199,7 @@ def _missing(written: Written) -> Diagnostic:
     return Diagnostic(
         "key-required",
         f"{written.key} stands here without a value, so the launch must give one",
-        f"write -D {written.key}=…, or set it in a file for -conf",
+        f"write -D {written.key}=…, or set it in a file for --conf",
         written.where,
     )
 

@@ -154,9 +154,9 @@ class _Reader:
         if any(name.fit(stream) for stream in self.met.streams):
             help_ = "only an application that is itself a property file is drawn by its keys"
             return self._fault(rule, f"the {word} of stream {name.text!r} is drawn by the application", help_)
-        return self._fault(
-            rule, f"there is no stream {name.text!r}", self.near(name.text, self.met.streams, "there is no stream")
-        )
+        otherwise = "" if self.met.streams else "the application draws no stream"
+        near = self.near(name.text, self.met.streams, otherwise)
+        return self._fault(rule, f"there is no stream {name.text!r}", near)
 
     def _template(self, rule: Rule) -> Diagnostic:
         assert rule.address.name is not None, "a template has a name"
@@ -164,7 +164,7 @@ class _Reader:
         if rule.position in self.met.unknown:
             return self._unknown(rule)
         if isinstance(rule.address.sets, Keyword):
-            return self._fault(rule, f"template {name!r} matches no operator by this pattern", self._known_operators())
+            return self._fault(rule, f"template {name!r} matches no operator by this pattern", self._matchable(rule))
         help_ = f"write operator.NAME.template={name}, or give it a matchIdRegExp that fits an operator"
         return self._fault(rule, f"template {name!r} is used by no operator", help_)
 
@@ -180,7 +180,7 @@ class _Reader:
         otherwise = "nothing asks for it: neither the platform nor the application knows the name"
         return self._fault(
             rule,
-            f"the application {self.met.application} has no property {first!r}",
+            f"the application has no property {first!r}",
             did_you_mean(first, fields, otherwise),
             "property-unknown" if rule.address.application is not None else "key-unmatched",
         )
@@ -209,6 +209,16 @@ class _Reader:
             return self._fault(rule, f"{modules[0]} is a module, which bears no attributes", help_)
         return self._fault(rule, "nothing here takes it", self._known_operators())
 
+    def _matchable(self, rule: Rule) -> str:
+        """What the pattern of a template is held against."""
+        assert isinstance(rule.address.sets, Keyword), "a template matches by a word of the grammar"
+        if rule.address.sets.word == "matchAppNameRegExp":
+            return f"the application is called {self.met.application!r}"
+        if rule.address.sets.word != "matchClassNameRegExp":
+            return self._known_operators()
+        names = list(dict.fromkeys(repr(cls.__qualname__) for cls in self.met.operators.values() if cls is not None))
+        return f"classes here: {', '.join(names[:12])}{', …' * (len(names) > 12)}" if names else "there is no operator"
+
     def _known_operators(self) -> str:
         names = [repr(name) for name in self.met.operators]
         return (
@@ -217,9 +227,9 @@ class _Reader:
 
     def _keyword(self, rule: Rule, keyword: Keyword) -> Diagnostic:
         if keyword.word == "template":
-            return self._fault(
-                rule, f"there is no template {rule.raw!r}", did_you_mean(str(rule.raw), self.templates, "there is none")
-            )
+            otherwise = "" if self.templates else f"declare it, as in {PREFIXES[0]}template.{rule.raw}.prop.NAME"
+            near = did_you_mean(str(rule.raw), self.templates, otherwise)
+            return self._fault(rule, f"there is no template {rule.raw!r}", near)
         help_ = "only an application that is itself a property file is drawn by its keys"
         return self._fault(rule, f"the {keyword.word} of an operator is said by the application", help_)
 
@@ -235,8 +245,9 @@ class _Reader:
             return self._fault(
                 rule, f"{port.text!r} is {right} port, not an {kind}", "write port, or the other of the two"
             )
+        near = did_you_mean(port.text, names, "" if names else "it has none")
         of = f" of {next(iter(fitting))}" if len(fitting) == 1 else ""
-        return self._fault(rule, f"there is no {kind} {port.text!r}{of}", did_you_mean(port.text, names, "it has none"))
+        return self._fault(rule, f"there is no {kind} {port.text!r}{of}", near)
 
     def _unknown(self, rule: Rule) -> Diagnostic:
         """The property that a component did not have; of a key for several, as the last of them said it."""

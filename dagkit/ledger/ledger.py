@@ -187,7 +187,7 @@ def _check(store: Store) -> None:
         content = store.get(_MARKER)
     except KeyMissing:
         raise ChainNotFound(
-            Fault("chain-missing", f"{store!r} holds no ledger", "point to the folder that the application runs in")
+            Fault("chain-missing", f"{store} holds no ledger", "point to the folder that the application runs in")
         ) from None
     try:
         document = json.loads(content)

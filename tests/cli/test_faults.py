@@ -154,6 +154,15 @@ def test_a_file_that_cannot_be_imported_is_its_authors_fault(dagkit, write, verb
     assert said in answer.err
 
 
+def test_of_a_folder_the_file_is_named_that_cannot_be_imported(dagkit, write):
+    write("app.py", "nonsense\n")
+    write("deeper/app.py", "nonsense\n")
+    assert dagkit("validate", ".").err.startswith("app.py cannot be compiled: 1 problem\n  app.py:1: ")
+    assert dagkit("validate", "deeper").err.startswith(
+        "deeper/app.py cannot be compiled: 1 problem\n  deeper/app.py:1: "
+    )
+
+
 def test_a_module_that_cannot_be_imported_is_its_authors_fault(dagkit, write):
     write("broken.py", "import absent_library\n")
     answer = dagkit("validate", "broken:App")

@@ -284,3 +284,21 @@ def test_secrets_are_shown_as_the_reference_that_gives_them(place):
 def test_an_operators_name_makes_no_secret(place):
     conf, _ = place.load(definitions=[("dt.operator.token-counter.size", "1")])
     assert not conf.entries[0].secret
+
+
+def test_what_apconf_names_lies_in_the_applications_folder(place):
+    place.write("app/app.py", "")
+    (fault,) = place.load(folder=Path("app"), package_file="nofile.xml")[1]
+    assert fault.help == (
+        "--apconf names a file of the folder conf beside the application, which holds none; --conf takes any path"
+    )
+    place.write("app/conf/small.xml", xml())
+    place.write("app/conf/readme.txt", "")
+    (fault,) = place.load(folder=Path("app"), package_file="nofile.xml")[1]
+    assert fault.help == "--apconf names a file of the folder conf beside the application: small.xml"
+
+
+def test_a_key_that_must_be_given_is_given_by_the_option_that_there_is(place):
+    place.write("mine.xml", xml(prop("dt.x")))
+    (fault,) = place.load(files=["mine.xml"])[1]
+    assert fault.help == "write -D dt.x=…, or set it in a file for --conf"

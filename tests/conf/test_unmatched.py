@@ -163,13 +163,13 @@ def test_keys_that_matched_are_not_told(key):
         (
             "dt.application.Pipeline.testprp1",
             "property-unknown",
-            "the application Pipeline has no property 'testprp1'",
+            "the application has no property 'testprp1'",
             "did you mean 'testprop1'?",
         ),
         (
             "dt.testprp1",
             "key-unmatched",
-            "the application Pipeline has no property 'testprp1'",
+            "the application has no property 'testprp1'",
             "did you mean 'testprop1'?",
         ),
         (
@@ -296,3 +296,30 @@ def test_every_key_matches_or_is_told(values):
     told = run(config(values))
     assert {str(fault.where) for fault in told} <= {f"conf.xml:{line}" for line in range(1, len(values) + 1)}
     assert len(told) <= len(values)
+
+
+def test_a_template_that_is_not_there_is_answered_with_those_that_are():
+    key = "dt.operator.Block-reader.template"
+    assert told(key, "foo") == [
+        ("key-unmatched", "there is no template 'foo'", "declare it, as in dt.template.foo.prop.NAME")
+    ]
+    conf = config({key: "foo", "dt.template.big.matchIdRegExp": "feed", "dt.template.big.prop.folder": "x"})
+    assert "known here: 'big'" in [fault.help for fault in run(conf)]
+
+
+@pytest.mark.parametrize(
+    ("word", "help_"),
+    [
+        ("matchIdRegExp", "operators here: 'Module', 'feed', 'Block-reader', 'Module$reader'"),
+        ("matchClassNameRegExp", "classes here: 'Inner', 'Feed', 'Reader'"),
+        ("matchAppNameRegExp", "the application is called 'Pipeline'"),
+    ],
+)
+def test_a_pattern_that_fits_nothing_is_answered_with_what_it_is_held_against(word, help_):
+    ((_, _, help_told),) = told(f"dt.template.big.{word}", "Zork")
+    assert help_told == help_
+
+
+def test_names_that_are_not_near_any_are_answered_with_those_there_are():
+    assert told("dt.stream.zzz.locality", "NODE_LOCAL")[0][2] == "known here: 'records', 'filtered-records'"
+    assert told("dt.operator.Block-reader.inputport.zzz.attr.QUEUE_CAPACITY")[0][2].startswith("known here: 'lines'")

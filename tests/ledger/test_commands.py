@@ -59,7 +59,16 @@ def test_ls_tells_of_a_broken_chain_and_lists_the_others(run, here):
 
 @pytest.mark.parametrize("verb", ["ls", "show", "verify", "gc"])
 def test_a_folder_without_a_ledger_is_said(run, tmp_path, verb):
-    assert "[chain-missing]" in run(verb, tmp_path, code=6).stderr
+    told = run(verb, tmp_path, code=6).stderr
+    assert "[chain-missing]" in told
+    assert f"{tmp_path} holds no ledger" in told
+    assert "LocalStore" not in told
+
+
+def test_who_wants_it_quiet_gets_the_verdict_and_the_faults(run, here):
+    assert run("verify", "PATH", "-q").stdout == run("verify", "PATH").stdout != ""
+    here.store.delete([here.root.log.block_key(3)])
+    assert run("verify", "PATH", "-q", code=1).stderr == run("verify", "PATH", code=1).stderr != ""
 
 
 def test_show_shows_the_last_blocks_of_each_chain(run):

@@ -19,6 +19,9 @@ class FsspecStore:
     def __repr__(self) -> str:
         return f"FsspecStore({self._root!r})"
 
+    def __str__(self) -> str:
+        return self._root
+
     def get(self, key: str) -> bytes:
         try:
             return bytes(self._fs.cat_file(self._path(key)))

@@ -32,6 +32,9 @@ class LocalStore:
     def __repr__(self) -> str:
         return f"LocalStore({self._base!r})"
 
+    def __str__(self) -> str:
+        return self._base
+
     def get(self, key: str) -> bytes:
         with self._reading(key):
             return Path(f"{self._base}/{key}").read_bytes()

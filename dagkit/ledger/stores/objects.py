@@ -27,6 +27,9 @@ class BucketStore:
     def __repr__(self) -> str:
         return f"BucketStore({self._name!r})"
 
+    def __str__(self) -> str:
+        return self._name
+
     def get(self, key: str) -> bytes:
         try:
             return bytes(obstore.get(self._store, key).bytes())
