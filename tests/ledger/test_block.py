@@ -45,7 +45,7 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(place, bit):
 
 def test_a_flipped_bit_in_a_name_is_damage_and_no_field_of_the_future():
     with pytest.raises(ChainBroken) as caught:
-        unseal(LINE.replace(b'"queryInputs"', b'"queryInputr"', 1), APPLICATION, 3)
+        unseal(LINE.replace(b'"newOffset"', b'"newOffsft"', 1), APPLICATION, 3)
     assert caught.value.code == "block-damaged"
 
 
