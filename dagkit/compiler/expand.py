@@ -11,12 +11,11 @@ from dagkit.api.dag import Dag
 from dagkit.api.ports import Outlet
 from dagkit.compiler.draw import draw
 from dagkit.errors import Code, Diagnostic, Where
-from dagkit.graph import End, Graph, Node, Settings, Stream, graph_of
+from dagkit.graph import SEPARATOR, End, Graph, Node, Settings, Stream, graph_of
 
 Configure = Callable[[Node], Module]
 """Gives the module of a node the properties that configuration sets on it."""
 
-SEPARATOR = "$"
 DEEPEST = 100
 """How deep modules may nest: deeper, one is taken to hold itself."""
 

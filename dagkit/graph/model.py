@@ -18,6 +18,9 @@ from dagkit.schema import Bindings, substitute
 
 T = TypeVar("T")
 
+SEPARATOR = "$"
+"""Stands between the name of a module and that of an operator in it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:

@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+import networkx as nx
+
 from dagkit.api.attributes import PortContext
 from dagkit.api.ports import InputPort, OutputPort
 from dagkit.errors import Diagnostic
-from dagkit.graph import End, Graph, Node, Stream
+from dagkit.graph import SEPARATOR, End, Graph, Node, Stream
 from dagkit.schema import assignable, spelled
 
 
@@ -20,7 +22,7 @@ def every_required_input_is_fed(graph: Graph) -> Iterator[Diagnostic]:
                 yield Diagnostic(
                     "input-unconnected",
                     f"no stream feeds {node.name}.{port.name}",
-                    f"{_candidate(open_outputs, node, port)}, or make the port optional=True",
+                    f"{_candidate(graph, open_outputs, node, port)}, or make the port optional=True",
                     node.where,
                 )
 
@@ -45,17 +47,27 @@ def _open_outputs(graph: Graph) -> Iterator[tuple[Node, OutputPort[Any]]]:
                 yield node, port
 
 
-def _candidate(open_outputs: Sequence[tuple[Node, OutputPort[Any]]], node: Node, port: InputPort[Any]) -> str:
-    """An open output elsewhere that would fit, else what type to look for."""
+def _candidate(
+    graph: Graph, open_outputs: Sequence[tuple[Node, OutputPort[Any]]], node: Node, port: InputPort[Any]
+) -> str:
+    """An open output of the same module that would fit and makes no loop, else what type to look for."""
     wanted = node.payload(port)
     for other, output in open_outputs:
-        if other is not node and assignable(other.payload(output), wanted):
+        within = other.name.rpartition(SEPARATOR)[0] == node.name.rpartition(SEPARATOR)[0]
+        if (
+            within
+            and assignable(other.payload(output), wanted)
+            and not nx.has_path(graph.forward, node.name, other.name)
+        ):
             return f"lead {other.name}.{output.name} into it"
     return f"connect an output of {spelled(wanted)} to it"
 
 
 def every_port_is_on_one_stream(graph: Graph) -> Iterator[Diagnostic]:
-    """One output feeds one stream, which may have many sinks; one input reads one stream."""
+    """One output feeds one stream, which may have many sinks; one input reads one stream.
+
+    Of two ends in one file the later line is the one too many, whichever stream was named first.
+    """
     for stream in graph.streams:
         for source in stream.further_sources:
             yield Diagnostic(
@@ -65,12 +77,13 @@ def every_port_is_on_one_stream(graph: Graph) -> Iterator[Diagnostic]:
                 source.where,
             )
     seen: dict[tuple[str, str, bool], Stream] = {}
-    for stream in graph.streams:
-        for end in filter(None, (stream.source, *stream.sinks)):
-            key = end.node, end.port, isinstance(end.declared, InputPort)
-            if key in seen:
-                yield _taken(end, seen[key])
-            seen.setdefault(key, stream)
+    led = [(stream, end) for stream in graph.streams for end in filter(None, (stream.source, *stream.sinks))]
+    files = {file: rank for rank, file in enumerate(dict.fromkeys(end.where.file for _, end in led))}
+    for stream, end in sorted(led, key=lambda pair: (files[pair[1].where.file], pair[1].where.line or 0)):
+        key = end.node, end.port, isinstance(end.declared, InputPort)
+        if key in seen:
+            yield _taken(end, seen[key])
+        seen.setdefault(key, stream)
 
 
 def _taken(end: End, first: Stream) -> Diagnostic:

@@ -1,0 +1,52 @@
+"""What a report suggests can be done, and the line it names is the one that is too many."""
+
+import inspect
+
+from dagkit import Config, Dag, InputPort, Module, OutputPort
+from tests.compiler.cast import Keep, Needy, Source, Step, faults
+
+
+def test_the_end_that_was_led_in_last_is_the_one_too_many() -> None:
+    dag = Dag()
+    a, b, step = dag.add_operator("a", Source()), dag.add_operator("b", Source()), dag.add_operator("step", Step())
+    early = dag.add_stream("early", a.out)
+    dag.add_stream("late", b.out, step.one)
+    early.add_sink(step.one)
+    (told,) = faults(dag)
+    lines, first = inspect.getsourcelines(test_the_end_that_was_led_in_last_is_the_one_too_many)
+    assert told.problem == "step.one is already on stream 'late'"
+    assert told.where is not None
+    assert "add_sink" in lines[(told.where.line or 0) - first]
+
+
+def test_no_loop_is_suggested() -> None:
+    dag = Dag()
+    needy, after = dag.add_operator("needy", Needy()), dag.add_operator("after", Step())
+    dag.add_stream("on", needy.output, after.one)
+    (told,) = [fault for fault in faults(dag) if fault.code == "input-unconnected"]
+    assert told.help.startswith("connect an output of int to it")
+
+
+class Half(Module):
+    """Holds one operator that is fed and one that nobody feeds."""
+
+    entry = InputPort(int)
+    exit = OutputPort(int)
+
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        step, keep = dag.add_operator("step", Step()), dag.add_operator("keep", Keep[int]())
+        dag.expose(self.entry, step.one)
+        dag.expose(self.exit, keep.output)
+
+
+def test_what_another_module_holds_is_not_suggested() -> None:
+    dag = Dag()
+    source = dag.add_operator("source", Source())
+    for name in ("first", "second"):
+        half = dag.add_module(name, Half())
+        step = dag.add_operator(f"after {name}", Step())
+        dag.add_stream(f"out of {name}", half.exit, step.one)
+    dag.add_stream("into both", source.out, dag.operator("first").entry, dag.operator("second").entry)
+    told = {fault.problem: fault.help for fault in faults(dag)}
+    for name in ("first", "second"):
+        assert f"lead {name}$step.out into it" in told[f"no stream feeds {name}$keep.input"]
