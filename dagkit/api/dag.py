@@ -125,8 +125,8 @@ class Exposure:
 class Dag:
     """The graph as its author writes it down."""
 
-    drawing: ClassVar[Callable[["Dag"], Mapping[str, str]] | None] = None
-    """Draws a Dag for a notebook; the package fills it in, since pictures are made floors below."""
+    drawing: ClassVar[Callable[[Any], Mapping[str, str]] | None] = None
+    """Draws a Dag, or what it became, for a notebook; the package fills it in: pictures are made floors below."""
 
     def __init__(self) -> None:
         self.placements: list[Placement] = []

@@ -10,7 +10,7 @@ ordered   as it will run                               Plan
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from dagkit.api.application import FunctionApplication, StreamingApplication
 from dagkit.api.config import Config
@@ -58,6 +58,17 @@ class Compilation:
         plan = self.steps["ordered"]
         assert isinstance(plan, Plan), "the last step makes a plan"
         return plan
+
+    def __repr__(self) -> str:
+        reached, held = [*self.steps][-1], f"operators: {len(self.graph.nodes)}, streams: {len(self.graph.streams)}"
+        return f"<Compilation of {self.application} as {reached}, {held}>"
+
+    def _repr_mimebundle_(self, **_: Any) -> Mapping[str, str]:
+        """The plan as a picture, or the graph as far as it got."""
+        return Dag.drawing(self.steps.get("ordered", self.graph)) if Dag.drawing else {"text/plain": repr(self)}
+
+    def _repr_svg_(self) -> str | None:
+        return self._repr_mimebundle_().get("image/svg+xml")
 
 
 def compile_application(

@@ -6,6 +6,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import dagkit
+from dagkit.compiler import compile_until
 from dagkit.render.notebook import mimebundle
 from tests.render import samples
 
@@ -33,3 +34,23 @@ def test_where_nothing_can_draw_the_text_is_shown(monkeypatch, tmp_path):
     bundle = mimebundle(samples.line_filter())
     assert list(bundle) == ["text/plain"]
     assert "Block-reader" in bundle["text/plain"]
+
+
+def _two():
+    dag = dagkit.Dag()
+    splitter, reader = dag.add_operator("splitter", samples.FileSplitter()), dag.add_operator("r", samples.LineReader())
+    dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+    return dag
+
+
+@pytest.mark.parametrize(("step", "view"), [("drawn", "logical"), ("checked", "logical"), ("ordered", "physical")])
+def test_what_was_compiled_is_shown_as_far_as_it_got(step, view):
+    compilation = compile_until(step, _two())
+    bundle = compilation._repr_mimebundle_()
+    assert set(bundle) == {"image/svg+xml", "text/plain"}
+    assert f"Dag: {view}" in bundle["text/plain"]
+    assert compilation._repr_svg_() == bundle["image/svg+xml"]
+
+
+def test_what_was_compiled_is_called_in_a_line():
+    assert repr(compile_until("ordered", _two())) == "<Compilation of Dag as ordered, operators: 2, streams: 1>"
