@@ -125,12 +125,22 @@ def _stage_names(chains: list[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
     names: dict[tuple[str, ...], str] = {}
     taken: set[str] = set()
     for chain in sorted(chains):
-        name = " + ".join(chain)
+        name = _stage_name(chain)
         while name in taken:
             name += "\N{PRIME}"
         taken.add(name)
         names[chain] = name
     return names
+
+
+LONGEST = 6
+"""How many operators the name of a stage tells; every operator repeats it, so a longer one would make plans square."""
+
+
+def _stage_name(chain: tuple[str, ...]) -> str:
+    if len(chain) > LONGEST:
+        return f"{chain[0]} + \N{HORIZONTAL ELLIPSIS} + {chain[-1]} ({len(chain)} operators)"
+    return " + ".join(chain)
 
 
 def _stage(graph: Graph, partitioned: Mapping[str, Partitioning], name: str, chain: tuple[str, ...]) -> Stage:

@@ -192,3 +192,18 @@ def test_what_does_not_route_does_not_cut() -> None:
     dag.set_attribute(DagContext.STREAMING_WINDOW_SIZE_MILLIS, 100)
     dag.set_input_port_attribute(dag.operator("b").one, PortContext.STREAM_CODEC, Parity())
     assert [stage.name for stage in compiled(dag).plan.stages] == ["s", "a + b"]
+
+
+@pytest.mark.parametrize(
+    ("length", "name"),
+    [
+        (6, "o1 + o2 + o3 + o4 + o5 + o6"),
+        (7, "o1 + \N{HORIZONTAL ELLIPSIS} + o7 (7 operators)"),
+        (200, "o1 + \N{HORIZONTAL ELLIPSIS} + o200 (200 operators)"),
+    ],
+    ids=["six are all named", "seven by their ends", "two hundred as well"],
+)
+def test_a_long_stage_is_called_by_its_ends(length: int, name: str) -> None:
+    plan = compiled(sketch("s>o1", *(f"o{i}>o{i + 1}" for i in range(1, length)))).plan
+    assert [stage.name for stage in plan.stages] == ["s", name]
+    assert {operator.stage for operator in plan.operators} == {"s", name}
