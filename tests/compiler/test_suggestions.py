@@ -3,6 +3,7 @@
 import inspect
 
 from dagkit import Config, Dag, InputPort, Module, OutputPort
+from dagkit.compiler import compile_application
 from tests.compiler.cast import Keep, Needy, Source, Step, faults
 
 
@@ -50,3 +51,13 @@ def test_what_another_module_holds_is_not_suggested() -> None:
     told = {fault.problem: fault.help for fault in faults(dag)}
     for name in ("first", "second"):
         assert f"lead {name}$step.out into it" in told[f"no stream feeds {name}$keep.input"]
+
+
+def test_one_key_is_one_advisory_however_many_bear_it() -> None:
+    def draw(dag: Dag, conf: Config) -> None:
+        for name in "abc":
+            dag.add_operator(name, Source())
+
+    key = "dt.operator.*.attr.MEMORY_MB"
+    (told,) = compile_application(draw, Config.of({key: 512})).notes
+    assert told.problem == "MEMORY_MB of a and 2 more is accepted, and has no effect here"

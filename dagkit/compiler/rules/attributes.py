@@ -8,7 +8,7 @@ from typing import Any
 import cloudpickle
 
 from dagkit.api.attributes import Attribute, Standing
-from dagkit.api.config import Source
+from dagkit.api.config import Origin, Source
 from dagkit.conf.values import attribute_value
 from dagkit.errors import Diagnostic, Severity
 from dagkit.graph import Graph, Setting, Settings
@@ -25,7 +25,7 @@ def settings_hold_values_of_their_kind(graph: Graph) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 "attribute-invalid",
                 f"{attribute.name} of {bearer} is {setting.value!r}: {wrong}",
-                f"{attribute.name} is {attribute.meaning}; its default is {attribute.default!r}",
+                f"{attribute.name}: {attribute.meaning}; its default is {attribute.default!r}",
                 setting.origin.where,
             )
 
@@ -68,16 +68,20 @@ def _stranded(port: str, settings: Settings) -> Iterator[Diagnostic]:
 
 
 def attributes_off_the_platform_are_told(graph: Graph) -> Iterator[Diagnostic]:
-    """What means nothing off YARN is accepted, and said."""
+    """What means nothing off YARN is accepted, and said: once for each key or line, however many bear it."""
+    borne: dict[tuple[Attribute[Any], Origin], list[str]] = {}
     for bearer, attribute, setting in _all_settings(graph):
         if attribute.standing is Standing.ADVISORY:
-            yield Diagnostic(
-                "attribute-advisory",
-                f"{attribute.name} of {bearer} is accepted, and has no effect here",
-                "remove it when the application runs nowhere else",
-                setting.origin.where,
-                Severity.ADVISORY,
-            )
+            borne.setdefault((attribute, setting.origin), []).append(bearer)
+    for (attribute, origin), bearers in borne.items():
+        more = f" and {len(bearers) - 1} more" if len(bearers) > 1 else ""
+        yield Diagnostic(
+            "attribute-advisory",
+            f"{attribute.name} of {bearers[0]}{more} is accepted, and has no effect here",
+            "remove it when the application runs nowhere else",
+            origin.where,
+            Severity.ADVISORY,
+        )
 
 
 def _all_settings(graph: Graph) -> Iterator[tuple[str, Attribute[Any], Setting]]:
