@@ -14,8 +14,12 @@ from dagkit.api.traces import shown_path
 from dagkit.conf.hadoop import read_hadoop
 from dagkit.conf.keys import PREFIXES, SECTION_WORDS
 from dagkit.conf.lines import line_of_offset, toml_lines
+from dagkit.conf.regular import regular_bytes
 from dagkit.conf.written import Slip, Written, wrong_bytes
 from dagkit.errors import Diagnostic, Where
+
+LARGEST = 1 << 26
+"""Bytes that a property file may hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ def read_file(path: Path, instead: str = "check the path; it is taken from the w
     if read is None:
         return _unreadable(shown, Slip("it is none of .xml, .properties and .toml", "give it the ending of its format"))
     try:
-        data = path.read_bytes()
+        data = regular_bytes(path, LARGEST)
     except FileNotFoundError:
         return _unreadable(shown, Slip("there is no such file", instead))
     except OSError as refused:

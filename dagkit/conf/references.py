@@ -9,18 +9,18 @@ $${name}        the text `${name}` itself
 import itertools
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from dagkit.conf.keys import Address, Keyword, Malformed, canonical, parse_key
 from dagkit.conf.names import snake
+from dagkit.conf.regular import regular_bytes
 from dagkit.errors import did_you_mean
 
 MASK = "**********"
 """What is shown of a secret that was written into a file."""
 
 LONGEST = 1 << 20
-"""Characters that a value may unfold to; more is a mistake or an attack."""
+"""Characters that a value may unfold to, and bytes that a secret's file may hold; more is a mistake or an attack."""
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
 _SECRET_WORDS = frozenset(
@@ -169,7 +169,7 @@ def _from_environment(name: str, environment: Mapping[str, str]) -> str:
 
 def _from_file(path: str, _: Mapping[str, str]) -> str:
     try:
-        return Path(path).read_text("utf-8").rstrip("\r\n")
+        return regular_bytes(path, LONGEST).decode("utf-8").replace("\r\n", "\n").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as refused:
         reason = refused.strerror if isinstance(refused, OSError) else "it is not UTF-8"
         raise Unresolved(

@@ -2,6 +2,7 @@
 
 import codecs
 import datetime as dt
+import os
 from pathlib import Path
 
 import javaproperties
@@ -44,6 +45,20 @@ def told(read):
 
 def faults(read):
     return [(f.code, str(f.where), f.problem) for f in read.faults]
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "pipe"])
+def test_a_file_is_a_regular_one(target, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("site.xml").symlink_to(target)
+    assert faults(read_file(Path("site.xml"))) == [
+        ("file-unreadable", "site.xml", "it cannot be opened: it is no regular file")
+    ]
+
+
+def test_a_path_that_is_none_is_told():
+    assert [f.code for f in read_file(Path("a\0.xml")).faults] == ["file-unreadable"]
 
 
 # -- Hadoop XML ------------------------------------------------------------------------------------------------------

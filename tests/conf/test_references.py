@@ -1,5 +1,8 @@
 """References in values, and what is a secret."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from dagkit.conf.keys import parse_key
@@ -86,6 +89,24 @@ def test_what_a_secret_goes_into_is_secret():
     values = {"url": "db://me:${pw}@host", "pw": "${env:PW}", "dt.prop.password": "plain"}
     assert resolve("${url}", values, {"PW": "hidden"}) == ("db://me:hidden@host", True)
     assert resolve("x${dt.prop.password}", values) == ("xplain", True)
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/dev/zero", "it is no regular file"),
+        ("pipe", "it is no regular file"),
+        ("large", "it holds more than 1048576 bytes"),
+        ("\0", "this is no path: embedded null byte"),
+    ],
+    ids=["a device without end", "a pipe that nobody fills", "a file too large for a secret", "no path at all"],
+)
+def test_a_secret_is_read_from_a_regular_file_of_moderate_size(path, reason, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("large").write_bytes(b"x" * ((1 << 20) + 1))
+    with pytest.raises(Unresolved, match=f"cannot be read: {reason}"):
+        resolve(f"${{file:{path}}}")
 
 
 def test_references_remember_the_keys_they_used():
