@@ -65,6 +65,7 @@ Code = Literal[
     "checkpoint-misaligned",
     "mode-mismatch",
     "locality-invalid",
+    "locality-ignored",
     "affinity-invalid",
     "affinity-conflicting",
     "affinity-ignored",

@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
-from dagkit.api.attributes import OperatorContext, PortContext
+from dagkit.api.attributes import Locality, OperatorContext, PortContext
 from dagkit.api.config import DEFAULT, Origin, Source
 from dagkit.api.operators import InputOperator
 from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext, PartitionKeys
@@ -44,7 +44,33 @@ def partition(graph: Graph, order: Sequence[str]) -> tuple[Mapping[str, Partitio
         mirrored = settled[head].count if head != name else 0
         settled[name] = _partitioned(graph, node, head, mirrored, faults)
     faults += (fault for node in graph.nodes for fault in _unkeyed(graph, node, settled[node.name]))
+    faults += _unkept_localities(graph, settled)
     return settled, faults
+
+
+def _unkept_localities(graph: Graph, settled: Mapping[str, Partitioning]) -> Iterator[Diagnostic]:
+    """Ends that work in different processes, or exchange items, share neither a thread nor a container."""
+    for stream, source, sink in graph.edges():
+        if (
+            stream.locality not in (Locality.THREAD_LOCAL, Locality.CONTAINER_LOCAL)
+            or graph.by_name[source.node].is_delay
+        ):
+            continue
+        reason = None
+        if isinstance(graph.by_name[source.node].operator, InputOperator):
+            reason = f"{source.node} finds work on the driver, and {sink.node} does it on the workers"
+        elif not graph.by_name[sink.node].port_value(sink.port, PortContext.PARTITION_PARALLEL) and (
+            settled[source.node].count > 1 or settled[sink.node].count > 1
+        ):
+            reason = f"items change partitions between {source.node} and {sink.node}"
+        if reason is not None:
+            yield Diagnostic(
+                "locality-ignored",
+                f"{stream.locality} of stream {stream.name!r} has no effect here: {reason}",
+                "remove it when the application runs nowhere else",
+                stream.locality_origin.where or stream.where,
+                Severity.ADVISORY,
+            )
 
 
 def _unkeyed(graph: Graph, node: Node, partitioning: Partitioning) -> Iterator[Diagnostic]:

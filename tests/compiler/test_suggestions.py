@@ -2,8 +2,9 @@
 
 import inspect
 
-from dagkit import Config, Dag, InputPort, Module, OutputPort
+from dagkit import Config, Dag, InputPort, Module, OperatorContext, OutputPort, StatelessPartitioner
 from dagkit.compiler import compile_application
+from dagkit.errors import Severity
 from tests.compiler.cast import Keep, Needy, Source, Step, faults
 
 
@@ -61,3 +62,15 @@ def test_one_key_is_one_advisory_however_many_bear_it() -> None:
     key = "dt.operator.*.attr.MEMORY_MB"
     (told,) = compile_application(draw, Config.of({key: 512})).notes
     assert told.problem == "MEMORY_MB of a and 2 more is accepted, and has no effect here"
+
+
+def test_a_locality_that_cannot_be_kept_is_told_with_the_reason() -> None:
+    dag = Dag()
+    source, one, two = dag.add_operator("s", Source()), dag.add_operator("one", Step()), dag.add_operator("two", Step())
+    dag.add_stream("from driver", source.out, one.one).set_locality("THREAD_LOCAL")
+    dag.add_stream("exchange", one.out, two.one).set_locality("CONTAINER_LOCAL")
+    dag.set_operator_attribute(two, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+    driver, exchange = compile_application(dag).notes
+    assert (driver.code, driver.severity) == ("locality-ignored", Severity.ADVISORY)
+    assert "s finds work on the driver, and one does it on the workers" in driver.problem
+    assert "items change partitions between one and two" in exchange.problem
