@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 
+from dagkit.conf.patterns import NoPattern, Pattern, compiled
+
 _PATTERN_SIGNS = re.compile(r"[\\^.\[\]|?*+(){}]")
 """What makes a name more than itself. A `$` alone does not: in the middle of a name, as in `Module$inner`, it is
 matched by nothing, and at the end it changes nothing."""
@@ -18,7 +20,7 @@ class Fit(IntEnum):
 
     NOT = 0
     ANYONE = 1
-    """The key names nobody: it was written one floor up, for all."""
+    """The key names nobody: it was written one floor up for all, or with a lone `*`."""
     PATTERN = 2
     EXACT = 3
 
@@ -39,7 +41,8 @@ class NamePattern:
     @property
     def fault(self) -> str | None:
         """Why the pattern cannot be compiled, where it is one."""
-        return None if self.is_plain else _compiled(self.text)[1]
+        pattern = None if self.is_plain or self.text == "*" else compiled(self.text)
+        return str(pattern) if isinstance(pattern, NoPattern) else None
 
     def fit(self, name: str) -> Fit:
         """How this holds for a name."""
@@ -47,19 +50,13 @@ class NamePattern:
             return Fit.EXACT
         if self.is_plain:
             return Fit.NOT
-        pattern = _compiled(self.text)[0]
-        return Fit.PATTERN if pattern is not None and pattern.fullmatch(name) else Fit.NOT
+        if self.text == "*":
+            return Fit.ANYONE
+        pattern = compiled(self.text)
+        return Fit.PATTERN if isinstance(pattern, Pattern) and pattern.is_whole(name) else Fit.NOT
 
     def __str__(self) -> str:
         return self.text
-
-
-@cache
-def _compiled(text: str) -> tuple[re.Pattern[str] | None, str | None]:
-    try:
-        return re.compile(".*" if text == "*" else text), None
-    except re.error as malformed:
-        return None, str(malformed)
 
 
 @cache

@@ -1,11 +1,11 @@
 """Templates: properties under a name, which operators get by matching a pattern or by being referred there."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dagkit.conf.keys import Keyword
 from dagkit.conf.matching import Rank, Rule, Tier
+from dagkit.conf.patterns import Pattern, compiled
 
 _TIERS = {
     "matchClassNameRegExp": Tier.TEMPLATE_BY_CLASS,
@@ -62,8 +62,5 @@ def _names(tier: Tier, application: str, operator: str, cls: type) -> tuple[str,
 
 def _matches(pattern: str, names: Sequence[str]) -> bool:
     """Whether the pattern is the whole of one of the names; one that is no pattern matches nothing."""
-    try:
-        compiled = re.compile(pattern.strip())
-    except re.error:
-        return False
-    return any(compiled.fullmatch(name) for name in names)
+    found = compiled(pattern.strip())
+    return isinstance(found, Pattern) and any(found.is_whole(name) for name in names)
