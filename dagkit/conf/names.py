@@ -20,9 +20,11 @@ class Fit(IntEnum):
 
     NOT = 0
     ANYONE = 1
-    """The key names nobody: it was written one floor up for all, or with a lone `*`."""
-    PATTERN = 2
-    EXACT = 3
+    """The key names nobody: it was written one floor up, for all."""
+    STAR = 2
+    """The key names all, with a lone `*`."""
+    PATTERN = 3
+    EXACT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class NamePattern:
         if self.is_plain:
             return Fit.NOT
         if self.text == "*":
-            return Fit.ANYONE
+            return Fit.STAR
         pattern = compiled(self.text)
         return Fit.PATTERN if isinstance(pattern, Pattern) and pattern.is_whole(name) else Fit.NOT
 

@@ -14,7 +14,7 @@ from dagkit.conf.names import Fit, NamePattern, bare, folded, snake
     ("pattern", "name", "fit"),
     [
         ("Block-reader", "Block-reader", Fit.EXACT),
-        ("*", "anything at all", Fit.ANYONE),
+        ("*", "anything at all", Fit.STAR),
         ("op[12]", "op2", Fit.PATTERN),
         ("op[12]", "op12", Fit.NOT),
         ("op", "operator", Fit.NOT),
@@ -37,6 +37,10 @@ from dagkit.conf.names import Fit, NamePattern, bare, folded, snake
 )
 def test_fit(pattern, name, fit):
     assert NamePattern(pattern).fit(name) is fit
+
+
+def test_a_lone_star_ranks_below_a_pattern_and_above_a_key_without_a_name():
+    assert Fit.ANYONE < NamePattern("*").fit("op") < NamePattern("o.").fit("op") < NamePattern("op").fit("op")
 
 
 def test_a_folded_name_fits_every_name_that_it_spells():
