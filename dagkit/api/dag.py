@@ -151,6 +151,9 @@ class Dag:
 
     def _place(self, name: str, component: ComponentT) -> ComponentT:
         where = _author_line()
+        given: tuple[object, object] = (name, component)
+        if isinstance(given[0], Component) and isinstance(given[1], str):
+            raise TypeError(f"{component!r} stands where the operator belongs: did you swap name and operator?")
         if not isinstance(component, Component):
             raise TypeError(
                 f"{name!r} is {component!r}, neither an operator nor a module; did you forget to call the class?"

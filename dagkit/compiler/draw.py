@@ -1,5 +1,6 @@
 """Drawing: run the author's `populate_dag`, and freeze what it wrote down."""
 
+import re
 from types import CodeType
 from typing import Any
 
@@ -7,7 +8,7 @@ from dagkit.api.application import Module, StreamingApplication
 from dagkit.api.component import Component
 from dagkit.api.config import Config
 from dagkit.api.dag import Dag
-from dagkit.api.ports import input_ports, output_ports
+from dagkit.api.ports import called, input_ports, output_ports
 from dagkit.api.traces import author_where, shown_path
 from dagkit.errors import Diagnostic, Where, did_you_mean
 
@@ -36,7 +37,11 @@ def _why_unfinished(author: StreamingApplication | Module, raised: Exception) ->
         help_ = did_you_mean(
             str(raised.name), ports, otherwise=f"it has the ports {', '.join(ports)}" if ports else "it has no ports"
         )
-        return Diagnostic("port-unknown", f"no port {raised.name!r} on {type(raised.obj).__name__}", help_, where)
+        return Diagnostic("port-unknown", f"no port {raised.name!r} on {called(raised.obj)}", help_, where)
+    if isinstance(raised, AttributeError) and isinstance(raised.obj, Dag):
+        methods = [name for name in dir(Dag) if not name.startswith("_")]
+        snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(raised.name)).lower()
+        return Diagnostic("populate-failed", f"a Dag has no {raised.name!r}", did_you_mean(snake, methods), where)
     return Diagnostic(
         "populate-failed",
         f"populate_dag of {_called(author)} raised {type(raised).__name__}: {raised}",

@@ -126,7 +126,7 @@ def test_a_misspelt_port_is_told_with_the_nearest_name() -> None:
     (fault,) = raised.value.diagnostics
     assert (fault.code, fault.problem, fault.help) == (
         "port-unknown",
-        "no port 'uot' on Source",
+        "no port 'uot' on source",
         "did you mean 'out'?",
     )
     assert fault.where is not None

@@ -1,10 +1,14 @@
 """What a report suggests can be done, and the line it names is the one that is too many."""
 
 import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from dagkit import Config, Dag, InputPort, Module, OperatorContext, OutputPort, StatelessPartitioner
 from dagkit.compiler import compile_application
-from dagkit.errors import Severity
+from dagkit.errors import ApplicationFaults, Severity
 from tests.compiler.cast import Keep, Needy, Source, Step, faults
 
 
@@ -74,3 +78,20 @@ def test_a_locality_that_cannot_be_kept_is_told_with_the_reason() -> None:
     assert (driver.code, driver.severity) == ("locality-ignored", Severity.ADVISORY)
     assert "s finds work on the driver, and one does it on the workers" in driver.problem
     assert "items change partitions between one and two" in exchange.problem
+
+
+@pytest.mark.parametrize(
+    ("slip", "said"),
+    [
+        (lambda dag: dag.addOperator("a", Source()), r"a Dag has no 'addOperator'(.|\n)*did you mean 'add_operator'"),
+        (lambda dag: dag.add_operator(Source(), "a"), r"did you swap name and operator\?"),
+        (lambda dag: dag.add_operator("S", Source()).outt, r"no port 'outt' on S "),
+    ],
+    ids=["camel case", "swapped", "a port of a placed operator"],
+)
+def test_a_slip_in_a_call_is_told_with_what_was_meant(slip: Callable[[Any], object], said: str) -> None:
+    def draw(dag: Dag, conf: Config) -> None:
+        slip(dag)
+
+    with pytest.raises(ApplicationFaults, match=said):
+        compile_application(draw)
