@@ -1,14 +1,17 @@
 """Ordering: the fused graph as a plan. Upstream comes first and ties go by name, so equal graphs give equal plans."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import networkx as nx
+from pydantic import BaseModel
 
 from dagkit.api.attributes import OperatorContext, PortContext
 from dagkit.api.operators import InputOperator
 from dagkit.compiler.fuse import Fused
 from dagkit.compiler.unify import unifiers
 from dagkit.graph import Graph, Node, Stream
+from dagkit.plan.fingerprint import canonical
 from dagkit.plan.model import (
     Keys,
     Plan,
@@ -53,12 +56,13 @@ def _operator(fused: Fused, node: Node, stage: str) -> PlannedOperator:
     attributes = {
         a: s for a, s in node.attributes.items() if a is not OperatorContext.PARTITIONER or s.value is not node.operator
     }
+    properties = portable_properties(node.operator, node.property_origins)
     return PlannedOperator(
         name=node.name,
         kind=type(node.operator).declared_kind(),
         class_=_class_name(node),
         role=_role(node),
-        properties=portable_properties(node.operator, node.property_origins),
+        properties=properties,
         attributes=portable_attributes(attributes),
         ports=tuple(_ports(fused.graph, node)),
         partitions=tuple(
@@ -67,6 +71,7 @@ def _operator(fused: Fused, node: Node, stage: str) -> PlannedOperator:
                 keys={
                     port: Keys(mask=k.mask, keys=tuple(sorted(k.keys))) for port, k in sorted(partition.keys.items())
                 },
+                properties=_own_properties(node, partition.operator, properties),
             )
             for index, partition in enumerate(partitioning.partitions)
         ),
@@ -74,6 +79,18 @@ def _operator(fused: Fused, node: Node, stage: str) -> PlannedOperator:
         parallel_with=partitioning.head if partitioning.head != node.name else None,
         stage=stage,
     )
+
+
+def _own_properties(node: Node, operator: Any, shared: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a partition's operator bears otherwise than the operator itself; a secret stays as it was referred to."""
+    if operator is node.operator or not isinstance(operator, BaseModel):
+        return {}
+    own = portable_properties(operator, node.property_origins)
+    return {
+        name: value
+        for name, value in own.items()
+        if name not in shared or canonical(value) != canonical(shared[name])  # to which 1 is not true
+    }
 
 
 def _class_name(node: Node) -> str:

@@ -93,11 +93,20 @@ def _operator_changed(old: PlannedOperator, new: PlannedOperator) -> Iterator[Ch
     if old.count != new.count:
         why = "" if is_told and new.why.source == "parallel" else f" ({new.why.text})"
         yield Change("partitions", new.name, f"{new.name} runs as {new.count} instead of {old.count}{why}")
-    elif old.partitions != new.partitions:
-        own = "partition owns" if new.count == 1 else f"{new.count} partitions own"
-        yield Change("partitions", new.name, f"{new.name}: its {own} other keys")
+    else:
+        yield from _partitions_changed(old, new)
     if mirrored and not is_told:
         yield Change("partitions", new.name, f"{new.name} {mirrored}")
+
+
+def _partitions_changed(old: PlannedOperator, new: PlannedOperator) -> Iterator[Change]:
+    pairs = list(zip(old.partitions, new.partitions, strict=True))
+    if any((was.index, was.keys) != (now.index, now.keys) for was, now in pairs):
+        own = "partition owns" if new.count == 1 else f"{new.count} partitions own"
+        yield Change("partitions", new.name, f"{new.name}: its {own} other keys")
+    for was, now in pairs:
+        for text in _values_changed("property", was.properties, now.properties):
+            yield Change("partitions", new.name, f"{new.name}: partition {now.index}: {text}")
 
 
 _PARALLEL = "PARTITION_PARALLEL"

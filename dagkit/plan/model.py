@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 PLAN_SCHEMA: Literal["dagkit.plan/1"] = "dagkit.plan/1"
 
@@ -69,6 +69,13 @@ class PlannedPartition(_Value):
 
     index: int
     keys: Mapping[str, Keys] = {}
+    properties: Mapping[str, Any] = {}
+    """What it is configured with otherwise than its operator is; written down only where there is such."""
+
+    @model_serializer(mode="wrap")
+    def _without_what_it_shares(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data: dict[str, Any] = write(self)
+        return data if self.properties else {name: value for name, value in data.items() if name != "properties"}
 
 
 class PlannedPort(_Value):

@@ -16,6 +16,7 @@ from dagkit import (
     StatelessPartitioner,
 )
 from dagkit.api.partitioning import deal_keys
+from dagkit.plan import fingerprint
 from dagkit.plan.model import Plan, Routing
 from tests.compiler.cast import Deal, Dealer, Delay, Source, Step, codes, compiled, faults
 from tests.compiler.sketches import sketch
@@ -248,3 +249,36 @@ def test_counting_waits_until_the_shape_is_right() -> None:
     dag = sketch("s>a", "a>b", "b>a")
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.PARTITIONER, _Raises())
     assert codes(dag) == ["loop-undelayed"]
+
+
+class _Limited(Step):
+    limit: int = 0
+
+
+class _EachItsOwn(Partitioner):
+    def __init__(self, *limits: int) -> None:
+        self.limits = limits
+
+    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
+        (first,) = partitions
+        owned = deal_keys(len(self.limits))
+        return [
+            Partition(first.operator.configured({"limit": limit}), {"one": keys})
+            for limit, keys in zip(self.limits, owned, strict=True)
+        ]
+
+
+def _limited(*limits: int) -> Plan:
+    dag = Dag()
+    last = dag.add_operator("last", _Limited())
+    dag.add_stream("on", dag.add_operator("source", Source()).out, last.one)
+    dag.set_operator_attribute(last, OperatorContext.PARTITIONER, _EachItsOwn(*limits))
+    plan = compiled(dag).plan
+    return plan.model_copy(
+        update={"operators": tuple(o.model_copy(update={"attributes": {}}) for o in plan.operators)}
+    )  # so that nothing but the partitions differs
+
+
+def test_a_partition_bears_what_it_is_configured_with_otherwise_than_its_operator() -> None:
+    assert [dict(p.properties) for p in _limited(0, 2).by_name["last"].partitions] == [{}, {"limit": 2}]
+    assert fingerprint(_limited(1, 2)) != fingerprint(_limited(3, 4))

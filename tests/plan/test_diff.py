@@ -82,6 +82,10 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
         _keep(partitions=(PlannedPartition(index=0, keys={"input": Keys(mask=0, keys=(0,))}),)),
         ["keep: its partition owns other keys"],
     ),
+    "the properties of a partition": (
+        _keep(partitions=(PlannedPartition(index=0, properties={"limit": 2}),)),
+        ["keep: partition 0: property limit is now set to 2"],
+    ),
     "mirroring": (_keep(parallel_with="read"), ["keep mirrors read"]),
     "a port less": (_ports(INPUT), ["operator keep: output output is gone"]),
     "a port more": (

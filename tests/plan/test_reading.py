@@ -8,6 +8,7 @@ import pytest
 
 from dagkit.errors import PlanUnreadable
 from dagkit.plan import fingerprint, read_plan, write_plan
+from dagkit.plan.model import PlannedPartition
 from tests.plan.plans import operator, plan, stream, unifier
 
 PLANS = [
@@ -32,6 +33,15 @@ def test_a_plan_is_written_in_the_words_of_declarative_applications() -> None:
     assert data["operators"][0]["class"] == "test.Sample"
     assert data["streams"][0]["source"] == {"operatorName": "read", "portName": "output"}
     assert data["streams"][0]["sinks"][0]["operatorName"] == "keep"
+
+
+def test_a_partition_tells_its_properties_only_where_it_has_its_own() -> None:
+    own = operator("keep", partitions=(PlannedPartition(index=0), PlannedPartition(index=1, properties={"limit": 2})))
+    written = plan(operators=(operator("read"), own))
+    first, second = json.loads(write_plan(written))["operators"][1]["partitions"]
+    assert first == {"index": 0, "keys": {}}
+    assert second == {"index": 1, "keys": {}, "properties": {"limit": 2}}
+    assert read_plan(write_plan(written)) == written
 
 
 def _with(**changes: Any) -> str:
