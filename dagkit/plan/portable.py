@@ -1,45 +1,70 @@
 """Values as JSON holds them: what a plan shows of properties and attributes, without secrets and without pickles."""
 
 import base64
+import copyreg
 import dataclasses
 import datetime as dt
 import functools
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from enum import Enum
 from pathlib import PurePath
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodDescriptorType, MethodType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodDescriptorType, MethodType, ModuleType
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
+
+from dagkit.plan.fingerprint import canonical
 
 MASK = "**********"
 
 
 def portable(value: Any) -> Any:
-    """The value as plain JSON data; equal values give equal data, in every process."""
+    """The value as plain JSON data; equal values give equal data, in every process. What cannot be told is a class."""
     if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, Enum)):
-        if isinstance(value, str) and _UNWRITABLE.search(value):
-            return {"$text": ascii(str(value))}
-        return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        return _plain(value)
     around = _AROUND.get()
     if id(value) in around:
         return {"$again": _name(type(value))}
+    if not around:
+        _LEFT.set(iter(range(MOST)))
+    if len(around) == DEEPEST or next(_LEFT.get(), None) is None:
+        return {"class": _name(type(value))}
     within = _AROUND.set(around | {id(value)})
     try:
         return next((form for kinds, form in _FORMS if isinstance(value, kinds)), _object)(value)
+    except Exception:  # noqa: BLE001 - the author's values may raise whatever they are asked, and still have a class
+        return {"class": _name(type(value))}
     finally:
         _AROUND.reset(within)
 
+
+DEEPEST = 60
+"""How deep values are told; JSON is read and written by recursion, which ends not far below."""
+
+MOST = 100_000
+"""How many values within one another are told: what is shared at every level would be told for ever."""
 
 _UNWRITABLE = re.compile("[\ud800-\udfff]")
 """Half characters, which stand for bytes of a file's name that are no text: JSON cannot hold them."""
 
 _AROUND: ContextVar[frozenset[int]] = ContextVar("around", default=frozenset())
 """What is being written, by identity, so that a value which holds itself comes to an end."""
+
+_LEFT: ContextVar[Iterator[int]] = ContextVar("left")
+"""One for each value that may still be told."""
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it, of Python's own class: others inherit from float and text, as those of numpy do."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, str):
+        return {"$text": ascii(str(value))} if _UNWRITABLE.search(value) else str(value)
+    return value if value is None or isinstance(value, bool) else int(value)
 
 
 def portable_properties(component: BaseModel, origins: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,6 +87,9 @@ def _hiding(value: Any, path: str, hidden: Mapping[str, str]) -> Any:
     if path in hidden:
         return hidden[path]
     if isinstance(value, Mapping):
+        pairs = value.get("$map")
+        if isinstance(pairs, list):  # whatever lies under a key, the path to it holds the key as text
+            return {"$map": [[key, _hiding(part, f"{path}.{key}", hidden)] for key, part in pairs]}
         return {key: _hiding(part, f"{path}.{key}", hidden) for key, part in value.items()}
     if isinstance(value, list):
         return [_hiding(part, f"{path}.{index}", hidden) for index, part in enumerate(value)]
@@ -70,7 +98,15 @@ def _hiding(value: Any, path: str, hidden: Mapping[str, str]) -> Any:
 
 def _model(value: BaseModel) -> dict[str, Any]:
     fields = {name: portable(getattr(value, name, None)) for name in type(value).model_fields}
-    return {"class": _name(type(value)), **fields}
+    extra = {name: portable(more) for name, more in sorted((value.__pydantic_extra__ or {}).items())}
+    return {"class": _name(type(value)), **fields, **extra}
+
+
+def _mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
+    """By key, where all keys are written as text and differ; else in pairs, so that 1 and "1" are two."""
+    pairs = sorted(([portable(k), portable(v)] for k, v in value.items()), key=canonical)
+    texts = {k for k, _ in pairs if isinstance(k, str)}
+    return dict(pairs) if len(texts) == len(pairs) else {"$map": pairs}
 
 
 def _dataclass(value: Any) -> dict[str, Any]:
@@ -122,17 +158,31 @@ def _constant(value: Any) -> Any:
 
 
 def _object(value: Any) -> dict[str, Any]:
-    """Any other object: by what others may read of it, or, where it bears no names at all, by what makes it."""
+    """Any other object: by what others may read of it, or, where that is of its own making, by what makes it."""
     if get_origin(value) is not None:  # a type with brackets, or a union
         return {"$class": portable(get_origin(value)), "of": portable(get_args(value))}
     named = {"class": _name(type(value))}
-    if isinstance(getattr(value, "__dict__", None), dict):
-        return {**named, **{name: portable(v) for name, v in sorted(vars(value).items()) if not name.startswith("_")}}
+    held = getattr(value, "__dict__", None)
     try:
         made = value.__reduce_ex__(2)
-    except TypeError:  # a lock or an open file: nothing can be said of it
-        return named
-    return {**named, "made": portable(made if isinstance(made, str) else made[1:3])}
+    except Exception:  # noqa: BLE001 - a lock or an open file, or what its author will not have written
+        return {**named, **_state(held)} if isinstance(held, dict) else named
+    if isinstance(made, str):
+        return {**named, "made": made}
+    state, *items = (*made, None, None, None)[2:5]
+    inside = [portable(list(part)) for part in items if part is not None]
+    more = {"items": inside} if any(inside) else {}
+    is_usual = made[0] is copyreg.__newobj__ and len(made[1]) == 1  # type: ignore[attr-defined]
+    if is_usual and isinstance(held, dict) and (state is None or isinstance(state, dict)):
+        return {**named, **_state(state or {}), **more}
+    return {**named, "made": portable(made[1:3]), **more}
+
+
+def _state(held: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes by name. The private ones come as a digest alone: they may hold what was made of a secret."""
+    public = {str(name): portable(v) for name, v in sorted(held.items()) if not str(name).startswith("_")}
+    private = {str(name): portable(v) for name, v in held.items() if str(name).startswith("_")}
+    return {**public, "$private": hashlib.sha256(canonical(private).encode()).hexdigest()[:16]} if private else public
 
 
 def _name(cls: type) -> str:
@@ -148,16 +198,14 @@ _FORMS: tuple[tuple[Any, Any], ...] = (
     (bytes | bytearray, lambda value: {"$bytes": base64.b64encode(bytes(value)).decode("ascii")}),
     (BaseModel, _model),
     (type, lambda value: {"$class": _name(value)}),
+    (ModuleType, lambda value: {"$module": value.__name__}),
     (FunctionType, _function),
     (MethodType, _method),
     (BuiltinFunctionType, _function),
     (MethodDescriptorType, lambda value: {"$function": f"builtins:{value.__qualname__}"}),
     (functools.partial, _partial),
     (re.Pattern, lambda value: {"$pattern": value.pattern, "flags": value.flags}),
-    (
-        Mapping,
-        lambda value: {str(portable(k)): portable(v) for k, v in sorted(value.items(), key=lambda kv: str(kv[0]))},
-    ),
+    (Mapping, _mapping),
     (set | frozenset, lambda value: sorted((portable(v) for v in value), key=repr)),
     (list | tuple, lambda value: [portable(v) for v in value]),
 )

@@ -12,18 +12,23 @@ import subprocess
 import sys
 import threading
 import uuid
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
+from dagkit.plan import read_plan, write_plan
 from dagkit.plan.fingerprint import canonical
 from dagkit.plan.portable import portable
+from tests.plan.plans import operator as operator_of
+from tests.plan.plans import plan
 
 
 class Colour(enum.Enum):
@@ -48,7 +53,33 @@ class Pair:
 class Plain:
     def __init__(self, value: Any) -> None:
         self.value = value
-        self._cache = object()
+
+
+class Private:
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+
+class Open(BaseModel, extra="allow"):
+    pass
+
+
+class Raising:
+    """Whatever one asks it, it raises."""
+
+    def __init__(self, value: Any = None) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise RuntimeError
+
+
+class Refusing(dict[str, int]):
+    def items(self) -> Any:
+        raise RuntimeError
 
 
 class Slotted:
@@ -96,7 +127,12 @@ HERE = __name__
         ({3, 1, 2}, [1, 2, 3]),
         ({"b": 1, "a": (2,)}, {"a": [2], "b": 1}),
         ({Colour.RED: 1}, {"red": 1}),
-        ({1: "one"}, {"1": "one"}),
+        ({1: "one"}, {"$map": [[1, "one"]]}),
+        ({"1": "b", 1: "a"}, {"$map": [["1", "b"], [1, "a"]]}),
+        (np.float64(1.5), 1.5),
+        (json, {"$module": "json"}),
+        (Raising(1), {"class": f"{HERE}.Raising", "value": 1}),
+        ([Refusing(a=1), 2], [{"class": f"{HERE}.Refusing"}, 2]),
         (
             Model(path=PurePosixPath("a")),
             {"class": f"{HERE}.Model", "path": "a", "secret": "**********"},
@@ -104,7 +140,7 @@ HERE = __name__
         (Pair(1, Size.BIG), {"class": f"{HERE}.Pair", "left": 1, "right": 3}),
         (Plain([1]), {"class": f"{HERE}.Plain", "value": [1]}),
     ],
-    ids=lambda v: ascii(v)[:40],
+    ids=lambda v: "raising" if isinstance(v, Raising) else ascii(v)[:40],
 )
 def test_values_become_plain_data(value: Any, data: Any) -> None:
     assert portable(value) == data
@@ -172,6 +208,13 @@ class Ring:
         (_closed(1), _closed(2)),
         (_shortest(1), _shortest(2)),
         (_two_that_call_each_other(), _closed(1)),
+        ({1: "a", "1": "b"}, {1: "b", "1": "a"}),
+        ({1: "a"}, {"1": "a"}),
+        (deque([1]), deque([2])),
+        (Private(1), Private(2)),
+        (Open.model_validate({"a": 1}), Open.model_validate({"a": 2})),
+        (np.int64(1), np.int64(2)),
+        (np.array([1]), np.array([2])),
     ],
     ids=[
         "a number and a truth value",
@@ -194,6 +237,13 @@ class Ring:
         "closures by what they close over",
         "functions by their defaults",
         "functions that call each other",
+        "keys of two kinds",
+        "a number as a key and its text",
+        "deques",
+        "private state",
+        "models by what they have besides",
+        "numbers of numpy",
+        "arrays",
     ],
 )
 def test_unlike_values_give_unlike_data(one: Any, other: Any) -> None:
@@ -235,7 +285,32 @@ def test_equal_values_give_equal_data(make: Callable[[], Any]) -> None:
     assert canonical(portable(make())) == canonical(portable(make()))
 
 
+def test_what_is_private_is_told_by_its_digest_alone() -> None:
+    assert "hush" not in canonical(portable(Private("hush")))
+
+
+def _shared(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value, value]
+    return value
+
+
+def _nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("value", [_shared(50), _nested(900)], ids=["shared at every level", "nested deeply"])
+def test_what_is_too_much_to_tell_comes_to_an_end(value: Any) -> None:
+    said = plan(operators=(operator_of("read", properties={"value": portable(value)}), operator_of("keep")))
+    assert read_plan(write_plan(said)) == said
+
+
 PROGRAM = """
+from dagkit.plan import read_plan, write_plan
 from dagkit.plan.fingerprint import canonical
 from dagkit.plan.portable import portable
 def limit(n): return lambda line: line in {"a", "b", "c"} or n
