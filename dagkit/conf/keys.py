@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dagkit.api.attributes import Scope
+from dagkit.api.attributes import BY_SCOPE, Scope
 from dagkit.conf.names import NamePattern, bare, folded
 from dagkit.errors import did_you_mean
 
@@ -98,6 +98,29 @@ class Keyword:
         return self.word
 
 
+_REACH: dict[Element, tuple[Scope, ...]] = {
+    Element.APPLICATION: (Scope.APPLICATION, Scope.OPERATOR, Scope.PORT),
+    Element.OPERATOR: (Scope.OPERATOR, Scope.PORT),
+    Element.PORT: (Scope.PORT,),
+    Element.UNIFIER: (Scope.OPERATOR,),
+}
+"""What lies at and below an element, its own scope first."""
+
+
+def scopes_set_by(element: Element, attribute: AttributeRef) -> tuple[Scope, ...]:
+    """The scopes in which an attribute is set when a key gives it on this element.
+
+    Its own where that has an attribute of the name; else every one below that has. None: it cannot be set there.
+    """
+    own, *below = _REACH[element]
+    if attribute.scope is not None:
+        reach = attribute.scope in (own, *below) and attribute.name in BY_SCOPE[attribute.scope]
+        return (attribute.scope,) if reach else ()
+    if attribute.name in BY_SCOPE[own]:
+        return (own,)
+    return tuple(scope for scope in below if attribute.name in BY_SCOPE[scope])
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """What a key names, and what it sets there."""
@@ -116,15 +139,28 @@ class Address:
         """Equal for two keys that set the same thing: prefix, `prop.` and the spelling of a property do not count."""
         if isinstance(self.sets, PropertyPath):
             what = f"{bare(self.sets.first)} {self.sets.steps[1:]}"
+        elif isinstance(self.sets, AttributeRef):
+            what = f"attr.{' '.join(scopes_set_by(self.element, self.sets)) or self.sets.scope}.{self.sets.name}"
         else:
             what = str(self.sets)
         named = (self.application, self.name, self.port)
         return (self.element, self.port_kind or "", *(str(pattern or "*") for pattern in named), what)
 
     @property
-    def folded_identity(self) -> tuple[str, ...]:
-        """As `identity`, for keys of which one is an environment variable."""
-        return tuple(folded(part) for part in self.identity)
+    def bearer(self) -> tuple[str, ...]:
+        """What the key sets something on."""
+        return self.identity[:-1]
+
+    @property
+    def way(self) -> tuple[str, ...]:
+        """What is set there, step by step, in one spelling for all that may mean the same: no map is told from a
+        model here, nor `w.a` from `w(a)`."""
+        return tuple(map(_spelled, self.sets.steps)) if isinstance(self.sets, PropertyPath) else self.identity[-1:]
+
+
+def _spelled(step: Step) -> str:
+    text = step.text if isinstance(step, MapKey) else str(step)
+    return str(int(text)) if text.isdecimal() and len(text) < 20 else bare(text)
 
 
 @dataclass(frozen=True, slots=True)

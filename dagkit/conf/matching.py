@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from dagkit.api.attributes import BY_SCOPE, Scope
 from dagkit.api.config import Origin, Source
-from dagkit.conf.keys import Address, AttributeRef, Element
+from dagkit.conf.keys import Address
 from dagkit.conf.names import Fit, NamePattern, folded
 
 
@@ -82,26 +81,3 @@ class ByName:
 def in_order(ranked: Iterable[tuple[Rank, Rule]]) -> list[Rule]:
     """The rules, the strongest last; what a declared application says of itself gives way to all configuration."""
     return [r for _, r in sorted(ranked, key=lambda pair: (pair[1].origin.source > Source.CODE, pair[0]))]
-
-
-_REACH: dict[Element, tuple[Scope, ...]] = {
-    Element.APPLICATION: (Scope.APPLICATION, Scope.OPERATOR, Scope.PORT),
-    Element.OPERATOR: (Scope.OPERATOR, Scope.PORT),
-    Element.PORT: (Scope.PORT,),
-    Element.UNIFIER: (Scope.OPERATOR,),
-}
-"""What lies at and below an element, its own scope first."""
-
-
-def scopes_set_by(element: Element, attribute: AttributeRef) -> tuple[Scope, ...]:
-    """The scopes in which an attribute is set when a key gives it on this element.
-
-    Its own where that has an attribute of the name; else every one below that has. None: it cannot be set there.
-    """
-    own, *below = _REACH[element]
-    if attribute.scope is not None:
-        reach = attribute.scope in (own, *below) and attribute.name in BY_SCOPE[attribute.scope]
-        return (attribute.scope,) if reach else ()
-    if attribute.name in BY_SCOPE[own]:
-        return (own,)
-    return tuple(scope for scope in below if attribute.name in BY_SCOPE[scope])

@@ -12,8 +12,18 @@ from dagkit.api.config import DEFAULT, Config, Entry, Origin, Source
 from dagkit.conf.classes import ClassNotFound
 from dagkit.conf.conversion import Conversion
 from dagkit.conf.declaration import Declaration, DeclaredApplication
-from dagkit.conf.keys import Address, AttributeRef, Element, Keyword, Malformed, PortKind, PropertyPath, parse_key
-from dagkit.conf.matching import ByName, Rank, Rule, Tier, in_order, scopes_set_by
+from dagkit.conf.keys import (
+    Address,
+    AttributeRef,
+    Element,
+    Keyword,
+    Malformed,
+    PortKind,
+    PropertyPath,
+    parse_key,
+    scopes_set_by,
+)
+from dagkit.conf.matching import ByName, Rank, Rule, Tier, in_order
 from dagkit.conf.met import Met
 from dagkit.conf.names import Fit
 from dagkit.conf.objects import Unfit

@@ -14,6 +14,7 @@ from typing import Any
 from dagkit.api.config import Config, Entry, Origin, Source
 from dagkit.conf.files import ENDINGS, read_file
 from dagkit.conf.keys import Address, canonical, is_variable, parse_key
+from dagkit.conf.names import folded
 from dagkit.conf.references import References, Unresolved, names_referred, shown_instead
 from dagkit.conf.written import Written
 from dagkit.errors import Diagnostic, Severity, Where
@@ -71,23 +72,33 @@ def load(sources: Sources) -> tuple[Config, list[Diagnostic]]:
 class _Placed:
     """A key in its source, with what tells whether another key sets the same thing."""
 
-    __slots__ = ("address", "folded", "identity", "source", "written")
+    __slots__ = ("address", "bearer", "folded", "identity", "source", "way", "written")
 
     def __init__(self, source: Source, written: Written) -> None:
         self.source = source
         self.written = written
         self.address = parse_key(written.key)
         self.identity: tuple[str, ...] = (canonical(written.key),)
-        self.folded: tuple[str, ...] = self.identity
+        self.bearer: tuple[str, ...] = self.identity
+        self.way: tuple[str, ...] = ()
         if isinstance(self.address, Address):
-            self.folded = self.address.folded_identity
-            self.identity = self.folded if is_variable(written.key) else self.address.identity
+            self.bearer, self.way = self.address.bearer, self.address.way
+            identity = self.address.identity
+            self.identity = tuple(map(folded, identity)) if is_variable(written.key) else identity
+        self.folded = tuple(map(folded, self.bearer))
+        """The bearer as variables spell it, under which all that may concern a key is found."""
 
     def sets_the_same_as(self, other: "_Placed") -> bool:
         """Whether both set the same thing, where a variable cannot spell a name better than it can."""
+        return len(self.way) == len(other.way) and self.touches(other)
+
+    def touches(self, other: "_Placed") -> bool:
+        """Whether what one sets is the whole or a part of what the other does, in whatever spelling."""
+        length = min(len(self.way), len(other.way))
         if is_variable(self.written.key) or is_variable(other.written.key):
-            return self.folded == other.folded
-        return self.identity == other.identity
+            one, two = (tuple(folded(step).replace("_", "") for step in p.way[:length]) for p in (self, other))
+            return self.folded == other.folded and one == two
+        return self.bearer == other.bearer and self.way[:length] == other.way[:length]
 
 
 _Group = Sequence[_Placed]
@@ -167,21 +178,29 @@ class _Weighed:
         self.given: list[_Placed] = []
         self.winners: dict[tuple[str, ...], _Placed] = {}
         self.faults: list[Diagnostic] = []
-        finals: dict[tuple[str, ...], _Placed] = {}
-        required: dict[tuple[str, ...], _Placed] = {}
+        finals: dict[tuple[str, ...], list[_Placed]] = {}
+        required: list[_Placed] = []
         for group in groups:
             for placed in group:
-                final = finals.get(placed.folded)
-                if final is not None and final.sets_the_same_as(placed):
+                final = next((final for final in finals.get(placed.folded, ()) if final.touches(placed)), None)
+                if final is not None:
                     self.faults.append(_held_back(placed, final.written.where))
                 elif placed.written.value is None:
-                    required.setdefault(placed.folded, placed)
+                    required.append(placed)
                 else:
                     self.given.append(placed)
                     self.winners[placed.identity] = placed
-            finals.update((placed.folded, placed) for placed in group if placed.written.final)
-        known = {placed.folded for placed in self.given}
-        self.faults += [_missing(placed.written) for folded, placed in required.items() if folded not in known]
+            for placed in group:
+                if placed.written.final:
+                    finals.setdefault(placed.folded, []).append(placed)
+        known: dict[tuple[str, ...], list[_Placed]] = {}
+        for placed in self.given if required else ():
+            known.setdefault(placed.folded, []).append(placed)
+        for placed in required:
+            alike = known.setdefault(placed.folded, [])
+            if not any(placed.sets_the_same_as(other) for other in alike):
+                self.faults.append(_missing(placed.written))
+                alike.append(placed)
 
 
 def _held_back(placed: _Placed, final: Where) -> Diagnostic:

@@ -20,8 +20,9 @@ from dagkit.conf.keys import (
     PropertyPath,
     canonical,
     parse_path,
+    scopes_set_by,
 )
-from dagkit.conf.matching import Rule, scopes_set_by
+from dagkit.conf.matching import Rule
 from dagkit.conf.met import Met
 from dagkit.errors import Code, Diagnostic, Severity, Where, did_you_mean
 

@@ -5,8 +5,7 @@ import pytest
 from dagkit.api.application import FunctionApplication
 from dagkit.api.attributes import DagContext, Locality, OperatorContext, PortContext
 from dagkit.api.config import Config, Origin, Source
-from dagkit.conf.keys import Element
-from dagkit.conf.matching import scopes_set_by
+from dagkit.conf.keys import Element, scopes_set_by
 from dagkit.conf.settings import Settings
 from dagkit.errors import Where
 from tests.conf.samples import Bean, Feed, Inner, Pipeline, Point, Reader, config, entries, point

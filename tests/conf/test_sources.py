@@ -199,6 +199,40 @@ def test_a_variable_cannot_get_round_what_is_final(place):
     assert [str(fault.where) for fault in faults] == ["the environment"]
 
 
+@pytest.mark.parametrize(
+    ("final", "given"),
+    [
+        ("w.server.host", "w.server.HOST"),
+        ("w.server.host", "w.prop.Server.host"),
+        ("w.server.host", "w.server"),
+        ("w.server", "w.server.host"),
+        ("w.a.b", "w.a(b)"),
+        ("w.a[0]", "w.a.00"),
+        ("w.attr.MEMORY_MB", "w.attr.OperatorContext.MEMORY_MB"),
+    ],
+)
+def test_no_other_spelling_and_no_whole_or_part_gets_round_what_is_final(place, final, given):
+    place.write("a.xml", xml(prop(f"dt.operator.{final}", "1", final=True)))
+    config, faults = place.load(files=["a.xml"], definitions=[(f"dt.operator.{given}", "2")])
+    assert [f.code for f in faults] == ["key-final"]
+    assert list(config) == [f"dt.operator.{final}"]
+
+
+def test_finals_of_names_that_fold_alike_do_not_replace_each_other(place):
+    keys = ["dt.operator.a-b.x", "dt.operator.a_b.x"]
+    place.write("a.xml", xml(*(prop(key, "1", final=True) for key in keys)))
+    _, faults = place.load(files=["a.xml"], definitions=[(key, "2") for key in keys])
+    assert [f.code for f in faults] == ["key-final", "key-final"]
+
+
+def test_what_is_required_of_one_operator_is_not_met_by_another_of_a_like_name(place):
+    place.write("a.xml", xml(prop("dt.operator.a-b.x")))
+    _, faults = place.load(files=["a.xml"], definitions=[("dt.operator.a_b.x", "2")])
+    assert [f.code for f in faults] == ["key-required"]
+    _, faults = place.load(files=["a.xml"], definitions=[("dt.operator.a-b.X", "2")])
+    assert not faults
+
+
 def test_final_names_are_not_confused_with_names_that_fold_alike(place):
     place.write("a.xml", xml(prop("dt.operator.Block-reader.x", "1", final=True)))
     place.write("b.xml", xml(prop("dt.operator.Block_reader.x", "2")))
