@@ -54,6 +54,14 @@ def spoken(raised: BaseException) -> str:
     return lines[-1] if isinstance(raised, SyntaxError) else lines[0]
 
 
+def told(raised: BaseException) -> str:
+    """The exception by its class and what it says, if it can say it."""
+    try:
+        return f"{type(raised).__name__}: {raised}"
+    except Exception:  # noqa: BLE001 - the author's exception may fail to say anything
+        return type(raised).__name__
+
+
 def shown_path(filename: str) -> str:
     """The path as reports show it: from the working directory where the file lies below it."""
     return _shown_from(os.getcwd(), filename)  # noqa: PTH109 - asked for every line that an author writes

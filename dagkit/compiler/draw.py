@@ -1,36 +1,61 @@
 """Drawing: run the author's `populate_dag`, and freeze what it wrote down."""
 
+import inspect
 import re
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
-from dagkit.api.application import Module, StreamingApplication
+from dagkit.api.application import FunctionApplication, Module, StreamingApplication
 from dagkit.api.component import Component
 from dagkit.api.config import Config
 from dagkit.api.dag import Dag
 from dagkit.api.ports import called, input_ports, output_ports
-from dagkit.api.traces import author_where, shown_path
+from dagkit.api.traces import author_where, shown_path, told
+from dagkit.conf.declaration import DeclaredApplication
 from dagkit.errors import Diagnostic, Where, did_you_mean
 
 
-def draw(author: StreamingApplication | Module, conf: Config) -> tuple[Dag, Diagnostic | None, Exception | None]:
+def draw(author: StreamingApplication | Module, conf: Config) -> tuple[Dag, Diagnostic | None, BaseException | None]:
     """The Dag that the author's `populate_dag` wrote, and what kept it from being finished."""
     dag = Dag()
+    suspended = _suspended(author)
+    if suspended is not None:
+        return dag, suspended, TypeError(suspended.problem)
     try:
         author.populate_dag(dag, conf)
-    except Exception as raised:  # noqa: BLE001 - the author's code may raise anything, and its report is the diagnostic
+    except (Exception, SystemExit) as raised:  # noqa: BLE001 - the author's code may raise anything: it is reported
         return dag, _why_unfinished(author, raised), raised
     return dag, None, None
 
 
 def where_of(author: StreamingApplication | Module) -> Where | None:
-    """The line on which the author's `populate_dag` begins."""
-    populate: Any = getattr(author, "populate", None) or type(author).populate_dag
-    code: CodeType | None = getattr(populate, "__code__", None)
+    """The line on which the author's `populate_dag` begins; of a declared application, the file that declares it."""
+    if isinstance(author, DeclaredApplication):
+        declared = author.declaration
+        wheres = [part.where for parts in (declared.operators, declared.streams, declared.settings) for part in parts]
+        return replace(wheres[0], line=None) if wheres else None
+    code: CodeType | None = getattr(_populate(author), "__code__", None)
     return Where(shown_path(code.co_filename), code.co_firstlineno) if code is not None else None
 
 
-def _why_unfinished(author: StreamingApplication | Module, raised: Exception) -> Diagnostic:
+def _populate(author: StreamingApplication | Module) -> Any:
+    return author.populate if isinstance(author, FunctionApplication) else type(author).populate_dag
+
+
+def _suspended(author: StreamingApplication | Module) -> Diagnostic | None:
+    """Why a populate_dag would not run though it is called: Python would only make a generator or a coroutine of it."""
+    populate = _populate(author)
+    if inspect.isgeneratorfunction(populate) or inspect.isasyncgenfunction(populate):
+        what, help_ = "a generator", "remove yield: as it is, none of its lines would run"
+    elif inspect.iscoroutinefunction(populate):
+        what, help_ = "a coroutine", "write def in place of async def: as it is, none of its lines would run"
+    else:
+        return None
+    return Diagnostic("populate-failed", f"populate_dag of {_called(author)} is {what}", help_, where_of(author))
+
+
+def _why_unfinished(author: StreamingApplication | Module, raised: BaseException) -> Diagnostic:
     where = author_where(raised) or where_of(author)
     if isinstance(raised, AttributeError) and isinstance(raised.obj, Component):
         ports = [*input_ports(type(raised.obj)), *output_ports(type(raised.obj))]
@@ -44,7 +69,7 @@ def _why_unfinished(author: StreamingApplication | Module, raised: Exception) ->
         return Diagnostic("populate-failed", f"a Dag has no {raised.name!r}", did_you_mean(snake, methods), where)
     return Diagnostic(
         "populate-failed",
-        f"populate_dag of {_called(author)} raised {type(raised).__name__}: {raised}",
+        f"populate_dag of {_called(author)} raised {told(raised)}",
         "mend this line; what comes after it was not looked at",
         where,
     )

@@ -20,7 +20,7 @@ DEEPEST = 100
 """How deep modules may nest: deeper, one is taken to hold itself."""
 
 
-def expand(graph: Graph, conf: Config, configure: Configure) -> tuple[Graph, list[Diagnostic], Exception | None]:
+def expand(graph: Graph, conf: Config, configure: Configure) -> tuple[Graph, list[Diagnostic], BaseException | None]:
     """The graph with every module, however deep, replaced by what it holds; and what kept one from being drawn."""
     expansion = _Expansion(conf, configure)
     while expansion.raised is None and any(node.is_module for node in graph.nodes):
@@ -43,7 +43,7 @@ class _Expansion:
         self.conf = conf
         self.configure = configure
         self.faults: list[Diagnostic] = []
-        self.raised: Exception | None = None
+        self.raised: BaseException | None = None
         self.around: dict[str, tuple[Module, ...]] = {}
         """For each module inside another, by full name: the modules around it, the outermost first."""
 

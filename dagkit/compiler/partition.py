@@ -11,6 +11,7 @@ from dagkit.api.config import DEFAULT, Origin, Source
 from dagkit.api.operators import InputOperator
 from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext, PartitionKeys
 from dagkit.api.state import KeyedState, declared_state
+from dagkit.api.traces import told
 from dagkit.compiler.rules.partitions import parallel_heads
 from dagkit.errors import Diagnostic, Severity, did_you_mean
 from dagkit.graph import Graph, Node
@@ -146,8 +147,8 @@ def _asked(
     help_ = "define_partitions must give back at least one Partition"
     try:
         answer = tuple(partitioner.define_partitions((alone,), context) or ())
-    except Exception as raised:  # noqa: BLE001 - the author's code may raise anything, and its report is the diagnostic
-        return (), Diagnostic("partition-invalid", f"{said} raised {type(raised).__name__}: {raised}", help_, where)
+    except (Exception, SystemExit) as raised:  # noqa: BLE001 - the author's code may raise anything: it is reported
+        return (), Diagnostic("partition-invalid", f"{said} raised {told(raised)}", help_, where)
     if not answer or not all(isinstance(p, Partition) for p in answer):
         return (), Diagnostic("partition-invalid", f"{said} gave no partitions", help_, where)
     wrong = next(_wrong_keys(answer, node), None)

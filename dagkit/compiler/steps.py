@@ -43,7 +43,7 @@ class Compilation:
     steps: Mapping[Step, Graph | Fused | Plan]
     notes: tuple[Diagnostic, ...] = ()
     partitioned: Mapping[str, Partitioning] = field(default_factory=dict)
-    raised: Exception | None = None
+    raised: BaseException | None = None
     """What kept the author or a module from drawing to the end."""
 
     @property
@@ -117,7 +117,7 @@ class _Run:
         self.allow_unknown = allow_unknown
         self.steps: dict[Step, Graph | Fused | Plan] = {}
         self.partitioned: Mapping[str, Partitioning] = {}
-        self.raised: Exception | None = None
+        self.raised: BaseException | None = None
 
     def draw(self, author: Author) -> None:
         """Configure the application, let it draw, and freeze what it drew."""
