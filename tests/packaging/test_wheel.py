@@ -1,6 +1,7 @@
 """What is built holds what users need and nothing else, and works away from the checkout."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -141,7 +142,7 @@ def test_the_wheel_needs_what_the_project_says(built: Built) -> None:
 
 
 def _name(requirement: str) -> str:
-    return requirement.partition(">")[0].strip()
+    return re.split(r"[<>=!~;]", requirement, maxsplit=1)[0].strip()
 
 
 def test_the_sources_travel_with_applications_tests_and_documents(built: Built) -> None:
