@@ -19,6 +19,9 @@ from dagkit.errors import Diagnostic, did_you_mean
 
 ComponentT = TypeVar("ComponentT", bound=Component)
 
+LONGEST_INDEX = 9
+"""Digits that the place of a value in a list may have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Given:
@@ -60,8 +63,8 @@ def with_properties(
     """The component with these properties, the strongest last; `owner` is what reports call it."""
     setter = _Setter(owner, conversion or Conversion())
     root = _Branch()
-    for given in settings:
-        root.plant(given)
+    for order, given in enumerate(settings):
+        root.plant(given, order)
     changed = setter.fields(component, root, ())
     configured = component.configured(changed) if changed else component
     return Configured(configured, setter.origins, tuple(setter.diagnostics), tuple(setter.unknown))
@@ -72,31 +75,47 @@ class _Branch:
     """What is set at one place, and below it."""
 
     given: Given | None = None
+    order: int = 0
+    """The strength of what is given here."""
     below: dict[Step, "_Branch"] = field(default_factory=dict)
 
-    def plant(self, given: Given) -> None:
+    def plant(self, given: Given, order: int, depth: int = 0) -> None:
         """Put a setting in its place. A value for the whole takes the place of what was set on its parts before."""
         branch = self
-        for step in given.path.steps:
+        for step in given.path.steps[depth:]:
             child = branch.below.pop(step, None) or _Branch()
             branch.below[step] = child
             branch = child
-        branch.given = given
+        branch.given, branch.order = given, order
         branch.below = {}
 
-    def merge(self, later: "_Branch") -> None:
-        """Take over what the same place was given under another spelling."""
-        if later.given is not None:
-            self.given, self.below = later.given, {}
-        for step, branch in later.below.items():
-            self.below.setdefault(step, _Branch()).merge(branch)
+    def merge(self, other: "_Branch", depth: int) -> None:
+        """Take over what the same place, at this depth, was given under another spelling: all in order of strength."""
+        strongest_last = sorted([*self.ordered(), *other.ordered()], key=lambda pair: pair[0])
+        self.given, self.below = None, {}
+        for order, given in strongest_last:
+            self.plant(given, order, depth)
+
+    def merged(self, depth: int) -> dict[str, tuple[Step, "_Branch"]]:
+        """The branches below by their text, where `a`, `(a)` and `[1]`, `.1` are the same."""
+        known: dict[str, tuple[Step, _Branch]] = {}
+        for step, branch in self.below.items():
+            text = step.text if isinstance(step, MapKey) else str(step)
+            if text in known:
+                known[text][1].merge(branch, depth + 1)
+            else:
+                known[text] = step, branch
+        return known
+
+    def ordered(self) -> Iterator[tuple[int, Given]]:
+        if self.given is not None:
+            yield self.order, self.given
+        for branch in self.below.values():
+            yield from branch.ordered()
 
     def settings(self) -> Iterator[Given]:
         """All that is set here and below."""
-        if self.given is not None:
-            yield self.given
-        for branch in self.below.values():
-            yield from branch.settings()
+        return (given for _, given in self.ordered())
 
 
 class _Failed:
@@ -150,14 +169,14 @@ class _Setter:
         """New values of a model's fields, by the names its constructor takes."""
         cls = model if isinstance(model, type) else type(model)
         values: dict[str, Any] = {}
-        for found, child in self.by_field(cls, branch).values():
+        for found, child in self.by_field(cls, branch, len(path) + 1).values():
             current = None if isinstance(model, type) else getattr(model, found.name, None)
             value = self.value(found.wanted, current, child, (*path, found.name))
             if value is not _FAILED:
                 values[found.argument] = value
         return values
 
-    def by_field(self, cls: type[BaseModel], branch: _Branch) -> dict[str, tuple[Field, _Branch]]:
+    def by_field(self, cls: type[BaseModel], branch: _Branch, depth: int) -> dict[str, tuple[Field, _Branch]]:
         """The branches by field, where several spellings of one are the same."""
         known: dict[str, tuple[Field, _Branch]] = {}
         for step, child in branch.below.items():
@@ -165,7 +184,7 @@ class _Setter:
             if found is None:
                 self.not_there(cls, step, child)
             elif found.name in known:
-                known[found.name][1].merge(child)
+                known[found.name][1].merge(child, depth)
             else:
                 known[found.name] = found, child
         return known
@@ -203,8 +222,7 @@ class _Setter:
         kinds = get_args(plain(wanted))
         of_key, of_value = kinds if len(kinds) == 2 else (Any, Any)
         changed = dict(current)
-        for step, child in branch.below.items():
-            text = step.text if isinstance(step, MapKey) else str(step)
+        for text, (_, child) in branch.merged(len(path)).items():
             key = self.conversion.convert(of_key, text)
             value = self.value(of_value, changed.get(key), child, (*path, text))
             if value is not _FAILED:
@@ -214,8 +232,8 @@ class _Setter:
     def sequence(self, wanted: Any, current: Sequence[Any], branch: _Branch, path: Where) -> Any:
         kinds = get_args(plain(wanted)) or (Any,)
         changed = list(current)
-        for step, child in sorted(branch.below.items(), key=lambda item: str(item[0]).zfill(12)):
-            index = int(str(step)) if str(step).isdecimal() else -1
+        for text, (step, child) in sorted(branch.merged(len(path)).items(), key=lambda item: item[0].zfill(12)):
+            index = int(text) if text.isdecimal() and len(text) <= LONGEST_INDEX else -1
             if not 0 <= index <= len(changed):
                 holds = f"{len(changed)} value{'' if len(changed) == 1 else 's'}"
                 for given in child.settings():

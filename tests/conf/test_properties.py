@@ -161,6 +161,29 @@ def test_every_value_remembers_its_origin_by_path():
     }
 
 
+@pytest.mark.parametrize(
+    ("settings", "files"),
+    [
+        ([("scanner.files", "weak"), ("Scanner", '{"files": ["strong"]}'), ("scanner.recursive", "false")], "strong"),
+        ([("Scanner", '{"files": ["weak"]}'), ("scanner.recursive", "false"), ("SCANNER.Files", "strong")], "strong"),
+        ([("scanner.files", "weak"), ("scanner.recursive", "false"), ("SCANNER.Files", "strong")], "strong"),
+    ],
+    ids=["a whole beats a weaker part", "a part beats a weaker whole", "a part beats a weaker part"],
+)
+def test_strength_counts_across_spellings(settings, files):
+    configured = configure(*settings)
+    assert not configured.diagnostics
+    assert configured.component.scanner.files == (files,)
+    assert configured.component.scanner.recursive is False
+
+
+def test_strength_counts_across_the_spellings_of_a_place_in_a_map():
+    component = configure(
+        ("scanners.a.files", "weak"), ("scanners(a)", '{"files": ["x"]}'), ("scanners.a.recursive", "true")
+    )
+    assert component.component.scanners["a"].files == ("x",)
+
+
 def test_what_pydantic_refuses_waits_among_the_faults():
     configured = configure(("blockSize", "many"))
     assert configured.diagnostics == ()
@@ -174,6 +197,7 @@ def test_what_pydantic_refuses_waits_among_the_faults():
     ("path", "raw", "problem"),
     [
         ("names[2]", "a", "names of reader cannot be 'a': it holds 0 values, so there is no [2] to set"),
+        (f"names.{'1' * 5000}", "a", "names of reader cannot be 'a': it holds 0 values, so there is no [1111"),
         ("tags", "a", "tags of reader cannot be 'a': it wants key=value pairs with commas, and 'a' is none"),
         ("tags", "{a}", "tags of reader cannot be '{a}': it wants JSON, and this is none"),
         ("names", 5, "names of reader cannot be 5: it wants values with commas, or a JSON list"),
