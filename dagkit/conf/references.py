@@ -22,7 +22,11 @@ MASK = "**********"
 LONGEST = 1 << 20
 """Characters that a value may unfold to, and bytes that a secret's file may hold; more is a mistake or an attack."""
 
+DEEPEST = 100
+"""References that may lead on to one another."""
+
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
+_NO_REFERENCE = re.compile(r"(?<!\$)\$\{(?![^{}]*\})")
 _SECRET_WORDS = frozenset(
     {"password", "passwd", "passphrase", "secret", "secrets", "token", "credential", "credentials"}
 )
@@ -109,6 +113,9 @@ class References:
         if key in self._under_way:
             circle = [*self._under_way[self._under_way.index(key) :], key]
             raise Unresolved(f"the references go in a circle: {' -> '.join(circle)}", "give one of them a plain value")
+        if len(self._under_way) >= DEEPEST:
+            chain = f"{self._under_way[0]} -> {self._under_way[1]} -> …"
+            raise Unresolved(f"more than {DEEPEST} references lead on to one another: {chain}", "refer to the last one")
         self._under_way.append(key)
         try:
             value, secret = self.resolve(self.values[key])
@@ -124,6 +131,14 @@ class References:
             )
         if "${" not in text:
             return text, False
+        broken = _NO_REFERENCE.search(text)
+        if broken is not None:
+            within = "{" in re.split(r"[}]", text[broken.end() :], maxsplit=1)[0]
+            what = "holds another one, or a brace" if within else "is not closed"
+            raise Unresolved(
+                f"the reference that begins at letter {broken.start() + 1} {what}",
+                "write ${name}, with a plain name; $${ is the text ${ itself",
+            )
         whole = _REFERENCE.fullmatch(text)
         if whole is not None and whole[1] is not None:
             return self._referred(whole[1])
@@ -162,6 +177,8 @@ def _as_text(value: Any) -> str:
 
 
 def _from_environment(name: str, environment: Mapping[str, str]) -> str:
+    if not name:
+        raise Unresolved("${env:} names no variable", "write the name behind the colon, as in ${env:HOME}")
     if name not in environment:
         raise Unresolved(f"the environment has no variable {name!r}", f"export {name}=… before the launch")
     return environment[name]

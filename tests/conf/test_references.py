@@ -23,6 +23,7 @@ def resolve(text, values=None, environment=None):
         ("${list}", ["123", "x"]),
         ("$${xyz} ${xyz}", "${xyz} 123"),
         ("$xyz {xyz} $", "$xyz {xyz} $"),
+        ("$${${xyz}} $${", "${123} ${"),
         (["${xyz}", {"a": "${xyz}"}], ["123", {"a": "123"}]),
         (True, True),
     ],
@@ -34,6 +35,7 @@ def resolve(text, values=None, environment=None):
         "a list is resolved part by part",
         "two dollars are one",
         "other dollars stay",
+        "what is escaped needs no end",
         "values of TOML are resolved inside",
         "what is no text stays",
     ],
@@ -54,6 +56,11 @@ def test_references(text, resolved):
         ("${env:NOT_THERE}", "the environment has no variable 'NOT_THERE'"),
         ("${file:/not/there}", "the file '/not/there' cannot be read: No such file or directory"),
         ("${bomb}", "its references unfold to"),
+        ("${${x}}", "the reference that begins at letter 1 holds another one, or a brace"),
+        ("a ${xyz", "the reference that begins at letter 3 is not closed"),
+        ("${xyz} ${", "the reference that begins at letter 8 is not closed"),
+        ("${env:}", r"\$\{env:\} names no variable"),
+        ("${chain2999}", "more than 100 references lead on to one another"),
     ],
     ids=[
         "a name that is not there",
@@ -64,10 +71,16 @@ def test_references(text, resolved):
         "a variable that is not there",
         "a file that is not there",
         "references that unfold without end",
+        "a reference in a reference",
+        "a reference without an end",
+        "a reference without an end behind one with it",
+        "no variable",
+        "a long chain",
     ],
 )
 def test_what_cannot_be_resolved(text, problem):
     layers = {f"b{n}": f"${{b{n - 1}}}" * 10 for n in range(1, 9)}
+    layers |= {"chain0": "x"} | {f"chain{n}": f"${{chain{n - 1}}}" for n in range(1, 3000)}
     values = {"xyz": "1", "a": "${b}", "b": "x ${a}", "self": "${self}", "b0": "ha", "bomb": "${b8}", **layers}
     with pytest.raises(Unresolved, match=problem):
         resolve(text, values)
