@@ -47,11 +47,22 @@ class Resolver:
         if DagContext.STRING_CODECS in attributes and isinstance(attributes[DagContext.STRING_CODECS].value, Mapping):
             self.keys.codecs = attributes[DagContext.STRING_CODECS].value
         nodes = tuple(self._node(graph, node) for node in graph.nodes)
-        graph = replace(graph, application=_name(self.application, attributes), attributes=attributes, nodes=nodes)
+        graph = replace(graph, application=self._name(graph, attributes), attributes=attributes, nodes=nodes)
         for stream in graph.streams:
             graph = self._stream(graph, stream)
         self.told += self.keys.unmatched(allow_unknown=allow_unknown)
         return graph
+
+    def _name(self, graph: Graph, attributes: Settings) -> str:
+        """What the application is called; a name that cannot be printed, or be written as JSON, is told."""
+        setting = attributes.get(DagContext.APPLICATION_NAME)
+        name = self.application if setting is None else str(setting.value)
+        if not name.isprintable():
+            where = graph.where if setting is None else setting.origin.where or graph.where
+            problem = f"the application name {name!r} cannot be printed as it is"
+            help_ = "name it with letters, digits, blanks and signs"
+            self.told.append(Diagnostic("name-malformed", problem, help_, where))
+        return "".join(letter if letter.isprintable() else "\N{MIDDLE DOT}" for letter in name)
 
     def _node(self, graph: Graph, node: Node) -> Node:
         configured = self.keys.configure(node.name, node.operator)
@@ -107,11 +118,6 @@ class Resolver:
 
 def _by_port(settings: Mapping[str, Settings]) -> dict[str, Settings]:
     return {port: of_port for port, of_port in settings.items() if of_port}
-
-
-def _name(application: str, attributes: Settings) -> str:
-    setting = attributes.get(DagContext.APPLICATION_NAME)
-    return application if setting is None else str(setting.value)
 
 
 def _with_schema(graph: Graph, stream: Stream, schema: Found) -> Graph:

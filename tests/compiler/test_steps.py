@@ -2,13 +2,13 @@
 
 import pytest
 
-from dagkit import Config, Dag, OperatorContext, ProcessingMode, StreamingApplication
+from dagkit import Config, Dag, DagContext, OperatorContext, ProcessingMode, StreamingApplication
 from dagkit.compiler import STEPS, Step, compile_application, compile_until
 from dagkit.compiler.fuse import Fused
 from dagkit.errors import ApplicationFaults
 from dagkit.graph import Graph
 from dagkit.plan import Plan
-from tests.compiler.cast import Source
+from tests.compiler.cast import Source, codes, faults
 from tests.compiler.cast import Step as Stepper
 from tests.compiler.sketches import sketch
 
@@ -143,3 +143,21 @@ def test_an_unfinished_drawing_is_all_there_is() -> None:
     compilation = compile_until("resolved", Fails())
     assert list(compilation.steps) == ["drawn"]
     assert [node.name for node in compilation.graph.nodes] == ["source", "lonely", "wrong.name"]
+
+
+@pytest.mark.parametrize("name", ["half \ud800", "two\nlines"], ids=["half a character", "a line end"])
+def test_an_application_name_that_cannot_be_printed_is_told(name: str) -> None:
+    dag = sketch("s>a")
+    dag.set_attribute(DagContext.APPLICATION_NAME, name)
+    (fault,) = faults(dag)
+    assert (fault.code, fault.problem) == (
+        "name-malformed",
+        f"the application name {name!r} cannot be printed as it is",
+    )
+
+
+@pytest.mark.parametrize("name", ["half \ud800", "two\nlines"], ids=["half a character", "a line end"])
+def test_an_operator_name_that_cannot_be_printed_is_told(name: str) -> None:
+    dag = Dag()
+    dag.add_stream("on", dag.add_operator(name, Source()).out, dag.add_operator("last", Stepper()).one)
+    assert codes(dag) == ["name-malformed"]
