@@ -1,6 +1,7 @@
 """Partitioning: as how many each operator runs, which keys each partition owns, and who said so."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -8,7 +9,7 @@ from typing import Any
 
 from dagkit.api.attributes import Locality, OperatorContext, PortContext
 from dagkit.api.config import DEFAULT, Origin, Source
-from dagkit.api.operators import InputOperator
+from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext, PartitionKeys
 from dagkit.api.state import KeyedState, declared_state
 from dagkit.api.traces import told
@@ -146,27 +147,59 @@ def _asked(
     where = (origin.where if origin else None) or node.where
     help_ = "define_partitions must give back at least one Partition"
     try:
-        answer = tuple(partitioner.define_partitions((alone,), context) or ())
+        given: Any = partitioner.define_partitions((alone,), context)
+        answer = () if given is None else tuple(given)
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - the author's code may raise anything: it is reported
         return (), Diagnostic("partition-invalid", f"{said} raised {told(raised)}", help_, where)
-    if not answer or not all(isinstance(p, Partition) for p in answer):
+    if not answer:
         return (), Diagnostic("partition-invalid", f"{said} gave no partitions", help_, where)
-    wrong = next(_wrong_keys(answer, node), None)
+    wrong = next(_no_partitions(answer), None) or next(_wrong_keys(answer, node), None)
     return answer, None if wrong is None else Diagnostic("partition-invalid", f"{said} {wrong[0]}", wrong[1], where)
+
+
+def _no_partitions(answer: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    """What is no Partition, or is made of something else than an operator and keys, and what to do."""
+    for given in answer:
+        if not isinstance(given, Partition):
+            yield f"gave {_described(given)}, not Partition", "give back a list of Partition(operator, keys)"
+        elif not isinstance(given.operator, Operator):
+            yield f"gave a Partition of {_described(given.operator)}, not of an operator", "write Partition(operator)"
+        elif not isinstance(_untyped(given.keys), Mapping):
+            yield f"gave keys of {_described(given.keys)}, not by port", "write keys={port: PartitionKeys(mask, keys)}"
+
+
+def _untyped(value: Any) -> Any:
+    """The value as authors gave it, who need not have kept to the type."""
+    return value
+
+
+def _described(given: object) -> str:
+    return (
+        "None" if given is None else f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+    )
 
 
 def _wrong_keys(partitions: Sequence[Partition], node: Node) -> Iterator[tuple[str, str]]:
     """What is wrong with the keys of partitions, and what to do: authors write these too."""
-    owned: list[tuple[str, Any]] = [entry for partition in partitions for entry in partition.keys.items()]
+    owned: list[tuple[Any, Any]] = [entry for partition in partitions for entry in partition.keys.items()]
     for port, keys in owned:
         if port not in node.input_ports:
-            yield f"keys {port!r}, which is no input of {node.name}", did_you_mean(port, node.input_ports)
+            yield f"keys {port!r}, which is no input of {node.name}", did_you_mean(str(port), node.input_ports)
         elif not isinstance(keys, PartitionKeys):
-            yield f"keys {port!r} by {keys!r}, which are no PartitionKeys", "write PartitionKeys(mask, keys)"
+            yield f"keys {port!r} by {_described(keys)}, not PartitionKeys", "write PartitionKeys(mask, keys)"
+        elif not isinstance(_untyped(keys.mask), int):
+            yield f"keys {port!r} with a mask of {_described(keys.mask)}, not int", "write PartitionKeys(mask, keys)"
+        elif not _are_whole_numbers(keys.keys):
+            help_ = "write PartitionKeys(mask, keys), keys a frozenset of whole numbers"
+            yield f"keys {port!r} by {_described(keys.keys)}, not frozenset of int", help_
     for port in dict.fromkeys(port for port, _ in owned):
         wrong = _not_shared_out([partition.keys.get(port) for partition in partitions])
         if wrong is not None:
             yield f"keys {port!r} so that {wrong}", "let deal_keys(count) share them out, one entry for each partition"
+
+
+def _are_whole_numbers(keys: object) -> bool:
+    return isinstance(keys, AbstractSet | Sequence) and all(isinstance(key, int) for key in keys)
 
 
 def _not_shared_out(owners: Sequence[PartitionKeys | None]) -> str | None:

@@ -227,14 +227,14 @@ class _Answers(Partitioner):
         (Deal(0), "the Deal of a gave no partitions"),
         (_Raises(), "the _Raises of a raised RuntimeError: no idea"),
         (_Answers(None), "the _Answers of a gave no partitions"),
-        (_Answers([1, 2]), "the _Answers of a gave no partitions"),
+        (_Answers([1, 2]), "the _Answers of a gave int, not Partition"),
         (
-            _Answers([Partition(None, {"oen": PartitionKeys(0, frozenset({0}))})]),
+            _Answers([Partition(Step(), {"oen": PartitionKeys(0, frozenset({0}))})]),
             "the _Answers of a keys 'oen', which is no input of a",
         ),
         (
-            _Answers([Partition(None, {"one": {0}})]),  # type: ignore[dict-item]
-            "the _Answers of a keys 'one' by {0}, which are no PartitionKeys",
+            _Answers([Partition(Step(), {"one": {0}})]),  # type: ignore[dict-item]
+            "the _Answers of a keys 'one' by set, not PartitionKeys",
         ),
     ],
     ids=["none", "it raises", "nothing at all", "no partitions but numbers", "keys of no input", "keys that are none"],
@@ -282,3 +282,33 @@ def _limited(*limits: int) -> Plan:
 def test_a_partition_bears_what_it_is_configured_with_otherwise_than_its_operator() -> None:
     assert [dict(p.properties) for p in _limited(0, 2).by_name["last"].partitions] == [{}, {"limit": 2}]
     assert fingerprint(_limited(1, 2)) != fingerprint(_limited(3, 4))
+
+
+STEP = Step()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (5, "raised TypeError: 'int' object is not iterable"),
+        ([None], "gave None, not Partition"),
+        ([Partition], "gave the class Partition, not Partition"),
+        ([[Partition(STEP)]], "gave list, not Partition"),
+        ([Partition(5)], "gave a Partition of int, not of an operator"),
+        ([Partition(STEP, keys=None)], "gave keys of None, not by port"),  # type: ignore[arg-type]
+        ([Partition(STEP, {5: PartitionKeys(0, frozenset({0}))})], "keys 5, which is no input of last"),  # type: ignore[dict-item]
+        ([Partition(STEP, {"one": 3})], "keys 'one' by int, not PartitionKeys"),  # type: ignore[dict-item]
+        ([Partition(STEP, {"one": PartitionKeys("a", frozenset())})], "keys 'one' with a mask of str, not int"),  # type: ignore[arg-type]
+        ([Partition(STEP, {"one": PartitionKeys(1.5, frozenset())})], "keys 'one' with a mask of float, not int"),  # type: ignore[arg-type]
+        ([Partition(STEP, {"one": PartitionKeys(1, None)})], "keys 'one' by None, not frozenset of int"),  # type: ignore[arg-type]
+        ([Partition(STEP, {"one": PartitionKeys(1, {"a"})})], "keys 'one' by set, not frozenset of int"),  # type: ignore[arg-type]
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_answers_of_another_type_are_told(answer: Any, said: str) -> None:
+    dag = Dag()
+    last = dag.add_operator("last", Step())
+    dag.add_stream("on", dag.add_operator("source", Source()).out, last.one)
+    dag.set_operator_attribute(last, OperatorContext.PARTITIONER, _Answers(answer))
+    (fault,) = faults(dag)
+    assert (fault.code, fault.problem) == ("partition-invalid", f"the _Answers of last {said}")
