@@ -14,6 +14,7 @@ from dagkit.api.traces import shown_path
 from dagkit.conf.hadoop import read_hadoop
 from dagkit.conf.keys import PREFIXES, SECTION_WORDS
 from dagkit.conf.lines import line_of_offset, toml_lines
+from dagkit.conf.objects import TOO_DEEP, is_too_deep
 from dagkit.conf.regular import regular_bytes
 from dagkit.conf.written import Slip, Written, wrong_bytes
 from dagkit.errors import Diagnostic, Where
@@ -113,6 +114,12 @@ def read_toml(data: bytes) -> tuple[list[Written], list[Slip]]:
         raise Slip(
             f"it is no TOML: {problem[:1].lower()}{problem[1:]}", "mend the line", int(found[1]) if found else None
         ) from malformed
+    except RecursionError as malformed:
+        raise Slip(TOO_DEEP, "write a flatter value") from malformed
+    except ValueError as malformed:  # of Python's own, for a number of thousands of digits
+        raise Slip(f"a value cannot be read: {malformed}", "write it as a text, or shorter") from malformed
+    if is_too_deep(tables):
+        raise Slip(TOO_DEEP, "write a flatter value")
     lines = toml_lines(text)
     return [Written(_dotted(parts), value, Where("", _line(parts, lines))) for parts, value in _flat((), tables)], []
 

@@ -50,6 +50,8 @@ def _refuse_wrong_bytes(data: bytes, declaration: bytes | None) -> None:
     except UnicodeDecodeError as wrong:
         help_ = "save the file as UTF-8, or declare its encoding in the first line"
         raise wrong_bytes(data, wrong, help_) from wrong
+    except (UnicodeError, OverflowError) as wrong:
+        raise Slip(f"it is not {encoding!r}", 'save it as UTF-8 and declare encoding="UTF-8"', 1) from wrong
 
 
 def _refusal(refused: DefusedXmlException) -> tuple[str, str]:

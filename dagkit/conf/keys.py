@@ -27,6 +27,15 @@ from dagkit.errors import did_you_mean
 PREFIXES = ("dt.", "apex.", "dagkit.", "stram.")
 VARIABLE_PREFIX = "DAGKIT_"
 
+LONGEST_KEY = 4096
+"""Characters that a key may have."""
+
+MOST_STEPS = 100
+"""Steps from a component to a value within it."""
+
+LONGEST_INDEX = 9
+"""Digits that the place of a value in a list may have."""
+
 
 class Element(StrEnum):
     """What a key sets something on."""
@@ -192,6 +201,8 @@ def is_variable(name: str) -> bool:
 
 def parse_key(key: str) -> Address | Malformed | None:
     """What the key names; none for a key of somebody else, which has none of the prefixes."""
+    if len(key) > LONGEST_KEY and (is_variable(key) or path_of(key) is not None):
+        return Malformed(f"it is longer than {LONGEST_KEY} characters", "set a value for the whole in its place")
     if is_variable(key):
         return _read(_Words.of_variable(key.removeprefix(VARIABLE_PREFIX)))
     path = path_of(key)
@@ -365,5 +376,10 @@ def _bean(words: _Words) -> PropertyPath:
         if found is None:
             raise _Refused(f"{word!r} is no property", "write name, name(key) for a map, or name[0] for a list")
         steps.append(found[1].lower() if words.folded else found[1])
-        steps += [int(index) if index else MapKey(key) for key, index in _PART.findall(found[2])]
+        parts = _PART.findall(found[2])
+        if any(len(index) > LONGEST_INDEX for _, index in parts):
+            raise _Refused(f"{found[1]!r} has an index of more than {LONGEST_INDEX} digits", "count from 0")
+        steps += [int(index) if index else MapKey(key) for key, index in parts]
+    if len(steps) > MOST_STEPS:
+        raise _Refused(f"it has more than {MOST_STEPS} steps", "set a value for the whole in its place")
     return PropertyPath(tuple(steps))

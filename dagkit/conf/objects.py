@@ -83,6 +83,26 @@ def object_in_json(data: Mapping[str, Any]) -> Recipe | None:
 def parse_json(text: str) -> Any:
     """The JSON that the text is; a sentence where it is none."""
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except ValueError as malformed:
         raise Unfit(f"it wants JSON, and this is none: {malformed}") from malformed
+    except RecursionError as malformed:
+        raise Unfit(TOO_DEEP) from malformed
+    if is_too_deep(value):
+        raise Unfit(TOO_DEEP)
+    return value
+
+
+DEEPEST = 100
+"""Lists and objects within one another that a value may have."""
+
+TOO_DEEP = f"it nests lists and objects deeper than {DEEPEST}"
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether a value nests deeper than any that somebody means."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [part for part in level if isinstance(part, dict | list)]
+        level = [part for outer in level for part in (outer.values() if isinstance(outer, dict) else outer)]
+    return any(isinstance(part, dict | list) for part in level)

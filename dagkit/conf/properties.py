@@ -12,15 +12,12 @@ from dagkit.api.component import Component
 from dagkit.api.config import Origin
 from dagkit.conf.classes import ClassNotFound
 from dagkit.conf.conversion import Conversion, Field, class_in, field_named, fields_of, plain, spoken
-from dagkit.conf.keys import MapKey, PropertyPath, Step
+from dagkit.conf.keys import LONGEST_INDEX, MapKey, PropertyPath, Step
 from dagkit.conf.names import bare
 from dagkit.conf.references import without_secret
 from dagkit.errors import Diagnostic, did_you_mean
 
 ComponentT = TypeVar("ComponentT", bound=Component)
-
-LONGEST_INDEX = 9
-"""Digits that the place of a value in a list may have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ files, the user's `~/.dagkit/site`, a file of the application's `conf` folder, t
 and `-D`.
 """
 
+import errno
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -148,7 +149,15 @@ def _instead_of(source: Source, path: Path) -> str:
 
 
 def _present(folder: Path, stem: str) -> list[Path]:
-    return [path for path in (folder / f"{stem}{ending}" for ending in ENDINGS) if path.is_file()]
+    return [path for path in (folder / f"{stem}{ending}" for ending in ENDINGS) if _is_there(path)]
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is a file; what may not even be looked at counts, so that reading it tells why."""
+    try:
+        return path.is_file()
+    except OSError as refused:
+        return refused.errno != errno.ENAMETOOLONG
 
 
 # -- weighing --------------------------------------------------------------------------------------------------------

@@ -48,6 +48,9 @@ SHARED = (Source.SITE_DEFAULT, Source.SITE, Source.APPLICATION, Source.USER_SITE
 MOST_SUGGESTIONS = 200
 """Names for which a near one is looked for; in a graph of thousands of operators each search takes a while."""
 
+LONGEST_SHOWN = 200
+"""Characters of a malformed key that are told."""
+
 _BEARERS = {Scope.APPLICATION: "the application", Scope.OPERATOR: "an operator", Scope.PORT: "a port"}
 
 
@@ -74,7 +77,8 @@ def unmatched(
 
 
 def _malformed(entry: Entry, fault: Malformed) -> Diagnostic:
-    return Diagnostic("key-malformed", f"{entry.key}: {fault.problem}", fault.help, entry.origin.where)
+    key = entry.key if len(entry.key) <= LONGEST_SHOWN else f"{entry.key[:LONGEST_SHOWN]}…"
+    return Diagnostic("key-malformed", f"{key}: {fault.problem}", fault.help, entry.origin.where)
 
 
 def _stranger(entry: Entry, asked: Collection[str]) -> Diagnostic:

@@ -61,6 +61,28 @@ def test_a_path_that_is_none_is_told():
     assert [f.code for f in read_file(Path("a\0.xml")).faults] == ["file-unreadable"]
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a = " + "[" * 5000 + "]" * 5000, "it nests lists and objects deeper than 100"),
+        ("a = " + "[" * 150 + "]" * 150, "it nests lists and objects deeper than 100"),
+        ("a" + ".a" * 5000 + " = 1", "it nests lists and objects deeper than 100"),
+        ("a = " + "9" * 5000, "a value cannot be read: Exceeds the limit"),
+    ],
+    ids=["too deep for Python", "too deep for us", "a deep key", "a number of thousands of digits"],
+)
+def test_toml_has_bounds(file, text, problem):
+    ((code, _, told),) = faults(file("a.toml", text))
+    assert code == "file-unreadable"
+    assert told.startswith(problem)
+
+
+@pytest.mark.parametrize("encoding", ["punycode", "undefined", "idna", "base64", "utf-7"])
+def test_an_encoding_that_no_xml_has_is_told(file, encoding):
+    read = file("a.xml", f'<?xml version="1.0" encoding="{encoding}"?><configuration/>')
+    assert [code for code, _, _ in faults(read)] in (["file-unreadable"], [])
+
+
 # -- Hadoop XML ------------------------------------------------------------------------------------------------------
 
 

@@ -174,6 +174,23 @@ def test_what_does_not_tell_keys_apart(one, other):
     assert parse_key(one).identity == parse_key(other).identity
 
 
+@pytest.mark.parametrize(
+    ("key", "problem"),
+    [
+        ("dt." + "a." * 50_000, "it is longer than 4096 characters"),
+        ("dt.a" + ".a" * 100, "it has more than 100 steps"),
+        ("dt.a" + "[0]" * 100, "it has more than 100 steps"),
+        ("dt.a[1111111111]", "'a' has an index of more than 9 digits"),
+        ("DAGKIT_OPERATOR__A__B__" + "x" * 5000, "it is longer than 4096 characters"),
+    ],
+    ids=["a long key", "a deep key", "a deep list", "a far place", "a long variable"],
+)
+def test_keys_have_bounds(key, problem):
+    malformed = parse_key(key)
+    assert isinstance(malformed, Malformed)
+    assert malformed.problem == problem
+
+
 def test_the_keys_of_a_map_are_told_apart_by_case():
     assert parse_key("dt.operator.f.map.aKey").identity != parse_key("dt.operator.f.map.a_key").identity
 

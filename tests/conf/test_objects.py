@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dagkit.api.partitioning import StatelessPartitioner
 from dagkit.conf.classes import ClassNotFound
 from dagkit.conf.conversion import Conversion
-from dagkit.conf.objects import Recipe, Unfit, object_in_json, parse_object, parse_objects, split_list
+from dagkit.conf.objects import Recipe, Unfit, object_in_json, parse_json, parse_object, parse_objects, split_list
 
 BEAN = "tests.conf.samples.Bean"
 
@@ -124,3 +124,10 @@ PARTS = st.text(st.characters(codec="utf-8", exclude_characters="\\")).map(str.s
 @given(st.lists(PARTS))
 def test_a_list_is_split_where_no_backslash_stands(parts):
     assert split_list(" , ".join(part.replace(",", "\\,") for part in parts)) == parts
+
+
+@pytest.mark.parametrize("depth", [101, 5000])
+def test_json_nests_to_a_bound(depth):
+    with pytest.raises(Unfit, match="it nests lists and objects deeper than 100"):
+        parse_json("[" * depth + "]" * depth)
+    assert parse_json("[" * 100 + "]" * 100)

@@ -167,6 +167,10 @@ def test_two_files_of_one_place_are_one_place(place):
     ]
 
 
+def test_an_application_may_have_a_name_that_no_file_can_have(place):
+    assert place.load(application="A" * 5000, folder=Path("app"))[1] == []
+
+
 # -- final and required ----------------------------------------------------------------------------------------------
 
 
