@@ -91,6 +91,11 @@ class Component(BaseModel):
         return hash(type(self))
 
     @property
+    def is_made(self) -> bool:
+        """Whether `__init__` ran; an author's own may have left it out."""
+        return getattr(self, "__pydantic_private__", None) is not None
+
+    @property
     def faults(self) -> tuple[Fault, ...]:
         """What is wrong with the properties as they stand; empty for a component that may run."""
         return self._faults
@@ -109,7 +114,8 @@ class Component(BaseModel):
     @classmethod
     def declared_kind(cls) -> str:
         """The declared kind, or the class's own name where the author declared none."""
-        return cls.__dict__.get("kind") or f"{cls.__qualname__}/1"
+        declared = cls.__dict__.get("kind")
+        return declared if declared and isinstance(declared, str) else f"{cls.__qualname__}/1"
 
     def wire(self, source: Any, sink: Any) -> Any:
         """Draw the stream that `source >> sink` means, in the Dag this component was placed in."""

@@ -158,6 +158,15 @@ class Dag:
             raise TypeError(
                 f"{name!r} is {component!r}, neither an operator nor a module; did you forget to call the class?"
             )
+        if not component.is_made:
+            cls = type(component).__name__
+            Component.__init__(component)  # so that the rest of the report can be had
+            self._fault(
+                "property-invalid",
+                f"{name}: __init__ of {cls} does not call that of its base",
+                where,
+                f"call super().__init__(**properties) in it, or declare properties in {cls} and leave __init__ out",
+            )
         present = self._by_component.get(id(component))
         if present is not None:
             if present.name != name:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from dagkit.api.application import Module
 from dagkit.api.attributes import Scope
@@ -12,6 +12,8 @@ from dagkit.api.ports import Outlet
 from dagkit.compiler.draw import draw
 from dagkit.errors import Code, Diagnostic, Where
 from dagkit.graph import SEPARATOR, End, Graph, Node, Settings, Stream, graph_of
+from dagkit.plan.fingerprint import canonical
+from dagkit.plan.portable import portable
 
 Configure = Callable[[Node], Module]
 """Gives the module of a node the properties that configuration sets on it."""
@@ -78,7 +80,7 @@ class _Expansion:
         renamed = names.inside(node.name, graph)
         self.around |= {inner.name: (*around, module) for inner in renamed.nodes if inner.is_module}
         inner_names = {id(n.operator): n.name for n in renamed.nodes}
-        return _Inside(renamed, _behind(dag, inner_names, self.faults))
+        return _Inside(renamed, _behind(node, dag, inner_names, (node.operator, module), self.faults))
 
     def _endless(self, node: Node, depth: int) -> None:
         if self.raised is None:
@@ -92,7 +94,17 @@ class _Expansion:
 
 
 def _alike(module: Module, other: Module) -> bool:
-    return type(module) is type(other) and vars(module) == vars(other)
+    """Whether both are of one class with equal properties; arrays, which have no equality, go by their data."""
+    if type(module) is not type(other) or vars(module).keys() != vars(other).keys():
+        return False
+    return all(_equal(value, vars(other)[name]) for name, value in vars(module).items())
+
+
+def _equal(one: Any, other: Any) -> bool:
+    try:
+        return one is other or bool(one == other)
+    except Exception:  # noqa: BLE001 - the author's values may refuse to be compared
+        return canonical(portable(one)) == canonical(portable(other))
 
 
 def _of_no_application(graph: Graph) -> Iterable[Diagnostic]:
@@ -150,10 +162,22 @@ class _Names:
         return name
 
 
-def _behind(dag: Dag, names: Mapping[int, str], faults: list[Diagnostic]) -> Mapping[tuple[str, bool], tuple[End, ...]]:
+def _behind(
+    node: Node, dag: Dag, names: Mapping[int, str], own: tuple[Any, ...], faults: list[Diagnostic]
+) -> Mapping[tuple[str, bool], tuple[End, ...]]:
     """The inner ends behind each port of a module, by the port's name and whether it is an output."""
     behind: dict[tuple[str, bool], tuple[End, ...]] = {}
     for exposure in dag.exposures:
+        if all(exposure.outer.operator is not module for module in own):
+            faults.append(
+                Diagnostic(
+                    "operator-unknown",
+                    f"module {node.name} exposes {exposure.outer!r}, which is no port of its own",
+                    f"expose a port of the module itself, as in dag.expose(self.{exposure.outer.port.name}, …)",
+                    exposure.where,
+                )
+            )
+            continue
         key = exposure.outer.port.name, isinstance(exposure.outer, Outlet)
         inner = behind.setdefault(key, ())
         name = names.get(id(exposure.inner.operator))

@@ -11,7 +11,7 @@ from dagkit.graph import Graph, Node, Setting
 def settle_modes(graph: Graph) -> tuple[Graph, list[Diagnostic]]:
     """The graph in which AT_MOST_ONCE has run down, and round delayed loops, to every operator told nothing else."""
     nodes, notes = dict(graph.by_name), list[Diagnostic]()
-    spreading = deque(name for name, node in nodes.items() if _mode(graph, node).value == ProcessingMode.AT_MOST_ONCE)
+    spreading = deque(name for name, node in nodes.items() if _may_lose(graph, node))
     while spreading:
         source = spreading.popleft()
         for name in graph.network.successors(source):
@@ -28,6 +28,12 @@ def settle_modes(graph: Graph) -> tuple[Graph, list[Diagnostic]]:
 
 def _mode(graph: Graph, node: Node) -> Setting:
     return graph.setting(node, OperatorContext.PROCESSING_MODE)
+
+
+def _may_lose(graph: Graph, node: Node) -> bool:
+    """Whether the mode says so; what is no mode at all is for the laws to tell, and may not even be comparable."""
+    mode = _mode(graph, node).value
+    return isinstance(mode, str) and mode == ProcessingMode.AT_MOST_ONCE
 
 
 def _told_to_all(graph: Graph) -> bool:

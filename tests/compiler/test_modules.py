@@ -1,5 +1,8 @@
 """Modules: what they hold takes their place, under names that begin with theirs."""
 
+from typing import Any
+
+import numpy as np
 import pytest
 from pydantic import PositiveInt
 
@@ -333,3 +336,44 @@ def test_a_module_cannot_set_what_belongs_to_the_application() -> None:
     assert [fault.problem for fault in faults(_around(Bossy()))] == [
         "DAGContext.STREAMING_WINDOW_SIZE_MILLIS is set in module M, but it belongs to the application"
     ]
+
+
+class Shortening(Module):
+    """Holds others of its class, each with a shorter array, until none is left."""
+
+    output = OutputPort(int)
+    left: Any = None
+
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        if not len(self.left):
+            dag.expose(self.output, dag.add_operator("source", Source()).out)
+        else:
+            dag.expose(self.output, dag.add_module("inner", Shortening(left=self.left[1:])).output)
+
+
+def test_modules_in_one_another_are_told_apart_by_arrays() -> None:
+    dag = Dag()
+    nested = dag.add_module("nested", Shortening(left=np.array([1, 2, 3])))
+    dag.add_stream("on", nested.output, dag.add_operator("last", Step()).one)
+    assert compiled(dag).plan.operators[0].name == "nested$inner$inner$inner$source"
+
+
+ELSEWHERE = Twice()
+
+
+class Stranger(Module):
+    """Exposes the port of another module as its own."""
+
+    input = InputPort(int)
+
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        dag.expose(ELSEWHERE.input, dag.add_operator("step", Step()).one)
+
+
+def test_a_module_exposes_ports_of_its_own() -> None:
+    dag = Dag()
+    dag.add_stream("on", dag.add_operator("source", Source()).out, dag.add_module("stranger", Stranger()).input)
+    fault = faults(dag)[0]
+    assert fault.code == "operator-unknown"
+    assert fault.problem == "module stranger exposes Twice.input, which is no port of its own"
+    assert fault.where is not None

@@ -63,6 +63,15 @@ def kinds_name_one_class(graph: Graph) -> Iterator[Diagnostic]:
     first: dict[str, type] = {}
     for node in graph.nodes:
         operator = _declaring(type(node.operator))
+        declared = operator.__dict__.get("kind")
+        if declared is not None and not isinstance(declared, str):
+            yield Diagnostic(
+                "property-invalid",
+                f"the kind of {node.name} is {declared!r:.80}, which is no text",
+                f'name what it does and its version, as in kind = "{operator.__name__.lower()}/1"',
+                node.where,
+            )
+            continue
         known = first.setdefault(type(node.operator).declared_kind(), operator)
         if known is not operator:
             yield Diagnostic(

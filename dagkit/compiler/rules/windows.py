@@ -33,8 +33,10 @@ def processing_modes_agree(graph: Graph) -> Iterator[Diagnostic]:
     """Downstream of an operator that never repeats an item, nobody can promise to have seen each at least once."""
     for stream, source, sink in graph.edges():
         upstream, downstream = graph.by_name[source.node], graph.by_name[sink.node]
-        mode = graph.value(upstream, OperatorContext.PROCESSING_MODE)
-        follows = graph.value(downstream, OperatorContext.PROCESSING_MODE)
+        mode: object = graph.value(upstream, OperatorContext.PROCESSING_MODE)
+        follows: object = graph.value(downstream, OperatorContext.PROCESSING_MODE)
+        if not (isinstance(mode, str) and isinstance(follows, str)):
+            continue  # no modes at all, which is another law's breach
         if mode == ProcessingMode.AT_LEAST_ONCE or follows == ProcessingMode.AT_MOST_ONCE:
             continue
         said = f"{downstream.name} is {follows}" if _told(graph, downstream) else f"{downstream.name} is told nothing"
