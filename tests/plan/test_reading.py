@@ -48,6 +48,15 @@ def _with(**changes: Any) -> str:
     return json.dumps({**json.loads(write_plan(plan())), **changes})
 
 
+def _without(part: str) -> str:
+    return _with(**{part: []})
+
+
+def _twice(part: str) -> str:
+    written = json.loads(write_plan(plan()))[part]
+    return _with(**{part: [*written, written[0]]})
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -59,6 +68,11 @@ def _with(**changes: Any) -> str:
         (_with(operators=1), "plan.json is no plan: operators: Input should be a valid tuple"),
         (_with(colour="red"), "plan.json is no plan: colour: Extra inputs are not permitted"),
         (_with(cuts=[{}]), "plan.json is no plan: cuts.0.stream: Field required"),
+        (_without("operators"), "plan.json is no plan: stream 'read' names operator 'read', which is not there"),
+        (_twice("operators"), "plan.json is no plan: two operators are called 'read'"),
+        (_twice("streams"), "plan.json is no plan: two streams are called 'read'"),
+        (_without("stages"), "plan.json is no plan: operator 'read' is to run in stage 'read', which does not hold it"),
+        (_without("streams"), "which is not there"),
     ],
     ids=[
         "nothing",
@@ -69,6 +83,11 @@ def _with(**changes: Any) -> str:
         "a wrong part",
         "a part more",
         "a part less",
+        "streams between no operators",
+        "an operator twice",
+        "a stream twice",
+        "operators without a stage",
+        "cuts of no stream",
     ],
 )
 def test_what_is_no_plan_is_refused_with_a_reason(text: str, said: str) -> None:
