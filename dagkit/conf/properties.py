@@ -274,7 +274,8 @@ class _Setter:
             Diagnostic(
                 code,
                 f"{'.'.join(path)} of {self.owner} cannot be {shown}: {why}",
-                help_ or f"mend the value of {given.origin.key or given.path}",
+                without_secret(help_, given.raw, given.origin.shown)
+                or f"mend the value of {given.origin.key or given.path}",
                 given.origin.where,
             )
         )

@@ -6,7 +6,6 @@ ${file:PATH}    what a file holds, as a secret
 $${name}        the text `${name}` itself
 """
 
-import itertools
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,12 +24,20 @@ LONGEST = 1 << 20
 DEEPEST = 100
 """References that may lead on to one another."""
 
+MOST_TAKEN_APART = 3
+"""References in one value that are told from one another in messages."""
+
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
 _NO_REFERENCE = re.compile(r"(?<!\$)\$\{(?![^{}]*\})")
-_SECRET_WORDS = frozenset(
-    {"password", "passwd", "passphrase", "secret", "secrets", "token", "credential", "credentials"}
+_SECRET_ENDS = (
+    *("password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "credential"),
+    *("apikey", "accesskey", "privatekey"),
 )
-_SECRET_PAIRS = frozenset({("api", "key"), ("access", "key"), ("private", "key"), ("pass", "word")})
+"""How a word ends that names a secret, but for digits and a plural."""
+_SECRET_PAIRS = frozenset({"apikey", "accesskey", "privatekey", "password", "passphrase", "passcode"})
+"""Words that may also be written as two."""
+_COUNTED = frozenset({"max", "min", "num", "number", "count", "total", "limit", "per"})
+"""What makes tokens something that is counted."""
 _WORD = re.compile(r"[^0-9A-Za-z]+")
 
 
@@ -44,8 +51,13 @@ class Unresolved(ValueError):
 
 def is_secret_name(name: str) -> bool:
     """Whether a property or an attribute of this name holds a secret: `dbPassword`, `access_token`, `api.key`."""
-    words = tuple(filter(None, _WORD.split(snake(name))))
-    return not _SECRET_WORDS.isdisjoint(words) or not _SECRET_PAIRS.isdisjoint(itertools.pairwise(words))
+    written = [word.rstrip("0123456789") for word in _WORD.split(snake(name)) if word]
+    words = [word.removesuffix("s") for word in written]
+    counted = not _COUNTED.isdisjoint(word.removesuffix("tokens") for word in written)
+    return any(
+        word.endswith(_SECRET_ENDS) and not (counted and as_written.endswith("tokens"))
+        for word, as_written in zip(words, written, strict=True)
+    ) or any(f"{one}{two}" in _SECRET_PAIRS for one, two in zip(written, words[1:], strict=False))
 
 
 def is_secret(address: Address | Malformed | None, key: str) -> bool:
@@ -66,8 +78,40 @@ def shown_instead(address: Address | Malformed | None, key: str, raw: Any, *, ta
 
 
 def without_secret(text: str, raw: Any, shown: str | None) -> str:
-    """The sentence with the secret that it may quote replaced by what stands for it."""
-    return text if shown is None or not str(raw) else text.replace(str(raw), shown)
+    """The sentence with every secret that it may quote replaced by what stands for it.
+
+    Where it quotes a piece of one, nothing of the sentence is told.
+    """
+    if shown is None or not str(raw):
+        return text
+    secrets = _secrets_in(raw, shown)
+    for number, (secret, _) in enumerate(secrets):
+        text = text.replace(secret, f"\0{number}\0")
+    pieces = {piece.casefold() for secret, _ in secrets for piece in _PIECE.findall(secret)}
+    if any(piece in text.casefold() for piece in pieces):
+        return "it does not fit, and why would give the secret away"
+    for number, (_, reference) in enumerate(secrets):
+        text = text.replace(f"\0{number}\0", reference)
+    return text
+
+
+_PIECE = re.compile(r"\w{3,}")
+
+
+def _secrets_in(raw: Any, shown: str) -> list[tuple[str, str]]:
+    """The secrets in a value with what stands for each, the whole first: what its references were replaced with."""
+    whole = (str(raw), shown)
+    references = [found for found in _REFERENCE.finditer(shown) if found[1] is not None]
+    if not references or not isinstance(raw, str) or "$${" in shown:
+        return [whole]
+    literals = re.split(r"\$\{[^{}]*\}", shown)
+    if len(references) > MOST_TAKEN_APART:
+        return [whole]
+    found = re.fullmatch("(.*?)".join(re.escape(literal) for literal in literals), raw, re.DOTALL)
+    if found is None:
+        return [whole]
+    parts = [(value, one[0]) for value, one in zip(found.groups(), references, strict=True) if value]
+    return parts if any(literals) else [whole]
 
 
 def mentions_secret(value: Any) -> bool:

@@ -342,5 +342,6 @@ def _refused(rule: Rule, what: str, refused: ValueError, code: Code) -> Diagnost
     shown = rule.origin.shown if rule.origin.shown is not None else repr(rule.raw)
     problem = f"{what} cannot be {shown}: {without_secret(str(refused), rule.raw, rule.origin.shown)}"
     if isinstance(refused, ClassNotFound):
-        return Diagnostic("class-not-found", problem, refused.help, rule.origin.where)
+        help_ = without_secret(refused.help, rule.raw, rule.origin.shown)
+        return Diagnostic("class-not-found", problem, help_, rule.origin.where)
     return Diagnostic(code, problem, f"mend the value of {rule.origin.key}", rule.origin.where)

@@ -232,9 +232,10 @@ class _Reader:
 
     def _keyword(self, rule: Rule, keyword: Keyword) -> Diagnostic:
         if keyword.word == "template":
-            otherwise = "" if self.templates else f"declare it, as in {PREFIXES[0]}template.{rule.raw}.prop.NAME"
-            near = did_you_mean(str(rule.raw), self.templates, otherwise)
-            return self._fault(rule, f"there is no template {rule.raw!r}", near)
+            name = str(rule.raw) if rule.origin.shown is None else rule.origin.shown
+            otherwise = "" if self.templates else f"declare it, as in {PREFIXES[0]}template.{name}.prop.NAME"
+            near = did_you_mean(name, self.templates, otherwise)
+            return self._fault(rule, f"there is no template {name!r}", near)
         help_ = "only an application that is itself a property file is drawn by its keys"
         return self._fault(rule, f"the {keyword.word} of an operator is said by the application", help_)
 

@@ -139,6 +139,20 @@ def test_references_remember_the_keys_they_used():
         ("awsCredentials", True),
         ("api_key", True),
         ("accessKey", True),
+        ("dbpassword", True),
+        ("password2", True),
+        ("passwords", True),
+        ("apikey", True),
+        ("apiKeys", True),
+        ("accesskey", True),
+        ("tokens", True),
+        ("access_tokens", True),
+        ("pwd", True),
+        ("passcode", True),
+        ("tokenize", False),
+        ("keyed", False),
+        ("maxtokens", False),
+        ("secretary", False),
         ("tokenizer", False),
         ("maxTokens", False),
         ("key", False),
@@ -152,6 +166,20 @@ def test_secrets_are_known_by_name(name, secret):
 
 def test_a_sentence_that_quotes_a_secret_is_masked():
     assert without_secret("'hunter2' is no number", "hunter2", "${env:PW}") == "'${env:PW}' is no number"
+
+
+@pytest.mark.parametrize(
+    ("text", "raw", "shown", "told"),
+    [
+        ("no class hunter.Two here", "hunter.Two:q", "${env:PW}:q", "no class ${env:PW} here"),
+        ("no class Two here", "hunter.Two:q", "${env:PW}:q", "it does not fit, and why would give the secret away"),
+        ("no class Two here", "hunter.Two", MASK, "it does not fit, and why would give the secret away"),
+        ("'q' is no x=y", "hunter.Two:q", "${env:PW}:q", "'q' is no x=y"),
+    ],
+    ids=["a part that is secret", "a piece of a part", "a piece of the whole", "a part that all may see"],
+)
+def test_a_sentence_that_quotes_a_piece_of_a_secret_is_masked(text, raw, shown, told):
+    assert without_secret(text, raw, shown) == told
 
 
 @pytest.mark.parametrize(

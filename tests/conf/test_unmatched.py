@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from dagkit.api.config import Config, Source
 from dagkit.conf.settings import Settings
+from dagkit.conf.sources import Sources, load
 from dagkit.errors import Severity
 from tests.conf.samples import Feed, Inner, Pipeline, Reader, config, entries
 
@@ -296,6 +297,23 @@ def test_every_key_matches_or_is_told(values):
     told = run(config(values))
     assert {str(fault.where) for fault in told} <= {f"conf.xml:{line}" for line in range(1, len(values) + 1)}
     assert len(told) <= len(values)
+
+
+def test_a_template_whose_name_is_secret_is_not_quoted():
+    key = "dt.operator.Block-reader.template"
+    conf, _ = load(Sources(environment={"P": "hunter2"}, definitions=[(key, "${env:P}")]))
+    (fault,) = run(conf)
+    assert (fault.problem, fault.help) == (
+        f"{key}: there is no template '${{env:P}}'",
+        "declare it, as in dt.template.${env:P}.prop.NAME",
+    )
+
+
+def test_an_attribute_made_of_a_secret_is_not_quoted():
+    key = "dt.operator.feed.attr.PARTITIONER"
+    conf, _ = load(Sources(environment={"P": "hunter2.Two"}, definitions=[(key, "${env:P}:q")]))
+    (fault,) = Settings(conf).of("Pipeline").operator_attributes("feed").diagnostics
+    assert "hunter2" not in f"{fault.problem}{fault.help}"
 
 
 def test_a_template_that_is_not_there_is_answered_with_those_that_are():
