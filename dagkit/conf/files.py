@@ -136,7 +136,8 @@ def _dotted(parts: tuple[str, ...]) -> str:
     """The parts as one key. A quoted part with dots goes on with the path, unless it is the key of a map."""
     key = parts[0]
     for part in parts[1:]:
-        is_path = "." not in part or f"{key}." in PREFIXES or part.partition(".")[0] in (*SECTION_WORDS, "attr", "prop")
+        is_marked = key.endswith((".attr", ".prop")) or f"{key}." in PREFIXES
+        is_path = "." not in part or is_marked or part.partition(".")[0] in (*SECTION_WORDS, "attr", "prop")
         key = f"{key}.{part}" if is_path else f"{key}({part})"
     return key
 

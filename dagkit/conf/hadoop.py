@@ -1,5 +1,6 @@
 """Hadoop's XML: `<configuration>` with `<property>` elements, or these alone."""
 
+import codecs
 import re
 from typing import Any
 from xml.sax import SAXException, SAXParseException, handler
@@ -18,6 +19,7 @@ _FIELDS = ("name", "value", "final", "description", "source", "tag")
 
 def read_hadoop(data: bytes) -> tuple[list[Written], list[Slip]]:
     """The properties that an XML file holds; a bare list of them is read like one inside `<configuration>`."""
+    data = _as_utf_8(data)
     prolog = _PROLOG.match(data)
     assert prolog is not None, "every part of the prolog may be absent"
     _refuse_wrong_bytes(data, prolog[1])
@@ -35,12 +37,22 @@ def read_hadoop(data: bytes) -> tuple[list[Written], list[Slip]]:
     return reader.written, reader.slips
 
 
+def _as_utf_8(data: bytes) -> bytes:
+    """The same text in UTF-8, where its first bytes say that it is UTF-16."""
+    if data[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return data
+    try:
+        text = data.decode("utf-16").encode("utf-8")
+    except UnicodeError as wrong:
+        raise Slip("it begins as UTF-16 and does not go on so", "save it as UTF-8") from wrong
+    declaration, end, rest = text.partition(b"?>")
+    return (_ENCODING.sub(b'encoding="UTF-8"', declaration, count=1) + end + rest) if end else text
+
+
 def _refuse_wrong_bytes(data: bytes, declaration: bytes | None) -> None:
     """Say which byte is wrong; the XML parser would only say that something is."""
     declared = _ENCODING.search(declaration or b"")
     encoding = declared[1].decode("ascii") if declared else "utf-8"
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return
     try:
         data.decode(encoding)
     except LookupError as unknown:

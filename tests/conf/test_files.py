@@ -83,6 +83,19 @@ def test_an_encoding_that_no_xml_has_is_told(file, encoding):
     assert [code for code, _, _ in faults(read)] in (["file-unreadable"], [])
 
 
+@pytest.mark.parametrize("declared", ["", '<?xml version="1.0" encoding="UTF-16"?>\n'])
+@pytest.mark.parametrize("around", ["{}", "<configuration>{}</configuration>"])
+def test_xml_may_be_utf_16(file, declared, around):
+    text = declared + around.format("<property><name>dt.ä</name><value>1</value></property>")
+    assert [(w.key, w.value) for w in file("a.xml", text.encode("utf-16")).written] == [("dt.ä", "1")]
+    assert [code for code, _, _ in faults(file("b.xml", text.encode("utf-16")[:-1]))] == ["file-unreadable"]
+
+
+def test_a_quoted_path_goes_on_behind_prop(file):
+    read = file("a.toml", '[dt.operator.x.prop]\n"a.b" = 1\n[dt.operator.x.prop.tags]\n"a.b" = 2\n')
+    assert [w.key for w in read.written] == ["dt.operator.x.prop.a.b", "dt.operator.x.prop.tags(a.b)"]
+
+
 # -- Hadoop XML ------------------------------------------------------------------------------------------------------
 
 
