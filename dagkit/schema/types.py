@@ -4,9 +4,10 @@ Payloads are immutable once emitted, so every generic is covariant here: a `list
 is read.
 """
 
+import enum
 import types
 import typing
-from collections import OrderedDict, abc, defaultdict, deque
+from collections import ChainMap, Counter, OrderedDict, abc, defaultdict, deque
 from collections.abc import Mapping
 from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar, Union, get_args, get_origin
 
@@ -20,7 +21,9 @@ _PROMOTIONS: Mapping[type, tuple[type, ...]] = {int: (float, complex), float: (c
 def assignable(source: Any, sink: Any) -> bool:
     """Whether every value of type `source` may be read as `sink`; `Any` and free type variables agree with all."""
     source, sink = _plain(source), _plain(sink)
-    if Any in (source, sink) or sink is object or source == sink:
+    if Any in (source, sink) or sink is object or source == sink or source in (typing.Never, typing.NoReturn):
+        return True
+    if any(_is_union(side) and Any in map(_plain, get_args(side)) for side in (source, sink)):
         return True
     if _is_union(source):
         return all(assignable(member, sink) for member in get_args(source))
@@ -34,7 +37,7 @@ def assignable(source: Any, sink: Any) -> bool:
         (value,) = get_args(source)
         return _in_literal(value, sink) if get_origin(sink) is Literal else assignable(type(value), sink)
     if get_origin(sink) is Literal:
-        return False
+        return bool(_all_values(source)) and all(_in_literal(value, sink) for value in _all_values(source))
     return _class_assignable(source, sink)
 
 
@@ -100,9 +103,16 @@ def _spelled_argument(argument: Any) -> str:
 
 
 def _plain(payload: Any) -> Any:
-    """The type without what does not change its values: Annotated, NewType and aliases."""
+    """The type without what does not change its values: Annotated, NewType and aliases.
+
+    What is written as text, and so not known yet, may be anything.
+    """
     while True:
-        if get_origin(payload) is Annotated:
+        if isinstance(payload, str | typing.ForwardRef):
+            return Any
+        if payload is typing.LiteralString:
+            return str
+        if get_origin(payload) in (typing.Required, typing.NotRequired) or get_origin(payload) is Annotated:
             payload = get_args(payload)[0]
         elif isinstance(payload, typing.NewType):
             payload = payload.__supertype__
@@ -176,6 +186,14 @@ def _in_literal(value: object, sink: Any) -> bool:
     return any(v == value and type(v) is type(value) for v in get_args(sink))
 
 
+def _all_values(payload: Any) -> tuple[object, ...]:
+    """Every value of the type, where they can be counted."""
+    if payload is bool:
+        return (True, False)
+    counted = isinstance(payload, type) and issubclass(payload, enum.Enum) and not issubclass(payload, enum.Flag)
+    return tuple(payload.__members__.values()) if counted else ()
+
+
 def _class_assignable(source: Any, sink: Any) -> bool:
     source_class, sink_class = _class_of(source), _class_of(sink)
     if not (isinstance(source_class, type) and isinstance(sink_class, type)):
@@ -218,7 +236,11 @@ def _protocol_members(protocol: type) -> set[str]:
 
 
 def _typeddict_covers(source: type, sink: type) -> bool:
-    have, want = getattr(source, "__annotations__", {}), getattr(sink, "__annotations__", {})
+    if not typing.is_typeddict(source):
+        return False
+    have, want = source.__annotations__, sink.__annotations__
+    if not sink.__required_keys__ <= source.__required_keys__:  # type: ignore[attr-defined]
+        return False
     return all(key in have and assignable(have[key], want[key]) for key in want)
 
 
@@ -226,7 +248,11 @@ def _arguments_assignable(source: Any, sink: Any) -> bool:
     """Whether the arguments agree; a bare generic on either side stands for `Any`, and so does an unlike arity."""
     if get_origin(source) is get_origin(sink) is tuple:
         return _tuple_assignable(get_args(source), get_args(sink))
+    if get_origin(sink) is tuple and _fields(source):
+        return _tuple_assignable(_fields(source), get_args(sink))
     wanted, given = _arguments(sink), _arguments_as(source, _class_of(sink))
+    if _class_of(sink) is abc.Callable and wanted and given and Ellipsis in (wanted[0], given[0]):
+        wanted, given = wanted[1:], given[1:]
     if len(wanted) != len(given):
         return True
     return all(assignable(g, w) for g, w in zip(given, wanted, strict=True))
@@ -240,7 +266,7 @@ def _arguments_as(source: Any, sink_class: Any) -> tuple[Any, ...]:
     if sink_class in _ONE_PARAMETER and (elements := _elements(source_class, given)):
         return elements
     if sink_class in _TWO_PARAMETERS and source_class in _TWO_PARAMETERS:
-        return given
+        return (*given, int) if source_class is Counter and given else given
     bindings = dict(zip(_parameters(source_class), given, strict=False))
     for base in vars(source_class).get("__orig_bases__", source_class.__bases__):
         if isinstance(_class_of(base), type) and _class_of(base) not in (Generic, Protocol):
@@ -254,9 +280,20 @@ def _elements(source_class: type, given: tuple[Any, ...]) -> tuple[Any, ...]:
     """What iterating gives, for the classes that Python itself brings."""
     if source_class in _ELEMENTS:
         return (_ELEMENTS[source_class],)
-    if source_class is tuple and given:
-        return (_element(given),)
-    return given[:1] if source_class in _ONE_PARAMETER | _TWO_PARAMETERS else ()
+    if (source_class is tuple and given) or _fields(source_class):
+        return (_element(given or _fields(source_class)),)
+    if source_class is abc.ItemsView and given:
+        return (types.GenericAlias(tuple, given),)
+    return given[:1] if source_class in _ONE_PARAMETER | _TWO_PARAMETERS | _FIRST_OF_SEVERAL else ()
+
+
+def _fields(payload: Any) -> tuple[Any, ...]:
+    """What the fields of a NamedTuple hold, in order; nothing where they are not said."""
+    if not (isinstance(payload, type) and issubclass(payload, tuple)):
+        return ()
+    rows = [c for c in payload.__mro__ if "_fields" in vars(c) and "__annotations__" in vars(c)]
+    said: Mapping[str, Any] = vars(rows[0])["__annotations__"] if rows else {}
+    return tuple(said.get(name, Any) for name in getattr(payload, "_fields", ())) if said else ()
 
 
 _ELEMENTS: Mapping[type, type] = {str: str, bytes: int, bytearray: int, memoryview: int, range: int}
@@ -267,7 +304,12 @@ _ONE_PARAMETER: frozenset[Any] = frozenset(
     | {abc.Iterable, abc.Iterator, abc.Reversible}
 )
 
-_TWO_PARAMETERS: frozenset[Any] = frozenset({dict, OrderedDict, defaultdict, abc.Mapping, abc.MutableMapping})
+_TWO_PARAMETERS: frozenset[Any] = frozenset(
+    {dict, OrderedDict, defaultdict, Counter, ChainMap, abc.Mapping, abc.MutableMapping}
+)
+
+_FIRST_OF_SEVERAL: frozenset[Any] = frozenset({abc.Generator, abc.KeysView, abc.ValuesView})
+"""What iterating them gives comes first, whatever else stands between their brackets."""
 
 
 def _is_variadic(arguments: tuple[Any, ...]) -> bool:

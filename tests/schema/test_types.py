@@ -2,8 +2,18 @@
 
 import enum
 import typing
-from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableSequence, Sequence
+from collections import Counter, OrderedDict, deque
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    ItemsView,
+    Iterable,
+    KeysView,
+    Mapping,
+    MutableSequence,
+    Sequence,
+)
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import (
@@ -463,3 +473,56 @@ def test_a_type_is_spelled_as_its_author_writes_it(payload: Any, text: str) -> N
 )
 def test_two_classes_of_one_name_are_told_apart(payload: Any, text: str) -> None:
     assert identity(payload) == text
+
+
+class Row2(NamedTuple):
+    number: int
+    text: str
+
+
+@dataclass
+class LikeSmall:
+    x: int
+
+
+class Partial(TypedDict, total=False):
+    x: int
+
+
+@pytest.mark.parametrize(
+    ("source", "sink", "fits"),
+    [
+        (Generator[str, None, None], Iterable[int], False),
+        (Generator[str, None, None], Iterable[str], True),
+        (KeysView[str], Iterable[int], False),
+        (KeysView[str], Iterable[str], True),
+        (typing.Counter[str], Iterable[int], False),
+        (Counter[str], Iterable[str], True),
+        (Counter[str], Mapping[int, int], False),
+        (Counter[str], Mapping[str, str], False),
+        (Counter[str], Mapping[str, int], True),
+        (ItemsView[str, int], Iterable[str], False),
+        (ItemsView[str, int], Iterable[tuple[str, int]], True),
+        (Row2, tuple[str, str], False),
+        (Row2, tuple[int, str], True),
+        (Row2, Iterable[str], False),
+        (Row2, Iterable[int | str], True),
+        (LikeSmall, Small, False),
+        (Partial, Small, False),
+        (Small, Partial, True),
+        ("int", str, True),
+        (str, typing.ForwardRef("int"), True),
+        (list["int"], list[str], True),
+        (Callable[[int], str], Callable[..., str], True),
+        (Callable[[int], str], Callable[..., int], False),
+        (bool, Literal[True, False], True),
+        (bool, Literal[True], False),
+        (Colour, Literal[Colour.RED, Colour.BLUE], True),
+        (typing.Never, int, True),
+        (int | Any, str, True),
+        (typing.LiteralString, str, True),
+    ],
+    ids=str,
+)
+def test_what_fits_whatever_stands_between_the_brackets(source: Any, sink: Any, fits: bool) -> None:
+    assert assignable(source, sink) is fits
