@@ -89,7 +89,6 @@ class Endless(Module):
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
         dag.add_module("again", Endless())
-        dag.add_module("and again", Endless())
 
 
 class Deeper(Module):
