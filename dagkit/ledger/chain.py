@@ -222,10 +222,14 @@ class Chain:
     def _shelve(self, contents: Mapping[str, bytes], event: Event) -> None:
         """What is too large for the record lies on its shelf before the block that names it."""
         assert isinstance(event, AddData | ExecuteTransform) or not contents, "only data blocks name contents"
+        if not isinstance(event, AddData | ExecuteTransform):
+            return
         for name, content in contents.items():
-            left = event.new_checkpoint if isinstance(event, AddData | ExecuteTransform) else None
-            shelf = left is not None and left.physical_hash == name
-            self.objects.put("checkpoints" if shelf else "data", content)
+            # both, for one content may be slice and checkpoint at once, and each is looked for on its own shelf
+            if event.new_data is not None and event.new_data.physical_hash == name:
+                self.objects.put("data", content)
+            if event.new_checkpoint is not None and event.new_checkpoint.physical_hash == name:
+                self.objects.put("checkpoints", content)
 
     def _forget_promise(self, event: Event) -> None:
         if self._promise is None or not isinstance(event, AddData | ExecuteTransform):

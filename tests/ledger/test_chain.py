@@ -240,3 +240,13 @@ def test_a_chain_kept_elsewhere_can_still_be_an_input():
         )
     )
     assert not desk.app.plan_next().has_input
+
+
+@pytest.mark.parametrize("content", [b'{"a":"' + b"x" * 5000 + b'"}\n', b"\xff"], ids=["large", "not text"])
+def test_one_content_may_be_slice_and_checkpoint_of_one_block(desk, content):
+    desk.discover((0, 10))
+    planned = desk.app.plan_next()
+    event = planned.execute(slice_of(content, planned.next_offset, 1), checkpoint_of(content))
+    record = desk.app.append(event, [content], planned=planned)
+    other = desk.reopened().app
+    assert (other.data(record), other.checkpoint_at(record), other.checkpoint()) == (content, content, content)
