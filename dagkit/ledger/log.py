@@ -194,14 +194,39 @@ class Log:
     def pack(self, first: int) -> int:
         """The full run of blocks from `first` is a segment; gives how many files went away."""
         numbers = range(first, first + SEGMENT_SIZE)
-        if not self.store.exists(self._segment_key(first)):
+        gone = list(numbers)
+        if self.store.exists(self._segment_key(first)):
+            gone = self._kept_twice(first)
+        else:
             lines = [self._recent.get(seq) or self._again(seq) for seq in numbers]
-            with contextlib.suppress(KeyTaken):
+            try:
                 self.store.create(self._segment_key(first), segment.pack(first, lines))
+            except KeyTaken:
+                gone = self._kept_twice(first)
         for seq in numbers:
             self._recent.pop(seq, None)
-        self.store.delete(self.block_key(seq) for seq in numbers)
-        return len(numbers)
+        self.store.delete(self.block_key(seq) for seq in gone)
+        return len(gone)
+
+    def _kept_twice(self, first: int) -> list[int]:
+        """The loose blocks that the segment, which somebody else made, holds too; it is whole, or `ChainBroken`.
+
+        The files may be the only good copy, so that none goes before the segment was read.
+        """
+        loose = [seq for seq in self.loose() if first <= seq < first + SEGMENT_SIZE]
+        if not loose:
+            return []
+        content = self.store.get(self._segment_key(first))
+        lines = list(segment.unpack(content, self.chain, first))
+        if len(lines) != SEGMENT_SIZE or segment.pack(first, lines) != content:
+            raise ChainBroken(self._unlike(first))
+        kept = []
+        for seq in loose:
+            with contextlib.suppress(KeyMissing):  # the other packer is deleting them
+                if self.store.get(self.block_key(seq)) != lines[seq - first]:
+                    raise ChainBroken(self._unlike(seq))
+                kept.append(seq)
+        return kept
 
     def _again(self, seq: int) -> bytes:
         """A line that an earlier session appended."""
@@ -238,6 +263,15 @@ class Log:
                 chain=self.chain,
                 block=seq,
             )
+        )
+
+    def _unlike(self, seq: int) -> Fault:
+        return Fault(
+            code="segment-damaged",
+            problem="its segment and the file beside it do not say the same; nothing was deleted",
+            help="keep the one that `verify` finds whole, or bring the folder back from a copy",
+            chain=self.chain,
+            block=seq,
         )
 
     def _missing(self, seq: int) -> Fault:

@@ -5,6 +5,7 @@ import pytest
 from dagkit.ledger import ChainBroken, SequenceTaken, VersionUnreadable
 from dagkit.ledger.events import SetInfo
 from dagkit.ledger.log import Found
+from dagkit.ledger.orphans import sweep
 from dagkit.ledger.segment import SEGMENT_SIZE
 from dagkit.ledger.stores import MemoryStore
 from tests.ledger.desk import SPLITTER, Desk
@@ -62,6 +63,46 @@ def test_a_packer_that_was_killed_is_continued(packed):
     assert again.root.standing == desk.root.standing
     again.root.log.pack(1000)
     assert sorted(again.root.log.loose()) == [2000, 2001, 2002]
+
+
+def beside(store: MemoryStore, numbers: range) -> Desk:
+    """The first segment, and beside it files of the blocks that it holds."""
+    desk = opened(store)
+    for seq in numbers:
+        store.create(desk.root.log.block_key(seq), desk.root.log.line(seq))
+    return desk
+
+
+@pytest.mark.parametrize("numbers", [range(1000), range(400, 410)], ids=["all", "some"])
+@pytest.mark.parametrize("cut", [0, 20_000, -1])
+def test_a_damaged_segment_never_costs_the_files_beside_it(packed, numbers, cut):
+    store = copy(packed)
+    log = beside(store, numbers).root.log
+    key = f"{log.folder}/segments/{0:020d}.jsonl"
+    store.replace(key, store.get(key)[:cut])
+    with pytest.raises(ChainBroken) as caught:
+        sweep(opened(store).ledger)
+    assert caught.value.code == "segment-damaged"
+    assert {*numbers} <= {*log.loose()}
+
+
+def test_a_segment_unlike_a_file_beside_it_costs_no_file(packed):
+    store = copy(packed)
+    log = beside(store, range(10, 20)).root.log
+    key = f"{log.folder}/segments/{0:020d}.jsonl"
+    line = log.line(15)
+    store.replace(key, store.get(key).replace(line, line[:-3] + b" }\n"))
+    with pytest.raises(ChainBroken) as caught:
+        log.pack(0)
+    assert (caught.value.code, caught.value.fault.block) == ("segment-damaged", 15)
+    assert {*range(10, 20)} <= {*log.loose()}
+
+
+def test_files_beside_a_whole_segment_go(packed):
+    store = copy(packed)
+    log = beside(store, range(1000)).root.log
+    sweep(opened(store).ledger)
+    assert sorted(log.loose()) == [2000, 2001, 2002]
 
 
 def test_a_late_writer_whose_number_is_packed_already_loses(packed):
