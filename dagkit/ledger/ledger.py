@@ -141,9 +141,12 @@ class Ledger:
             return known.as_input
         aliases = (self.inputs_of(c).get(dataset_id) for c in list(self._chains.values()) if c.standing.inputs)
         name = next((alias for alias in aliases if alias), None)
-        if name is None or not self.store.exists(f"{folder_of(name)}/refs/head"):
+        if name is None:
             return None
-        chain = self.chain(name)
+        try:
+            chain = self.chain(name)  # opened, not looked for by refs/head: that is a hint, and may be missing
+        except ChainNotFound:
+            return None
         return chain.as_input if chain.dataset_id == dataset_id else None
 
     def _opened_or_created(self, name: str, kind: DatasetKind) -> Chain:

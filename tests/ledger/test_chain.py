@@ -7,6 +7,7 @@ import pytest
 from bench.ledger import SHAPES, TWO_INPUTS, Cost, Measured, measure, unsteady
 from dagkit.ledger import BlockRefused, Chain, DatasetKind, Ledger, SequenceTaken, checkpoint_of, slice_of, transform_of
 from dagkit.ledger.events import SetInfo
+from dagkit.ledger.ledger import folder_of
 from dagkit.ledger.stores import MemoryStore
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk
 
@@ -250,3 +251,17 @@ def test_one_content_may_be_slice_and_checkpoint_of_one_block(desk, content):
     record = desk.app.append(event, [content], planned=planned)
     other = desk.reopened().app
     assert (other.data(record), other.checkpoint_at(record), other.checkpoint()) == (content, content, content)
+
+
+def test_an_input_without_its_hint_is_still_an_input(desk):
+    desk.discover((0, 10))
+    desk.store.delete([f"{folder_of(SPLITTER)}/refs/head"])
+    app = desk.reopened_ledger().chain(APPLICATION)
+    assert app.plan_next().has_input
+
+
+def test_an_input_that_is_not_there_is_no_input(desk):
+    desk.discover((0, 10))
+    folder = folder_of(SPLITTER)
+    desk.store.delete([f"{folder}/refs/head", *(f"{folder}/blocks/{n}" for n in desk.store.names(f"{folder}/blocks"))])
+    assert not desk.reopened_ledger().chain(APPLICATION).plan_next().has_input

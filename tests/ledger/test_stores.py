@@ -1,5 +1,6 @@
 """One suite that every place must pass: bytes under keys, and a creation that only one can win."""
 
+import errno
 import os
 import secrets
 import stat
@@ -261,3 +262,21 @@ def test_new_folders_survive_a_power_cut_too(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", seen)
     LocalStore(tmp_path / "new").create("a/b/x", b"x")
     assert {str(tmp_path / folder) for folder in ("", "new", "new/a", "new/a/b")} <= set(synced)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(errno.EACCES, "store-readonly"), (errno.EIO, "store-unreachable")], ids=["EACCES", "EIO"]
+)
+def test_what_cannot_be_looked_at_is_not_called_absent(tmp_path, monkeypatch, number, code):
+    store = LocalStore(tmp_path)
+    store.create("f/x", b"x")
+    assert [store.exists(key) for key in ("f/x", "f/y", "f/x/y")] == [True, False, False]
+
+    def fail(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", fail)
+        with pytest.raises(StoreError) as caught:
+            store.exists("f/x")
+    assert caught.value.code == code

@@ -85,7 +85,13 @@ class LocalStore:
             raise refused(self._base, error) from error
 
     def exists(self, key: str) -> bool:
-        return os.path.exists(f"{self._base}/{key}")  # noqa: PTH110 - as above
+        try:
+            os.stat(f"{self._base}/{key}")  # noqa: PTH116 - as above
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:  # os.path.exists would call what cannot be looked at absent
+            raise refused(self._base, error) from error
+        return True
 
     def names(self, folder: str) -> list[str]:
         """Temporary files begin with a dot and are nobody's business."""
