@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from dagkit.ledger import segment
 from dagkit.ledger.block import Pointer, Record, parse, unseal
-from dagkit.ledger.faults import ChainBroken, Fault, SequenceTaken, StoreError
+from dagkit.ledger.faults import ChainBroken, Fault, SequenceTaken, StoreError, VersionUnreadable
 from dagkit.ledger.hashing import Multihash, canonical, hash_of
 from dagkit.ledger.segment import SEGMENT_SIZE
 from dagkit.ledger.stores.store import KeyMissing, KeyTaken, Store
@@ -229,15 +229,17 @@ class Log:
         return kept
 
     def _again(self, seq: int) -> bytes:
-        """A line that an earlier session appended."""
+        """A line that an earlier session appended; a damaged one stays a file, which a copy can still mend."""
         self.blocks_packed += 1
-        return self._line(seq)
+        line = self._line(seq)
+        unseal(line, self.chain, seq)
+        return line
 
     def _pack_quietly(self, first: int) -> None:
         """The block is appended; that it cannot be packed now only leaves more files."""
         try:
             self.pack(first)
-        except (StoreError, ChainBroken) as error:
+        except (StoreError, ChainBroken, VersionUnreadable) as error:
             _logger.warning("blocks from %d of %s are not packed: %s", first, self.chain, error.fault.problem)
 
     def _from_segment(self, seq: int) -> bytes:

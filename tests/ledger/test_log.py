@@ -105,6 +105,33 @@ def test_files_beside_a_whole_segment_go(packed):
     assert sorted(log.loose()) == [2000, 2001, 2002]
 
 
+def nearly_full(runs: int = 1) -> Desk:
+    """A chain whose next append fills a run, seen by a session that has appended nothing of it."""
+    store = long_chain(runs * SEGMENT_SIZE).store
+    return opened(store)
+
+
+def append_one(desk: Desk) -> None:
+    desk.root.append(desk.root.plan_next().add_data(watermark=desk.clock.advance(seconds=1)))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda line: line[:50], lambda line: line.replace(b"dagkit.block/1", b"dagkit.block/2")],
+    ids=["torn", "of the future"],
+)
+def test_a_damaged_block_is_not_sealed_into_a_segment(damage):
+    desk = nearly_full()
+    log = desk.root.log
+    whole = log.line(500)
+    desk.store.replace(log.block_key(500), damage(whole))
+    append_one(desk)
+    assert (log.sealed(), len(log.loose())) == ([], 1001)
+    desk.store.replace(log.block_key(500), whole)
+    log.pack(0)
+    assert (log.sealed(), log.loose(), log.line(500)) == ([0], [1000], whole)
+
+
 def test_a_late_writer_whose_number_is_packed_already_loses(packed):
     """The file is gone, so creating it succeeds; the segment tells."""
     store = copy(packed)
