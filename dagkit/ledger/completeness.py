@@ -125,10 +125,13 @@ class WindowProof:
         if left is not None and left.physical_hash == event.prev_checkpoint:
             return Work(consumed=tuple(given), pending=tuple(self.audit.pending))
         content = None if left is None else self.chain.checkpoint_at(record)
+        if content is None:
+            return None
         try:
-            return None if content is None else work_of(json.loads(content))
-        except (ValueError, UnicodeDecodeError):
+            document = json.loads(content)
+        except ValueError:
             return None  # a checkpoint that is not JSON says nothing of work
+        return work_of(document)  # outside the try: work that is said and malformed must not pass for none
 
 
 def unreadable(chain: str, seq: int, why: str) -> Fault:

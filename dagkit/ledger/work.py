@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 
 from dagkit.ledger.events import DataField, DataSchema
 from dagkit.ledger.wire import Wire
@@ -26,6 +26,12 @@ class Span(Wire):
     source: str
     start: Place
     end: Place | None = None
+
+    @model_validator(mode="after")
+    def _forwards(self) -> Self:
+        if self.end is not None and self.end < self.start:
+            raise ValueError(f"{self} ends before it starts")
+        return self
 
     def __str__(self) -> str:
         return f"{self.source}[{self.start}, {'inf' if self.end is None else self.end})"
@@ -153,6 +159,8 @@ class Discovery:
         """The flaws of the next block."""
         if block.size is not None:
             self._sizes[block.source] = block.size
+        if block.end == block.start:
+            return []  # no byte of it: noted as a stretch, it would make what is before it look passed over
         known = self._known.get(block.source, [])
         twice = covered([block.span], known)
         end = float("inf") if block.end is None else block.end
@@ -165,9 +173,9 @@ class Discovery:
     def end(self) -> list[Flaw]:
         """Stretches that were passed over, and tails that are still to come."""
         flaws = []
-        for source, stretches in sorted(self._known.items()):
+        for source in sorted({*self._known, *self._sizes}):  # of a source, only an empty stretch may have been seen
             reached: float = 0
-            for start, end in stretches:
+            for start, end in self._known.get(source, []):
                 if start > reached:
                     why = "was never discovered, and later bytes were"
                     flaws.append(Flaw("missing", _span(source, reached, start), why))

@@ -118,7 +118,11 @@ def test_a_carried_checkpoint_says_nothing_new_of_work(desk):
     assert told(desk) == [("bytes-unread", APPLICATION, 4, "a.txt[5, 10)")]
 
 
-@pytest.mark.parametrize("row", [{"source": "a.txt"}, {"source": "a.txt", "start": -1}, [1]], ids=str)
+@pytest.mark.parametrize(
+    "row",
+    [{"source": "a.txt"}, {"source": "a.txt", "start": -1}, {"source": "a.txt", "start": 9, "end": 5}, [1]],
+    ids=str,
+)
 def test_a_list_of_work_that_is_none_is_named(desk, row):
     planned = desk.root.plan_next()
     content = lines_of([row])
@@ -201,3 +205,35 @@ def test_a_stretch_that_is_pending_and_given_again_is_doubled(desk):
     desk.discover((5, 15))
     desk.window(1, consumed=[(5, 15)])
     assert (APPLICATION, 4, "a.txt[5, 10) was given twice") in doubled(desk)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [5, {"consumed": [{"source": "a", "start": 300, "end": 310.5}], "pending": []}, {"consumed": [{"start": 1}]}],
+    ids=str,
+)
+def test_work_that_cannot_be_read_does_not_pass_for_everything_consumed(desk, work):
+    desk.discover((0, 10))
+    content = json.dumps({"work": work}).encode()
+    planned = desk.app.plan_next()
+    desk.app.append(planned.execute(checkpoint=checkpoint_of(content)), [content], planned=planned)
+    faults = verify(desk.reopened_ledger()).faults
+    assert [(f.code, f.chain, f.block) for f in faults] == [("work-unreadable", APPLICATION, 3)]
+
+
+def test_a_stretch_ends_where_it_starts_or_later():
+    assert Span(source="f", start=5, end=5).end == 5
+    with pytest.raises(ValueError, match=r"f\[9, 5\) ends before it starts"):
+        Span(source="f", start=9, end=5)
+
+
+def test_an_empty_stretch_leaves_no_gap_before_it(desk):
+    desk.discover((0, 10), (20, 20), size=10)
+    desk.window(1)
+    assert verify(desk.reopened_ledger()).is_complete
+
+
+def test_a_source_of_which_only_an_empty_stretch_was_discovered_is_still_to_come(desk):
+    desk.discover((0, 0), size=10)
+    desk.window(1)
+    assert told(desk) == [("bytes-unread", SPLITTER, None, "a.txt[0, 10)")]
