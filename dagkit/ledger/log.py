@@ -12,6 +12,7 @@ file anew finds the segment, and knows that it lost.
 import contextlib
 import json
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -28,6 +29,9 @@ HINT_FORMAT: Literal["dagkit.head/1"] = "dagkit.head/1"
 
 _logger = logging.getLogger(__name__)
 
+
+_BLOCK_NAME = re.compile(r"([0-9]{20})\.json")
+_SEGMENT_NAME = re.compile(r"([0-9]{20})\.jsonl")
 
 _HINT_SIZE = 240
 """Of one size, so that writing it over in place leaves nothing of the one before."""
@@ -163,11 +167,16 @@ class Log:
 
     def loose(self) -> list[int]:
         """The numbers of the blocks that are files of their own."""
-        return [int(n[:-5]) for n in self.store.names(f"{self.folder}/blocks") if n.endswith(".json")]
+        return self._numbers("blocks", _BLOCK_NAME)
 
     def sealed(self) -> list[int]:
         """The first numbers of the segments, in order."""
-        return sorted(int(n[:-6]) for n in self.store.names(f"{self.folder}/segments") if n.endswith(".jsonl"))
+        return sorted(self._numbers("segments", _SEGMENT_NAME))
+
+    def _numbers(self, inner: str, form: re.Pattern[str]) -> list[int]:
+        """What has another name was put there by somebody else, and is left alone."""
+        matches = map(form.fullmatch, self.store.names(f"{self.folder}/{inner}"))
+        return [int(match[1]) for match in matches if match is not None]
 
     def hint(self) -> Pointer | None:
         """Which block the last writer said it appended."""

@@ -132,6 +132,16 @@ def test_a_damaged_block_is_not_sealed_into_a_segment(damage):
     assert (log.sealed(), log.loose(), log.line(500)) == ([0], [1000], whole)
 
 
+@pytest.mark.parametrize("name", ["notes", "7", "-0000000000000000007", "²" * 20])
+def test_files_with_other_names_are_left_alone(packed, name):
+    store = copy(packed)
+    log = opened(store).root.log
+    for key in (f"{log.folder}/blocks/{name}.json", f"{log.folder}/segments/{name}.jsonl"):
+        store.create(key, b"mine")
+    assert (log.sealed(), sorted(log.loose())) == ([0, SEGMENT_SIZE], [2000, 2001, 2002])
+    assert opened(store).root.head.seq == 2002
+
+
 def test_a_late_writer_whose_number_is_packed_already_loses(packed):
     """The file is gone, so creating it succeeds; the segment tells."""
     store = copy(packed)
