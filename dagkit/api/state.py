@@ -11,6 +11,7 @@ What else an operator puts on itself is transient: `setup` makes it anew. State 
 declared type can be written as.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any, Generic, Self, TypeVar, get_args, overload
 
@@ -21,7 +22,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Declared:
+class Declared(ABC):
     """What both kinds of state share: a name, and a way to text and back."""
 
     name: str
@@ -34,17 +35,17 @@ class Declared:
         subscripted = getattr(self, "__orig_class__", None)
         return get_args(subscripted)[index] if subscripted is not None else Any
 
+    @abstractmethod
     def fresh(self) -> Any:
         """What a partition starts with."""
-        raise NotImplementedError
 
+    @abstractmethod
     def saved(self, value: Any) -> JsonValue:
         """The value as JSON."""
-        raise NotImplementedError
 
+    @abstractmethod
     def restored(self, saved: JsonValue) -> Any:
         """The value that `saved` gave."""
-        raise NotImplementedError
 
 
 class State(Declared, Generic[T]):
