@@ -86,7 +86,7 @@ class Log:
             return
         self._recent[seq] = line
         if seq % SEGMENT_SIZE == 0 and seq:
-            self._pack_quietly(seq - SEGMENT_SIZE)
+            self._pack_before(seq)
 
     def has(self, seq: int) -> bool:
         """Whether the block exists; it is not read."""
@@ -243,6 +243,14 @@ class Log:
         line = self._line(seq)
         unseal(line, self.chain, seq)
         return line
+
+    def _pack_before(self, seq: int) -> None:
+        """Every full run is packed, also those that a crash or a full disk left loose; one listing in a thousand."""
+        starts = {seq - SEGMENT_SIZE}
+        with contextlib.suppress(StoreError):  # the block is appended; the next thousand makes up for it
+            starts.update(one - one % SEGMENT_SIZE for one in self.loose() if one < seq)
+        for first in sorted(starts):
+            self._pack_quietly(first)
 
     def _pack_quietly(self, first: int) -> None:
         """The block is appended; that it cannot be packed now only leaves more files."""

@@ -4,6 +4,7 @@ import pytest
 
 from dagkit.ledger import ChainBroken, SequenceTaken, VersionUnreadable
 from dagkit.ledger.events import SetInfo
+from dagkit.ledger.faults import Fault, StoreError
 from dagkit.ledger.log import Found
 from dagkit.ledger.orphans import sweep
 from dagkit.ledger.segment import SEGMENT_SIZE
@@ -105,10 +106,9 @@ def test_files_beside_a_whole_segment_go(packed):
     assert sorted(log.loose()) == [2000, 2001, 2002]
 
 
-def nearly_full(runs: int = 1) -> Desk:
+def nearly_full() -> Desk:
     """A chain whose next append fills a run, seen by a session that has appended nothing of it."""
-    store = long_chain(runs * SEGMENT_SIZE).store
-    return opened(store)
+    return opened(long_chain(SEGMENT_SIZE).store)
 
 
 def append_one(desk: Desk) -> None:
@@ -140,6 +140,32 @@ def test_files_with_other_names_are_left_alone(packed, name):
         store.create(key, b"mine")
     assert (log.sealed(), sorted(log.loose())) == ([0, SEGMENT_SIZE], [2000, 2001, 2002])
     assert opened(store).root.head.seq == 2002
+
+
+def test_a_missed_packing_is_made_up_for_at_the_next_thousand():
+    class Full(MemoryStore):
+        full = True
+
+        def create(self, key, content):
+            if self.full and "/segments/" in key:
+                raise StoreError(Fault("store-full", "no room", "make room"))
+            super().create(key, content)
+
+        def names(self, folder):
+            listed.append(folder)
+            return super().names(folder)
+
+    listed: list[str] = []
+    store = Full()
+    desk = long_chain(SEGMENT_SIZE + 1, store)
+    assert (desk.root.log.sealed(), len(desk.root.log.loose())) == ([], 1001)
+    store.full = False
+    desk = opened(store)
+    listed.clear()
+    while desk.root.standing.next_seq <= 2 * SEGMENT_SIZE:
+        append_one(desk)
+    assert len(listed) == 1, "the listing is paid once in a thousand appends"
+    assert (desk.root.log.sealed(), desk.root.log.loose()) == ([0, SEGMENT_SIZE], [2000])
 
 
 def test_a_late_writer_whose_number_is_packed_already_loses(packed):
