@@ -280,3 +280,34 @@ def test_what_cannot_be_looked_at_is_not_called_absent(tmp_path, monkeypatch, nu
         with pytest.raises(StoreError) as caught:
             store.exists("f/x")
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EIO], ids=errno.errorcode.get)
+def test_a_folder_that_cannot_be_synced_leaves_it_unknown_what_was_committed(tmp_path, monkeypatch, number):
+    store = LocalStore(tmp_path)
+    store.create("f/first", b"x")
+    sync = os.fsync
+
+    def fail_for_folders(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail_for_folders)
+    with pytest.raises(StoreError) as caught:
+        store.create("f/second", b"x")
+    assert caught.value.code == "store-unreachable"
+    assert "nothing was committed" not in str(caught.value)
+    assert store.get("f/second") == b"x"
+
+
+def test_what_a_killed_writer_left_is_in_nobodys_way(tmp_path):
+    store = LocalStore(tmp_path)
+    left = [tmp_path / "f" / f".tmp-{os.getpid()}-{id(store):x}-{number}" for number in range(3)]
+    left[0].parent.mkdir()
+    for path in left:
+        path.write_bytes(b"half")
+    store.create("f/x", b"x")
+    store.replace("f/y", b"y")
+    assert (store.get("f/x"), store.get("f/y")) == (b"x", b"y")
+    assert [path.read_bytes() for path in left] == [b"half"] * 3

@@ -164,9 +164,15 @@ class LocalStore:
 
     def _written(self, folder: str, content: bytes, *, synced: bool = True) -> str:
         """A temporary file beside the key, whole and synced, or nothing at all."""
-        temporary = f"{folder}/.tmp-{os.getpid()}-{id(self):x}-{next(self._counter)}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            while True:
+                temporary = f"{folder}/.tmp-{os.getpid()}-{id(self):x}-{next(self._counter)}"
+                try:
+                    descriptor = os.open(temporary, flags, 0o644)
+                    break
+                except FileExistsError:  # left by a killed writer: in containers process ids come again and again
+                    continue
         except FileNotFoundError:
             self._folders.discard(folder)
             raise refused(self._base, OSError(errno.ENOENT, "its folder was removed", folder)) from None
@@ -187,6 +193,7 @@ class LocalStore:
         return temporary
 
     def _sync(self, folder: str) -> None:
+        """The names in the folder survive a power cut; called when a name was just created."""
         if not self.durable:
             return
         try:
@@ -196,4 +203,6 @@ class LocalStore:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise refused(self._base, error) from error
+            # The name is there already: whatever the cause, a full disk too, nobody knows whether it will stay.
+            unknown = OSError(errno.EIO, f"its folder could not be synced: {error}", folder)
+            raise refused(self._base, unknown) from error
