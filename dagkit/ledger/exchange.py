@@ -104,11 +104,15 @@ def _keep(path: Path, content: bytes) -> None:
 
 
 def import_into(ledger: Ledger, source: Path) -> Export:
-    """Every chain of the export is in the ledger, judged block by block, with the head that was exported."""
+    """Every chain of the export is in the ledger, judged block by block, with the head exported; or none of it is."""
     said = parse(Export, _document(source / "export.json"), EXPORT_FORMAT)
     roots_first = sorted(said.chains, key=lambda chain: chain.kind is DatasetKind.DERIVATIVE)
-    for chain in roots_first:
-        _import(ledger, chain, source)
+    # Whether the head is the one exported is known only at the end, when a chain that was cut or changed would stand
+    # committed and look well; so all of it is judged in memory before the first block is created.
+    tried = ledger.rehearsal([chain.name for chain in said.chains])
+    for target in (tried, ledger):
+        for chain in roots_first:
+            _import(target, chain, source)
     return said
 
 

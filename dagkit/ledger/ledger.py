@@ -24,7 +24,7 @@ from dagkit.ledger.events import (
 )
 from dagkit.ledger.faults import BlockRefused, ChainBroken, ChainNotFound, Fault, VersionUnreadable
 from dagkit.ledger.hashing import canonical, hash_of
-from dagkit.ledger.stores import KeyMissing, KeyTaken, Place, Store, open_store
+from dagkit.ledger.stores import KeyMissing, KeyTaken, MemoryStore, Place, Store, open_store
 from dagkit.ledger.wire import Wire
 from dagkit.ledger.witness import InputChain
 from dagkit.ledger.work import PARTS_SCHEMA, WORK_SCHEMA
@@ -107,11 +107,22 @@ class Ledger:
 
     def adopt(self, name: str) -> Chain:
         """An empty chain of this name, to be filled from its Seed on; one that exists is refused."""
-        folder = folder_of(name)
-        chain = Chain(self.store, folder, name, **self._given)
+        chain = self._unfilled(name)
+        self._chains[name] = chain
+        return chain
+
+    def rehearsal(self, names: Sequence[str]) -> "Ledger":
+        """A ledger in memory, to try on it what is to be adopted here under these names, none of which may exist."""
+        for name in names:
+            self._unfilled(name)
+        other = Ledger(MemoryStore(), self._clock)
+        other._chains.update(self._chains)  # they may be inputs of what is tried
+        return other
+
+    def _unfilled(self, name: str) -> Chain:
+        chain = Chain(self.store, folder_of(name), name, **self._given)
         if chain.log.find().last is not None:
             raise BlockRefused(Fault("chain-exists", "the chain exists already", "import into an empty ledger", name))
-        self._chains[name] = chain
         return chain
 
     def by_id(self, dataset_id: str) -> Chain | None:

@@ -216,3 +216,19 @@ def test_a_folder_that_is_no_export_is_refused(tmp_path, content):
         (tmp_path / "export.json").write_text(content)
     with pytest.raises((ChainBroken, VersionUnreadable), match=r"export|JSON|Expecting"):
         import_into(Ledger.create(MemoryStore()), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [lambda d: d[-1]["content"].update(systemTime="2099-01-01T00:00:00Z"), lambda d: d.pop()],
+    ids=["the last block changed", "cut at the end"],
+)
+def test_an_import_that_is_refused_leaves_nothing(rich, tmp_path, edit):
+    export(rich, tmp_path / "out", "json")
+    target = Ledger.create(MemoryStore())
+    with pytest.raises(BlockRefused) as caught:
+        import_into(target, edited(tmp_path / "out", "json", edit))
+    assert (caught.value.code, target.names(), target.store.folders("ledger")) == ("hash-mismatch", [], [])
+    export(rich, tmp_path / "out", "json")
+    import_into(target, tmp_path / "out")
+    assert target.names() == rich.names()
