@@ -1,6 +1,8 @@
 """Slices and checkpoints under the hash of their content: what a name promises can always be checked."""
 
+import contextlib
 import json
+import os
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -8,7 +10,8 @@ from dagkit.ledger.block import Record
 from dagkit.ledger.events import Checkpoint, DataSlice, OffsetInterval
 from dagkit.ledger.faults import ChainBroken, Fault, LedgerCode
 from dagkit.ledger.hashing import canonical, hash_of
-from dagkit.ledger.stores.store import KeyMissing, KeyTaken, Store
+from dagkit.ledger.stores.local import LocalStore
+from dagkit.ledger.stores.store import KeyMissing, KeyTaken, Store, refused
 
 Shelf = Literal["data", "checkpoints"]
 
@@ -27,13 +30,28 @@ class Objects:
         self._chain = chain
 
     def put(self, shelf: Shelf, content: bytes) -> None:
-        """The content is kept; one that is there already stays, unless it was torn."""
+        """The content is kept, and young; one that is there already stays, unless it was torn."""
         key = self._key(shelf, hash_of(content))
-        try:
-            self._store.create(key, content)
-        except KeyTaken:
-            if self._store.get(key) != content:
-                self._store.replace(key, content)
+        while True:
+            try:
+                return self._store.create(key, content)
+            except KeyTaken:
+                with contextlib.suppress(KeyMissing):  # swept away between the two: created after all
+                    return self._reuse(key, content)
+
+    def _reuse(self, key: str, content: bytes) -> None:
+        """What a crash left may be old; the block that names it now is still to come, and `gc` must wait for it."""
+        if self._store.get(key) != content:
+            self._store.replace(key, content)
+        elif isinstance(self._store, LocalStore):  # written anew it would not be durable, as it is
+            try:
+                os.utime(self._store.root / key)
+            except FileNotFoundError:
+                raise KeyMissing(key) from None
+            except OSError as error:
+                raise refused(str(self._store), error) from error
+        else:
+            self._store.replace(key, content)
 
     def has(self, shelf: Shelf, name: str) -> bool:
         return self._store.exists(self._key(shelf, name))

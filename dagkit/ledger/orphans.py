@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from dagkit.clock import Clock, SystemClock
-from dagkit.ledger.block import unseal
+from dagkit.ledger.block import Record, unseal
 from dagkit.ledger.chain import Chain
 from dagkit.ledger.events import AddData, ExecuteTransform
 from dagkit.ledger.faults import ChainBroken, Fault
@@ -37,7 +37,10 @@ def sweep(
     swept = []
     for name in ledger.names():
         chain = ledger.chain(name)
+        news = _News(chain)
         for found in _orphans(ledger, chain):
+            if found.what in ("slice", "checkpoint") and found.key in news.named():
+                continue
             written = ledger.store.modified(found.key)
             if written is not None and written <= limit:
                 swept.append(found)
@@ -67,15 +70,37 @@ def _contents(chain: Chain) -> Iterator[Swept]:
     if not any(kept.values()):
         return
     for record in chain.records():
-        event = record.block.event
-        if isinstance(event, AddData | ExecuteTransform):
-            if event.new_data is not None:
-                kept["data"].discard(event.new_data.physical_hash)
-            if event.new_checkpoint is not None:
-                kept["checkpoints"].discard(event.new_checkpoint.physical_hash)
+        for shelf, name in _named(record):
+            kept[shelf].discard(name)
     for shelf in shelves:
         for name in sorted(kept[shelf]):
             yield Swept(chain.name, "slice" if shelf == "data" else "checkpoint", chain.objects.key(shelf, name))
+
+
+def _named(record: Record) -> Iterator[tuple[Shelf, str]]:
+    event = record.block.event
+    if isinstance(event, AddData | ExecuteTransform):
+        if event.new_data is not None:
+            yield "data", event.new_data.physical_hash
+        if event.new_checkpoint is not None:
+            yield "checkpoints", event.new_checkpoint.physical_hash
+
+
+class _News:
+    """What blocks name that a running driver has appended since the chain was opened."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._next = chain.head.seq + 1
+        self._keys: set[str] = set()
+
+    def named(self) -> set[str]:
+        """The chain itself is not opened again: it may be that of a driver who was overtaken and must stay so."""
+        while self._chain.log.has(self._next):
+            for shelf, name in _named(self._chain.log.record(self._next)):
+                self._keys.add(self._chain.objects.key(shelf, name))
+            self._next += 1
+        return self._keys
 
 
 def _pack(chain: Chain) -> None:

@@ -6,11 +6,12 @@ import resource
 import shutil
 import signal
 import tempfile
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from dagkit.clock import SystemClock
 from dagkit.ledger import (
     ChainBroken,
     ChainNotFound,
@@ -21,8 +22,9 @@ from dagkit.ledger import (
     checkpoint_of,
 )
 from dagkit.ledger.events import SetInfo
+from dagkit.ledger.objects import Objects
 from dagkit.ledger.orphans import set_torn_aside, sweep
-from dagkit.ledger.stores import LocalStore
+from dagkit.ledger.stores import LocalStore, MemoryStore
 from dagkit.ledger.verify import verify
 from tests.ledger.desk import SPLITTER, STRANGER, Desk
 
@@ -256,3 +258,44 @@ def test_a_torn_content_is_written_anew(here):
     (here.store.root / here.root.objects.key("data", name)).write_bytes(large[:10])
     here.root.objects.put("data", large)
     assert here.store.get(here.root.objects.key("data", name)) == large
+
+
+@pytest.mark.parametrize("kind", ["local", "memory"])
+def test_a_content_that_is_used_again_is_young_again(tmp_path, kind):
+    desk = Desk(LocalStore(tmp_path) if kind == "local" else MemoryStore())
+    large = b"x" * 10_000
+    desk.root.objects.put("data", large)
+    key = desk.root.objects.key("data", desk.root.objects.names("data")[0])
+    if isinstance(desk.store, LocalStore):
+        os.utime(desk.store.root / key, (0, 0))
+    else:
+        desk.store._modified[key] = datetime.fromtimestamp(0, UTC)
+    assert [s.key for s in sweep(desk.ledger, pretend=True, clock=SystemClock())] == [key]
+    desk.root.objects.put("data", large)
+    assert sweep(desk.ledger, clock=SystemClock()) == []
+    assert desk.store.get(key) == large
+
+
+def test_a_content_that_is_swept_while_it_is_used_again_is_there(here):
+    class Swept(LocalStore):
+        def get(self, key):
+            self.delete([key])
+            return super().get(key)
+
+    large = b"x" * 10_000
+    here.root.objects.put("data", large)
+    Objects(Swept(here.store.root), here.root.log.folder, SPLITTER).put("data", large)
+    assert len(here.root.objects.names("data")) == 1
+
+
+def test_a_content_that_a_running_driver_names_meanwhile_stays(here):
+    """The sweeper has read the chain to its end; then the driver appends what names the orphan."""
+    large = b"x" * 10_000
+    here.root.objects.put("checkpoints", large)
+    sweeper = here.reopened()
+    sweeper.ledger.chain(SPLITTER)
+    planned = here.root.plan_next()
+    here.root.append(planned.add_data(checkpoint=checkpoint_of(large)), [large], planned=planned)
+    here.clock.advance(seconds=10**9)
+    assert sweep(sweeper.ledger, clock=here.clock) == []
+    assert here.reopened().root.checkpoint() == large
