@@ -11,7 +11,7 @@ from dagkit.api.partitioning import PartitionKeys
 from dagkit.api.streams import StreamCodec
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
-from dagkit.graph import Graph
+from dagkit.graph import Node
 from dagkit.plan.model import Place, Routing
 from dagkit.schema.routing import routing_code
 
@@ -116,17 +116,19 @@ def program_of(compilation: Compilation) -> Program:
     fused = compilation.steps["fused"]
     assert isinstance(fused, Fused), "an application is compiled to the end before it runs"
     graph, plan = fused.graph, compilation.plan
-    keyings = _keyings(graph)
+    keyings = {(node.name, port): keying_of(node, port) for node in graph.nodes for port in node.input_ports}
     home = {operator: stage for stage in plan.stages for operator in stage.operators}
-    links: dict[Port, Port] = {}
-    targets: dict[Port, tuple[Target, ...]] = {}
+    links: dict[str, dict[Port, Port]] = {}
+    targets: dict[str, dict[Port, tuple[Target, ...]]] = {}
     for number, wire in enumerate(sorted(fused.wires, key=lambda wire: (str(wire.source), str(wire.sink)))):
         source, sink = (wire.source.node, wire.source.port), (wire.sink.node, wire.sink.port)
-        if home[source[0]] is home[sink[0]]:
-            links[source] = sink
+        stage = home[source[0]]
+        if stage is home[sink[0]]:
+            links.setdefault(stage.name, {})[source] = sink
         else:
+            leaving = targets.setdefault(stage.name, {})
             target = _target(fused, number, wire, home[sink[0]].level, keyings[sink])
-            targets[source] = (*targets.get(source, ()), target)
+            leaving[source] = (*leaving.get(source, ()), target)
     return Program(
         application=graph.application,
         stages=tuple(
@@ -135,14 +137,14 @@ def program_of(compilation: Compilation) -> Program:
                 stage.operators,
                 stage.level,
                 stage.slots,
-                {source: sink for source, sink in links.items() if source[0] in stage.operators},
-                {source: ends for source, ends in targets.items() if source[0] in stage.operators},
+                links.get(stage.name, {}),
+                targets.get(stage.name, {}),
             )
             for stage in plan.stages
             if stage.place is Place.WORKERS
         ),
         sources={
-            name: {port: ends for (source, port), ends in targets.items() if source == name}
+            name: {port: ends for (source, port), ends in targets.get(stage.name, {}).items() if source == name}
             for stage in plan.stages
             if stage.place is Place.DRIVER
             for name in stage.operators
@@ -153,19 +155,16 @@ def program_of(compilation: Compilation) -> Program:
     )
 
 
-def _keyings(graph: Graph) -> dict[Port, Keying]:
-    return {
-        (node.name, port): Keying(node.port_value(port, PortContext.STREAM_CODEC), declared.key)
-        for node in graph.nodes
-        for port, declared in node.input_ports.items()
-    }
+def keying_of(node: Node, port: str) -> Keying:
+    """By what the items of an input of this node are told apart."""
+    return Keying(node.port_value(port, PortContext.STREAM_CODEC), node.input_ports[port].key)
 
 
 def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -> Target:
     receiver, port = fused.partitioned[wire.sink.node], wire.sink.port
     keyed, senders = receiver.keyed_on(port), fused.partitioned[wire.source.node].count
     delayed = wire.routing is Routing.DELAYED
-    routing = _when_it_comes_round(senders, receiver.count, keyed=keyed) if delayed else wire.routing
+    routing = when_it_comes_round(senders, receiver.count, keyed=keyed) if delayed else wire.routing
     unifier = fused.graph.by_name[wire.source.node].output_ports[wire.source.port].unifier
     return Target(
         wire=number,
@@ -180,7 +179,7 @@ def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -
     )
 
 
-def _when_it_comes_round(senders: int, receivers: int, *, keyed: bool) -> Routing:
+def when_it_comes_round(senders: int, receivers: int, *, keyed: bool) -> Routing:
     """How what a delay held back is routed in the next window."""
     if keyed:
         return Routing.KEYED

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dagkit.api.attributes import OperatorContext, PortContext
+from dagkit.api.attributes import OperatorContext
 from dagkit.api.operators import DelayOperator, InputOperator, Operator
 from dagkit.api.ports import output_ports
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
 from dagkit.engine.live import SavedState, bind_output, live, saved, taking
+from dagkit.engine.program import keying_of, when_it_comes_round
 from dagkit.graph import Node
 from dagkit.plan.model import Routing
 from dagkit.schema.routing import routing_code
@@ -87,7 +88,7 @@ class Interpreter:
         if isinstance(operator, InputOperator):
             operator.emit_tuples()
         for port in node.input_ports:
-            _process(operator, port, self._arriving(node, port, index), _code_of(node, port))
+            _process(operator, port, self._arriving(node, port, index), keying_of(node, port).code)
         if last:
             operator.end_window()
 
@@ -116,16 +117,14 @@ class Interpreter:
             return sent[index::count]
         if routing is Routing.KEYED:
             keys = self.fused.partitioned[node.name].partitions[index].keys[wire.sink.port]
-            code = _code_of(node, wire.sink.port)
+            code = keying_of(node, wire.sink.port).code
             return [item for item in sent if keys.owns(code(item))]
         return sent
 
     def _next_window(self, wire: Wire) -> Routing:
         """How what was held back is routed when it comes round."""
         receiver = self.fused.partitioned[wire.sink.node]
-        if receiver.keyed_on(wire.sink.port):
-            return Routing.KEYED
-        return Routing.STRAIGHT if receiver.count == self._senders(wire) else Routing.BROADCAST
+        return when_it_comes_round(self._senders(wire), receiver.count, keyed=receiver.keyed_on(wire.sink.port))
 
     def _senders(self, wire: Wire) -> int:
         return len(self.live[wire.source.node])
@@ -169,13 +168,3 @@ def _process(operator: Operator, port: str, items: Items, code: Callable[[Any], 
     take = taking(operator, port, code)
     for item in items:
         take(item)
-
-
-def _code_of(node: Node, port: str) -> Callable[[Any], int]:
-    """How the items of an input are routed: by its codec, else by its key, else by the whole item."""
-    codec = node.port_value(port, PortContext.STREAM_CODEC)
-    if codec is not None:
-        code: Callable[[Any], int] = codec.get_partition
-        return code
-    key = node.input_ports[port].key
-    return routing_code if key is None else lambda item: routing_code(key(item))
