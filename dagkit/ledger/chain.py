@@ -18,6 +18,7 @@ from dagkit.ledger.faults import (
     ChainBroken,
     ChainNotFound,
     Fault,
+    LedgerCode,
     SequenceTaken,
     StoreError,
 )
@@ -82,11 +83,15 @@ class Chain:
         """See what others have appended, and be allowed to append again."""
         hint, found = self.log.hint(), self.log.find()
         if found.hole is not None:
-            raise ChainBroken(_lost(self.name, found.hole, "the block is not there, and later ones are"))
+            raise ChainBroken(
+                _lost(self.name, found.hole, "block-missing", "the block is not there, and later ones are")
+            )
         if found.last is None or (hint is not None and hint.seq > found.last):
             if hint is None:
                 raise ChainNotFound(_absent(self.name))
-            raise ChainBroken(_lost(self.name, hint.seq, "refs/head says that it was committed, and it is not there"))
+            raise ChainBroken(
+                _lost(self.name, hint.seq, "head-lost", "refs/head says that it was committed, and it is not there")
+            )
         record = self.log.record(found.last)
         if hint is not None:
             noted = record if hint.seq == record.seq else self.log.record(hint.seq)
@@ -326,9 +331,9 @@ def _absent(chain: str) -> Fault:
     return Fault("chain-missing", "there is no such chain here", "`dagkit ledger ls PATH` lists what there is", chain)
 
 
-def _lost(chain: str, seq: int, problem: str) -> Fault:
+def _lost(chain: str, seq: int, code: LedgerCode, problem: str) -> Fault:
     return Fault(
-        code="block-missing" if "later ones" in problem else "head-lost",
+        code=code,
         problem=problem,
         help="it was committed and is lost; bring it back from a copy of the folder",
         chain=chain,
