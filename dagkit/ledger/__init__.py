@@ -18,7 +18,7 @@ from dagkit.ledger.faults import (
 from dagkit.ledger.ledger import Ledger, transform_of
 from dagkit.ledger.objects import checkpoint_of, lines_of, slice_of
 from dagkit.ledger.transaction import Transaction
-from dagkit.ledger.work import Span, Work, WorkBlock
+from dagkit.ledger.work import EmittedItem, Span, Work, WorkBlock
 
 __all__ = [
     "LEDGER_CODES",
@@ -28,6 +28,7 @@ __all__ = [
     "ChainBroken",
     "ChainNotFound",
     "DatasetKind",
+    "EmittedItem",
     "ExecuteTransform",
     "Fault",
     "Ledger",

@@ -11,7 +11,7 @@ from dagkit.ledger.chain import Chain
 from dagkit.ledger.events import AddData, ExecuteTransform, SetDataSchema
 from dagkit.ledger.faults import Fault, LedgerCode, LedgerError
 from dagkit.ledger.objects import rows_of
-from dagkit.ledger.work import Audit, Discovery, Flaw, Span, Window, Work, WorkBlock, joined, work_of
+from dagkit.ledger.work import Audit, Discovery, Flaw, Span, Window, Work, WorkBlock, joined, row_of, work_of
 
 _CODES: dict[str, LedgerCode] = {"missing": "bytes-missing", "doubled": "bytes-doubled", "unread": "bytes-unread"}
 _HELP: dict[str, str] = {
@@ -39,9 +39,10 @@ def lists_work(chain: Chain) -> bool:
 
 
 def blocks_of(chain: Chain, record: Record) -> list[WorkBlock]:
-    """The stretches that a root block discovered; empty where its slice cannot be read, which is told elsewhere."""
+    """The stretches that a root block discovered; items that were emitted beside them are no work."""
     content = chain.data(record)
-    return [] if content is None else [WorkBlock.model_validate(row) for row in rows_of(content)]
+    rows = [] if content is None else [row_of(row) for row in rows_of(content)]
+    return [row for row in rows if isinstance(row, WorkBlock)]
 
 
 def _readable(chain: Chain, record: Record) -> list[WorkBlock]:

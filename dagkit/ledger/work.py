@@ -1,8 +1,9 @@
 """Work: stretches of a source, and the proof that every byte of it was consumed exactly once.
 
-A root chain's slices list the blocks that were discovered, one to a line. A window consumes whole root blocks; what a
-deadline cut off lies in its checkpoint under `work.pending`, and what was really read under `work.consumed`. From these
-three the whole history of every byte follows.
+A root chain's slices list the blocks that were discovered, one to a line; between them may stand items that the input
+operator emitted and that are no stretch of anything (`EmittedItem`), of which nothing is to be proven. A window
+consumes whole root blocks; what a deadline cut off lies in its checkpoint under `work.pending`, and what was really
+read under `work.consumed`. From these three the whole history of every byte follows.
 """
 
 from bisect import bisect_left
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from dagkit.ledger.events import DataField, DataSchema
-from dagkit.ledger.wire import Wire
+from dagkit.ledger.wire import Offset, Wire
 
 Place = Annotated[int, Field(ge=0)]
 
@@ -50,6 +51,25 @@ class WorkBlock(Span):
         return Span(source=self.source, start=self.start, end=self.end)
 
 
+class EmittedItem(Wire):
+    """An item of an input operator that is no stretch of a source: a record of a root chain's data, and no work."""
+
+    offset: Offset
+    port: Annotated[str, Field(min_length=1)]
+    """The output port that it came out of; a row that names one is an item, and one that names none is work."""
+    item: JsonValue
+
+    def as_json(self) -> dict[str, Any]:
+        """The row; an item may be null, which is not absent."""
+        return {**super().as_json(), "item": self.item}
+
+
+def row_of(row: Any) -> WorkBlock | EmittedItem:
+    """What a row of a root chain's slice lists."""
+    is_item = isinstance(row, Mapping) and "port" in row
+    return EmittedItem.model_validate(row) if is_item else WorkBlock.model_validate(row)
+
+
 class Work(Wire):
     """What a window did with the spans that it had, as its checkpoint says under `work`."""
 
@@ -65,9 +85,11 @@ WORK_SCHEMA = DataSchema(
         DataField(name="end", type={"kind": "Option", "inner": "UInt64"}),
         DataField(name="size", type={"kind": "Option", "inner": "UInt64"}),
         DataField(name="extra", type={"kind": "Option", "inner": "String"}),
+        DataField(name="port", type={"kind": "Option", "inner": "String"}),
+        DataField(name="item", type={"kind": "Option", "inner": "String"}),
     )
 )
-"""The columns of a root chain's data."""
+"""The columns of a root chain's data. A row that has a port has an item, and of the others its offset only."""
 
 PARTS_SCHEMA = DataSchema(
     fields=(

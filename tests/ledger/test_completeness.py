@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.ledger import Span, checkpoint_of, lines_of, slice_of
+from dagkit.ledger import EmittedItem, Span, WorkBlock, checkpoint_of, lines_of, slice_of
 from dagkit.ledger.verify import verify
 from dagkit.ledger.work import joined, overlaps, without
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk
@@ -237,3 +237,38 @@ def test_a_source_of_which_only_an_empty_stretch_was_discovered_is_still_to_come
     desk.discover((0, 0), size=10)
     desk.window(1)
     assert told(desk) == [("bytes-unread", SPLITTER, None, "a.txt[0, 10)")]
+
+
+def emit(desk: Desk, *rows: dict) -> None:
+    """The splitter appends these rows as they are."""
+    planned = desk.root.plan_next()
+    content = lines_of(list(rows))
+    desk.root.append(planned.add_data(slice_of(content, planned.next_offset, len(rows))), [content], planned=planned)
+
+
+def test_items_among_the_blocks_are_no_work(desk):
+    block = WorkBlock(source="a.txt", start=0, end=10, size=10).as_json()
+    items = [EmittedItem(offset=n, port="lines", item=item).as_json() for n, item in ((0, {"a": [1]}), (2, None))]
+    emit(desk, items[0], block, items[1])
+    assert told(desk) == [("bytes-unread", SPLITTER, None, "a.txt[0, 10)")]
+    desk.window(1)
+    emit(desk, EmittedItem(offset=3, port="lines", item="the last").as_json())
+    desk.window(1)
+    assert verify(desk.reopened_ledger()).is_complete
+
+
+def test_an_item_may_be_null_and_says_so():
+    row = EmittedItem(offset=0, port="lines", item=None).as_json()
+    assert row == {"offset": 0, "port": "lines", "item": None}
+    assert EmittedItem.model_validate(row).as_json() == row
+
+
+@pytest.mark.parametrize(
+    "row",
+    [{"port": "lines"}, {"offset": -1, "port": "lines", "item": 1}, {"offset": 0, "port": "", "item": 1}],
+    ids=str,
+)
+def test_an_item_that_is_none_is_named(desk, row):
+    emit(desk, row)
+    faults = verify(desk.reopened_ledger()).faults
+    assert [(f.code, f.chain, f.block) for f in faults] == [("work-unreadable", SPLITTER, 2)]
