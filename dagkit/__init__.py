@@ -10,6 +10,7 @@ from dagkit.api.application import Module, StreamingApplication
 from dagkit.api.attributes import DagContext, Locality, OperatorContext, PortContext, ProcessingMode
 from dagkit.api.config import Config
 from dagkit.api.dag import Dag
+from dagkit.api.files import Files, OutputFile, OutputFiles
 from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOperator, Unifier
 from dagkit.api.partitioning import (
     Partition,
@@ -20,32 +21,47 @@ from dagkit.api.partitioning import (
     deal_keys,
 )
 from dagkit.api.ports import Inlet, InputPort, Outlet, OutputPort
+from dagkit.api.running import Context, Shutdown, Until
 from dagkit.api.state import KeyedState, State
 from dagkit.api.stats import BatchedOperatorStats, Response, StatsListener
 from dagkit.api.streams import StreamCodec
+from dagkit.api.work import Block, SplittableOperator
 from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic
+from dagkit.schema.batch import Batch
+from dagkit.schema.columns import Arrowed, Column, Constant, Lines, Listed
 
 __all__ = [
     "AffinityRule",
     "AffinityRulesSet",
     "AffinityType",
     "ApplicationFaults",
+    "Arrowed",
+    "Batch",
     "BatchedOperatorStats",
+    "Block",
+    "Column",
     "Config",
+    "Constant",
+    "Context",
     "Dag",
     "DagContext",
     "DagkitError",
     "DelayOperator",
     "Diagnostic",
+    "Files",
     "Inlet",
     "InputOperator",
     "InputPort",
     "KeyedState",
+    "Lines",
+    "Listed",
     "Locality",
     "Module",
     "Operator",
     "OperatorContext",
     "Outlet",
+    "OutputFile",
+    "OutputFiles",
     "OutputPort",
     "Partition",
     "PartitionKeys",
@@ -55,12 +71,15 @@ __all__ = [
     "ProcessingMode",
     "Response",
     "RowOperator",
+    "Shutdown",
+    "SplittableOperator",
     "State",
     "StatelessPartitioner",
     "StatsListener",
     "StreamCodec",
     "StreamingApplication",
     "Unifier",
+    "Until",
     "deal_keys",
 ]
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
+from dagkit.api.files import OutputFiles
 from dagkit.api.ports import InputPort, OutputPort
 from dagkit.api.state import Declared, State
 
@@ -36,7 +37,7 @@ class Component(BaseModel):
         extra="forbid",
         arbitrary_types_allowed=True,
         validate_default=True,
-        ignored_types=(InputPort, OutputPort, Declared),
+        ignored_types=(InputPort, OutputPort, Declared, OutputFiles),
     )
     _given: dict[str, Any] = PrivateAttr(default_factory=dict)
     _faults: tuple[Fault, ...] = PrivateAttr(default=())
@@ -45,6 +46,10 @@ class Component(BaseModel):
     """The live state, by name; the engine saves and restores it."""
     _sinks: dict[str, Any] = PrivateAttr(default_factory=dict)
     """Where each output port sends, by name; the engine binds it. An output that is not there drops its items."""
+    _batch_sinks: dict[str, Any] = PrivateAttr(default_factory=dict)
+    """Where each output port sends many items at once."""
+    _services: dict[str, Any] = PrivateAttr(default_factory=dict)
+    """What the engine does for the operator while a window runs, by the name of its declaration."""
 
     kind: ClassVar[str] = ""
     """The component's name in plans and ledgers, `<what>/<version>`; it outlives any module path."""

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from dagkit.api.component import Component
 from dagkit.api.ports import InputPort, Outlet, OutputPort, input_ports, output_ports
+from dagkit.schema.batch import Batch
 
 T = TypeVar("T")
 
@@ -49,7 +50,11 @@ class InputOperator(Operator):
     """A root of the graph: it makes items, or finds work, without an input."""
 
     def emit_tuples(self) -> None:
-        """Called again and again inside a window, to emit what there is."""
+        """Called once in each window, to emit what there is; `Shutdown` says that nothing will ever come again."""
+
+    def looks_again_in_millis(self) -> int | None:
+        """How long nothing new is to be expected, after a window in which nothing was emitted; None: as usual."""
+        return None
 
 
 class RowOperator(Operator):
@@ -95,20 +100,60 @@ def handler_of(operator: Operator, port: str) -> Callable[[Any], None]:
     A method that yields has what it yields sent from the operator's main output.
     """
     method = getattr(operator, handler_name(input_ports(type(operator))[port]))
-    outlet = main_outlet(operator)
+    return _sending(operator, method)
 
-    def handle(item: Any) -> None:
-        made = method(item)
+
+def batch_handler_of(operator: Operator, port: str) -> "Callable[[Batch[Any]], None] | None":
+    """What takes many items at once at an input, where the operator offers that."""
+    name = batch_handler_name(type(operator), port)
+    return None if name is None else _sending(operator, getattr(operator, name))
+
+
+def batch_handler_name(operator: type[Operator], port: str) -> str | None:
+    """The method that takes batches: the decorated one, else `process_batch` beside a plain `process`.
+
+    One that was inherited does not count where the method for items was written anew.
+    """
+    declared = input_ports(operator)[port]
+    if declared.batch_handler is None and declared.handler is not None:
+        return None
+    name, single = declared.batch_handler or "process_batch", handler_name(declared)
+    for ancestor in operator.__mro__:
+        if name in vars(ancestor):
+            return name
+        if single in vars(ancestor):
+            return None
+    return None
+
+
+def _sending(operator: Operator, method: Callable[[Any], Any]) -> Callable[[Any], None]:
+    send = sending(operator, method.__name__)
+
+    def handle(taken: Any) -> None:
+        made = method(taken)
         if made is not None:
-            if not isinstance(made, Iterator):
-                raise TypeError(_not_yielded(type(operator).__name__, method.__name__, made))
-            assert outlet is not None, (
-                f"{type(operator).__name__}.{method.__name__} yields, and there is no main output"
-            )
-            for one in made:
-                outlet.emit(one)
+            send(made)
 
     return handle
+
+
+def sending(operator: Operator, method: str) -> Callable[[Any], None]:
+    """What sends from the main output what a method yields, or the batch that it gives back."""
+    outlet = main_outlet(operator)
+
+    def send(made: Any) -> None:
+        if isinstance(made, Batch):
+            made = iter((made,))
+        elif not isinstance(made, Iterator):
+            raise TypeError(_not_yielded(type(operator).__name__, method, made))
+        assert outlet is not None, f"{type(operator).__name__}.{method} yields, and there is no main output"
+        for one in made:
+            if isinstance(one, Batch):
+                outlet.emit_batch(one)
+            else:
+                outlet.emit(one)
+
+    return send
 
 
 def _not_yielded(operator: str, method: str, made: object) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, Self, TypeVar, get_args, get_type_hints, overload
 
+from dagkit.schema.batch import Batch
+
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -73,10 +75,16 @@ class InputPort(_Port[T]):
         self.key = key
         """What of an item says which partition it goes to; none: the whole item."""
         self.handler: str | None = None
+        self.batch_handler: str | None = None
 
     def process(self, method: MethodT) -> MethodT:
         """Decorate the method that takes this port's items; without it an operator's only input goes to `process`."""
         self.handler = method.__name__
+        return method
+
+    def process_batch(self, method: MethodT) -> MethodT:
+        """Decorate the method that takes this port's items many at once, where that is faster."""
+        self.batch_handler = method.__name__
         return method
 
     @overload
@@ -140,6 +148,12 @@ class Outlet(Generic[T_co]):
         sink = self.operator._sinks.get(self.port.name)  # noqa: SLF001 - the engine binds outputs there
         if sink is not None:
             sink(item)
+
+    def emit_batch(self, batch: Batch[T_co]) -> None:
+        """Send many items on at once; they must be good until this returns."""
+        sink = self.operator._batch_sinks.get(self.port.name)  # noqa: SLF001 - the engine binds outputs there
+        if sink is not None:
+            sink(batch)
 
     def named(self, stream: str) -> "Outlet[T_co]":
         """This outlet, with a name for the stream that `>>` will draw from it."""

@@ -1,0 +1,66 @@
+"""Files that a window writes: staged while it runs, visible once it is committed, and never before.
+
+class Writer(Operator):
+    files = OutputFiles(lambda writer: writer.file_path)
+
+    def process(self, record: Record[str]) -> None:
+        self.files.open(f"{record.block_id:x}", block=record.block_id).write(record.value.encode())
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, Self, overload
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class OutputFile(Protocol):
+    """One file as far as this slot writes it in this window."""
+
+    def write(self, content: "ReadableBuffer", /) -> Any:
+        """Add bytes to it."""
+
+
+class Files(Protocol):
+    """The files of one operator in one slot."""
+
+    def open(self, name: str, *, block: int | None = None) -> OutputFile:
+        """The file of this name, the same one for the same name; it may hold folders, divided by "/".
+
+        A file that belongs to a block is whole once the block is read to its end, however many windows and slots that
+        takes. Any other is whole when `finish` says so, or when the application ends.
+        """
+
+    def finish(self, name: str) -> None:
+        """Nothing more comes into the file of this name after this window."""
+
+
+class OutputFiles:
+    """Declares that an operator writes files, and into which directory."""
+
+    name: str
+
+    def __init__(self, directory: Callable[[Any], Any]) -> None:
+        self.directory = directory
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Files: ...
+    def __get__(self, instance: Any, owner: type) -> "Self | Files":
+        if instance is None:
+            return self
+        files: Files | None = instance._services.get(self.name)  # noqa: SLF001 - the engine puts it there
+        assert files is not None, f"{owner.__name__}.{self.name} is there while a window runs, and at no other time"
+        return files
+
+
+def output_files(component: type) -> dict[str, OutputFiles]:
+    """The declarations of a class by name, those of its bases first."""
+    found: dict[str, OutputFiles] = {}
+    for ancestor in reversed(component.__mro__):
+        found.update({name: value for name, value in vars(ancestor).items() if isinstance(value, OutputFiles)})
+    return found

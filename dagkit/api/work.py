@@ -1,0 +1,51 @@
+"""Work: the blocks that input operators find, and the operators that read them and can be stopped at any position."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from dagkit.api.operators import Operator
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A stretch of one source, half-open: the positions from `start` up to, not including, `end`."""
+
+    block_id: int
+    path: str
+    """The source: a file, a topic, whatever the reader understands."""
+    start: int
+    end: int
+    last: bool = False
+    """Whether the source ends with this block."""
+    facts: Mapping[str, Any] | None = None
+    """What else the finder wants the reader to know, as JSON: how long the source was, when it changed."""
+
+
+class SplittableOperator(Operator, Generic[T]):
+    """Works through part of what an item stands for, claim by claim, and can be stopped between any two claims.
+
+    An author writes `process` with a claim loop. When the window is over, the engine takes back what is not claimed
+    and hands it out again, to any slot.
+    """
+
+    def initial_restriction(self, element: T) -> OffsetRange:
+        """The whole work that an item stands for; that of a Block is its stretch."""
+        if isinstance(element, Block):
+            return OffsetRange(element.start, element.end)
+        raise NotImplementedError(f"{type(self).__name__} must say what of a {type(element).__name__} is to be read")
+
+    def tracker(self, restriction: OffsetRange) -> RestrictionTracker[OffsetRange, int]:
+        """What guards the work on a restriction."""
+        return OffsetRestrictionTracker(restriction)
+
+    @abstractmethod
+    def process(self, element: T, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Any] | None:
+        """Claim, work on what was granted, and return at the first refusal; items and batches may be yielded."""
+
+
+__all__ = ["OFFSET_INFINITY", "Block", "SplittableOperator"]
