@@ -48,8 +48,7 @@ class Resolver:
             self.keys.codecs = attributes[DagContext.STRING_CODECS].value
         nodes = tuple(self._node(graph, node) for node in graph.nodes)
         graph = replace(graph, application=self._name(graph, attributes), attributes=attributes, nodes=nodes)
-        for stream in graph.streams:
-            graph = self._stream(graph, stream)
+        graph = self._streams(graph)
         self.told += self.keys.unmatched(allow_unknown=allow_unknown)
         return graph
 
@@ -102,13 +101,16 @@ class Resolver:
             }
         )
 
-    def _stream(self, graph: Graph, stream: Stream) -> Graph:
-        found = self.keys.stream(stream.name)
-        self.told += found.diagnostics
-        if found.locality is not None:
-            settled = replace(stream, locality=found.locality.value, locality_origin=found.locality.origin)
-            graph = replace(graph, streams=tuple(settled if s is stream else s for s in graph.streams))
-        return graph if found.schema is None else _with_schema(graph, stream, found.schema)
+    def _streams(self, graph: Graph) -> Graph:
+        """The graph whose streams are as near, and carry what, configuration says; copied once for all of them."""
+        streams, nodes = list[Stream](), dict(graph.by_name)
+        for stream in graph.streams:
+            found = self.keys.stream(stream.name)
+            self.told += found.diagnostics
+            if found.schema is not None:
+                _tell_schema(nodes, stream, found.schema)
+            streams.append(stream if found.locality is None else _placed(stream, found.locality))
+        return replace(graph.with_nodes(nodes), streams=tuple(streams))
 
     def _over(self, written: Settings, found: Attributes) -> dict[Any, Setting]:
         """What code set, with what configuration sets over it."""
@@ -120,17 +122,19 @@ def _by_port(settings: Mapping[str, Settings]) -> dict[str, Settings]:
     return {port: of_port for port, of_port in settings.items() if of_port}
 
 
-def _with_schema(graph: Graph, stream: Stream, schema: Found) -> Graph:
-    """The graph in which every port on the stream knows the class of what flows."""
+def _placed(stream: Stream, locality: Found) -> Stream:
+    return replace(stream, locality=locality.value, locality_origin=locality.origin)
+
+
+def _tell_schema(nodes: dict[str, Node], stream: Stream, schema: Found) -> None:
+    """Let every port on the stream know the class of what flows."""
     setting = Setting(schema.value, schema.origin)
-    nodes = dict(graph.by_name)
     for end in stream.sinks:
         node = nodes[end.node]
         nodes[end.node] = replace(node, inputs=_told(node.inputs, end.port, setting))
     if stream.source is not None:
         node = nodes[stream.source.node]
         nodes[node.name] = replace(node, outputs=_told(node.outputs, stream.source.port, setting))
-    return graph.with_nodes(nodes)
 
 
 def _told(by_port: Mapping[str, Settings], port: str, setting: Setting) -> Mapping[str, Settings]:

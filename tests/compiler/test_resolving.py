@@ -1,0 +1,43 @@
+"""Resolving: what configuration says of streams takes its place in one copy of the graph, however many there are."""
+
+import pytest
+
+from dagkit import Config
+from dagkit.compiler import compile_until
+from dagkit.graph import Graph
+from tests.compiler.sketches import sketch
+
+EVERY = Config.of({"dt.stream.*.locality": "NODE_LOCAL", "dt.stream.*.schema": "builtins.int"})
+
+
+@pytest.fixture
+def copies(monkeypatch: pytest.MonkeyPatch) -> list[Graph]:
+    """Every graph that is made from here on."""
+    made: list[Graph] = []
+    making = Graph.__init__
+
+    def counted(graph: Graph, *given: object, **named: object) -> None:
+        made.append(graph)
+        making(graph, *given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Graph, "__init__", counted)
+    return made
+
+
+def _copies_of_a_chain(streams: int, copies: list[Graph]) -> int:
+    chain = [f"{number}>{number + 1}" for number in range(streams)]
+    before = len(copies)
+    compile_until("resolved", sketch(*chain), EVERY)
+    return len(copies) - before
+
+
+def test_the_graph_is_copied_as_often_for_many_streams_as_for_one(copies: list[Graph]) -> None:
+    assert _copies_of_a_chain(1, copies) == _copies_of_a_chain(20, copies) > 0
+
+
+def test_what_configuration_says_of_every_stream_holds_for_each() -> None:
+    graph = compile_until("resolved", sketch("a>b", "a>c", "b>d"), EVERY).graph
+    assert [stream.locality for stream in graph.streams] == ["NODE_LOCAL", "NODE_LOCAL"]
+    assert [str(stream.locality_origin.key) for stream in graph.streams] == ["dt.stream.*.locality"] * 2
+    told = {f"{node.name}.{port}" for node in graph.nodes for port in (*node.inputs, *node.outputs)}
+    assert told == {"a.out", "b.one", "c.one", "b.out", "d.one"}
