@@ -45,6 +45,7 @@ Code = Literal[
     # the shape of the graph
     "operator-unreached",
     "root-not-input",
+    "root-fed",
     "loop-undelayed",
     "delay-misplaced",
     # properties and attributes

@@ -77,6 +77,15 @@ class Needy(Operator):
     def process(self, item: int) -> None: ...
 
 
+class Primed(InputOperator):
+    """A root that could as well be fed."""
+
+    input = InputPort(int, optional=True)
+    out = OutputPort(int)
+
+    def process(self, item: int) -> None: ...
+
+
 class Delay(DelayOperator[int]):
     """Hands numbers on in the next window."""
 

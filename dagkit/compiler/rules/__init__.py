@@ -42,6 +42,7 @@ from dagkit.compiler.rules.shape import (
     every_root_is_an_input_operator,
     every_stream_has_a_sink,
     every_stream_has_a_source,
+    input_operators_are_fed_by_nothing,
     what_is_delayed_comes_round,
     what_is_sent_can_be_read,
 )
@@ -68,6 +69,7 @@ RULES: tuple[Rule, ...] = (
     what_is_sent_can_be_read,
     ports_that_need_a_schema_have_one,
     every_root_is_an_input_operator,
+    input_operators_are_fed_by_nothing,
     every_operator_is_reached,
     every_loop_holds_a_delay,
     what_is_delayed_comes_round,

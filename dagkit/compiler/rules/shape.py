@@ -87,6 +87,23 @@ def every_root_is_an_input_operator(graph: Graph) -> Iterator[Diagnostic]:
             )
 
 
+def input_operators_are_fed_by_nothing(graph: Graph) -> Iterator[Diagnostic]:
+    """An input operator makes its items on the driver, before any are there to take. A delay is none.
+
+    Apex lets one that is fed pass, and never asks it for what it would emit.
+    """
+    for stream in graph.streams:
+        for sink in stream.sinks:
+            operator = graph.by_name[sink.node].operator
+            if isinstance(operator, InputOperator):
+                yield Diagnostic(
+                    "root-fed",
+                    f"stream {stream.name!r} feeds {sink}, and {type(operator).__name__} is an InputOperator",
+                    f"leave {sink} open, or derive {type(operator).__name__} from Operator, which is given its items",
+                    sink.where,
+                )
+
+
 def every_operator_is_reached(graph: Graph) -> Iterator[Diagnostic]:
     """What no root leads to would run, window after window, on nothing."""
     reached = _reached(graph)
@@ -101,8 +118,9 @@ def every_operator_is_reached(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def _reached(graph: Graph) -> set[str]:
-    """What a root leads to; and what a stream without a source or a loop leads to, which are faults of their own."""
+    """What a root leads to; and what a fed one, a stream without a source or a loop does: faults of their own."""
     reached = {sink.node for stream in graph.streams if stream.source is None for sink in stream.sinks}
+    reached |= {node.name for node in graph.nodes if isinstance(node.operator, InputOperator)}
     reached |= {node.name for node in _roots(graph)} | {name for loop in _undelayed_loops(graph) for name in loop}
     ahead = list(reached)
     while ahead:

@@ -1,7 +1,7 @@
 """The shape: roots, loops, delays, and what nothing reaches."""
 
 from dagkit import Dag, OperatorContext
-from tests.compiler.cast import Delay, Step
+from tests.compiler.cast import Delay, Primed, Source, Step
 from tests.compiler.laws.drawing import Broken, Draw, fed, looped
 
 
@@ -16,6 +16,27 @@ def a_root_that_is_no_input_operator(dag: Dag) -> None:
 def a_root_that_is_no_input_operator_feeds_others(dag: Dag) -> None:
     step = dag.add_operator("step", Step())
     dag.add_stream("out", step.out, dag.add_operator("next", Step()).one)
+
+
+def an_input_operator_that_is_fed(dag: Dag) -> None:
+    primed = fed(dag, "primed", Primed())
+    dag.add_stream("out", primed.out, dag.add_operator("next", Step()).one)
+
+
+def input_operators_that_are_fed_by_one_stream(dag: Dag) -> None:
+    source, a, b = dag.add_operator("s", Source()), dag.add_operator("a", Primed()), dag.add_operator("b", Primed())
+    dag.add_stream("s", source.out, a.input, b.input)
+
+
+def an_input_operator_that_a_delay_feeds(dag: Dag) -> None:
+    primed, delay = dag.add_operator("primed", Primed()), dag.add_operator("delay", Delay())
+    dag.add_stream("out", primed.out, delay.input)
+    dag.add_stream("back", delay.output, primed.input)
+
+
+def an_input_operator_whose_input_stays_open(dag: Dag) -> None:
+    primed = dag.add_operator("primed", Primed())
+    dag.add_stream("out", primed.out, dag.add_operator("next", Step()).one)
 
 
 def a_loop_that_no_root_leads_to(dag: Dag) -> None:
@@ -111,6 +132,15 @@ BROKEN: Broken = [
         ["root-not-input: nothing feeds step, and Step is no InputOperator"],
     ),
     (
+        an_input_operator_that_is_fed,
+        ["root-fed: stream 'into primed' feeds primed.input, and Primed is an InputOperator"],
+    ),
+    (
+        input_operators_that_are_fed_by_one_stream,
+        ["root-fed: stream 's' feeds a.input", "root-fed: stream 's' feeds b.input"],
+    ),
+    (an_input_operator_that_a_delay_feeds, ["root-fed: stream 'back' feeds primed.input"]),
+    (
         a_loop_that_no_root_leads_to,
         ["operator-unreached: no input operator leads to step", "operator-unreached: no input operator leads to delay"],
     ),
@@ -136,6 +166,7 @@ BROKEN: Broken = [
 ]
 
 VALID: list[Draw] = [
+    an_input_operator_whose_input_stays_open,
     a_delay_back_into_its_own_feeder,
     a_delay_two_operators_back,
     loops_within_loops,
