@@ -7,6 +7,7 @@ are covariant and inlets contravariant, so that mypy accepts a wire exactly when
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Generic, Self, TypeVar, get_args, get_type_hints, overload
 
 from dagkit.schema.batch import Batch
@@ -69,11 +70,13 @@ class InputPort(_Port[T]):
         optional: bool = False,
         schema_required: bool = False,
         main: bool = False,
-        key: Callable[[T], Any] | None = None,
+        key: Callable[[T], Any] | str | None = None,
     ) -> None:
         super().__init__(payload, optional=optional, schema_required=schema_required, main=main)
-        self.key = key
+        self.key: Callable[[T], Any] | None = attrgetter(key) if isinstance(key, str) else key
         """What of an item says which partition it goes to; none: the whole item."""
+        self.key_field = key if isinstance(key, str) else None
+        """The field that is the key, where it is one: batches are then routed without making their items."""
         self.handler: str | None = None
         self.batch_handler: str | None = None
 

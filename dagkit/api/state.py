@@ -98,6 +98,8 @@ class Keyed(MutableMapping[K, V]):
         """The code of the item under which each key was first touched: the key goes wherever such items go."""
         self.current_code: int | None = None
         """The code of the item being processed; none between items."""
+        self.code_of: Callable[[Any], int] | None = None
+        """The code of a key, while a batch is processed that is routed by these very keys."""
 
     def __getitem__(self, key: K) -> V:
         if key not in self._values:
@@ -106,10 +108,15 @@ class Keyed(MutableMapping[K, V]):
 
     def __setitem__(self, key: K, value: V) -> None:
         if key not in self._values:
-            if self.current_code is None:
-                raise KeyError(f"key {key!r} is new, and no item is being processed that says where it belongs")
-            self.codes[key] = self.current_code
+            self.codes[key] = self._code_of_new(key)
         self._values[key] = value
+
+    def _code_of_new(self, key: K) -> int:
+        if self.current_code is not None:
+            return self.current_code
+        if self.code_of is not None:
+            return self.code_of(key)
+        raise KeyError(f"key {key!r} is new, and no item is being processed that says where it belongs")
 
     def __delitem__(self, key: K) -> None:
         del self._values[key]

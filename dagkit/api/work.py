@@ -22,8 +22,15 @@ class Block:
     end: int
     last: bool = False
     """Whether the source ends with this block."""
+    version: str = ""
+    """What tells a source that changed, and is read again, from what it was before; empty at the first reading."""
     facts: Mapping[str, Any] | None = None
     """What else the finder wants the reader to know, as JSON: how long the source was, when it changed."""
+
+    @property
+    def source(self) -> str:
+        """Under what name the ledger knows what was read."""
+        return f"{self.path}@{self.version}" if self.version else self.path
 
 
 class SplittableOperator(Operator, Generic[T]):

@@ -3,6 +3,7 @@
 import dataclasses
 import struct
 import zlib
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
@@ -40,3 +41,11 @@ def _combined(parts: Any) -> int:
     for part in parts:
         code = (31 * code + routing_code(part)) & 0xFFFFFFFF
     return code
+
+
+def routing_codes(keys: Sequence[Any]) -> list[int]:
+    """The codes of many keys; texts, which are most of them, without a call for each."""
+    if all(type(key) is str for key in keys):
+        crc = zlib.crc32
+        return [crc(key.encode("utf-8", "surrogatepass")) for key in keys]
+    return [routing_code(key) for key in keys]
