@@ -9,6 +9,7 @@ from dagkit.api.attributes import Scope
 from dagkit.api.config import Config
 from dagkit.api.dag import Dag
 from dagkit.api.ports import Outlet
+from dagkit.compiler.alike import told_once
 from dagkit.compiler.draw import draw
 from dagkit.errors import Code, Diagnostic, Where
 from dagkit.graph import SEPARATOR, End, Graph, Node, Settings, Stream, graph_of
@@ -27,7 +28,7 @@ def expand(graph: Graph, conf: Config, configure: Configure) -> tuple[Graph, lis
     expansion = _Expansion(conf, configure)
     while expansion.raised is None and any(node.is_module for node in graph.nodes):
         graph = expansion.one_level(graph)
-    return graph, expansion.faults, expansion.raised
+    return graph, told_once(expansion.faults, graph), expansion.raised
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import replace
 
 from dagkit.api.attributes import OperatorContext, ProcessingMode
+from dagkit.compiler.alike import told_once
 from dagkit.errors import Diagnostic, Severity
 from dagkit.graph import Graph, Node, Setting
 
@@ -23,7 +24,7 @@ def settle_modes(graph: Graph) -> tuple[Graph, list[Diagnostic]]:
             )
             notes.append(_lowered(nodes[name], source))
             spreading.append(name)
-    return graph.with_nodes(nodes), notes
+    return graph.with_nodes(nodes), told_once(notes, graph)
 
 
 def _mode(graph: Graph, node: Node) -> Setting:

@@ -13,6 +13,7 @@ from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext, PartitionKeys
 from dagkit.api.state import KeyedState, declared_state
 from dagkit.api.traces import told
+from dagkit.compiler.alike import told_once
 from dagkit.compiler.rules.partitions import parallel_heads
 from dagkit.errors import Diagnostic, Severity, did_you_mean
 from dagkit.graph import Graph, Node
@@ -47,7 +48,7 @@ def partition(graph: Graph, order: Sequence[str]) -> tuple[Mapping[str, Partitio
         settled[name] = _partitioned(graph, node, head, mirrored, faults)
     faults += (fault for node in graph.nodes for fault in _unkeyed(graph, node, settled[node.name]))
     faults += _unkept_localities(graph, settled)
-    return settled, faults
+    return settled, told_once(faults, graph)
 
 
 def _unkept_localities(graph: Graph, settled: Mapping[str, Partitioning]) -> Iterator[Diagnostic]:

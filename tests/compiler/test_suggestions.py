@@ -45,11 +45,20 @@ class Half(Module):
         dag.expose(self.exit, keep.output)
 
 
+class OtherHalf(Half):
+    """Holds the same, on lines of its own."""
+
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        step, keep = dag.add_operator("step", Step()), dag.add_operator("keep", Keep[int]())
+        dag.expose(self.entry, step.one)
+        dag.expose(self.exit, keep.output)
+
+
 def test_what_another_module_holds_is_not_suggested() -> None:
     dag = Dag()
     source = dag.add_operator("source", Source())
-    for name in ("first", "second"):
-        half = dag.add_module(name, Half())
+    for name, module in (("first", Half()), ("second", OtherHalf())):
+        half = dag.add_module(name, module)
         step = dag.add_operator(f"after {name}", Step())
         dag.add_stream(f"out of {name}", half.exit, step.one)
     dag.add_stream("into both", source.out, dag.operator("first").entry, dag.operator("second").entry)

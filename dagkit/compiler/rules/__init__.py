@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from dagkit.compiler.alike import told_once
 from dagkit.compiler.rules.attributes import (
     attributes_off_the_platform_are_told,
     port_attributes_are_set_on_connected_ports,
@@ -92,5 +93,5 @@ RULES: tuple[Rule, ...] = (
 
 
 def check(graph: Graph) -> list[Diagnostic]:
-    """Every breach of every law."""
-    return [breach for rule in RULES for breach in rule(graph)]
+    """Every breach of every law, once for all uses of a module."""
+    return told_once((breach for rule in RULES for breach in rule(graph)), graph)
