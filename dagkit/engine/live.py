@@ -1,16 +1,33 @@
 """Live operators: instances of their own, whose state is restored and whose inputs and outputs are bound."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import JsonValue
 
-from dagkit.api.operators import Operator, handler_of
+from dagkit.api.operators import Operator, batch_handler_of, handler_name, handler_of
+from dagkit.api.ports import input_ports
 from dagkit.api.state import Keyed, KeyedState, declared_state, kept_by
+from dagkit.engine.program import Keying
+from dagkit.schema.batch import Batch
 
 SavedState = Mapping[str, JsonValue]
 """The declared state of one operator, by name."""
 Take = Callable[[Any], None]
+
+GATHERED_ITEMS = 8192
+"""Single items that wait for one call, where an operator takes batches only, or where they go far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """What takes what flows into one place: items one by one, or many at once."""
+
+    item: Take
+    batch: Take
+    flush: Callable[[], None] | None = None
+    """Hands on what waits; asked for before the window ends."""
 
 
 def live(configured: Operator, saved: SavedState) -> Operator:
@@ -28,34 +45,95 @@ def saved(operator: Operator) -> SavedState:
     return {name: declared[name].saved(value) for name, value in sorted(kept_by(operator).items())}
 
 
-def bind_output(operator: Operator, port: str, sinks: Sequence[Take]) -> None:
+def bind_output(operator: Operator, port: str, sinks: Sequence[Entrance]) -> None:
     """Let an output send to these sinks from now on; to none, and it counts as unconnected."""
     if sinks:
-        operator._sinks[port] = sinks[0] if len(sinks) == 1 else _to_all(sinks)  # noqa: SLF001 - outputs are bound here
+        operator._sinks[port] = to_all([sink.item for sink in sinks])  # noqa: SLF001 - outputs are bound here
+        operator._batch_sinks[port] = to_all([sink.batch for sink in sinks])  # noqa: SLF001
 
 
-def _to_all(sinks: Sequence[Take]) -> Take:
-    def send(item: Any) -> None:
-        for sink in sinks:
-            sink(item)
+def to_all(takes: Sequence[Take]) -> Take:
+    """One that hands to each of several."""
+    if len(takes) == 1:
+        return takes[0]
+
+    def send(taken: Any) -> None:
+        for take in takes:
+            take(taken)
 
     return send
 
 
-def taking(operator: Operator, port: str, code: Callable[[Any], int]) -> Take:
-    """What takes an item at an input; keyed state learns by what the item is routed."""
-    handle = handler_of(operator, port)
+def of_items(take: Take) -> Entrance:
+    """An entrance where items are taken one by one, batches or not."""
+
+    def take_each(batch: Batch[Any]) -> None:
+        for item in batch.items():
+            take(item)
+
+    return Entrance(take, take_each)
+
+
+def of_batches(take: Take) -> Entrance:
+    """An entrance where single items wait until they are many."""
+    waiting: list[Any] = []
+
+    def flush() -> None:
+        if waiting:
+            batch = Batch.of(waiting[:])
+            waiting.clear()
+            take(batch)
+
+    def wait(item: Any) -> None:
+        waiting.append(item)
+        if len(waiting) >= GATHERED_ITEMS:
+            flush()
+
+    def take_after_those(batch: Batch[Any]) -> None:
+        flush()
+        take(batch)
+
+    return Entrance(wait, take_after_those, flush)
+
+
+def entrance(operator: Operator, port: str, keying: Keying) -> Entrance:
+    """What takes what flows into an input; keyed state learns by what each item is routed."""
     keyed = [_keyed(operator, n) for n, kind in declared_state(type(operator)).items() if isinstance(kind, KeyedState)]
+    by_batch = batch_handler_of(operator, port)
+    if keyed and keying.codec is not None:
+        by_batch = None  # only the codec knows where a key belongs, and it is asked with the item
+    if not callable(getattr(operator, handler_name(input_ports(type(operator))[port]), None)):
+        assert by_batch is not None, f"{type(operator).__name__} has no method for {port}"
+        return of_batches(_with_keys(by_batch, keyed, keying))
+    single = of_items(_with_code(handler_of(operator, port), keyed, keying))
+    return single if by_batch is None else Entrance(single.item, _with_keys(by_batch, keyed, keying))
+
+
+def _with_code(handle: Take, keyed: Sequence[Keyed[Any, Any]], keying: Keying) -> Take:
     if not keyed:
         return handle
 
     def take(item: Any) -> None:
-        routed_by = code(item)
+        routed_by = keying.code(item)
         for state in keyed:
             state.current_code = routed_by
         handle(item)
         for state in keyed:
             state.current_code = None
+
+    return take
+
+
+def _with_keys(handle: Take, keyed: Sequence[Keyed[Any, Any]], keying: Keying) -> Take:
+    if not keyed:
+        return handle
+
+    def take(batch: Batch[Any]) -> None:
+        for state in keyed:
+            state.code_of = keying.code_of_key
+        handle(batch)
+        for state in keyed:
+            state.code_of = None
 
     return take
 

@@ -1,19 +1,21 @@
 """The program of a plan: what every worker needs to know to run its slot of any stage. Plain, picklable data."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from dagkit.api.attributes import OperatorContext, PortContext
-from dagkit.api.operators import Operator, Unifier
+from dagkit.api.operators import InputOperator, Operator, Unifier
 from dagkit.api.partitioning import PartitionKeys
 from dagkit.api.streams import StreamCodec
+from dagkit.api.work import SplittableOperator
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
-from dagkit.graph import Node
+from dagkit.graph import Graph, Node
 from dagkit.plan.model import Place, Routing
-from dagkit.schema.routing import routing_code
+from dagkit.schema.batch import Batch
+from dagkit.schema.routing import routing_code, routing_codes
 
 Port = tuple[str, str]
 """An operator and one of its ports."""
@@ -25,11 +27,26 @@ class Keying:
 
     codec: StreamCodec[Any] | None = None
     key: Callable[[Any], Any] | None = None
+    field: str | None = None
+    """The field that the key is, where it is one."""
 
     def code(self, item: Any) -> int:
         if self.codec is not None:
             return self.codec.get_partition(item)
         return routing_code(item if self.key is None else self.key(item))
+
+    def code_of_key(self, key: Any) -> int:
+        """The code of a key itself, for state that is kept under the very keys that items are routed by."""
+        return routing_code(key)
+
+    def codes(self, batch: Batch[Any]) -> Sequence[int]:
+        """The codes of many items."""
+        if self.codec is not None:
+            return [self.codec.get_partition(item) for item in batch.items()]
+        if self.field is not None:
+            return routing_codes(batch.column(self.field).values())
+        items = batch.items()
+        return routing_codes(items if self.key is None else [self.key(item) for item in items])
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +59,16 @@ class Target:
     slots: int
     level: int
     keying: Keying
+    payload: Any = Any
+    """The type of what flows, as it was settled."""
     keys: tuple[PartitionKeys, ...] = ()
     """What each slot owns, where items are keyed."""
     unifier: Callable[[], Unifier[Any]] | None = None
     """Makes the operator that merges what several senders sent, before it goes into the port."""
     delayed: bool = False
     """Whether the items come round in the next window."""
+    queued: bool = False
+    """Whether blocks wait on the driver for readers that may leave some of them for a later window."""
 
     def slots_of(self, item: Any, sender: int, number: int) -> Sequence[int]:
         """Which slots get the item, the `number`-th that this sender sends on this wire."""
@@ -63,6 +84,36 @@ class Target:
                 return [slot for slot, keys in enumerate(self.keys) if keys.owns(code)]
             case _:
                 return range(self.slots)
+
+    def shares(self, batch: Batch[Any], sender: int, number: int) -> Iterator[tuple[int, Batch[Any]]]:
+        """What of a batch each slot gets, where its first item is the `number`-th that this sender sends."""
+        match self.routing:
+            case Routing.STRAIGHT:
+                yield sender, batch
+            case Routing.GATHERED:
+                yield 0, batch
+            case Routing.DEALT:
+                items = batch.items()
+                for slot in range(self.slots):
+                    share = items[(slot - number) % self.slots :: self.slots]
+                    if share:
+                        yield slot, Batch.of(share)
+            case Routing.KEYED:
+                yield from self._by_owner(batch)
+            case _:
+                yield from ((slot, batch) for slot in range(self.slots))
+
+    def _by_owner(self, batch: Batch[Any]) -> Iterator[tuple[int, Batch[Any]]]:
+        import numpy as np  # noqa: PLC0415 - whoever only compiles does not load Arrow
+        import pyarrow as pa  # noqa: PLC0415
+
+        codes = np.fromiter((code & 0xFFFFFFFF for code in self.keying.codes(batch)), np.int64, len(batch))
+        for slot, keys in enumerate(self.keys):
+            owned = np.isin(codes & keys.mask, list(keys.keys))
+            if owned.all():
+                yield slot, batch
+            elif owned.any():
+                yield slot, batch.where(pa.array(owned))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +142,10 @@ class Program:
     """Streaming windows in an application window, by operator."""
     keyings: Mapping[Port, Keying]
     """Of every input there is."""
+    attributes: Mapping[str, Mapping[str, Any]]
+    """What holds for each operator: its own attributes and those of the application, by qualified name."""
+    outputs: Mapping[Port, Any]
+    """The payload of every output of the input operators."""
 
     @property
     def levels(self) -> int:
@@ -152,12 +207,29 @@ def program_of(compilation: Compilation) -> Program:
         operators={name: tuple(p.operator for p in known.partitions) for name, known in fused.partitioned.items()},
         windows={node.name: graph.value(node, OperatorContext.APPLICATION_WINDOW_COUNT) for node in graph.nodes},
         keyings=keyings,
+        attributes={node.name: _attributes(graph, node) for node in graph.nodes},
+        outputs={
+            (node.name, port.name): node.payload(port)
+            for node in graph.nodes
+            if isinstance(node.operator, InputOperator)
+            for port in node.output_ports.values()
+        },
     )
+
+
+def _attributes(graph: Graph, node: Node) -> Mapping[str, Any]:
+    settings = {**graph.attributes, **node.attributes}
+    return {
+        attribute.qualified: setting.value
+        for attribute, setting in settings.items()
+        if isinstance(setting.value, bool | int | float | str | None)
+    }
 
 
 def keying_of(node: Node, port: str) -> Keying:
     """By what the items of an input of this node are told apart."""
-    return Keying(node.port_value(port, PortContext.STREAM_CODEC), node.input_ports[port].key)
+    declared = node.input_ports[port]
+    return Keying(node.port_value(port, PortContext.STREAM_CODEC), declared.key, declared.key_field)
 
 
 def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -> Target:
@@ -173,10 +245,16 @@ def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -
         slots=receiver.count,
         level=level,
         keying=keying,
+        payload=fused.graph.by_name[wire.source.node].payload(wire.source.declared),
         keys=tuple(partition.keys[port] for partition in receiver.partitions) if keyed else (),
         unifier=unifier if senders > 1 and routing is not Routing.STRAIGHT else None,
         delayed=delayed,
+        queued=_on_driver(fused, wire.source.node) and isinstance(receiver.partitions[0].operator, SplittableOperator),
     )
+
+
+def _on_driver(fused: Fused, name: str) -> bool:
+    return isinstance(fused.graph.by_name[name].operator, InputOperator)
 
 
 def when_it_comes_round(senders: int, receivers: int, *, keyed: bool) -> Routing:

@@ -1,83 +1,97 @@
-"""One slot at work: the stages of one level, for one window. Items come in; items and a report go out.
+"""One slot at work: the stages of one level, for one window. Batches come in; batches and a report go out.
 
-Inside a stage an output is bound straight to the next operator; to a stage of the same level and slot it hands items
-on at once; what goes further is gathered by the slot that it goes to.
+Inside a stage an output is bound straight to the next operator; to a stage of the same level and slot it hands on at
+once; what goes further is gathered by the slot that it goes to.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import time
+import traceback
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from dagkit.api.files import output_files
 from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.ports import input_ports, output_ports
-from dagkit.engine.live import SavedState, Take, bind_output, live, saved, taking
-from dagkit.engine.program import Port, Program, StageProgram, Target
+from dagkit.api.running import Context
+from dagkit.api.work import SplittableOperator
+from dagkit.engine.assignment import Assignment, Report, SlotState
+from dagkit.engine.failures import Failure, OperatorFailed, place_of, who_failed
+from dagkit.engine.live import Entrance, bind_output, entrance, live, of_items, saved
+from dagkit.engine.outbox import Outbox, Sent
+from dagkit.engine.program import Keying, Port, Program, StageProgram, Target
+from dagkit.engine.reading import Reading
+from dagkit.engine.staging import Staging
 from dagkit.plan.model import Routing
-from dagkit.schema.routing import routing_code
-
-Items = list[Any]
-SlotState = Mapping[str, SavedState]
-"""The state of one slot, by operator."""
-
-FLUSH_ITEMS = 8192
-"""Items that wait for one slot before they go on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """Items that go to one slot: of a later level, or of the next window."""
-
-    wire: int
-    slot: int
-    level: int
-    delayed: bool
-    items: Items
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What the driver learns of a slot when its window is over."""
-
-    level: int
-    slot: int
-    state: SlotState = field(default_factory=dict)
+from dagkit.schema.batch import Batch
 
 
 class SlotRun:
     """The stages of one level in one slot, for one window."""
 
-    def __init__(self, program: Program, level: int, slot: int, window_id: int, state: SlotState) -> None:
+    def __init__(self, program: Program, level: int, slot: int, assignment: Assignment, state: SlotState) -> None:
         self.program = program
         self.level = level
         self.slot = slot
-        self.window_id = window_id
+        self.window_id = assignment.window_id
+        self.committed = assignment.committed
         self.stages = [stage for stage in program.stages_at(level) if slot < stage.slots]
         names = [name for stage in self.stages for name in stage.operators]
         self.operators = {name: live(program.operators[name][slot], state.get(name, {})) for name in names}
         self.outbox = Outbox(slot)
-        self._held: dict[str, Items] = {}
+        self.staging = None if assignment.staging is None else Staging(assignment.staging, slot)
+        self.reading = Reading(assignment.lasts_millis, lambda: self.staging, self._flush)
+        self._held: dict[str, list[Any]] = {}
         """What each delay holds back."""
-        self._merging: dict[int, Operator] = {}
+        self._merging: dict[int, tuple[Operator, Entrance]] = {}
         """The unifier of each wire that has one, once its first items came."""
-        self._taking: dict[Port, Take] = {}
+        self._entrances: dict[Port, Entrance] = {}
+        self._started = time.monotonic()
         for stage in reversed(self.stages):
             self._bind(stage)
-
-    def run(self, arriving: Iterable[tuple[int, Items]]) -> Iterator[Sent]:
-        """Work through what arrives, wire by wire, and give what goes on as it gets ready."""
         for name, operator in self.operators.items():
-            operator.setup(None)
+            self._serve(name, operator)
+
+    def run(self, arriving: Iterable[tuple[int, Batch[Any]]]) -> Iterator[Sent]:
+        """Work through what arrives, wire by wire, and give what goes on as it gets ready."""
+        try:
+            yield from self._run(arriving)
+        except OperatorFailed:
+            raise
+        except Exception as error:
+            raise self._failure(error) from error
+        finally:
+            self.reading.deadline.end()
+
+    def report(self) -> Report:
+        """What the window left."""
+        state = {name: saved(operator) for name, operator in self.operators.items()}
+        return Report(
+            level=self.level,
+            slot=self.slot,
+            state={name: kept for name, kept in state.items() if kept},
+            parts=() if self.staging is None else tuple(self.staging.parts()),
+            left=tuple(self.reading.left),
+            positions=self.reading.positions,
+            busy_millis=(time.monotonic() - self._started) * 1000,
+        )
+
+    def _run(self, arriving: Iterable[tuple[int, Batch[Any]]]) -> Iterator[Sent]:
+        for name, operator in self.operators.items():
+            operator.setup(self._context(name))
+            if self.committed:
+                operator.checkpointed(self.committed)
+                operator.committed(self.committed)
             if (self.window_id - 1) % self.program.windows[name] == 0:
                 operator.begin_window(self.window_id)
-        for wire, items in arriving:
-            take = self._entrance(self.program.targets[wire])
-            for item in items:
-                take(item)
+        for wire, batch in arriving:
+            self._entrance(self.program.targets[wire]).batch(batch)
             yield from self.outbox.ready()
-        for unifier in self._merging.values():
+        self._flush()
+        for unifier, _ in self._merging.values():
             unifier.end_window()
             unifier.teardown()
         for name, operator in self.operators.items():
+            self._flush_into(name)
             if self.window_id % self.program.windows[name] == 0:
                 operator.end_window()
             yield from self.outbox.ready()
@@ -86,22 +100,36 @@ class SlotRun:
             operator.teardown()
         yield from self.outbox.rest()
 
-    def report(self) -> Report:
-        """The state that the window left."""
-        state = {name: saved(operator) for name, operator in self.operators.items()}
-        return Report(self.level, self.slot, {name: kept for name, kept in state.items() if kept})
+    def _context(self, name: str) -> Context:
+        return Context(
+            application=self.program.application,
+            operator=name,
+            partition=self.slot,
+            partitions=len(self.program.operators[name]),
+            window_id=self.window_id,
+            attributes=self.program.attributes[name],
+        )
 
-    def _entrance(self, target: Target) -> Take:
-        """What takes the items of a wire: the input itself, or the unifier before it."""
+    def _serve(self, name: str, operator: Operator) -> None:
+        """What the operator declared that the engine does for it."""
+        for service, declared in output_files(type(operator)).items():
+            assert self.staging is not None, f"{name} writes files, and the window has no place to stage them"
+            operator._services[service] = self.staging.files(name, declared.directory(operator))  # noqa: SLF001
+
+    def _entrance(self, target: Target) -> Entrance:
+        """What takes what comes on a wire: the input itself, or the unifier before it."""
         if target.unifier is None:
-            return self._taking[target.into]
+            operator = self.operators[target.into[0]]
+            if isinstance(operator, SplittableOperator) and target.into[1] == _work_port(operator):
+                return of_items(self.reading.reader(operator, target.wire if target.queued else None))
+            return self._entrances[target.into]
         if target.wire not in self._merging:
             unifier = live(target.unifier(), {})
-            bind_output(unifier, "unified", [self._taking[target.into]])
-            unifier.setup(None)
+            bind_output(unifier, "unified", [self._entrances[target.into]])
+            unifier.setup(self._context(target.into[0]))
             unifier.begin_window(self.window_id)
-            self._merging[target.wire] = unifier
-        return taking(self._merging[target.wire], "parts", routing_code)
+            self._merging[target.wire] = unifier, entrance(unifier, "parts", Keying())
+        return self._merging[target.wire][1]
 
     def _bind(self, stage: StageProgram) -> None:
         """Bind the operators of a stage, the last first, so that each finds the next one bound."""
@@ -110,66 +138,51 @@ class SlotRun:
             for port in output_ports(type(operator)):
                 bind_output(operator, port, list(self._sinks(stage, (name, port))))
             for port in input_ports(type(operator)):
-                self._taking[name, port] = self._take(name, operator, port)
+                self._entrances[name, port] = self._into(name, operator, port)
 
-    def _take(self, name: str, operator: Operator, port: str) -> Take:
+    def _into(self, name: str, operator: Operator, port: str) -> Entrance:
         if isinstance(operator, DelayOperator):
-            return self._held.setdefault(name, []).append
-        return taking(operator, port, self.program.keyings[name, port].code)
+            return of_items(self._held.setdefault(name, []).append)
+        if isinstance(operator, SplittableOperator) and port == _work_port(operator):
+            return of_items(self.reading.reader(operator, None))
+        return entrance(operator, port, self.program.keyings[name, port])
 
-    def _sinks(self, stage: StageProgram, output: Port) -> Iterator[Take]:
+    def _sinks(self, stage: StageProgram, output: Port) -> Iterator[Entrance]:
         if output in stage.links:
-            yield self._taking[stage.links[output]]
+            yield self._entrances[stage.links[output]]
         for target in stage.targets.get(output, ()):
             here = target.level == self.level and target.routing is Routing.STRAIGHT and not target.delayed
-            yield self._taking[target.into] if here else self.outbox.slit(target)
+            yield self._entrances[target.into] if here else self.outbox.slit(target)
+
+    def _flush(self) -> None:
+        """What waits for operators that take batches is handed on, upstream first."""
+        for name in self.operators:
+            self._flush_into(name)
+
+    def _flush_into(self, name: str) -> None:
+        for (operator, _), into in self._entrances.items():
+            if operator == name and into.flush is not None:
+                into.flush()
 
     def _let_go(self) -> None:
         """What the delays held back goes out; it comes round in the next window."""
         for name, items in self._held.items():
             for stage in self.stages:
                 for target in stage.targets.get((name, "output"), ()):
-                    drop = self.outbox.slit(target)
-                    for item in items:
-                        drop(item)
+                    self.outbox.slit(target).batch(Batch.of(items))
+
+    def _failure(self, error: Exception) -> Exception:
+        """The error with what finds the record; one of dagkit's own, that no operator raised, stays as it is."""
+        name = who_failed(error.__traceback__, self.operators)
+        if name is None:
+            return error
+        told = "".join(traceback.format_exception_only(error)).strip()
+        place = place_of(self.reading.element, self.reading.offset)
+        lines = "".join(traceback.format_exception(error))
+        return OperatorFailed(Failure(name, self.window_id, self.slot, told, place, lines))
 
 
-class Outbox:
-    """Items on their way out, by wire and slot."""
-
-    def __init__(self, slot: int) -> None:
-        self.slot = slot
-        self._waiting: dict[tuple[int, int], Items] = {}
-        self._targets: dict[int, Target] = {}
-        self._full: list[Sent] = []
-
-    def slit(self, target: Target) -> Take:
-        """Where the items for one target are dropped in."""
-        self._targets[target.wire] = target
-        number = 0
-
-        def drop(item: Any) -> None:
-            nonlocal number
-            for slot in target.slots_of(item, self.slot, number):
-                items = self._waiting.setdefault((target.wire, slot), [])
-                items.append(item)
-                if len(items) >= FLUSH_ITEMS:
-                    self._close(target.wire, slot)
-            number += 1
-
-        return drop
-
-    def ready(self) -> Iterator[Sent]:
-        """What is full, and need not wait."""
-        full, self._full = self._full, []
-        yield from full
-
-    def rest(self) -> Iterator[Sent]:
-        """All that is still there."""
-        for wire, slot in list(self._waiting):
-            self._close(wire, slot)
-        yield from self.ready()
-
-    def _close(self, wire: int, slot: int) -> None:
-        target = self._targets[wire]
-        self._full.append(Sent(wire, slot, target.level, target.delayed, self._waiting.pop((wire, slot))))
+def _work_port(operator: SplittableOperator[Any]) -> str:
+    """The input whose elements are worked through claim by claim: the main one, else the first."""
+    ports = input_ports(type(operator))
+    return next((name for name, port in ports.items() if port.main), next(iter(ports)))

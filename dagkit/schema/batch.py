@@ -65,6 +65,12 @@ class Batch(Generic[T]):
             return Batch.of(column.values()) if isinstance(column, Listed) else Batch(kept)
         return Batch(kept, self.made_by)
 
+    def sliced(self, start: int, count: int) -> "Batch[T]":
+        """So many items from one on."""
+        if self.made_by is None and self._items is not None:
+            return Batch.of(self._items[start : start + count])
+        return Batch({name: column.sliced(start, count) for name, column in self.columns.items()}, self.made_by)
+
     def replaced(self, name: str, column: Column) -> "Batch[Any]":
         """The same items with another value in one field."""
         fielded = self.fielded()

@@ -34,6 +34,10 @@ class Column(ABC):
     def where(self, mask: "pa.BooleanArray") -> "Column":
         """The values at which the mask holds."""
 
+    @abstractmethod
+    def sliced(self, start: int, count: int) -> "Column":
+        """So many values from one on."""
+
 
 class Constant(Column):
     """The same value for every item."""
@@ -57,6 +61,9 @@ class Constant(Column):
 
     def where(self, mask: "pa.BooleanArray") -> Column:
         return Constant(self.value, mask.true_count)
+
+    def sliced(self, start: int, count: int) -> Column:
+        return Constant(self.value, min(count, self.count - start))
 
 
 class Listed(Column):
@@ -84,6 +91,9 @@ class Listed(Column):
         kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False)).tolist()
         return Listed([self.listed[index] for index in kept])
 
+    def sliced(self, start: int, count: int) -> Column:
+        return Listed(self.listed[start : start + count])
+
 
 class Arrowed(Column):
     """Values in an Arrow array."""
@@ -106,6 +116,9 @@ class Arrowed(Column):
     def where(self, mask: "pa.BooleanArray") -> Column:
         return Arrowed(self.arrow.filter(mask))
 
+    def sliced(self, start: int, count: int) -> Column:
+        return Arrowed(self.arrow.slice(start, count))
+
 
 class Lines(Column):
     """Texts that stand one after the other in bytes, each with the delimiter that ends it.
@@ -113,12 +126,16 @@ class Lines(Column):
     So lines that were read are filtered and written again without being decoded, copied or joined.
     """
 
-    __slots__ = ("delimiter", "ended")
+    __slots__ = ("base", "delimiter", "ended")
 
-    def __init__(self, ended: "pa.BinaryArray | pa.LargeBinaryArray", delimiter: bytes = b"\n") -> None:
+    def __init__(
+        self, ended: "pa.BinaryArray | pa.LargeBinaryArray", delimiter: bytes = b"\n", base: int | None = None
+    ) -> None:
         self.ended = ended
         """The lines as bytes, their delimiters included."""
         self.delimiter = delimiter
+        self.base = base
+        """Where the first line starts in what was read; unknown once lines were left out."""
 
     def __len__(self) -> int:
         return len(self.ended)
@@ -154,3 +171,10 @@ class Lines(Column):
 
     def where(self, mask: "pa.BooleanArray") -> Column:
         return Lines(self.ended.filter(mask), self.delimiter)
+
+    def sliced(self, start: int, count: int) -> Column:
+        return Lines(self.ended.slice(start, count), self.delimiter)
+
+    def place(self, index: int) -> int:
+        """How many bytes stand before a line."""
+        return len(Lines(self.ended.slice(0, index), self.delimiter).content)

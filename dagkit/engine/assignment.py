@@ -1,0 +1,76 @@
+"""What the workers are given for one window, and what they tell of it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dagkit.api.work import Block
+from dagkit.engine.live import SavedState
+from dagkit.engine.outbox import Sent
+from dagkit.engine.staging import Part, StagingPlace
+
+SlotState = Mapping[str, SavedState]
+"""The state of one slot, by operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One attempt at one window."""
+
+    window_id: int
+    arriving: tuple[Sent, ...] = ()
+    """Blocks and items that the driver found, and what delays held back."""
+    state: Mapping[tuple[int, int], SlotState] = field(default_factory=dict)
+    """What the windows before left, by level and slot."""
+    staging: StagingPlace | None = None
+    """None where nobody writes files."""
+    lasts_millis: float | None = None
+    """How long a slot may begin new work; none: until there is no more."""
+    committed: int = 0
+    """The last window that can never come back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What of a block was not read in the window: the whole of it, or its end."""
+
+    wire: int
+    block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the driver learns of a slot when its window is over."""
+
+    level: int
+    slot: int
+    state: SlotState = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+    left: tuple[Left, ...] = ()
+    items: Mapping[str, int] = field(default_factory=dict)
+    """How many items each operator sent, where that is counted."""
+    positions: int = 0
+    """How many positions of blocks were read."""
+    busy_millis: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of an assignment."""
+
+    reports: tuple[Report, ...] = ()
+    delayed: tuple[Sent, ...] = ()
+    """What delays hold back for the next window."""
+
+
+class Backend(Protocol):
+    """Runs windows; what it needs of an application it was given when it was made."""
+
+    def run(self, assignment: Assignment) -> Answer:
+        """Run one attempt at a window to its end. Called from one thread at a time for each window in flight."""
+
+    def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> Any:
+        """Make files of their committed pieces, by whoever does that fastest."""
+
+    def close(self) -> None:
+        """Nothing runs any more."""

@@ -1,0 +1,62 @@
+"""What stops a run: an author's code that failed, told with everything that finds the record that it failed on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from dagkit.api.operators import Operator
+from dagkit.api.work import Block
+from dagkit.errors import DagkitError
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What an operator's code raised, as it is told from process to process."""
+
+    operator: str
+    window_id: int
+    slot: int
+    told: str
+    """The type and the words of what was raised."""
+    place: str = ""
+    """The file and the offset of the record, where they are known."""
+    traceback: str = ""
+    """The author's own traceback, as text."""
+
+    def __str__(self) -> str:
+        place = f" at {self.place}" if self.place else ""
+        told = f"{self.operator} failed in window {self.window_id}, slot {self.slot}{place}: {self.told}"
+        return f"{told}\n{self.traceback.rstrip()}" if self.traceback else told
+
+
+class OperatorFailed(DagkitError):
+    """An operator's code raised; says where, and on what."""
+
+    exit_code = 6
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+    def __str__(self) -> str:
+        return str(self.failure)
+
+
+def who_failed(traceback: TracebackType | None, operators: Mapping[str, Operator]) -> str | None:
+    """The operator whose method was running when something was raised: the last of those that the traceback passes."""
+    names = {id(operator): name for name, operator in operators.items()}
+    found = None
+    while traceback is not None:
+        found = names.get(id(traceback.tb_frame.f_locals.get("self")), found)
+        traceback = traceback.tb_next
+    return found
+
+
+def place_of(element: Any, offset: int | None) -> str:
+    """How a record is found again: its file and the byte at which it starts."""
+    if not isinstance(element, Block):
+        return ""
+    if offset is None:
+        return f"{element.path}, in block {element.block_id} [{element.start}, {element.end})"
+    return f"{element.path}, byte {offset} (block {element.block_id})"

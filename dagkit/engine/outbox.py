@@ -1,0 +1,81 @@
+"""What leaves a slot: batches on their way to slots of later levels, or to the next window."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dagkit.engine.live import GATHERED_ITEMS, Entrance, of_batches
+from dagkit.engine.program import Target
+from dagkit.plan.model import Routing
+from dagkit.schema.batch import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A batch that goes to one slot: of this window, or of the next."""
+
+    wire: int
+    slot: int
+    level: int
+    delayed: bool
+    batch: Batch[Any]
+
+
+class Outbox:
+    """What one slot, or the driver, sends; those who write it and those who carry it on take turns."""
+
+    def __init__(self, slot: int) -> None:
+        self.slot = slot
+        self._full: list[Sent] = []
+        self._slits: list[Entrance] = []
+
+    def slit(self, target: Target) -> Entrance:
+        """Where what goes to one target is dropped in."""
+        slit = self._by_item(target) if target.routing is Routing.KEYED else of_batches(self._sender(target))
+        self._slits.append(slit)
+        return slit
+
+    def ready(self) -> Iterator[Sent]:
+        """What need not wait."""
+        full, self._full = self._full, []
+        yield from full
+
+    def rest(self) -> Iterator[Sent]:
+        """All that is still there."""
+        for slit in self._slits:
+            if slit.flush is not None:
+                slit.flush()
+        yield from self.ready()
+
+    def _sender(self, target: Target) -> Any:
+        number = 0
+
+        def send(batch: Batch[Any]) -> None:
+            nonlocal number
+            for slot, share in target.shares(batch, self.slot, number):
+                self._full.append(Sent(target.wire, slot, target.level, target.delayed, share))
+            number += len(batch)
+
+        return send
+
+    def _by_item(self, target: Target) -> Entrance:
+        """Single items wait by the slot that owns them, so that few batches go out and not many small ones."""
+        by_batch = self._sender(target)
+        waiting: dict[int, list[Any]] = {}
+
+        def close(slot: int) -> None:
+            items = waiting.pop(slot)
+            self._full.append(Sent(target.wire, slot, target.level, target.delayed, Batch.of(items)))
+
+        def drop(item: Any) -> None:
+            for slot in target.slots_of(item, self.slot, 0):
+                items = waiting.setdefault(slot, [])
+                items.append(item)
+                if len(items) >= GATHERED_ITEMS:
+                    close(slot)
+
+        def flush() -> None:
+            for slot in list(waiting):
+                close(slot)
+
+        return Entrance(drop, by_batch, flush)

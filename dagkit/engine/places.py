@@ -1,0 +1,252 @@
+"""Folders that files are staged in and finished into: on this machine, or wherever pyarrow or fsspec reach.
+
+A place is a path, or a URL such as `s3://bucket/folder`. A file is known by the whole of its path or URL.
+"""
+
+import errno
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from dagkit.errors import DagkitError
+
+BUFFER_BYTES = 1 << 20
+
+
+class PiecesLost(DagkitError):
+    """What a file is to be made of is not there any more, and neither is the file."""
+
+    exit_code = 6
+
+    def __init__(self, file: str) -> None:
+        super().__init__(f"staged pieces of {file} are gone, and it is not whole: somebody removed one or the other")
+
+
+class Piece(NamedTuple):
+    """What a file is made of, and how long it was when it was committed."""
+
+    path: str
+    length: int
+
+
+class Folder(ABC):
+    """One folder, which need not exist yet."""
+
+    @abstractmethod
+    def below(self, name: str) -> "Folder":
+        """A folder inside it."""
+
+    @abstractmethod
+    def path_of(self, name: str) -> str:
+        """The whole path of a file in it."""
+
+    @abstractmethod
+    def make(self) -> None:
+        """It exists from here on, and so do those that it is in."""
+
+    @abstractmethod
+    def create(self, name: str) -> BinaryIO:
+        """A new file in it, empty."""
+
+    @abstractmethod
+    def length(self, file: str) -> int | None:
+        """How long a file is; none where there is none."""
+
+    @abstractmethod
+    def put_in_place(self, pieces: Sequence[Piece], file: str, *, durable: bool) -> None:
+        """The file holds the pieces, one after the other, all at once; the pieces are gone.
+
+        Whoever was killed in the middle of it may do it again.
+        """
+
+    def is_in_place(self, pieces: Sequence[Piece], file: str) -> bool:
+        """Whether that was done before: a piece is gone only when the file is whole."""
+        if all(self.length(piece.path) is not None for piece in pieces):
+            return False
+        if self.length(file) != sum(piece.length for piece in pieces):
+            raise PiecesLost(file)
+        return True
+
+    @abstractmethod
+    def remove(self) -> None:
+        """It does not exist, nor does what was in it."""
+
+    @abstractmethod
+    def folders(self) -> list[str]:
+        """The names of the folders in it."""
+
+
+def checked(name: str) -> str:
+    """The name of a file that lies in its folder, or below it."""
+    parts = name.split("/")
+    if not name or name.startswith("/") or any(part in ("", ".", "..") for part in parts):
+        raise ValueError(f"{name!r} is no name for a file in a folder")
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFolder(Folder):
+    """A folder of this machine."""
+
+    path: Path
+
+    def below(self, name: str) -> "LocalFolder":
+        return LocalFolder(self.path / checked(name))
+
+    def path_of(self, name: str) -> str:
+        return str(self.path / checked(name))
+
+    def make(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+
+    def create(self, name: str) -> BinaryIO:
+        return (self.path / checked(name)).open("wb", buffering=BUFFER_BYTES)
+
+    def length(self, file: str) -> int | None:
+        try:
+            return Path(file).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def put_in_place(self, pieces: Sequence[Piece], file: str, *, durable: bool) -> None:
+        target, (first, *others) = Path(file), pieces
+        if not self.is_in_place(pieces, file):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if others:
+                _append(first, others, durable=durable)
+            try:
+                Path(first.path).replace(target)
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+                _bring_over(Path(first.path), target, durable=durable)
+        for piece in others:
+            Path(piece.path).unlink(missing_ok=True)
+        if durable:
+            _sync_folder(target.parent)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def folders(self) -> list[str]:
+        if not self.path.is_dir():
+            return []
+        return sorted(entry.name for entry in self.path.iterdir() if entry.is_dir())
+
+
+def _append(first: Piece, others: Sequence[Piece], *, durable: bool) -> None:
+    """The first piece holds them all."""
+    with Path(first.path).open("r+b", buffering=0) as whole:
+        whole.truncate(first.length)  # somebody may have been killed here before
+        whole.seek(first.length)
+        for other in others:
+            with Path(other.path).open("rb", buffering=0) as piece:
+                shutil.copyfileobj(piece, whole, BUFFER_BYTES)
+        if durable:
+            os.fsync(whole.fileno())
+
+
+def _bring_over(piece: Path, target: Path, *, durable: bool) -> None:
+    """A rename between two filesystems: a copy under a hidden name, which is always the same, and a rename."""
+    copy = target.parent / f".{target.name}.finishing"
+    with piece.open("rb") as source, copy.open("wb") as sink:
+        shutil.copyfileobj(source, sink, BUFFER_BYTES)
+        if durable:
+            sink.flush()
+            os.fsync(sink.fileno())
+    copy.replace(target)
+    piece.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFolder(Folder):
+    """A folder behind a URL."""
+
+    filesystem: Any
+    scheme: str
+    path: str
+
+    def below(self, name: str) -> "RemoteFolder":
+        return RemoteFolder(self.filesystem, self.scheme, f"{self.path}/{checked(name)}")
+
+    def path_of(self, name: str) -> str:
+        return f"{self.scheme}://{self.path}/{checked(name)}"
+
+    def make(self) -> None:
+        self.filesystem.create_dir(self.path, recursive=True)
+
+    def create(self, name: str) -> BinaryIO:
+        stream: BinaryIO = self.filesystem.open_output_stream(f"{self.path}/{checked(name)}", buffer_size=BUFFER_BYTES)
+        return stream
+
+    def length(self, file: str) -> int | None:
+        size: int | None = self.filesystem.get_file_info(self._inner(file)).size
+        return size
+
+    def put_in_place(self, pieces: Sequence[Piece], file: str, *, durable: bool) -> None:  # noqa: ARG002 - it always is
+        inner = [self._inner(piece.path) for piece in pieces]
+        if not self.is_in_place(pieces, file):
+            self._place(inner, self._inner(file))
+        for piece in inner:
+            if self.length(f"{self.scheme}://{piece}") is not None:
+                self.filesystem.delete_file(piece)
+
+    def _place(self, inner: Sequence[str], target: str) -> None:
+        self.filesystem.create_dir(target.rpartition("/")[0], recursive=True)
+        if len(inner) == 1:
+            self.filesystem.move(inner[0], target)
+            return
+        with self.filesystem.open_output_stream(target, buffer_size=BUFFER_BYTES) as whole:
+            for piece in inner:
+                with self.filesystem.open_input_stream(piece) as stream:
+                    shutil.copyfileobj(stream, whole, BUFFER_BYTES)
+
+    def remove(self) -> None:
+        import pyarrow.fs  # noqa: PLC0415 - only where files lie elsewhere
+
+        if self.filesystem.get_file_info(self.path).type is not pyarrow.fs.FileType.NotFound:
+            self.filesystem.delete_dir(self.path)
+
+    def folders(self) -> list[str]:
+        import pyarrow.fs  # noqa: PLC0415 - only where files lie elsewhere
+
+        inside = pyarrow.fs.FileSelector(self.path, allow_not_found=True)
+        found = self.filesystem.get_file_info(inside)
+        return sorted(info.base_name for info in found if info.type is pyarrow.fs.FileType.Directory)
+
+    def _inner(self, file: str) -> str:
+        return file.partition("://")[2]
+
+
+def folder_at(place: Any) -> Folder:
+    """The folder at a path or a URL."""
+    text = str(place)
+    if "://" not in text:
+        return LocalFolder(Path(text).absolute())
+    scheme, _, path = text.partition("://")
+    if scheme == "file":
+        return LocalFolder(Path(path))
+    return RemoteFolder(_filesystem(text), scheme, path.rstrip("/"))
+
+
+def _filesystem(url: str) -> Any:
+    import fsspec  # noqa: PLC0415 - only where files lie elsewhere
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.fs  # noqa: PLC0415
+
+    try:
+        return pyarrow.fs.FileSystem.from_uri(url)[0]
+    except pa.ArrowInvalid:  # a scheme that pyarrow does not know
+        return pyarrow.fs.PyFileSystem(pyarrow.fs.FSSpecHandler(fsspec.core.url_to_fs(url)[0]))

@@ -1,0 +1,168 @@
+"""Staging: what a window writes lies under a name of the attempt, until the commit says which attempt it was.
+
+APPLICATION_PATH/staging/<window>/<attempt>/<task>/<number>.part
+"""
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from pydantic import BaseModel, ConfigDict
+
+from dagkit.engine.places import Folder, folder_at
+
+
+class Part(BaseModel):
+    """One staged piece of one output file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    operator: str
+    file: str
+    """Where the file will be."""
+    part: str
+    """Where the piece lies, below the application's folder."""
+    length: int
+    order: int = 0
+    """Where in the file it belongs: by this, then by window, then by slot."""
+    window: int = 0
+    slot: int = 0
+    block: int | None = None
+    """The block with which the file is whole."""
+    finished: bool = False
+    """Whether nothing comes after this window."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagingPlace:
+    """Where the tasks of one attempt at a window stage what they write."""
+
+    application_path: str
+    window: int
+    attempt: str
+    durable: bool = True
+
+    @property
+    def folder(self) -> str:
+        return f"staging/{self.window}/{self.attempt}"
+
+
+class Staging:
+    """The pieces that one task writes."""
+
+    def __init__(self, place: StagingPlace, slot: int) -> None:
+        self.place = place
+        self.slot = slot
+        self.folder = f"{place.folder}/{secrets.token_hex(8)}"
+        self.order = 0
+        """Where the stretch of work starts that is done now: what is written belongs there."""
+        self._below: Folder | None = None
+        self._open: dict[tuple[str, str, int], _Piece] = {}
+        self._parts: list[Part] = []
+        self._finished: set[tuple[str, str]] = set()
+        self._count = 0
+
+    def files(self, operator: str, directory: Any) -> "StagedFiles":
+        """The files of one operator."""
+        return StagedFiles(self, operator, folder_at(directory))
+
+    def close_block(self, block: int) -> None:
+        """The block was read as far as this window goes: what is open for it can be closed."""
+        for key, piece in list(self._open.items()):
+            if piece.block == block:
+                self._close(key)
+
+    def parts(self) -> list[Part]:
+        """All pieces, closed, safely on disk."""
+        for key in list(self._open):
+            self._close(key)
+        done = [
+            part.model_copy(update={"finished": True}) if (part.operator, part.file) in self._finished else part
+            for part in self._parts
+        ]
+        known = {(part.operator, part.file) for part in done}
+        # a file of earlier windows may be finished in one that adds nothing to it
+        done += [self._empty(operator, file) for operator, file in sorted(self._finished - known)]
+        return done
+
+    def piece(self, operator: str, file: str, block: int | None) -> "_Piece":
+        key = (operator, file, self.order)
+        if key not in self._open:
+            if self._below is None:
+                self._below = folder_at(self.place.application_path).below(self.folder)
+                self._below.make()
+            name = f"{self._count:08d}.part"
+            self._count += 1
+            self._open[key] = _Piece(name, self._below.create(name), block)
+        return self._open[key]
+
+    def finish(self, operator: str, file: str) -> None:
+        self._finished.add((operator, file))
+
+    def _close(self, key: tuple[str, str, int]) -> None:
+        operator, file, order = key
+        piece = self._open.pop(key)
+        piece.close(durable=self.place.durable)
+        self._parts.append(
+            Part(
+                operator=operator,
+                file=file,
+                part=f"{self.folder}/{piece.name}",
+                length=piece.length,
+                order=order,
+                window=self.place.window,
+                slot=self.slot,
+                block=piece.block,
+            )
+        )
+
+    def _empty(self, operator: str, file: str) -> Part:
+        return Part(
+            operator=operator, file=file, part="", length=0, window=self.place.window, slot=self.slot, finished=True
+        )
+
+
+class _Piece:
+    """One piece that is being written."""
+
+    def __init__(self, name: str, stream: BinaryIO, block: int | None) -> None:
+        self.name = name
+        self.stream = stream
+        self.block = block
+        self.length = 0
+        self._write = stream.write
+
+    def write(self, content: Any, /) -> None:
+        self.length += content.nbytes if isinstance(content, memoryview) else len(content)
+        self._write(content)
+
+    def close(self, *, durable: bool) -> None:
+        self.stream.flush()
+        if durable and hasattr(self.stream, "fileno"):
+            os.fsync(self.stream.fileno())
+        self.stream.close()
+
+
+class StagedFiles:
+    """The files of one operator in one slot, as its author sees them."""
+
+    def __init__(self, staging: Staging, operator: str, directory: Folder) -> None:
+        self._staging = staging
+        self._operator = operator
+        self._directory = directory
+
+    def open(self, name: str, *, block: int | None = None) -> _Piece:
+        return self._staging.piece(self._operator, self._directory.path_of(name), block)
+
+    def finish(self, name: str) -> None:
+        self._staging.finish(self._operator, self._directory.path_of(name))
+
+
+def whole(parts: Iterator[Part]) -> Mapping[str, list[Part]]:
+    """The pieces of each file, in the order in which they make it up."""
+    files: dict[str, list[Part]] = {}
+    for part in parts:
+        files.setdefault(part.file, []).append(part)
+    return {file: sorted(of, key=lambda p: (p.order, p.window, p.slot, p.part)) for file, of in files.items()}
