@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from dagkit import Block
+
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -17,19 +19,11 @@ class FileInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A stretch of one file, half-open: the bytes from `start` up to, not including, `end`."""
-
-    block_id: int
-    path: str
-    start: int
-    end: int
-    last: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Record(Generic[T_co]):
     """A record, and the block that it was read from."""
 
     block_id: int
     value: T_co
+
+
+__all__ = ["Block", "FileInfo", "Record"]

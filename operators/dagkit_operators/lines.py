@@ -6,13 +6,14 @@ lines end. A line longer than the buffer makes the buffer grow, up to a limit.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:  # whoever only compiles does not load numpy
+    import numpy as np
+    import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
-Places = npt.NDArray[np.int64]
+    Bytes: TypeAlias = npt.NDArray[np.uint8]
+    Places: TypeAlias = npt.NDArray[np.int64]
 
 CHUNK_SIZE = 4 << 20
 """Bytes read at a time: more leaves the processor's cache, less costs calls."""
@@ -39,15 +40,17 @@ class Seekable(Protocol):
 class Chunk:
     """Whole lines, one after the other, with what ends them. Good until the next chunk is asked for."""
 
-    data: Bytes
-    ends: Places
+    data: "Bytes"
+    ends: "Places"
     """Where each line ends in `data`, its delimiter included."""
     base: int
     """Where `data` starts in the file."""
 
     @property
-    def starts(self) -> Places:
+    def starts(self) -> "Places":
         """Where each line starts in `data`."""
+        import numpy as np  # noqa: PLC0415
+
         starts = np.empty_like(self.ends)
         starts[:1] = 0
         starts[1:] = self.ends[:-1]
@@ -82,6 +85,8 @@ def chunks(
     longest: int = LONGEST_LINE,
 ) -> Iterator[Chunk]:
     """The lines that start in `[start, end)`, or from `start` on where there is no end."""
+    import numpy as np  # noqa: PLC0415
+
     reading = _Reading(stream, delimiter, size, longest)
     if not reading.begin(start):
         return
@@ -102,6 +107,8 @@ class _Reading:
     """A buffer that moves along the stream: what is read of it, and where it lies in the file."""
 
     def __init__(self, stream: Seekable, delimiter: bytes, size: int, longest: int) -> None:
+        import numpy as np  # noqa: PLC0415
+
         self.stream = stream
         self.delimiter = delimiter
         self.longest = longest
@@ -132,6 +139,8 @@ class _Reading:
 
     def lines(self) -> Chunk | None:
         """The next whole lines; the last of the stream may lack its delimiter."""
+        import numpy as np  # noqa: PLC0415
+
         self._move()
         searched = 0
         while True:
@@ -167,6 +176,8 @@ class _Reading:
         self.filled, self.consumed = rest, 0
 
     def _grow(self) -> None:
+        import numpy as np  # noqa: PLC0415
+
         if len(self.buffer) >= self.longest:
             raise LineTooLong(self.base, self.longest)
         larger: Bytes = np.empty(min(2 * len(self.buffer), self.longest), np.uint8)
@@ -174,8 +185,10 @@ class _Reading:
         self.buffer = larger
 
 
-def _ends(data: Bytes, delimiter: bytes) -> Places:
+def _ends(data: "Bytes", delimiter: bytes) -> "Places":
     """Where each delimiter ends."""
+    import numpy as np  # noqa: PLC0415
+
     last = len(delimiter) - 1
     if last == 0:
         return np.flatnonzero(data == delimiter[0]) + 1

@@ -1,25 +1,41 @@
-"""Reading blocks: each line belongs to exactly one block, however the file was split."""
+"""Reading blocks: each record belongs to exactly one block, however the file was split."""
 
-from collections.abc import Sequence
-from typing import Self
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Generic, Self, TypeVar
 
-from pydantic import NonNegativeInt, PositiveInt, model_validator
+from pydantic import AfterValidator, NonNegativeInt, PositiveInt, model_validator
 
-from dagkit import InputPort, Operator, OutputPort, Partition, Partitioner, PartitioningContext
-from dagkit_operators.blocks import Block, Record
+from dagkit import (
+    Batch,
+    Block,
+    InputPort,
+    OutputPort,
+    Partition,
+    Partitioner,
+    PartitioningContext,
+    SplittableOperator,
+)
+from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit_operators.blocks import Record
+from dagkit_operators.contexts import FixedLength, ReadAheadLines, ReaderContext
+from dagkit_operators.lines import CHUNK_SIZE, LONGEST_LINE, delimiter_of
+from dagkit_operators.seen import as_seen
+
+T = TypeVar("T")
 
 
-class LineReader(Operator, Partitioner):
-    """Reads blocks of text files, a record for each line.
+class BlockReader(SplittableOperator[Block], Partitioner, Generic[T]):
+    """Reads blocks; how their bytes become records is said by a reader context.
 
     The reader partitions itself: it starts with `min_readers` partitions, which all take from one queue of blocks.
     """
 
-    kind = "files.line-reader/1"
     served_by_engine = True
+    stateless = True
     blocks_metadata_input = InputPort(Block)
     blocks_metadata_output = OutputPort(Block)
-    messages = OutputPort[Record[str]](main=True)
+    messages = OutputPort[Record[T]](main=True)
 
     min_readers: PositiveInt = 1
     """Partitions at least."""
@@ -29,6 +45,8 @@ class LineReader(Operator, Partitioner):
     """Whether the number of partitions follows the backlog."""
     interval_millis: NonNegativeInt = 120_000
     """The time between two looks at the backlog."""
+    chunk_size: PositiveInt = CHUNK_SIZE
+    """Bytes that are read, and handed on, at a time."""
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
@@ -36,7 +54,58 @@ class LineReader(Operator, Partitioner):
             raise ValueError(f"min_readers {self.min_readers} is greater than max_readers {self.max_readers}")
         return self
 
+    @abstractmethod
+    def reader_context(self) -> ReaderContext[T]:
+        """How the bytes of a block become records."""
+
+    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[Record[T]]]:
+        """The records of what the tracker grants; the block itself follows once it was read to its end."""
+        with as_seen(element) as stream:
+            yield from self.reader_context().batches(stream, element, tracker)
+        if tracker.current_restriction().stop == element.end:
+            self.blocks_metadata_output.emit(element)
+
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
         """As many as were asked to mirror, else `min_readers` to begin with; later as many as there are."""
         wanted = context.parallel_count or (self.min_readers if len(partitions) == 1 else len(partitions))
         return [*partitions[:wanted], *[Partition(self)] * (wanted - len(partitions))]
+
+
+def _unambiguous(delimiter: str) -> str:
+    delimiter_of(delimiter)
+    return delimiter
+
+
+class LineReader(BlockReader[str]):
+    """Reads blocks of text files, a record for each line.
+
+    A line belongs to the block in which it starts. What ends it is no part of the record; the last line of a file need
+    not be ended. Bytes that are no UTF-8 come as lone surrogates, and are written as the bytes that they were.
+    """
+
+    kind = "files.line-reader/1"
+    messages = OutputPort[Record[str]](main=True)
+
+    delimiter: Annotated[str, AfterValidator(_unambiguous)] = "\n"
+    """What ends a line."""
+    longest_line: PositiveInt = LONGEST_LINE
+    """Bytes of a line at most; a longer one is a fault."""
+
+    def reader_context(self) -> ReadAheadLines:
+        return ReadAheadLines(delimiter_of(self.delimiter), self.chunk_size, self.longest_line)
+
+
+class FixedLengthReader(BlockReader[bytes]):
+    """Reads blocks of records of one length, as bytes.
+
+    Records are counted from where each block starts, and none goes beyond its block: the last may be shorter.
+    """
+
+    kind = "files.fixed-length-reader/1"
+    messages = OutputPort[Record[bytes]](main=True)
+
+    length: PositiveInt
+    """Bytes of a record."""
+
+    def reader_context(self) -> FixedLength:
+        return FixedLength(self.length, self.chunk_size)

@@ -1,9 +1,40 @@
 """Finding files and splitting them, virtually, into blocks that readers share."""
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+import base64
+import hashlib
+import logging
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
 
-from dagkit import InputOperator, OutputPort
-from dagkit_operators.blocks import Block, FileInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, PrivateAttr
+
+from dagkit import Block, Context, InputOperator, OutputPort, State, Until
+from dagkit_operators.blocks import FileInfo
+from dagkit_operators.places import Found, absolute, exists, files_below, looked_up
+
+BLOCK_SIZE = 64 << 20
+"""Bytes of a block where nobody says otherwise."""
+BLOCKS_THRESHOLD = 1000
+"""Blocks of a window where nobody says otherwise."""
+DIGEST = 16
+"""Letters that stand for a file in the splitter's memory, of six bits each."""
+
+_log = logging.getLogger(__name__)
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"it is no regular expression: {error}") from error
+    return text
+
+
+Pattern = Annotated[str, AfterValidator(_pattern)]
 
 
 class DirectoryScanner(BaseModel):
@@ -12,30 +43,208 @@ class DirectoryScanner(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     files: tuple[str, ...] = Field(min_length=1)
-    """The files and directories to scan."""
+    """The files and directories to scan: paths, or URLs that pyarrow or fsspec open."""
     recursive: bool = True
     """Whether directories inside directories are scanned too."""
     scan_interval_millis: NonNegativeInt = 5000
     """The time from the end of a scan to the start of the next."""
-    file_pattern_regular_exp: str | None = None
+    file_pattern_regular_exp: Pattern | None = None
     """What the whole path must match; none: every path."""
-    ignore_file_pattern_regular_exp: str | None = None
+    ignore_file_pattern_regular_exp: Pattern | None = None
     """What the whole path must not match."""
+    skip_unfinished: bool = True
+    """Whether what is hidden or not finished is passed over in directories: `.name`, `name.tmp`, `name._COPYING_`."""
     trigger: bool = False
     """Set while running, it starts a scan at once."""
 
+    def scan(self) -> Iterator[Found]:
+        """The files that are there now, each once; a path that was named and is not there is told by its error."""
+        for root in map(absolute, self.files):
+            named = looked_up(root)
+            if named is not None:
+                if self._matches(root):
+                    yield named
+                continue
+            if not exists(root):
+                raise FileNotFoundError(f"scanner.files names {root}, and there is no such file or directory")
+            for found in files_below(root, recursive=self.recursive):
+                below = found.path[len(root) :]
+                if self._matches(found.path) and not (self.skip_unfinished and _unfinished(below)):
+                    yield found
+
+    def _matches(self, path: str) -> bool:
+        wanted, unwanted = self.file_pattern_regular_exp, self.ignore_file_pattern_regular_exp
+        return (wanted is None or re.fullmatch(wanted, path) is not None) and (
+            unwanted is None or re.fullmatch(unwanted, path) is None
+        )
+
+
+def _unfinished(below: str) -> bool:
+    """Whether a path below a scanned directory is of a hidden or unfinished file, or lies in a hidden directory."""
+    parts = below.strip("/").split("/")
+    return parts[-1].endswith((".tmp", "._COPYING_")) or any(part.startswith(".") for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The file that is being split, and where its next block starts."""
+
+    path: str
+    length: int
+    modified_millis: int
+    version: str
+    next_start: int
+
 
 class FileSplitterInput(InputOperator):
-    """Finds new and changed files, and describes the blocks that they are to be read in."""
+    """Finds new and changed files, and describes the blocks that they are to be read in.
+
+    Files come in the order of their last change, those of one instant by path; blocks are numbered from 0 on, over all
+    files. A file whose length or time of change is another than before is read again, whole, as new blocks.
+
+    What is remembered of a file is sixteen letters, which stand for its path, length and time of change. It is
+    forgotten when a scan no longer finds the file, so that the memory grows with what lies in the directories, and not
+    with what ever lay there. Nothing is assumed of files that come late, with whatever old time.
+    """
 
     kind = "files.splitter/1"
     checkpointable_within_app_window = False
+    partitionable = False
     files_metadata_output = OutputPort(FileInfo)
     blocks_metadata_output = OutputPort(Block, main=True)
 
     scanner: DirectoryScanner
     """Where files are looked for."""
     block_size: PositiveInt | None = None
-    """Bytes of a block; none: what the filesystem prefers."""
+    """Bytes of a block; none: 64 MiB."""
     blocks_threshold: PositiveInt | None = None
-    """Blocks described in one window at most; none: as many as there are."""
+    """Blocks described in one window at most, and files begun; none: 1000."""
+
+    next_block_id = State(0)
+    cut = State[Cut | None](None)
+    """The file that is being split; none between files."""
+    known = State("")
+    """The digests of the files that were split, or begun, one after the other."""
+    has_forgotten = State(False)
+    """Whether any file was forgotten or changed. Until then every path is new; from then on it may have been read."""
+
+    _context: Context | None = PrivateAttr(default=None)
+    _found: deque[Found] = PrivateAttr(default_factory=deque)
+    """Files of the last scan that are still to be split."""
+    _digests: set[str] = PrivateAttr(default_factory=set)
+    """What `known` holds, to be asked."""
+    _next_scan: datetime | None = PrivateAttr(default=None)
+    """When the next scan is due; none: at once."""
+    _scans: int = PrivateAttr(default=0)
+
+    def setup(self, context: Context) -> None:
+        self._context = context
+        self._digests = {self.known[place : place + DIGEST] for place in range(0, len(self.known), DIGEST)}
+        self._found.clear()
+        self._next_scan = None
+        self._scans = 0
+
+    def look_now(self) -> None:
+        """The next window scans, whatever is left of the interval."""
+        self._next_scan = None
+
+    def emit_tuples(self) -> None:
+        """Describe as many blocks as a window may have, and scan first where nothing is left of the last scan."""
+        if self.cut is None and not self._found and self._is_due():
+            self._scan()
+        most = self.blocks_threshold or BLOCKS_THRESHOLD
+        blocks = files = 0
+        while blocks < most:
+            if self.cut is None:
+                if files == most or not self._begin():
+                    return
+                files += 1
+            if self.cut is not None:
+                blocks += self._describe(most - blocks)
+
+    def looks_again_in_millis(self) -> int | None:
+        """The rest of the interval between two scans."""
+        if self._next_scan is None:
+            return 0
+        return max(0, -(-(self._next_scan - self._now()) // timedelta(milliseconds=1)))
+
+    def _now(self) -> datetime:
+        assert self._context is not None, "an operator is set up before it runs"
+        return datetime.now(UTC) if self._context.now is None else self._context.now()
+
+    def _is_due(self) -> bool:
+        assert self._context is not None, "an operator is set up before it runs"
+        if self._context.until is Until.ONCE and self._scans:
+            return False
+        return self._next_scan is None or self._now() >= self._next_scan
+
+    def _scan(self) -> None:
+        """Line up the files that are not known, the oldest first, and forget those that are gone."""
+        there = {found.path: found for found in self._scanned()}
+        digests = {path: digest(found) for path, found in there.items()}
+        gone = self._digests.difference(digests.values())
+        if gone:
+            self._digests -= gone
+            self.known = "".join(sorted(self._digests))
+            self.has_forgotten = True
+        new = [found for path, found in there.items() if digests[path] not in self._digests]
+        self._found.extend(sorted(new, key=lambda found: (found.modified_millis, found.path)))
+        self._scans += 1
+        self._next_scan = self._now() + timedelta(milliseconds=self.scanner.scan_interval_millis)
+
+    def _scanned(self) -> list[Found]:
+        try:
+            return list(self.scanner.scan())
+        except FileNotFoundError as missing:
+            if not self.next_block_id:  # nothing was ever found: more likely a slip than a file that was cleared away
+                raise
+            _log.warning("%s; it is looked for again", missing)
+            return []
+
+    def _begin(self) -> bool:
+        """Tell of the next file, as it is now; False where there is none."""
+        while self._found:
+            found = looked_up(self._found[0].path)
+            if found is None:
+                _log.warning("%s is gone, and was not split; it is passed over", self._found[0].path)
+            self._found.popleft()
+            if found is None:
+                continue
+            letters = digest(found)
+            if letters in self._digests:
+                continue
+            self._digests.add(letters)
+            self.known += letters
+            count = -(-found.length // self._block_size)
+            self.files_metadata_output.emit(FileInfo(found.path, found.length, found.modified_millis, count))
+            if count:
+                version = f"{self.next_block_id:x}" if self.has_forgotten else ""
+                self.cut = Cut(found.path, found.length, found.modified_millis, version, 0)
+            return True
+        return False
+
+    @property
+    def _block_size(self) -> int:
+        return self.block_size or BLOCK_SIZE
+
+    def _describe(self, most: int) -> int:
+        """Describe up to so many blocks of the file that is being split, and tell how many those were."""
+        cut = self.cut
+        assert cut is not None, "there is a file to be split"
+        facts: dict[str, Any] = {"length": cut.length, "modified_millis": cut.modified_millis}
+        starts = range(cut.next_start, cut.length, self._block_size)[:most]
+        for block_id, start in enumerate(starts, self.next_block_id):
+            end = min(start + self._block_size, cut.length)
+            self.blocks_metadata_output.emit(
+                Block(block_id, cut.path, start, end, end == cut.length, cut.version, facts)
+            )
+        self.next_block_id += len(starts)
+        after = starts[-1] + self._block_size
+        self.cut = replace(cut, next_start=after) if after < cut.length else None
+        return len(starts)
+
+
+def digest(found: Found) -> str:
+    """Sixteen letters that two files share by chance once in 2^96 times."""
+    told = f"{found.length} {found.modified_millis} {found.path}"
+    return base64.b64encode(hashlib.blake2b(told.encode(), digest_size=12).digest()).decode()

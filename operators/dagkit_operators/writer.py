@@ -1,20 +1,59 @@
 """Writing records to files."""
 
-from pathlib import Path
+import os
+from typing import Annotated, Any
 
-from dagkit import InputPort, Operator
+from pydantic import BeforeValidator, Field
+
+from dagkit import Batch, Column, InputPort, Lines, Operator, OutputFiles
+from dagkit.schema.columns import TEXT_ERRORS
 from dagkit_operators.blocks import Record
+
+Place = Annotated[
+    str, BeforeValidator(lambda path: os.fspath(path) if isinstance(path, os.PathLike) else path), Field(min_length=1)
+]
+"""A directory: a path or a URL."""
 
 
 class RecordWriter(Operator):
-    """Writes the records of each block to a file of its own, named by the block's id in hexadecimal digits."""
+    """Writes the records of each block to a file of its own, named by the block's id in hexadecimal digits.
+
+    A block without records has no file.
+    """
 
     kind = "files.record-writer/1"
-    served_by_engine = True
     checkpointable_within_app_window = False
-    input = InputPort[Record[str]]()
+    stateless = True
+    input = InputPort[Record[str] | Record[bytes]]()
+    files = OutputFiles(lambda writer: writer.file_path)
 
-    file_path: Path
+    file_path: Place
     """The directory that the files are written to."""
     record_separator: str = "\n"
     """What ends each record."""
+
+    def process(self, record: Record[str] | Record[bytes]) -> None:
+        self._file(record.block_id).write(as_bytes(record.value) + self.record_separator.encode())
+
+    def process_batch(self, batch: Batch[Record[Any]]) -> None:
+        for block_id, records in batch.grouped("block_id"):
+            if len(records):
+                self._file(block_id).write(joined(records.column("value"), self.record_separator.encode()))
+
+    def _file(self, block_id: int) -> Any:
+        return self.files.open(f"{block_id:x}", block=block_id)
+
+
+def as_bytes(value: str | bytes) -> bytes:
+    """Text as the bytes that it was read from."""
+    return value.encode("utf-8", TEXT_ERRORS) if isinstance(value, str) else bytes(value)
+
+
+def joined(column: Column, separator: bytes) -> bytes | memoryview:
+    """All values, each ended by the separator: as they stand where they are ended by it already."""
+    if isinstance(column, Lines) and column.delimiter == separator:
+        return column.content
+    values = column.values()
+    if values and all(isinstance(value, str) for value in values):
+        return as_bytes(separator.decode("utf-8", TEXT_ERRORS).join([*values, ""]))
+    return separator.join([*map(as_bytes, values), b""])

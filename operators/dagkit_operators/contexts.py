@@ -1,0 +1,133 @@
+"""Reader contexts: how the bytes of a block become records.
+
+A context is asked for the records of a stretch of a stream. It claims each record before it hands it on, so that the
+stretch can be split while it is read, and comes to the stretch's end by a claim that is refused.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from dagkit import Arrowed, Batch, Block, Column, Constant, Lines
+from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit_operators.blocks import Record
+from dagkit_operators.lines import CHUNK_SIZE, LONGEST_LINE, Chunk, Seekable, chunks
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+T = TypeVar("T")
+Tracker = RestrictionTracker[OffsetRange, int]
+
+MOST_SHORT_OFFSETS = 2**31 - 1
+"""Bytes that 32 bits can count."""
+
+
+class ReaderContext(ABC, Generic[T]):
+    """Makes records of a block."""
+
+    @abstractmethod
+    def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
+        """The records that start in what the tracker grants of the block.
+
+        A batch is good until the next one is asked for.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAheadLines(ReaderContext[str]):
+    """Lines; the last of a block is read ahead to its end, wherever that lies, and the next block leaves it out.
+
+    A line that is longer than a chunk makes the chunk's memory double until the line fits: a line of n bytes costs up
+    to 2.5 n while memory is changed, and what decodes it costs as much again.
+    """
+
+    delimiter: bytes = b"\n"
+    chunk_size: int = CHUNK_SIZE
+    longest_line: int = LONGEST_LINE
+
+    def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[str]]]:
+        start = tracker.current_restriction().start
+        reading = chunks(stream, start, block.end, self.delimiter, size=self.chunk_size, longest=self.longest_line)
+        for chunk in reading:
+            granted = tracker.claim_many(chunk.base + chunk.starts)
+            if granted:
+                yield _records(block, Lines(self._lines(chunk.up_to(granted)), self.delimiter))
+            if granted < len(chunk.ends):
+                return
+        tracker.try_claim(block.end)
+
+    def _lines(self, chunk: Chunk) -> "pa.BinaryArray | pa.LargeBinaryArray":
+        """The lines over the chunk's own bytes. A last line that nothing ends is ended, in a copy."""
+        import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
+
+        data, ends = chunk.data, chunk.ends
+        if data[-len(self.delimiter) :].tobytes() != self.delimiter:
+            data = np.append(data, np.frombuffer(self.delimiter, np.uint8))
+            ends = ends.copy()
+            ends[-1] = len(data)
+        return binary_array(data, ends)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedLength(ReaderContext[bytes]):
+    """Records of so many bytes, counted from where each block starts; the last of a block may be shorter."""
+
+    length: int
+    chunk_size: int = CHUNK_SIZE
+
+    def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[bytes]]]:
+        import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
+
+        origin = int((block.facts or {}).get("start", block.start))
+        position = tracker.current_restriction().start
+        position += -(position - origin) % self.length
+        buffer = np.empty(max(1, self.chunk_size // self.length) * self.length, np.uint8)
+        stream.seek(position)
+        while position < block.end:
+            count = filled(stream, memoryview(buffer)[: min(len(buffer), block.end - position)])  # type: ignore[arg-type]
+            if not count:
+                break
+            starts = np.arange(0, count, self.length)
+            granted = tracker.claim_many(position + starts)
+            end = min(count, granted * self.length)
+            if granted:
+                ends = np.minimum(starts[:granted] + self.length, end)
+                yield _records(block, Arrowed(binary_array(buffer[:end], ends)))
+            if granted < len(starts):
+                return
+            position += count
+        tracker.try_claim(block.end)
+
+
+def filled(stream: Seekable, view: memoryview) -> int:
+    """How many bytes were there to fill the view with; streams may give less than is asked for."""
+    count = 0
+    while count < len(view):
+        got = stream.readinto(view[count:]) or 0
+        if not got:
+            break
+        count += got
+    return count
+
+
+def binary_array(
+    data: "npt.NDArray[np.uint8]", ends: "npt.NDArray[np.int64]"
+) -> "pa.BinaryArray | pa.LargeBinaryArray":
+    """Values that stand one after the other, over their own bytes and without a copy."""
+    import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
+    import pyarrow as pa  # noqa: PLC0415
+
+    short = len(data) <= MOST_SHORT_OFFSETS
+    offsets = np.empty(len(ends) + 1, np.int32 if short else np.int64)
+    offsets[0] = 0
+    offsets[1:] = ends
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary() if short else pa.large_binary(), len(ends), buffers)
+
+
+def _records(block: Block, values: Column) -> "Batch[Record[Any]]":
+    return Batch({"block_id": Constant(block.block_id, len(values)), "value": values}, Record)

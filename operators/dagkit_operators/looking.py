@@ -1,0 +1,33 @@
+"""What operators look at: the value of a record, or any other item as a whole."""
+
+from typing import Any
+
+from dagkit import Batch, Column
+from dagkit.schema.batch import ITEM
+from dagkit_operators.blocks import Record
+
+VALUE = "value"
+
+
+def seen(item: Any, on: str | None) -> Any:
+    """What of an item is looked at: the field that was named, else the value of a record, else the item."""
+    if on is not None:
+        return getattr(item, on)
+    return item.value if isinstance(item, Record) else item
+
+
+def seen_field(batch: Batch[Any], on: str | None) -> str | None:
+    """The field that is looked at in all items of a batch; none: the items themselves."""
+    if on is not None:
+        return on
+    if batch.made_by is None:
+        return VALUE if len(batch) and isinstance(batch.items()[0], Record) else None
+    return VALUE if batch.made_by is Record else None
+
+
+def seen_column(batch: Batch[Any], on: str | None) -> Column:
+    """What is looked at in all items of a batch."""
+    field = seen_field(batch, on)
+    if field is not None:
+        return batch.column(field)
+    return batch.columns[ITEM] if batch.made_by is None else Batch.of(batch.items()).columns[ITEM]

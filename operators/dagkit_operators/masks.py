@@ -1,0 +1,35 @@
+"""Masks: for which values of a column something holds."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dagkit import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def mask_of(predicate: Callable[[Any], Any], column: Column) -> "pa.BooleanArray":
+    """Where a predicate holds: asked of the column if it can answer for that, else of each value."""
+    of_column = getattr(predicate, "mask", None)
+    return each(predicate, column) if of_column is None else of_column(column)
+
+
+def each(predicate: Callable[[Any], Any], column: Column) -> "pa.BooleanArray":
+    """Where a predicate holds, value by value."""
+    import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
+    import pyarrow as pa  # noqa: PLC0415
+
+    return pa.array(np.fromiter(map(predicate, column.values()), np.bool_, len(column)))
+
+
+def masked(answer: Any, count: int) -> "pa.BooleanArray":
+    """What a function of columns answered, as a mask; an array of numpy or Arrow, or a list."""
+    import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load it
+
+    if isinstance(answer, pa.ChunkedArray):
+        answer = answer.combine_chunks()
+    mask = answer if isinstance(answer, pa.Array) else pa.array(answer, pa.bool_())
+    if not pa.types.is_boolean(mask.type) or len(mask) != count:
+        raise TypeError(f"the batch function answered {len(mask)} of {mask.type} for {count} values; one bool for each")
+    return mask.fill_null(False) if mask.null_count else mask

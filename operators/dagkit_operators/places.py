@@ -1,0 +1,140 @@
+"""Where files lie: on this machine's paths, or behind URLs that pyarrow or fsspec open.
+
+A path is absolute, so that it means the same to every worker, whatever folder that stands in.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol, Self
+from urllib.parse import quote, unquote, urlsplit
+
+
+class Stream(Protocol):
+    """Bytes that are read from any place on; closed when the `with` is left."""
+
+    def seek(self, offset: int, /) -> int: ...
+    def readinto(self, buffer: memoryview, /) -> int | None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: object) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file as it was when somebody looked."""
+
+    path: str
+    length: int
+    modified_millis: int
+
+
+def is_url(path: str) -> bool:
+    """Whether a filesystem must be asked; `file:` is this machine."""
+    return "://" in path and not path.startswith("file:")
+
+
+def absolute(path: str) -> str:
+    """The path as every worker understands it."""
+    if is_url(path):
+        return path
+    if path.startswith("file:"):
+        path = unquote(urlsplit(path).path)
+    return os.path.abspath(path)  # noqa: PTH100 - a link keeps its own name
+
+
+def opened(path: str) -> Stream:
+    """The bytes of a file, from its beginning."""
+    if not is_url(path):
+        local: Stream = open(path, "rb", buffering=0)  # type: ignore[assignment] # noqa: PTH123, SIM115 - whoever asked closes it
+        return local
+    filesystem, inner, _ = _resolved(path)
+    remote: Stream = filesystem.open_input_file(inner)
+    return remote
+
+
+def looked_up(path: str) -> Found | None:
+    """The file as it is now; none where there is none."""
+    if not is_url(path):
+        try:
+            status = Path(path).stat()
+        except FileNotFoundError:
+            return None
+        return Found(path, status.st_size, status.st_mtime_ns // 1_000_000) if stat.S_ISREG(status.st_mode) else None
+    filesystem, inner, _ = _resolved(path)
+    info = filesystem.get_file_info(inner)
+    return Found(path, info.size or 0, _millis(info)) if info.is_file else None
+
+
+def exists(path: str) -> bool:
+    """Whether there is a file or a folder."""
+    if not is_url(path):
+        return Path(path).exists()
+    import pyarrow.fs as pa_fs  # noqa: PLC0415 - whoever only compiles does not load Arrow
+
+    filesystem, inner, _ = _resolved(path)
+    return bool(filesystem.get_file_info(inner).type != pa_fs.FileType.NotFound)
+
+
+def files_below(folder: str, *, recursive: bool) -> Iterator[Found]:
+    """The files in a folder, and in those inside it; none where there is no such folder."""
+    if is_url(folder):
+        yield from _remote_files(folder, recursive=recursive)
+    else:
+        yield from _local_files(folder, recursive=recursive, entered=set())
+
+
+def _local_files(folder: str, *, recursive: bool, entered: set[tuple[int, int]]) -> Iterator[Found]:
+    """Links are followed; a folder that was entered already is not entered again."""
+    try:
+        status = Path(folder).stat()
+        if not stat.S_ISDIR(status.st_mode) or (status.st_dev, status.st_ino) in entered:
+            return
+        entered.add((status.st_dev, status.st_ino))
+        entries = list(os.scandir(folder))
+    except FileNotFoundError:  # it went while others were looked at
+        return
+    for entry in entries:
+        if entry.is_dir():
+            if recursive:
+                yield from _local_files(entry.path, recursive=True, entered=entered)
+            continue
+        found = looked_up(entry.path)
+        if found is not None:
+            yield found
+
+
+def _remote_files(folder: str, *, recursive: bool) -> Iterator[Found]:
+    import pyarrow.fs as pa_fs  # noqa: PLC0415 - whoever only compiles does not load Arrow
+
+    filesystem, inner, quoted = _resolved(folder)
+    whole, _, query = folder.partition("?") if quoted else (folder, "", "")
+    root = inner.rstrip("/")
+    for info in filesystem.get_file_info(pa_fs.FileSelector(inner, allow_not_found=True, recursive=recursive)):
+        if info.is_file:
+            below = info.path[len(root) :].lstrip("/")
+            path = f"{whole.rstrip('/')}/{quote(below) if quoted else below}" + (f"?{query}" if query else "")
+            yield Found(path, info.size or 0, _millis(info))
+
+
+def _millis(info: Any) -> int:
+    """When a file changed; 0 where its filesystem does not tell."""
+    return 0 if info.mtime_ns is None else int(info.mtime_ns) // 1_000_000
+
+
+@lru_cache(maxsize=256)
+def _resolved(url: str) -> tuple[Any, str, bool]:
+    """A filesystem, the path in it, and whether paths in such URLs are quoted."""
+    import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
+    import pyarrow.fs as pa_fs  # noqa: PLC0415
+
+    try:
+        filesystem, inner = pa_fs.FileSystem.from_uri(url)
+    except pa.ArrowInvalid:  # a scheme that Arrow does not know
+        import fsspec  # noqa: PLC0415
+
+        other, inner = fsspec.core.url_to_fs(url)
+        return pa_fs.PyFileSystem(pa_fs.FSSpecHandler(other)), inner, False
+    return filesystem, inner, True

@@ -1,0 +1,71 @@
+"""A file as the splitter saw it: what came to it later is no part of the blocks that were described before."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dagkit import Block
+from dagkit.ranges import OFFSET_INFINITY
+from dagkit_operators.lines import Seekable
+from dagkit_operators.places import looked_up, opened
+
+_log = logging.getLogger(__name__)
+
+
+class FileChanged(OSError):
+    """The file is no longer what the splitter saw, and what was described of it cannot be read."""
+
+
+@contextmanager
+def as_seen(block: Block) -> Iterator[Seekable]:
+    """The stream of a block's file. A file that is gone is told by name; one that was rewritten is warned of.
+
+    What has its old length and another time of change holds other bytes, or was merely touched: nobody can tell. The
+    splitter finds it again, and what it holds now is read whole then. So it is no reason to stop here.
+    """
+    facts = block.facts or {}
+    now = looked_up(block.path)
+    if now is None:
+        raise FileChanged(f"{block.path} is gone, and {_of(block)} is still to be read; files must stay until then")
+    if now.length == facts.get("length") and now.modified_millis != facts.get("modified_millis"):
+        _log.warning("%s was changed after it was split; %s is read as it is now", block.path, _of(block))
+    with opened(block.path) as stream:
+        yield _AsSeen(stream, block)
+
+
+class _AsSeen:
+    """A stream which ends where the file ended when it was split.
+
+    So a window that runs again reads what it read before, however much was appended since; and a file that has become
+    shorter is told by name, instead of being taken for one that ends there.
+    """
+
+    def __init__(self, stream: Seekable, block: Block) -> None:
+        self._stream = stream
+        self._block = block
+        self._place = 0
+        length = (block.facts or {}).get("length")
+        self._length = None if length is None else int(length)
+        self._least = 0 if block.end == OFFSET_INFINITY else block.end if self._length is None else self._length
+
+    def seek(self, offset: int, /) -> int:
+        self._place = self._stream.seek(offset)
+        return self._place
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        if self._length is not None:
+            buffer = buffer[: max(0, self._length - self._place)]
+        if not len(buffer):
+            return 0
+        got = self._stream.readinto(buffer) or 0
+        self._place += got
+        if not got and self._place < self._least:
+            raise FileChanged(
+                f"{self._block.path} ends at byte {self._place}, and had {self._least} bytes when it was split; "
+                f"{_of(self._block)} is still to be read, and files must not be cut before that"
+            )
+        return got
+
+
+def _of(block: Block) -> str:
+    return f"its block {block.block_id:x}"
