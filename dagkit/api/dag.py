@@ -32,6 +32,25 @@ class Placement:
     where: Where
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MissingPort:
+    """Stands for a port that was asked for and is not there, so that a drawing which fails is reported as a whole."""
+
+    operator: Any
+    name: str
+    """What it was called; empty where an operator was wired, and any port of it may have been meant."""
+    stream_name: str | None = None
+
+    def named(self, stream: str) -> "MissingPort":
+        return MissingPort(self.operator, self.name, stream)
+
+    def __rshift__(self, sink: Any) -> Any:
+        return self.operator.wire(self, sink)
+
+    def __repr__(self) -> str:
+        return f"{called(self.operator)}.{self.name}"
+
+
 @dataclass(slots=True, eq=False)
 class Stream:
     """One source and its sinks, under a name. What `add_stream` gives back, for whoever draws it in steps."""
@@ -41,7 +60,7 @@ class Stream:
     source: Outlet[Any] | None = None
     sinks: list[Inlet[Any]] = field(default_factory=list)
     locality: Locality | None = None
-    ends: list[tuple[Inlet[Any] | Outlet[Any], Where]] = field(default_factory=list)
+    ends: list[tuple[Inlet[Any] | Outlet[Any] | MissingPort, Where]] = field(default_factory=list)
     """Every end that was ever led in, with its line, so that a second source is not forgotten."""
     faults: list[Diagnostic] = field(default_factory=list, repr=False)
     """What is wrong with how it was drawn: the list of its Dag."""
@@ -87,7 +106,7 @@ class Stream:
             self.source = self.source or end
         elif isinstance(end, Inlet):
             self.sinks.append(end)
-        else:
+        elif not isinstance(end, MissingPort):
             raise TypeError(f"stream {self.name!r} is led to {end!r}, which is no port; write operator.port")
         self.ends.append((end, where))
 
@@ -106,7 +125,7 @@ class Stream:
 class Assignment:
     """An attribute that the author set, on the application (no target), an operator or a port."""
 
-    target: Component | Inlet[Any] | Outlet[Any] | None
+    target: Component | Inlet[Any] | Outlet[Any] | MissingPort | None
     attribute: Attribute[Any]
     value: Any
     where: Where
@@ -117,8 +136,8 @@ class Assignment:
 class Exposure:
     """A port of a module, and the port inside that stands behind it."""
 
-    outer: Inlet[Any] | Outlet[Any]
-    inner: Inlet[Any] | Outlet[Any]
+    outer: Inlet[Any] | Outlet[Any] | MissingPort
+    inner: Inlet[Any] | Outlet[Any] | MissingPort
     where: Where
 
 
@@ -234,7 +253,11 @@ class Dag:
     def wire(self, source: Any, sink: Any) -> Any:
         """Draw what `source >> sink` means: one outlet into one inlet, chosen where operators stand for their ports."""
         where = _author_line()
-        pair = _fitting_pair(source, sink)
+        pair: tuple[Outlet[Any] | MissingPort, Inlet[Any] | MissingPort] | str = (
+            _pair_around(source, sink)
+            if isinstance(source, MissingPort) or isinstance(sink, MissingPort)
+            else _fitting_pair(source, sink)
+        )
         if isinstance(pair, str):
             self._fault(
                 "wiring-ambiguous",
@@ -244,11 +267,12 @@ class Dag:
             )
             return sink
         outlet, inlet = pair
-        drawn = self._drawn_from.get((id(outlet.operator), outlet.port.name))
+        port = outlet.port.name if isinstance(outlet, Outlet) else outlet.name
+        drawn = self._drawn_from.get((id(outlet.operator), port))
         if drawn is None:
-            name = outlet.stream_name or f"{_called(self, outlet.operator)}:{outlet.port.name}"
-            drawn = self._drawn_from[id(outlet.operator), outlet.port.name] = self._draw(name, where)
-            drawn.lead(Outlet(outlet.operator, outlet.port), where)
+            name = outlet.stream_name or f"{_called(self, outlet.operator)}:{port}"
+            drawn = self._drawn_from[id(outlet.operator), port] = self._draw(name, where)
+            drawn.lead(Outlet(outlet.operator, outlet.port) if isinstance(outlet, Outlet) else outlet, where)
         elif outlet.stream_name not in (None, drawn.name):
             self._fault(
                 "port-taken",
@@ -265,7 +289,9 @@ class Dag:
     def expose(self, outer: Inlet[T], inner: Inlet[T]) -> None: ...
     def expose(self, outer: Any, inner: Any) -> None:
         """In a module: let this port of an operator inside stand behind that port of the module."""
-        if not any(isinstance(outer, kind) and isinstance(inner, kind) for kind in (Inlet, Outlet)):
+        if not any(
+            isinstance(outer, kind) and isinstance(inner, kind) for kind in (Inlet | MissingPort, Outlet | MissingPort)
+        ):
             raise TypeError(
                 f"{inner!r} cannot stand behind {outer!r}; expose an input as an input, or output as output"
             )
@@ -299,7 +325,7 @@ class Dag:
 
     def _bears(self, target: object, kind: type, method: str, what: str) -> bool:
         """Whether the target is what the method sets attributes of; another one is told, with the method for it."""
-        if isinstance(target, kind):
+        if isinstance(target, kind | MissingPort):
             return True
         setters = {Inlet: "set_input_port_attribute", Outlet: "set_output_port_attribute"}
         fitting = next((setter for end, setter in setters.items() if isinstance(target, end)), None)
@@ -394,6 +420,14 @@ def _fitting_pair(source: Any, sink: Any) -> tuple[Outlet[Any], Inlet[Any]] | st
     if not pairs:
         return "no output of the left fits an input of the right"
     return "any of " + ", ".join(f"{o.port.name} to {i.port.name}" for o, i in pairs) + " would fit"
+
+
+def _pair_around(source: Any, sink: Any) -> tuple[Outlet[Any] | MissingPort, Inlet[Any] | MissingPort]:
+    """The ends of a wire of which one is missing; beside it, an operator does not tell which port was meant."""
+    return (
+        source if isinstance(source, Outlet | MissingPort) else MissingPort(source, ""),
+        sink if isinstance(sink, Inlet | MissingPort) else MissingPort(sink, ""),
+    )
 
 
 Pair = tuple[Outlet[Any], Inlet[Any]]

@@ -12,16 +12,31 @@ from dagkit.api.config import Config
 from dagkit.api.dag import Dag
 from dagkit.api.ports import called, input_ports, output_ports
 from dagkit.api.traces import author_where, shown_path, told
+from dagkit.compiler.missing import Missing, holds, missing_at, standing_in
 from dagkit.conf.declaration import DeclaredApplication
 from dagkit.errors import Diagnostic, Where, did_you_mean
 
 
 def draw(author: StreamingApplication | Module, conf: Config) -> tuple[Dag, Diagnostic | None, BaseException | None]:
     """The Dag that the author's `populate_dag` wrote, and what kept it from being finished."""
-    dag = Dag()
     suspended = _suspended(author)
     if suspended is not None:
-        return dag, suspended, TypeError(suspended.problem)
+        return Dag(), suspended, TypeError(suspended.problem)
+    dag, unfinished, raised = _drawn(author, conf)
+    stood_in: list[Missing] = []
+    while (missing := missing_at(raised, unfinished)) is not None and missing not in stood_in:
+        stood_in.append(missing)
+        with standing_in(stood_in):
+            redrawn, why, ended = _drawn(author, conf)
+        if not holds(dag, redrawn, ended, stood_in):
+            break
+        redrawn.faults += [each.told for each in stood_in]
+        dag, unfinished, raised = redrawn, why, ended
+    return dag, unfinished, raised
+
+
+def _drawn(author: StreamingApplication | Module, conf: Config) -> tuple[Dag, Diagnostic | None, BaseException | None]:
+    dag = Dag()
     try:
         author.populate_dag(dag, conf)
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - the author's code may raise anything: it is reported

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from dagkit.api.application import Module
 from dagkit.api.attributes import Scope
 from dagkit.api.config import Config
-from dagkit.api.dag import Dag
+from dagkit.api.dag import Dag, MissingPort
 from dagkit.api.ports import Outlet
 from dagkit.compiler.alike import told_once
 from dagkit.compiler.draw import draw
@@ -37,6 +37,8 @@ class _Inside:
 
     graph: Graph
     behind: Mapping[tuple[str, bool], tuple[End, ...]]
+    unsure: bool = False
+    """Whether something stands behind a port that the module does not have, and any of its ports may be meant."""
 
 
 class _Expansion:
@@ -81,7 +83,8 @@ class _Expansion:
         renamed = names.inside(node.name, graph)
         self.around |= {inner.name: (*around, module) for inner in renamed.nodes if inner.is_module}
         inner_names = {id(n.operator): n.name for n in renamed.nodes}
-        return _Inside(renamed, _behind(node, dag, inner_names, (node.operator, module), self.faults))
+        unsure = any(isinstance(exposure.outer, MissingPort) for exposure in dag.exposures)
+        return _Inside(renamed, _behind(node, dag, inner_names, (node.operator, module), self.faults), unsure)
 
     def _endless(self, node: Node, depth: int) -> None:
         if self.raised is None:
@@ -169,6 +172,8 @@ def _behind(
     """The inner ends behind each port of a module, by the port's name and whether it is an output."""
     behind: dict[tuple[str, bool], tuple[End, ...]] = {}
     for exposure in dag.exposures:
+        if isinstance(exposure.outer, MissingPort):
+            continue
         if all(exposure.outer.operator is not module for module in own):
             faults.append(
                 Diagnostic(
@@ -181,6 +186,8 @@ def _behind(
             continue
         key = exposure.outer.port.name, isinstance(exposure.outer, Outlet)
         inner = behind.setdefault(key, ())
+        if isinstance(exposure.inner, MissingPort):
+            continue
         name = names.get(id(exposure.inner.operator))
         if name is None:
             faults.append(
@@ -213,7 +220,12 @@ def _inherited(inner: Node, module: Node, inside: _Inside) -> Node:
         inputs=_set(inputs),
         outputs=_set(outputs),
         unifiers=_set(unifiers),
+        unsure=inner.unsure or (module.unsure and _is_behind(inner, inside)),
     )
+
+
+def _is_behind(inner: Node, inside: _Inside) -> bool:
+    return any(end.node == inner.name for ends in inside.behind.values() for end in ends)
 
 
 def _for_all(graph: Graph) -> Settings:
@@ -240,7 +252,7 @@ def _rewired(stream: Stream, graph: Graph, insides: Mapping[str, _Inside], fault
             inner = insides[end.node].behind.get((end.port, output))
             lost = lost or not inner
             yield from inner or ()
-            if inner is None:
+            if inner is None and not insides[end.node].unsure:
                 module = type(graph.by_name[end.node].operator).__name__
                 faults.append(
                     Diagnostic(

@@ -84,7 +84,9 @@ class Resolver:
             {
                 port: self._over(
                     written.get(port, {}),
-                    self.keys.port_attributes(node.name, port, output=output, connected=bool(streams(node.name, port))),
+                    self.keys.port_attributes(
+                        node.name, port, output=output, connected=node.unsure or bool(streams(node.name, port))
+                    ),
                 )
                 for port in (node.output_ports if output else node.input_ports)
             }
@@ -95,7 +97,9 @@ class Resolver:
             {
                 port: self._over(
                     node.unifiers.get(port, {}),
-                    self.keys.unifier_attributes(node.name, port, connected=bool(graph.streams_from(node.name, port))),
+                    self.keys.unifier_attributes(
+                        node.name, port, connected=node.unsure or bool(graph.streams_from(node.name, port))
+                    ),
                 )
                 for port in node.output_ports
             }

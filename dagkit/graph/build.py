@@ -5,7 +5,7 @@ from typing import Any
 
 from dagkit.api.attributes import Attribute, Scope
 from dagkit.api.config import Origin, Source
-from dagkit.api.dag import Assignment, Dag, Placement
+from dagkit.api.dag import Assignment, Dag, MissingPort, Placement
 from dagkit.api.dag import Stream as DrawnStream
 from dagkit.api.ports import Inlet, Outlet
 from dagkit.errors import Diagnostic, Where
@@ -34,6 +34,7 @@ class _Builder:
         self.assigned: dict[str, dict[tuple[str, str], dict[Attribute[Any], Setting]]] = {}
         self.strangers: set[int] = set()
         """Operators that were never added, by identity: each is reported once, however often it is named."""
+        self.unsure = _unsure(dag)
 
     def node(self, placement: Placement) -> Node:
         name = self.names[id(placement.component)]
@@ -46,6 +47,7 @@ class _Builder:
             inputs={port: settings for (kind, port), settings in by_place.items() if kind == "input"},
             outputs={port: settings for (kind, port), settings in by_place.items() if kind == "output"},
             unifiers={port: settings for (kind, port), settings in by_place.items() if kind == "unifier"},
+            unsure=id(placement.component) in self.unsure,
         )
 
     def stream(self, drawn: DrawnStream) -> Stream:
@@ -57,9 +59,9 @@ class _Builder:
         lost = any(end is None for _, end in ends)
         return Stream(drawn.name, first, sinks, drawn.where, drawn.locality, origin, tuple(sources[1:]), lost)
 
-    def _end(self, end: Inlet[Any] | Outlet[Any], where: Where, what: str) -> End | None:
+    def _end(self, end: Inlet[Any] | Outlet[Any] | MissingPort, where: Where, what: str) -> End | None:
         name = self._name_of(end.operator, where, f"{what} is led to {end!r}, whose operator")
-        return None if name is None else End(name, end.port.name, end.port, where)
+        return None if name is None or isinstance(end, MissingPort) else End(name, end.port.name, end.port, where)
 
     def _name_of(self, component: Any, where: Where, said: str) -> str | None:
         name = self.names.get(id(component))
@@ -78,6 +80,8 @@ class _Builder:
     def assign(self, assignment: Assignment) -> None:
         setting = Setting(assignment.value, Origin(Source.CODE, assignment.where))
         target = assignment.target
+        if isinstance(target, MissingPort):
+            return
         wanted, bearer = _bearer(assignment)
         if assignment.attribute.scope not in wanted:
             self._misplaced(assignment, wanted)
@@ -118,6 +122,13 @@ def _bearer(assignment: Assignment) -> tuple[Sequence[Scope], tuple[str, str]]:
     if target is None:
         return (Scope.APPLICATION, Scope.OPERATOR), ("", "")
     return (Scope.OPERATOR,), ("", "")
+
+
+def _unsure(dag: Dag) -> set[int]:
+    """The operators, by identity, beside whose open ports stands one that they do not have, and that was used."""
+    ends: list[Any] = [end for stream in dag.streams for end, _ in stream.ends if isinstance(end, MissingPort)]
+    ends += [e.inner for e in dag.exposures if isinstance(e.inner, MissingPort) or isinstance(e.outer, MissingPort)]
+    return {id(end.operator) for end in ends}
 
 
 def _unique_names(placements: Sequence[Placement]) -> dict[int, str]:

@@ -64,6 +64,8 @@ class Node:
     """Where each property that configuration set came from, by dotted path."""
     bindings: Bindings = field(default_factory=dict)
     """What the operator's type variables stand for, as the streams into it say."""
+    unsure: bool = field(default=False, compare=False)
+    """Whether an end was left out here because it led to no port of it: one that seems open may be what was meant."""
 
     @cached_property
     def input_ports(self) -> Mapping[str, InputPort[Any]]:
@@ -167,6 +169,11 @@ class Graph:
             if stream.source is not None:
                 for sink in stream.sinks:
                     yield stream, stream.source, sink
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether an end of any stream was left out, so that ways through the graph may be missing."""
+        return any(stream.cut_short for stream in self.streams)
 
     def value(self, node: Node, attribute: Attribute[T]) -> T:
         """An operator attribute's value: the node's own, else the application's, else the default."""

@@ -53,7 +53,7 @@ def port_attributes_are_set_on_connected_ports(graph: Graph) -> Iterator[Diagnos
         )
         for settings_by_port, streams, _ in sides:
             for port, settings in settings_by_port.items():
-                if not streams(node.name, port):
+                if not (node.unsure or streams(node.name, port)):
                     yield from _stranded(f"{node.name}.{port}", settings)
 
 

@@ -119,7 +119,7 @@ def thread_affinity_joins_connected_operators(graph: Graph) -> Iterator[Diagnost
     """Only operators that a stream joins can share a thread."""
     for rule, pair in _pairs(graph, AffinityType.AFFINITY):
         joined = graph.network.has_edge(*pair) or graph.network.has_edge(*reversed(pair))
-        if rule.locality is Locality.THREAD_LOCAL and not joined:
+        if rule.locality is Locality.THREAD_LOCAL and not (joined or graph.has_gaps):
             yield _conflict(graph, pair, "must share a thread, but no stream joins them")
 
 

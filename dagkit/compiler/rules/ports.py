@@ -18,7 +18,7 @@ def every_required_input_is_fed(graph: Graph) -> Iterator[Diagnostic]:
     open_outputs = list(islice(_open_outputs(graph), 100))
     for node in graph.nodes:
         for port in node.input_ports.values():
-            if port.required and not graph.streams_into(node.name, port.name):
+            if port.required and not (node.unsure or graph.streams_into(node.name, port.name)):
                 yield Diagnostic(
                     "input-unconnected",
                     f"no stream feeds {node.name}.{port.name}",
@@ -31,7 +31,7 @@ def every_required_output_is_read(graph: Graph) -> Iterator[Diagnostic]:
     """An output declared optional=False says that dropping its items would be a fault."""
     for node in graph.nodes:
         for port in node.output_ports.values():
-            if port.required and not graph.streams_from(node.name, port.name):
+            if port.required and not (node.unsure or graph.streams_from(node.name, port.name)):
                 yield Diagnostic(
                     "output-unconnected",
                     f"no stream reads {node.name}.{port.name}, which must not stay open",

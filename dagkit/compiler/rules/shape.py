@@ -78,7 +78,7 @@ def every_root_is_an_input_operator(graph: Graph) -> Iterator[Diagnostic]:
     """An operator that nothing feeds must make items itself, or it would wait for ever."""
     for node in _roots(graph):
         waits = any(port.required for port in node.input_ports.values())
-        if not isinstance(node.operator, InputOperator) and not waits:
+        if not isinstance(node.operator, InputOperator) and not (waits or node.unsure):
             yield Diagnostic(
                 "root-not-input",
                 f"nothing feeds {node.name}, and {type(node.operator).__name__} is no InputOperator",
@@ -120,7 +120,7 @@ def every_operator_is_reached(graph: Graph) -> Iterator[Diagnostic]:
 def _reached(graph: Graph) -> set[str]:
     """What a root leads to; and what a fed one, a stream without a source or a loop does: faults of their own."""
     reached = {sink.node for stream in graph.streams if stream.source is None for sink in stream.sinks}
-    reached |= {node.name for node in graph.nodes if isinstance(node.operator, InputOperator)}
+    reached |= {node.name for node in graph.nodes if node.unsure or isinstance(node.operator, InputOperator)}
     reached |= {node.name for node in _roots(graph)} | {name for loop in _undelayed_loops(graph) for name in loop}
     ahead = list(reached)
     while ahead:
@@ -159,6 +159,8 @@ def _misplaced(graph: Graph, delay: Node) -> Iterator[Diagnostic]:
             "leave APPLICATION_WINDOW_COUNT of a delay at 1",
             delay.where,
         )
+    if graph.has_gaps:
+        return  # the way back may be the one that was left out
     upstream = nx.ancestors(graph.forward, delay.name)
     for _, source, sink in graph.edges():
         if source.node == delay.name and sink.node not in upstream and sink.node != delay.name:
