@@ -1,0 +1,66 @@
+"""Who needs no engine: the kernel of dagkit, `grep`, and the loop that one would write by hand. One core each."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bench.ingesting.sizes import BLOCK_SIZE
+from dagkit_operators.lines import Chunk, chunks
+
+
+def kernel(source: Path, target: Path) -> None:
+    """What a fused stage of Arrow functions comes down to: chunks of lines, a test on all of them, one write each."""
+    with source.open("rb", buffering=0) as stream, (target / "kept").open("wb", buffering=0) as out:
+        for chunk in chunks(stream, 0, None):
+            lines = _lines(chunk)
+            kept = lines.filter(pc.invert(pc.starts_with(lines, ".")))
+            offsets, data = kept.buffers()[1:]
+            first, last = np.frombuffer(offsets, np.int32)[[kept.offset, kept.offset + len(kept)]]
+            _write_all(out.fileno(), memoryview(data)[first:last])
+
+
+def _lines(chunk: Chunk) -> pa.Array:
+    """A chunk's lines over the chunk's own bytes, each with what ends it."""
+    offsets = np.empty(len(chunk.ends) + 1, np.int32)
+    offsets[0] = 0
+    offsets[1:] = chunk.ends
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(chunk.data)]
+    return pa.Array.from_buffers(pa.binary(), len(chunk.ends), buffers)
+
+
+def _write_all(file: int, data: memoryview) -> None:
+    while len(data):
+        data = data[os.write(file, data) :]
+
+
+def grep(source: Path, target: Path) -> None:
+    """`grep -v` with bytes for letters, which is its fastest."""
+    program = shutil.which("grep")
+    if program is None:
+        raise FileNotFoundError("there is no `grep` on this machine: install it with the system's package manager")
+    with (target / "kept").open("wb") as out:
+        command = [program, "-v", r"^\.", str(source)]
+        subprocess.run(command, stdout=out, env={"LC_ALL": "C"}, check=True)  # noqa: S603 - a fixed command
+
+
+def hand_loop(source: Path, target: Path) -> None:
+    """The same blocks, the same function of a decoded line, the same files; nothing in between."""
+    keep: Callable[[str], bool] = lambda line: not line.startswith(".")  # noqa: E731 - what the application writes
+    for start in range(0, source.stat().st_size, BLOCK_SIZE):
+        with source.open("rb") as lines, (target / f"{start // BLOCK_SIZE:x}").open("wb") as out:
+            place, end = start, start + BLOCK_SIZE
+            if start:
+                lines.seek(start - 1)
+                place += len(lines.readline()) - 1  # what began before the block is the block's before
+            for line in lines:
+                if place >= end:
+                    break
+                place += len(line)
+                if keep(line[:-1].decode()):
+                    out.write(line)

@@ -1,0 +1,42 @@
+"""A contestant's process: `python -m bench.ingesting.serve MODULE:FUNCTION PACKAGE…`.
+
+It is asked by lines of JSON, `{"source": …, "target": …}`, and answers each with `{"seconds": …, "versions": …}` when
+the function has written all of `source` that is to be kept into the folder `target`. Only the standard library is
+needed here: the environments of contestants hold nothing of dagkit's. Whatever a contestant prints goes to stderr.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import cast
+
+Ingest = Callable[[Path, Path], None]
+
+
+def main(arguments: list[str]) -> int:
+    """Answer questions until there are no more."""
+    call, *packages = arguments
+    with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as answers:
+        os.dup2(2, 1)
+        ingest = _found(call)
+        for question in sys.stdin:
+            asked = json.loads(question)
+            begun = time.perf_counter()
+            ingest(Path(asked["source"]), Path(asked["target"]))
+            seconds = time.perf_counter() - begun
+            versions = {package: metadata.version(package) for package in packages}
+            print(json.dumps({"seconds": seconds, "versions": versions}), file=answers)
+    return 0
+
+
+def _found(call: str) -> Ingest:
+    module, _, function = call.partition(":")
+    return cast("Ingest", getattr(import_module(module), function))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,89 @@
+"""The text that contestants read is the same for all, and what they leave of it is counted rightly."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.ingesting import by_hand
+from bench.ingesting.by_hand import grep, hand_loop, kernel
+from bench.ingesting.serve import Ingest
+from bench.ingesting.text import NOTHING, Count, Text, counted, left_in, write_text
+
+SIZE = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Text:
+    return write_text(tmp_path_factory.mktemp("text") / "text", SIZE)
+
+
+def test_equal_sizes_are_equal_texts(text: Text, tmp_path: Path) -> None:
+    again = write_text(tmp_path / "again", SIZE)
+    assert again.path.read_bytes() == text.path.read_bytes()
+
+
+def test_it_has_as_many_bytes_as_were_asked_for(text: Text) -> None:
+    assert text.all.bytes == text.path.stat().st_size == SIZE
+
+
+def test_lines_are_of_some_hundred_bytes_and_one_in_ten_is_to_be_dropped(text: Text) -> None:
+    assert 90 < text.all.bytes / text.all.lines < 105
+    assert 0.09 < 1 - text.kept.lines / text.all.lines < 0.11
+
+
+def test_its_counts_are_those_of_a_plain_look(text: Text) -> None:
+    lines = text.path.read_bytes().splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith(b".")]
+    assert text.all == Count(len(lines), SIZE)
+    assert text.kept == Count(len(kept), sum(map(len, kept)))
+
+
+def test_lines_look_like_tables_and_hold_dots(text: Text) -> None:
+    kept = [line for line in text.path.read_bytes().splitlines() if not line.startswith(b".")]
+    assert all(any(letter in line for line in kept) for letter in (b",", b'"', b"'", b";", b"."))
+
+
+@pytest.mark.parametrize("size", [1, 71, 72, 1000])
+def test_a_small_text_is_whole_lines_too(tmp_path: Path, size: int) -> None:
+    path = write_text(tmp_path / "small", size).path
+    assert path.stat().st_size == size
+    assert path.read_bytes().endswith(b"\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "everything", "dropped"),
+    [
+        (b"", NOTHING, NOTHING),
+        (b"a\n.b\n", Count(2, 5), Count(1, 3)),
+        (b".a\nb.\n.\nlast", Count(4, 12), Count(2, 5)),
+        (b"\n\n.", Count(3, 3), Count(1, 1)),
+    ],
+    ids=["nothing", "a dropped line", "a last line without its end", "empty lines"],
+)
+def test_counted(tmp_path: Path, content: bytes, everything: Count, dropped: Count) -> None:
+    (tmp_path / "file").write_bytes(content)
+    assert counted(tmp_path / "file") == (everything, dropped)
+
+
+def test_marks_and_checksums_are_no_output(tmp_path: Path) -> None:
+    for name in ("part-0", "_SUCCESS", ".part-0.crc", "deeper/part-1", "_temporary/part-2"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("a\n", encoding="ascii")
+    assert left_in(tmp_path) == (Count(2, 4), NOTHING)
+
+
+@pytest.mark.parametrize("ingest", [kernel, grep, hand_loop])
+def test_who_needs_no_engine_keeps_the_right_lines(
+    ingest: Ingest, text: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(by_hand, "BLOCK_SIZE", 100_003)
+    ingest(text.path, tmp_path)
+    assert left_in(tmp_path) == (text.kept, NOTHING)
+
+
+def test_the_loop_by_hand_writes_a_file_for_each_block(
+    text: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(by_hand, "BLOCK_SIZE", SIZE // 4)
+    hand_loop(text.path, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2", "3"]
