@@ -1,0 +1,111 @@
+"""Who takes part, in the order in which they are told of."""
+
+from dataclasses import dataclass
+
+from bench.ingesting.environments import BEAM, OWN, PEERS, Environment
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """One way to ingest the text."""
+
+    name: str
+    """What `--only` and the laws call it."""
+    title: str
+    about: str
+    call: str
+    """The function that does it, `module:function`, in a process of its own."""
+    packages: tuple[str, ...] = ()
+    """Whose versions matter."""
+    environment: Environment = OWN
+    share: float = 1.0
+    """How much of the text it gets: rates are compared, and the slow ones would keep everybody waiting."""
+    one_core: bool = False
+
+
+_SPARK = ("pyspark", "pyarrow", "numpy")
+
+CONTESTANTS = (
+    Contestant(
+        "dagkit-batch",
+        "dagkit, batch",
+        "splitter, reader, `Filter` with an Arrow expression, writer",
+        "bench.ingesting.with_dagkit:batch",
+        ("dagkit", *_SPARK),
+    ),
+    Contestant(
+        "dagkit-record",
+        "dagkit, per record",
+        "splitter, reader, `Filter` with a plain lambda, writer",
+        "bench.ingesting.with_dagkit:record",
+        ("dagkit", *_SPARK),
+    ),
+    Contestant(
+        "native-spark",
+        "native Spark",
+        "`read.text`, `filter` on a column, `write.text`",
+        "bench.ingesting.with_spark:native",
+        ("pyspark",),
+    ),
+    Contestant(
+        "rdd",
+        "PySpark RDD",
+        "`textFile`, `filter` with a lambda, `saveAsTextFile`",
+        "bench.ingesting.with_spark:rdd",
+        ("pyspark",),
+        share=0.25,
+    ),
+    Contestant(
+        "polars",
+        "Polars, streaming",
+        "`scan_lines`, `filter`, `sink_csv`",
+        "bench.ingesting.with_polars:streaming",
+        ("polars",),
+        PEERS,
+    ),
+    Contestant(
+        "duckdb",
+        "DuckDB",
+        "`COPY (SELECT … FROM read_csv …) TO`, a file for each thread",
+        "bench.ingesting.with_duckdb:copy",
+        ("duckdb",),
+        PEERS,
+    ),
+    Contestant(
+        "bytewax",
+        "Bytewax",
+        "`FileSource`, `filter` with a lambda, `FileSink`; a file has one reader",
+        "bench.ingesting.with_bytewax:dataflow",
+        ("bytewax",),
+        PEERS,
+        share=0.125,
+        one_core=True,
+    ),
+    Contestant(
+        "beam",
+        "Beam, direct runner",
+        "`ReadFromText`, `Filter` with a lambda, `WriteToText`; a process for each core",
+        "bench.ingesting.with_beam:direct",
+        ("apache-beam",),
+        BEAM,
+        share=0.125,
+    ),
+    Contestant(
+        "kernel",
+        "dagkit's kernel",
+        "chunks of lines, Arrow's `starts_with` and `filter`, one write for each chunk; no Spark",
+        "bench.ingesting.by_hand:kernel",
+        ("pyarrow", "numpy"),
+        one_core=True,
+    ),
+    Contestant("grep", "`grep -v`", "`LC_ALL=C grep -v '^\\.'`", "bench.ingesting.by_hand:grep", one_core=True),
+    Contestant(
+        "hand-loop",
+        "a loop by hand",
+        "reads the blocks line by line, decodes, calls the same lambda, writes the same files",
+        "bench.ingesting.by_hand:hand_loop",
+        one_core=True,
+    ),
+)
+
+NAMES = tuple(contestant.name for contestant in CONTESTANTS)

@@ -1,0 +1,62 @@
+"""The ratios that must hold."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """One contestant is at least so many times as fast as another, warm."""
+
+    name: str
+    numerator: str
+    denominator: str
+    at_least: float
+    per_core: bool = False
+    """Whether the numerator's rate is shared out over the cores first: the denominator has only one."""
+
+
+LAWS = (
+    Law("batch over native Spark", "dagkit-batch", "native-spark", 4.0),
+    Law("batch over PySpark RDD", "dagkit-batch", "rdd", 12.0),
+    Law("batch over Polars", "dagkit-batch", "polars", 1.0),
+    Law("batch over Beam", "dagkit-batch", "beam", 50.0),
+    Law("kernel over grep, one core", "kernel", "grep", 1.0),
+    Law("per record over a loop by hand, per core", "dagkit-record", "hand-loop", 0.8, per_core=True),
+    Law("per record over native Spark", "dagkit-record", "native-spark", 1.2),
+    Law("per record over Beam", "dagkit-record", "beam", 10.0),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found of a law in one place."""
+
+    law: Law
+    where: str
+    ratio: float | None
+    """None: one of the two was not measured, though it was asked for."""
+
+    @property
+    def word(self) -> Literal["holds", "falls short", "not measured"]:
+        if self.ratio is None:
+            return "not measured"
+        return "holds" if self.ratio >= self.law.at_least else "falls short"
+
+    @property
+    def holds(self) -> bool:
+        return self.word == "holds"
+
+
+def judged(rates: Mapping[str, float], asked: frozenset[str], where: str, cores: int) -> Iterator[Verdict]:
+    """A verdict on each law whose two contestants were both asked for; `rates` are those that came to an end."""
+    for law in LAWS:
+        if {law.numerator, law.denominator} <= asked:
+            yield Verdict(law, where, _ratio(law, rates, cores))
+
+
+def _ratio(law: Law, rates: Mapping[str, float], cores: int) -> float | None:
+    if not {law.numerator, law.denominator} <= rates.keys():
+        return None
+    return rates[law.numerator] / (cores if law.per_core else 1) / rates[law.denominator]

@@ -1,0 +1,253 @@
+"""Running contestants: each in a process of its own, in turns, round after round, and looking at what they wrote."""
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import IO, Any
+
+from bench.ingesting.contestants import Contestant
+from bench.ingesting.environments import Unavailable
+from bench.ingesting.text import NOTHING, Text, left_in, write_text
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_SECONDS = 900
+"""What one run may take."""
+
+FAREWELL_SECONDS = 30
+"""What a process may take to end once it is asked no more."""
+
+Say = Callable[[str], None]
+
+
+class Wrong(Exception):
+    """A contestant failed, or kept what it should not have kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the text is, and where it is written to."""
+
+    name: str
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is asked of everybody."""
+
+    size: int
+    """Bytes of text; the slow ones get their share of it."""
+    rounds: int
+    """How often each contestant is started."""
+    runs: int
+    """Warm runs of each process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """The runs of one process: what came before the first end, and each run after it."""
+
+    cold: float
+    """Seconds from the start of the process to the end of its first run."""
+    warm: tuple[float, ...]
+    """Seconds of each further run."""
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was found of one contestant in one place: megabytes (10^6) of text read in a second."""
+
+    contestant: Contestant
+    where: str
+    size: int
+    lines: int
+    cold: tuple[float, ...]
+    warm: tuple[float, ...]
+    versions: Mapping[str, str]
+
+    @property
+    def rate(self) -> float:
+        return median(self.warm)
+
+    @property
+    def cold_rate(self) -> float:
+        return median(self.cold)
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A contestant of which there is nothing to tell but why."""
+
+    contestant: Contestant
+    where: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A contestant's process that answers questions."""
+
+    process: "subprocess.Popen[str]"
+    told: IO[str]
+    """What it says on stderr."""
+
+    def ask(self, question: Mapping[str, str]) -> Mapping[str, Any]:
+        """Its answer; or what it said last, if there is none."""
+        questions, answers = self.process.stdin, self.process.stdout
+        assert questions is not None, "questions go to the contestant's stdin"
+        assert answers is not None, "answers come from the contestant's stdout"
+        with suppress(BrokenPipeError):  # then there is no answer either
+            questions.write(json.dumps(question) + "\n")
+            questions.flush()
+        if not select.select([answers], [], [], PATIENCE_SECONDS)[0]:
+            self.process.kill()
+            raise Wrong(f"it took longer than {PATIENCE_SECONDS} seconds")
+        line = answers.readline()
+        if not line:
+            raise Wrong(self._last_words())
+        answer: Mapping[str, Any] = json.loads(line)
+        return answer
+
+    def _last_words(self) -> str:
+        self.process.wait(FAREWELL_SECONDS)
+        self.told.seek(0)
+        lines = [line.strip() for line in self.told if line.strip()]
+        return lines[-1] if lines else "it ended without an answer"
+
+
+def race(contestants: Sequence[Contestant], place: Place, effort: Effort, say: Say) -> list[Measured | Missing]:
+    """All contestants, one after the other, in each round anew; whoever fails is out of the further rounds."""
+    found: dict[str, list[Timed]] = {contestant.name: [] for contestant in contestants}
+    missing: dict[str, Missing] = {}
+    with _scratch(place.folder) as folder:
+        texts = {
+            share: write_text(folder / f"text-{share}", max(1, round(effort.size * share)))
+            for share in _shares(contestants)
+        }
+        for number in range(1, effort.rounds + 1):
+            for contestant in contestants:
+                if contestant.name in missing:
+                    continue
+                say(f"{place.name}, round {number} of {effort.rounds}: {contestant.name}")
+                try:
+                    timed = _timed(contestant, texts[contestant.share], folder / "run", effort.runs, say)
+                    found[contestant.name].append(timed)
+                except (Unavailable, Wrong) as fault:
+                    missing[contestant.name] = Missing(contestant, place.name, str(fault))
+                    say(f"NOT MEASURED: {contestant.name}: {fault}")
+        return [
+            missing.get(contestant.name)
+            or _measured(contestant, place.name, texts[contestant.share], found[contestant.name])
+            for contestant in contestants
+        ]
+
+
+def _shares(contestants: Sequence[Contestant]) -> list[float]:
+    return sorted({contestant.share for contestant in contestants})
+
+
+@contextmanager
+def _scratch(parent: Path) -> Iterator[Path]:
+    parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="bench-ingest-", dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def _measured(contestant: Contestant, where: str, text: Text, timed: Sequence[Timed]) -> Measured:
+    megabytes = text.all.bytes / 1e6
+    return Measured(
+        contestant=contestant,
+        where=where,
+        size=text.all.bytes,
+        lines=text.all.lines,
+        cold=tuple(megabytes / one.cold for one in timed),
+        warm=tuple(megabytes / seconds for one in timed for seconds in one.warm),
+        versions=timed[-1].versions,
+    )
+
+
+def _timed(contestant: Contestant, text: Text, folder: Path, runs: int, say: Say) -> Timed:
+    """One process: a first run, and `runs` warm ones."""
+    python = contestant.environment.python(say)
+    begun = time.perf_counter()
+    with _process(contestant, python, folder) as asking:
+        cold, warm, versions = 0.0, list[float](), dict[str, str]()
+        for number in range(runs + 1):
+            target = folder / f"run-{number}" / "out"
+            target.mkdir(parents=True)
+            answer = asking.ask({"source": str(text.path), "target": str(target)})
+            if number:
+                warm.append(answer["seconds"])
+            else:
+                cold = time.perf_counter() - begun
+            versions = answer["versions"]
+            _look_at(target, text)
+            shutil.rmtree(target.parent)
+            os.sync()  # nobody waits for what another one wrote
+    return Timed(cold, tuple(warm), versions)
+
+
+@contextmanager
+def _process(contestant: Contestant, python: Path, folder: Path) -> Iterator[Asking]:
+    """The contestant's process, in a folder that goes when it goes."""
+    folder.mkdir()
+    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [str(python), "-m", "bench.ingesting.serve", contestant.call, *contestant.packages]
+    try:
+        with (folder / "stderr").open("w+", encoding="utf-8", errors="replace") as told:
+            process = subprocess.Popen(  # noqa: S603 - one of our own modules
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=told,
+                text=True,
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": paths, "SPARK_LOCAL_DIRS": str(folder)},
+                start_new_session=True,
+            )
+            try:
+                yield Asking(process, told)
+            finally:
+                _end(process)
+    finally:
+        shutil.rmtree(folder)
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    """The process and all that it has started are gone, by themselves if they can."""
+    with suppress(BrokenPipeError, subprocess.TimeoutExpired):
+        process.communicate(timeout=FAREWELL_SECONDS)
+    for _ in range(FAREWELL_SECONDS * 10):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, 0)
+            time.sleep(0.1)
+            continue
+        return
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _look_at(target: Path, text: Text) -> None:
+    """All lines that were to be kept are there, and no others."""
+    left, dotted = left_in(target)
+    if dotted != NOTHING:
+        raise Wrong(f"it kept {dotted.lines} lines that begin with a dot")
+    if left != text.kept:
+        raise Wrong(
+            f"it kept {left.lines} lines of {left.bytes} bytes; there were {text.kept.lines} of {text.kept.bytes}"
+        )

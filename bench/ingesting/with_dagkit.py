@@ -1,0 +1,59 @@
+"""dagkit: the application that everybody else is measured against, at its two speeds."""
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from bench.ingesting.sizes import BLOCK_SIZE, cores
+from dagkit import Config, Dag, DagContext, PortContext, StreamingApplication
+from dagkit.backends.spark import local_session
+from dagkit_operators import FileSplitterInput, Filter, LineReader, Record, RecordWriter, value  # type: ignore[attr-defined, unused-ignore]
+from dagkit_operators.splitter import DirectoryScanner
+
+
+class Ingest(StreamingApplication):
+    """Reads one file with all cores, drops the lines that begin with a dot, writes a file for each block."""
+
+    source: Path
+    target: Path
+    columnar: bool
+    """Whether the filter is an expression on Arrow columns; else it is a function of one line."""
+
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        scanner = DirectoryScanner(files=(str(self.source),))
+        splitter = dag.add_operator("File-splitter", FileSplitterInput(scanner=scanner, block_size=BLOCK_SIZE))
+        reader = dag.add_operator("Block-reader", LineReader(min_readers=cores()))
+        keep = dag.add_operator("Filter", self._filter())
+        writer = dag.add_operator("Record-writer", RecordWriter(file_path=str(self.target)))
+        for inlet in (keep.input, writer.input):
+            dag.set_input_port_attribute(inlet, PortContext.PARTITION_PARALLEL, True)
+        dag.set_attribute(DagContext.APPLICATION_PATH, str(self.target.parent / "application"))
+        dag.add_stream("file-block metadata", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+        dag.add_stream("records", reader.messages, keep.input)
+        dag.add_stream("filtered-records", keep.output, writer.input)
+
+    def _filter(self) -> Filter[Record[str]]:
+        if self.columnar:
+            return Filter(~value.starts_with("."))
+        return Filter(lambda line: not line.startswith("."))
+
+
+@cache
+def _session() -> SparkSession:
+    return local_session()
+
+
+def _launch(application: Ingest) -> None:
+    import_module("dagkit.launching").launch(application, spark=_session(), mode="once")
+
+
+def batch(source: Path, target: Path) -> None:
+    """The filter is an expression on Arrow columns: no Python near the records."""
+    _launch(Ingest(source=source, target=target, columnar=True))
+
+
+def record(source: Path, target: Path) -> None:
+    """The filter is a lambda, asked of each line."""
+    _launch(Ingest(source=source, target=target, columnar=False))

@@ -1,0 +1,139 @@
+"""Contestants are timed fairly, looked at, and told of when they cannot be had; ratios decide."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.ingest import main
+from bench.ingesting.contestants import CONTESTANTS, NAMES, Contestant
+from bench.ingesting.environments import Environment, Unavailable
+from bench.ingesting.laws import LAWS, Law, Verdict, judged
+from bench.ingesting.race import Effort, Measured, Missing, Place, race
+from bench.ingesting.report import line_of, machine, page, tables
+
+EVERYBODY = frozenset(NAMES)
+SMALL = Effort(size=100_000, rounds=2, runs=2)
+GREP, KERNEL = (next(c for c in CONTESTANTS if c.name == name) for name in ("grep", "kernel"))
+
+
+def verdict(name: str, rates: dict[str, float], asked: frozenset[str] = EVERYBODY) -> Verdict | None:
+    return next((one for one in judged(rates, asked, "memory", cores=4) if one.law.name == name), None)
+
+
+def test_laws_speak_of_contestants() -> None:
+    assert {name for law in LAWS for name in (law.numerator, law.denominator)} <= EVERYBODY
+
+
+def test_no_two_contestants_and_no_two_laws_have_one_name() -> None:
+    assert len(EVERYBODY) == len(CONTESTANTS)
+    assert len({law.name for law in LAWS}) == len(LAWS)
+
+
+@pytest.mark.parametrize(
+    ("batch", "polars", "word"),
+    [(1000.0, 1000.0, "holds"), (999.0, 1000.0, "falls short")],
+    ids=["a ratio that is just enough holds", "one below falls short"],
+)
+def test_a_ratio_is_judged(batch: float, polars: float, word: str) -> None:
+    found = verdict("batch over Polars", {"dagkit-batch": batch, "polars": polars})
+    assert found is not None
+    assert found.word == word
+
+
+def test_a_rate_per_core_is_shared_out_before_it_is_compared() -> None:
+    found = verdict("per record over a loop by hand, per core", {"dagkit-record": 800.0, "hand-loop": 200.0})
+    assert found is not None
+    assert found.ratio == 1.0
+
+
+def test_a_law_about_somebody_who_was_not_measured_does_not_hold() -> None:
+    found = verdict("batch over Polars", {"dagkit-batch": 1000.0})
+    assert found is not None
+    assert (found.word, found.holds) == ("not measured", False)
+
+
+def test_a_law_about_somebody_who_was_not_asked_says_nothing() -> None:
+    assert verdict("batch over Polars", {"dagkit-batch": 1.0}, frozenset({"dagkit-batch"})) is None
+
+
+def told(name: str, rate: float) -> Measured:
+    contestant = next(c for c in CONTESTANTS if c.name == name)
+    return Measured(contestant, "memory", 1 << 30, 11_000_000, (rate / 2,), (rate, rate + 1, rate - 1), {"numpy": "2"})
+
+
+def test_the_page_tells_rates_ratios_and_versions_and_no_paths() -> None:
+    findings = [
+        told("kernel", 900.0),
+        told("grep", 600.0),
+        Missing(GREP, "disk", "no file /home/somebody/grep"),
+        Verdict(Law("kernel over grep", "kernel", "grep", 1.0), "memory", 1.5),
+    ]
+    text = page([machine(SMALL), *map(line_of, findings)])
+    assert "| dagkit's kernel, one core | 900 | 899 to 901 | 9.22 | 450 | 1024 |" in text
+    assert "| kernel over grep | in memory | 1.50 | 1 | holds |" in text
+    assert "numpy 2" in text
+    assert "Not measured: `grep -v`." in text
+    assert "/home" not in text
+
+
+def test_the_table_tells_whoever_is_missing_and_why() -> None:
+    missing = line_of(Missing(GREP, "disk", "install it"))
+    assert "NOT MEASURED, disk: grep: install it" in list(tables([missing]))
+
+
+def test_nobody_else_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--only", "sed"])
+    assert "nobody is called sed" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_every_round_has_a_first_run_and_warm_ones(tmp_path: Path) -> None:
+    (found,) = race([KERNEL], Place("disk", tmp_path / "disk"), SMALL, print)
+    assert isinstance(found, Measured)
+    assert (len(found.cold), len(found.warm)) == (2, 4)
+    assert found.cold_rate < found.rate
+    assert set(found.versions) == {"pyarrow", "numpy"}
+
+
+@pytest.mark.slow
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    race([KERNEL], Place("disk", tmp_path), SMALL, print)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("liar", "why"),
+    [
+        ("keeps_everything", "lines that begin with a dot"),
+        ("loses_the_last_line", "there were"),
+        ("fails", "RuntimeError: no such engine"),
+    ],
+)
+def test_who_does_not_do_what_is_asked_is_told_and_the_others_go_on(tmp_path: Path, liar: str, why: str) -> None:
+    lying = Contestant(liar, liar, "", f"tests.bench.liars:{liar}")
+    missing, measured = race([lying, KERNEL], Place("disk", tmp_path), SMALL, print)
+    assert isinstance(missing, Missing)
+    assert why in missing.why
+    assert isinstance(measured, Measured)
+
+
+@pytest.mark.slow
+def test_packages_that_cannot_be_had_are_told_with_the_command_that_brings_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGKIT_BENCH_VENV", str(tmp_path))
+    wanted = str(tmp_path / "nowhere")
+    with pytest.raises(Unavailable, match=f"pip .*install --quiet {wanted}"):
+        Environment("nobody", (wanted,)).python(print)
+
+
+@pytest.mark.slow
+def test_the_command_prints_a_line_for_each_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    effort = ["--gib", "0.001", "--rounds", "1", "--runs", "1"]
+    code = main([*effort, "--only", "grep,kernel", "--where", "disk", "--disk", str(tmp_path), "--json"])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["kind"] for line in lines] == ["machine", "rate", "rate", "ratio"]
+    assert code == (0 if lines[-1]["verdict"] == "holds" else 1)
