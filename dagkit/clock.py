@@ -1,5 +1,6 @@
 """What time it is, asked of a value, so that a test can say."""
 
+import threading
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -10,8 +11,18 @@ class Clock(Protocol):
     def now(self) -> datetime: ...
 
 
+class Timer(Clock, Protocol):
+    """A clock that can be waited for."""
+
+    def wait(self, woken: threading.Event, until: datetime) -> None:
+        """Return at the instant, or as soon as the event is set."""
+
+
 class SystemClock:
     """The machine's clock."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+    def wait(self, woken: threading.Event, until: datetime) -> None:
+        woken.wait(max(0.0, (until - self.now()).total_seconds()))

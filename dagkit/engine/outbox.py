@@ -1,7 +1,7 @@
 """What leaves a slot: batches on their way to slots of later levels, or to the next window."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dagkit.engine.live import GATHERED_ITEMS, Entrance, of_batches
@@ -21,11 +21,18 @@ class Sent:
     batch: Batch[Any]
 
 
+def owned(sent: Sent) -> Sent:
+    """The batch as Python values: its columns may lie in memory that is used again once the call returns."""
+    return replace(sent, batch=Batch.of(sent.batch.items()))
+
+
 class Outbox:
     """What one slot, or the driver, sends; those who write it and those who carry it on take turns."""
 
     def __init__(self, slot: int) -> None:
         self.slot = slot
+        self.keep: Callable[[Sent], Sent] = owned
+        """Makes of a batch what may wait; whoever carries batches on as bytes writes them here."""
         self._full: list[Sent] = []
         self._slits: list[Entrance] = []
 
@@ -53,7 +60,7 @@ class Outbox:
         def send(batch: Batch[Any]) -> None:
             nonlocal number
             for slot, share in target.shares(batch, self.slot, number):
-                self._full.append(Sent(target.wire, slot, target.level, target.delayed, share))
+                self._full.append(self.keep(Sent(target.wire, slot, target.level, target.delayed, share)))
             number += len(batch)
 
         return send
@@ -65,7 +72,7 @@ class Outbox:
 
         def close(slot: int) -> None:
             items = waiting.pop(slot)
-            self._full.append(Sent(target.wire, slot, target.level, target.delayed, Batch.of(items)))
+            self._full.append(self.keep(Sent(target.wire, slot, target.level, target.delayed, Batch.of(items))))
 
         def drop(item: Any) -> None:
             for slot in target.slots_of(item, self.slot, 0):

@@ -5,6 +5,7 @@ A place is a path, or a URL such as `s3://bucket/folder`. A file is known by the
 
 import errno
 import os
+import secrets
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -113,18 +114,15 @@ class LocalFolder(Folder):
             return None
 
     def put_in_place(self, pieces: Sequence[Piece], file: str, *, durable: bool) -> None:
-        target, (first, *others) = Path(file), pieces
+        target = Path(file)
         if not self.is_in_place(pieces, file):
             target.parent.mkdir(parents=True, exist_ok=True)
-            if others:
-                _append(first, others, durable=durable)
             try:
-                Path(first.path).replace(target)
-            except OSError as error:
-                if error.errno != errno.EXDEV:
+                _place([Path(piece.path) for piece in pieces], target, durable=durable)
+            except FileNotFoundError:
+                if not self.is_in_place(pieces, file):  # another driver, which ends now, was faster
                     raise
-                _bring_over(Path(first.path), target, durable=durable)
-        for piece in others:
+        for piece in pieces:
             Path(piece.path).unlink(missing_ok=True)
         if durable:
             _sync_folder(target.parent)
@@ -138,28 +136,29 @@ class LocalFolder(Folder):
         return sorted(entry.name for entry in self.path.iterdir() if entry.is_dir())
 
 
-def _append(first: Piece, others: Sequence[Piece], *, durable: bool) -> None:
-    """The first piece holds them all."""
-    with Path(first.path).open("r+b", buffering=0) as whole:
-        whole.truncate(first.length)  # somebody may have been killed here before
-        whole.seek(first.length)
-        for other in others:
-            with Path(other.path).open("rb", buffering=0) as piece:
-                shutil.copyfileobj(piece, whole, BUFFER_BYTES)
-        if durable:
-            os.fsync(whole.fileno())
+def _place(pieces: Sequence[Path], target: Path, *, durable: bool) -> None:
+    """One piece is renamed; of several a whole is made, under a name that nobody else has."""
+    whole = pieces[0]
+    if len(pieces) > 1:
+        whole = whole.with_name(f"{secrets.token_hex(8)}.whole")
+        _copy(pieces, whole, durable=durable)
+    try:
+        whole.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        copy = target.parent / f".{target.name}.finishing"  # always the same, so that none is left behind for good
+        _copy([whole], copy, durable=durable)
+        copy.replace(target)
 
 
-def _bring_over(piece: Path, target: Path, *, durable: bool) -> None:
-    """A rename between two filesystems: a copy under a hidden name, which is always the same, and a rename."""
-    copy = target.parent / f".{target.name}.finishing"
-    with piece.open("rb") as source, copy.open("wb") as sink:
-        shutil.copyfileobj(source, sink, BUFFER_BYTES)
+def _copy(pieces: Sequence[Path], whole: Path, *, durable: bool) -> None:
+    with whole.open("wb", buffering=0) as sink:
+        for piece in pieces:
+            with piece.open("rb", buffering=0) as source:
+                shutil.copyfileobj(source, sink, BUFFER_BYTES)
         if durable:
-            sink.flush()
             os.fsync(sink.fileno())
-    copy.replace(target)
-    piece.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

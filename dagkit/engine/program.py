@@ -154,6 +154,11 @@ class Program:
     def stages_at(self, level: int) -> tuple[StageProgram, ...]:
         return tuple(stage for stage in self.stages if stage.level == level)
 
+    @cached_property
+    def stage_of(self) -> Mapping[str, StageProgram]:
+        """The stage of every operator on the workers."""
+        return {operator: stage for stage in self.stages for operator in stage.operators}
+
     def slots_at(self, level: int) -> int:
         """As many as the widest stage of the level has."""
         return max((stage.slots for stage in self.stages_at(level)), default=1)
@@ -175,7 +180,7 @@ def program_of(compilation: Compilation) -> Program:
     home = {operator: stage for stage in plan.stages for operator in stage.operators}
     links: dict[str, dict[Port, Port]] = {}
     targets: dict[str, dict[Port, tuple[Target, ...]]] = {}
-    for number, wire in enumerate(sorted(fused.wires, key=lambda wire: (str(wire.source), str(wire.sink)))):
+    for number, wire in enumerate(numbered(fused)):
         source, sink = (wire.source.node, wire.source.port), (wire.sink.node, wire.sink.port)
         stage = home[source[0]]
         if stage is home[sink[0]]:
@@ -224,6 +229,11 @@ def _attributes(graph: Graph, node: Node) -> Mapping[str, Any]:
         for attribute, setting in settings.items()
         if isinstance(setting.value, bool | int | float | str | None)
     }
+
+
+def numbered(fused: Fused) -> list[Wire]:
+    """The wires in the order of their numbers."""
+    return sorted(fused.wires, key=lambda wire: (str(wire.source), str(wire.sink)))
 
 
 def keying_of(node: Node, port: str) -> Keying:

@@ -120,7 +120,7 @@ class SlotRun:
         """What takes what comes on a wire: the input itself, or the unifier before it."""
         if target.unifier is None:
             operator = self.operators[target.into[0]]
-            if isinstance(operator, SplittableOperator) and target.into[1] == _work_port(operator):
+            if isinstance(operator, SplittableOperator) and target.into[1] == work_port(operator):
                 return of_items(self.reading.reader(operator, target.wire if target.queued else None))
             return self._entrances[target.into]
         if target.wire not in self._merging:
@@ -143,7 +143,7 @@ class SlotRun:
     def _into(self, name: str, operator: Operator, port: str) -> Entrance:
         if isinstance(operator, DelayOperator):
             return of_items(self._held.setdefault(name, []).append)
-        if isinstance(operator, SplittableOperator) and port == _work_port(operator):
+        if isinstance(operator, SplittableOperator) and port == work_port(operator):
             return of_items(self.reading.reader(operator, None))
         return entrance(operator, port, self.program.keyings[name, port])
 
@@ -182,7 +182,7 @@ class SlotRun:
         return OperatorFailed(Failure(name, self.window_id, self.slot, told, place, lines))
 
 
-def _work_port(operator: SplittableOperator[Any]) -> str:
+def work_port(operator: SplittableOperator[Any]) -> str:
     """The input whose elements are worked through claim by claim: the main one, else the first."""
     ports = input_ports(type(operator))
     return next((name for name, port in ports.items() if port.main), next(iter(ports)))

@@ -5,7 +5,6 @@ APPLICATION_PATH/staging/<window>/<attempt>/<task>/<number>.part
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -158,11 +157,3 @@ class StagedFiles:
 
     def finish(self, name: str) -> None:
         self._staging.finish(self._operator, self._directory.path_of(name))
-
-
-def whole(parts: Iterator[Part]) -> Mapping[str, list[Part]]:
-    """The pieces of each file, in the order in which they make it up."""
-    files: dict[str, list[Part]] = {}
-    for part in parts:
-        files.setdefault(part.file, []).append(part)
-    return {file: sorted(of, key=lambda p: (p.order, p.window, p.slot, p.part)) for file, of in files.items()}

@@ -1,5 +1,6 @@
 """A clock that a test moves."""
 
+import threading
 from datetime import UTC, datetime, timedelta
 
 
@@ -17,6 +18,11 @@ class FakeClock:
         """Move forward, and tell the new time."""
         self._now += timedelta(seconds=seconds, milliseconds=millis)
         return self._now
+
+    def wait(self, woken: threading.Event, until: datetime) -> None:
+        """Whoever waits is told at once, and it is later then."""
+        if not woken.is_set() and until > self._now:
+            self._now = until
 
     def set_to(self, instant: datetime) -> None:
         """Jump, backwards too: a machine's clock may do the same."""

@@ -1,5 +1,5 @@
 """The reference: a plan run by honest, single-threaded Python. It is slow, and it is right."""
 
-from dagkit.backends.reference.interpreter import Interpreter
+from dagkit.backends.reference.interpreter import ReferenceBackend
 
-__all__ = ["Interpreter"]
+__all__ = ["ReferenceBackend"]

@@ -4,20 +4,31 @@ Nothing is fused and nothing is clever: an operator's partitions see all that re
 other, in the order of the plan. Whatever another backend does faster must come to the same.
 """
 
-from collections.abc import Callable, Iterable
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dagkit.api.attributes import OperatorContext
+from dagkit.api.files import output_files
 from dagkit.api.operators import DelayOperator, InputOperator, Operator
 from dagkit.api.ports import output_ports
+from dagkit.api.running import Context
+from dagkit.api.work import SplittableOperator
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
-from dagkit.engine.live import SavedState, bind_output, live, saved, taking
-from dagkit.engine.program import keying_of, when_it_comes_round
+from dagkit.engine.assignment import Answer, Assignment, Report
+from dagkit.engine.failures import Failure, OperatorFailed, place_of, who_failed
+from dagkit.engine.finishing import put_in_place
+from dagkit.engine.live import Take, bind_output, entrance, live, of_items, saved
+from dagkit.engine.outbox import Outbox, Sent
+from dagkit.engine.program import Keying, Program, keying_of, numbered, program_of
+from dagkit.engine.reading import Reading
+from dagkit.engine.slot import work_port
+from dagkit.engine.staging import Part, Staging
 from dagkit.graph import Node
 from dagkit.plan.model import Routing
-from dagkit.schema.routing import routing_code
+from dagkit.schema.batch import Batch
 
 Items = list[Any]
 
@@ -28,143 +39,213 @@ class _Partition:
 
     operator: Operator
     sent: dict[str, Items] = field(default_factory=dict)
+    staging: Staging | None = None
+    reading: Reading | None = None
+    millis: float = 0.0
 
 
-class Interpreter:
-    """A compiled application at work. `window()` runs one streaming window; state lives on between them."""
+class ReferenceBackend:
+    """The backend that is right because it is simple."""
 
     def __init__(self, compilation: Compilation) -> None:
         fused = compilation.steps["fused"]
         assert isinstance(fused, Fused), "an application is compiled to the end before it runs"
         self.fused = fused
+        self.program = program_of(compilation)
         self.order = [operator.name for operator in compilation.plan.operators]
-        self.window_id = 0
-        self.live = {name: self._instances(name) for name in self.order}
-        self.into: dict[str, list[Wire]] = {name: [] for name in self.order}
-        for wire in fused.wires:
-            self.into[wire.sink.node].append(wire)
-        self.held: dict[str, list[Items]] = {}
-        """What each delay hands on in the coming window, by partition."""
-        for name, partitions in self.live.items():
-            for partition in partitions:
-                partition.operator.setup(None)
-                if isinstance(partition.operator, DelayOperator):
-                    self.held.setdefault(name, []).append(list(partition.operator.first_window()))
 
-    def _instances(self, name: str) -> list[_Partition]:
-        return [_live(partition.operator) for partition in self.fused.partitioned[name].partitions]
+    def run(self, assignment: Assignment) -> Answer:
+        """Run one window, in this very thread."""
+        return _Window(self.fused, self.program, assignment).run(self.order)
 
-    def window(self) -> None:
-        """Run the next streaming window."""
-        self.window_id += 1
-        handed_on = {name: [list(items) for items in held] for name, held in self.held.items()}
-        for name in self.order:
-            for index, partition in enumerate(self.live[name]):
-                partition.sent = {port: [] for port in self.fused.graph.by_name[name].output_ports}
-                if name in handed_on:
-                    partition.sent["output"] = handed_on[name][index]
-        for name in self.order:
-            for index, partition in enumerate(self.live[name]):
-                self._run(self.fused.graph.by_name[name], index, partition)
+    def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
+        """Make files of their pieces, one after the other."""
+        put_in_place(files, application_path, durable=durable)
 
     def close(self) -> None:
-        """Tear every operator down."""
-        for partitions in self.live.values():
-            for partition in partitions:
-                partition.operator.teardown()
+        """Nothing runs between two windows."""
 
-    def state_of(self, operator: str) -> list[SavedState]:
-        """The state of every partition of an operator, as JSON."""
-        return [saved(partition.operator) for partition in self.live[operator]]
+
+class _Window:
+    """One window under way."""
+
+    def __init__(self, fused: Fused, program: Program, assignment: Assignment) -> None:
+        self.fused = fused
+        self.program = program
+        self.assignment = assignment
+        self.live: dict[str, list[_Partition]] = {}
+        self.into: dict[str, list[tuple[int, Wire]]] = {}
+        self.delayed: list[Sent] = []
+        for number, wire in enumerate(numbered(fused)):
+            self.into.setdefault(wire.sink.node, []).append((number, wire))
+
+    def run(self, order: Iterable[str]) -> Answer:
+        workers = [name for name in order if not isinstance(self.program.operators[name][0], InputOperator)]
+        for name in workers:
+            self.live[name] = [self._started(name, index) for index in range(len(self.program.operators[name]))]
+        for name in workers:
+            for index, partition in enumerate(self.live[name]):
+                self._guarded(name, index, partition)
+        return Answer(tuple(self._reports()), tuple(self.delayed))
+
+    def _started(self, name: str, index: int) -> _Partition:
+        stage = self.program.stage_of[name]
+        kept = self.assignment.state.get((stage.level, index), {}).get(name, {})
+        partition = _live(self.program.operators[name][index], kept)
+        place = self.assignment.staging
+        for service, declared in output_files(type(partition.operator)).items():
+            assert place is not None, f"{name} writes files, and the window has no place to stage them"
+            partition.staging = partition.staging or Staging(place, index)
+            files = partition.staging.files(name, declared.directory(partition.operator))
+            partition.operator._services[service] = files  # noqa: SLF001 - services are bound here
+        return partition
+
+    def _guarded(self, name: str, index: int, partition: _Partition) -> None:
+        """Run one partition; whatever its code raises says where."""
+        began = time.monotonic()
+        try:
+            self._run(self.fused.graph.by_name[name], index, partition)
+        except Exception as error:
+            failed = who_failed(error.__traceback__, {name: partition.operator})
+            if failed is None:
+                raise
+            reading = partition.reading
+            place = "" if reading is None else place_of(reading.element, reading.offset)
+            told = "".join(traceback.format_exception_only(error)).strip()
+            lines = "".join(traceback.format_exception(error))
+            failure = Failure(name, self.assignment.window_id, index, told, place, lines)
+            raise OperatorFailed(failure) from error
+        partition.millis = (time.monotonic() - began) * 1000
 
     def _run(self, node: Node, index: int, partition: _Partition) -> None:
-        operator = partition.operator
+        operator, window_id = partition.operator, self.assignment.window_id
         if isinstance(operator, DelayOperator):
-            self.held[node.name][index] = self._arriving(node, "input", index)
+            self._hold(node.name, index, self._arriving(node, "input", index))
             return
-        first, last = self._bounds(node)
-        if first:
-            operator.begin_window(self.window_id)
-        if isinstance(operator, InputOperator):
-            operator.emit_tuples()
+        count = self.program.windows[node.name]
+        operator.setup(self._context(node.name, index))
+        if self.assignment.committed:
+            operator.checkpointed(self.assignment.committed)
+            operator.committed(self.assignment.committed)
+        if (window_id - 1) % count == 0:
+            operator.begin_window(window_id)
         for port in node.input_ports:
-            _process(operator, port, self._arriving(node, port, index), keying_of(node, port).code)
-        if last:
+            if isinstance(operator, SplittableOperator) and port == work_port(operator):
+                self._read(node, port, index, partition, operator)
+            else:
+                _process(operator, port, self._arriving(node, port, index), keying_of(node, port))
+        if window_id % count == 0:
             operator.end_window()
+        operator.teardown()
 
-    def _bounds(self, node: Node) -> tuple[bool, bool]:
-        """Whether this streaming window opens and closes the operator's application window."""
-        count = self.fused.graph.value(node, OperatorContext.APPLICATION_WINDOW_COUNT)
-        return (self.window_id - 1) % count == 0, self.window_id % count == 0
+    def _read(
+        self, node: Node, port: str, index: int, partition: _Partition, operator: SplittableOperator[Any]
+    ) -> None:
+        reading = Reading(self.assignment.lasts_millis, lambda: partition.staging, lambda: None)
+        partition.reading = reading
+        try:
+            for number, wire in self.into.get(node.name, ()):
+                if wire.sink.port == port:
+                    target = self.program.targets.get(number)
+                    take = reading.reader(operator, number if target is not None and target.queued else None)
+                    for element in self._from(number, wire, node, index):
+                        take(element)
+        finally:
+            reading.deadline.end()
+
+    def _hold(self, name: str, slot: int, items: Items) -> None:
+        """What a delay takes goes out in the next window."""
+        outbox = Outbox(slot)
+        for target in self.program.stage_of[name].targets.get((name, "output"), ()):
+            outbox.slit(target).batch(Batch.of(items))
+        self.delayed += outbox.rest()
+
+    def _context(self, name: str, index: int) -> Context:
+        return Context(
+            application=self.program.application,
+            operator=name,
+            partition=index,
+            partitions=len(self.program.operators[name]),
+            window_id=self.assignment.window_id,
+            attributes=self.program.attributes[name],
+        )
 
     def _arriving(self, node: Node, port: str, index: int) -> Items:
-        """What one partition gets at one input: unified where several partitions sent it."""
-        items: Items = []
-        for wire in self.into[node.name]:
-            if wire.sink.port == port:
-                senders = [p.sent[wire.source.port] for p in self.live[wire.source.node]]
-                parts = [self._routed(wire, node, index, sender, number) for number, sender in enumerate(senders)]
-                items += self._unified(wire, parts)
-        return items
+        """What one partition gets at one input."""
+        wires = [(number, wire) for number, wire in self.into.get(node.name, ()) if wire.sink.port == port]
+        return [item for number, wire in wires for item in self._from(number, wire, node, index)]
+
+    def _from(self, number: int, wire: Wire, node: Node, index: int) -> Items:
+        """What one partition gets by one wire: unified where several partitions sent it."""
+        handed = [s.batch.items() for s in self.assignment.arriving if (s.wire, s.slot) == (number, index)]
+        parts = [*handed]
+        if wire.source.node in self.live and wire.routing is not Routing.DELAYED:
+            senders = [partition.sent[wire.source.port] for partition in self.live[wire.source.node]]
+            parts += [self._routed(wire, node, index, sent, sender) for sender, sent in enumerate(senders)]
+        arrived = [item for part in parts for item in part]
+        target = self.program.targets.get(number)
+        if target is None or target.unifier is None or not arrived:
+            return arrived
+        return self._unified(target.unifier, arrived, self._context(node.name, index))
 
     def _routed(self, wire: Wire, node: Node, index: int, sent: Items, sender: int) -> Items:
         """What of one sender's items goes to this partition."""
-        count = len(self.live[node.name])
-        routing = self._next_window(wire) if wire.routing is Routing.DELAYED else wire.routing
-        if routing is Routing.STRAIGHT:
+        if wire.routing is Routing.STRAIGHT:
             return sent if sender == index else []
-        if routing is Routing.DEALT:
-            return sent[index::count]
-        if routing is Routing.KEYED:
+        if wire.routing is Routing.KEYED:
             keys = self.fused.partitioned[node.name].partitions[index].keys[wire.sink.port]
             code = keying_of(node, wire.sink.port).code
             return [item for item in sent if keys.owns(code(item))]
         return sent
 
-    def _next_window(self, wire: Wire) -> Routing:
-        """How what was held back is routed when it comes round."""
-        receiver = self.fused.partitioned[wire.sink.node]
-        return when_it_comes_round(self._senders(wire), receiver.count, keyed=receiver.keyed_on(wire.sink.port))
-
-    def _senders(self, wire: Wire) -> int:
-        return len(self.live[wire.source.node])
-
-    def _unified(self, wire: Wire, parts: Iterable[Items]) -> Items:
-        """The parts of several senders as one, by the output's unifier where it has one."""
-        arrived = [item for part in parts for item in part]
-        make = self.fused.graph.by_name[wire.source.node].output_ports[wire.source.port].unifier
-        if make is None or self._senders(wire) == 1 or wire.routing is Routing.STRAIGHT:
-            return arrived
-        unifier = _live(make())
-        unifier.sent = {"unified": []}
-        unifier.operator.setup(None)
-        unifier.operator.begin_window(self.window_id)
-        _process(unifier.operator, "parts", arrived, routing_code)
+    def _unified(self, make: Callable[[], Operator], arrived: Items, context: Context) -> Items:
+        """What several senders sent, as one."""
+        unifier = _live(make(), {})
+        unifier.operator.setup(context)
+        unifier.operator.begin_window(self.assignment.window_id)
+        _process(unifier.operator, "parts", arrived, Keying())
         unifier.operator.end_window()
         unifier.operator.teardown()
         return unifier.sent["unified"]
 
+    def _reports(self) -> Iterator[Report]:
+        for name, partitions in self.live.items():
+            level = self.program.stage_of[name].level
+            for slot, partition in enumerate(partitions):
+                state = saved(partition.operator)
+                reading = partition.reading
+                yield Report(
+                    level=level,
+                    slot=slot,
+                    state={name: state} if state else {},
+                    parts=() if partition.staging is None else tuple(partition.staging.parts()),
+                    left=() if reading is None else tuple(reading.left),
+                    positions=0 if reading is None else reading.positions,
+                    busy_millis=partition.millis,
+                )
 
-def _live(configured: Operator) -> _Partition:
+
+def _live(configured: Operator, kept: Any) -> _Partition:
     """An instance of its own, whose outputs are kept."""
-    partition = _Partition(live(configured, {}))
+    partition = _Partition(live(configured, kept))
     for port in output_ports(type(configured)):
-        bind_output(partition.operator, port, [_Kept(partition, port)])
+        partition.sent[port] = []
+        bind_output(partition.operator, port, [of_items(_kept(partition, port))])
     return partition
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+def _kept(partition: _Partition, port: str) -> Take:
     """Where an output sends: the list of this window."""
 
-    partition: _Partition
-    port: str
+    def keep(item: Any) -> None:
+        partition.sent[port].append(item)
 
-    def __call__(self, item: Any) -> None:
-        self.partition.sent[self.port].append(item)
+    return keep
 
 
-def _process(operator: Operator, port: str, items: Items, code: Callable[[Any], int]) -> None:
-    take = taking(operator, port, code)
+def _process(operator: Operator, port: str, items: Items, keying: Keying) -> None:
+    into = entrance(operator, port, keying)
     for item in items:
-        take(item)
+        into.item(item)
+    if into.flush is not None:
+        into.flush()

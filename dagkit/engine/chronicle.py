@@ -1,0 +1,145 @@
+"""The chronicle: an application's ledger in the engine's terms. Findings go in, windows are promised and committed.
+
+Opening reads a constant number of blocks, and those findings that no window was given yet.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dagkit.engine.inputs import Finding, Writing
+from dagkit.engine.live import SavedState
+from dagkit.engine.memory import Memory
+from dagkit.engine.program import Program
+from dagkit.engine.staging import Part
+from dagkit.ledger import (
+    AddData,
+    Chain,
+    Ledger,
+    Transaction,
+    checkpoint_of,
+    lines_of,
+    slice_of,
+    transform_of,
+)
+from dagkit.ledger.block import Record
+from dagkit.ledger.events import DataField, DataSchema, SourceState
+from dagkit.ledger.hashing import canonical
+from dagkit.ledger.objects import rows_of
+
+STATE_KIND = "dagkit/state"
+
+PIECES_SCHEMA = DataSchema(
+    fields=(
+        DataField(name="offset", type="UInt64"),
+        DataField(name="operator", type="String"),
+        DataField(name="file", type="String"),
+        DataField(name="part", type="String"),
+        DataField(name="length", type="UInt64"),
+        DataField(name="order", type="UInt64"),
+        DataField(name="window", type="UInt64"),
+        DataField(name="slot", type="UInt32"),
+        DataField(name="block", type={"kind": "Option", "inner": "UInt64"}),
+        DataField(name="finished", type="Bool"),
+    )
+)
+"""What a window made: the pieces of files that its tasks staged."""
+
+
+class Chronicle:
+    """The root chain of each input operator, and the chain of the application itself."""
+
+    def __init__(self, ledger: Ledger, program: Program, fingerprint: str, version: str) -> None:
+        self.writing = Writing(program)
+        self.roots: dict[str, Chain] = {name: ledger.root(name) for name in sorted(program.sources)}
+        name = program.application
+        while name in self.roots:
+            name += " (application)"
+        transform = transform_of(fingerprint, version)
+        self.chain = ledger.application(name, list(self.roots), transform, PIECES_SCHEMA)
+        self._planned: Transaction | None = None
+
+    # ---- resuming
+
+    def memory(self) -> Memory:
+        """What the last window left."""
+        content = self.chain.checkpoint()
+        return Memory() if content is None else Memory.model_validate_json(content)
+
+    def state_of(self, operator: str) -> SavedState:
+        """The state of an input operator after its last finding."""
+        kept = self.roots[operator].standing.source_state
+        state: SavedState = {} if kept is None else json.loads(kept.value)
+        return state
+
+    def findings(self) -> list[Finding]:
+        """What was found and not given to a window yet, in the order in which it was found."""
+        found = []
+        for name, root in self.roots.items():
+            consumed = self.chain.standing.consumed.get(root.dataset_id)
+            first = 0 if consumed is None or consumed.seq is None else consumed.seq + 1
+            found += [
+                (record.block.system_time, self._read(name, root, record))
+                for record in root.records(first)
+                if isinstance(record.block.event, AddData)
+            ]
+        return [finding for _, finding in sorted(found, key=lambda each: (each[0], each[1].operator, each[1].seq))]
+
+    def promised(self) -> tuple[Mapping[str, Any], Mapping[str, int]] | None:
+        """The window that was promised and not committed: what was noted of it, and up to which findings it goes."""
+        planned = self.chain.plan_next(self._nothing_new())
+        if not planned.promised:
+            return None
+        self._planned = planned
+        names = {root.dataset_id: name for name, root in self.roots.items()}
+        upto = {names[p.input.dataset_id]: p.seq for p in planned.inputs if p.seq is not None}
+        return planned.notes, upto
+
+    # ---- writing
+
+    def add(self, finding: Finding, state: SavedState) -> Finding:
+        """The finding is in the ledger, with the state that its operator was left in."""
+        root = self.roots[finding.operator]
+        planned = root.plan_next()
+        rows = list(self.writing.rows(finding, planned.next_offset))
+        content = lines_of(rows)
+        event = planned.add_data(
+            new_data=slice_of(content, planned.next_offset, len(rows)) if rows else None,
+            source_state=SourceState(source_name=finding.operator, kind=STATE_KIND, value=canonical(state)),
+        )
+        record = root.append(event, [content] if rows else [], planned=planned)
+        return Finding(finding.operator, finding.emitted, record.seq)
+
+    def promise(self, upto: Mapping[str, int], notes: Mapping[str, Any]) -> None:
+        """The next window will be given the findings up to these, and will run as noted, crash or no crash."""
+        given = {self.roots[name].dataset_id: seq for name, seq in upto.items()}
+        unseen = {root.dataset_id: 0 for root in self.roots.values()}  # its Seed, and no finding
+        limits = {**unseen, **self._nothing_new(), **given}
+        planned = self.chain.plan_next(limits)
+        self._planned = planned if planned.promised else self.chain.promise(planned, notes)
+
+    def commit(self, memory: Memory, parts: Sequence[Part]) -> None:
+        """The window is in the ledger: what it was given, what it made, and what it left."""
+        assert self._planned is not None, "a window is promised before it is committed"
+        planned, self._planned = self._planned, None
+        rows = [_row(part, planned.next_offset + index) for index, part in enumerate(parts)]
+        content, checkpoint = lines_of(rows), canonical(memory.as_json()).encode()
+        event = planned.execute(
+            new_data=slice_of(content, planned.next_offset, len(rows)) if rows else None,
+            checkpoint=checkpoint_of(checkpoint),
+        )
+        self.chain.append(event, [content, checkpoint] if rows else [checkpoint], planned=planned)
+
+    def _nothing_new(self) -> dict[str, int]:
+        """Limits that leave all that was found since to later windows."""
+        consumed = self.chain.standing.consumed
+        positions = {root.dataset_id: consumed.get(root.dataset_id) for root in self.roots.values()}
+        return {name: at.seq for name, at in positions.items() if at is not None and at.seq is not None}
+
+    def _read(self, name: str, root: Chain, record: Record) -> Finding:
+        content = root.data(record)
+        return self.writing.finding(name, record.seq, [] if content is None else rows_of(content))
+
+
+def _row(part: Part, offset: int) -> dict[str, Any]:
+    return {"offset": offset, **part.model_dump(mode="json", exclude_none=True)}

@@ -1,0 +1,142 @@
+"""Deciding what to do next, from what is known and nothing else. Pure: the loop performs what is decided here."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
+
+from dagkit.api.running import Until
+
+
+class Stopping(Enum):
+    """Whether somebody asked the loop to stop."""
+
+    NOT = auto()
+    AFTER_WINDOW = auto()
+    """What is in flight is committed first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """All that the decision depends on."""
+
+    until: Until
+    now: datetime
+    stopping: Stopping = Stopping.NOT
+    windows_left: int | None = None
+    """How many more windows may begin; none: any number."""
+    unfinished: bool = False
+    """Whether files of the last commit are not in place yet."""
+    in_flight: int = 0
+    landed: bool = False
+    """Whether the oldest window in flight has come to its end."""
+    overlap: int = 1
+    """How many windows may be in flight: state that goes from one to the next allows one."""
+    waiting: int = 0
+    """Blocks in the queue."""
+    plenty: int = 1
+    """Blocks with which the queue is full enough that nobody needs to look for more."""
+    found: int = 0
+    """Findings that no window was given yet."""
+    promised: bool = False
+    """Whether a window was promised before a crash, and must run first."""
+    circling: bool = False
+    """Whether delays hold items for the next window."""
+    begun: bool = False
+    """Whether an operator's application window is open."""
+    next_look: datetime | None = None
+    """When an input operator wants to look again; none: all have ended."""
+    looked_in_vain: bool = False
+    """Whether every input that has not ended has looked since there was work, and found nothing."""
+    next_beat: datetime | None = None
+    """When a window is due that has nothing to do but to close what is begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Put the files of the last commit in place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Commit the oldest window in flight, which has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Let the input operators that are due look for more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Begin the next window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Wait until the oldest window in flight has ended, or until an instant."""
+
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Wait until an instant: there is nothing to do."""
+
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The end: everything is committed and in place."""
+
+
+Action = Finish | Commit | Look | Start | Await | Sleep | Stop
+
+
+def next_action(outlook: Outlook) -> Action:
+    """What to do now. Commits come first, in order; then more work; then waiting."""
+    if outlook.unfinished:
+        return Finish()
+    if outlook.landed:
+        return Commit()
+    if outlook.stopping is not Stopping.NOT:
+        return Await() if outlook.in_flight else Stop()
+    if _is_full(outlook):
+        return Await()
+    if outlook.windows_left == 0:
+        return Await() if outlook.in_flight else Stop()
+    if _should_look(outlook):
+        return Look()
+    if outlook.promised or outlook.waiting or outlook.found:
+        return Start()
+    if outlook.in_flight:
+        return Await(outlook.next_look)
+    return _idle(outlook)
+
+
+def _is_full(outlook: Outlook) -> bool:
+    return outlook.in_flight >= outlook.overlap
+
+
+def _should_look(outlook: Outlook) -> bool:
+    """Whether the queue wants more, and somebody is due to look; what was found before is given away first."""
+    if outlook.promised or outlook.found or outlook.waiting >= outlook.plenty or outlook.next_look is None:
+        return False
+    if outlook.until is Until.ONCE and outlook.looked_in_vain:
+        return False
+    return outlook.next_look <= outlook.now
+
+
+def _idle(outlook: Outlook) -> Action:
+    """Nothing waits and nothing was found."""
+    if outlook.circling:
+        return Start()
+    ending = outlook.next_look is None or (outlook.until is not Until.STOPPED and outlook.looked_in_vain)
+    if outlook.begun:
+        if ending or outlook.next_beat is None or outlook.next_beat <= outlook.now:
+            return Start()
+        return Sleep(outlook.next_beat)
+    if ending:
+        return Stop()
+    assert outlook.next_look is not None, "only who never looks again ends here"
+    return Sleep(outlook.next_look)

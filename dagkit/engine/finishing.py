@@ -1,0 +1,19 @@
+"""Finishing: committed pieces become files that anybody may read. It may be done again, whoever was killed over it."""
+
+from collections.abc import Iterable, Mapping
+
+from dagkit.engine.places import Piece, folder_at
+from dagkit.engine.staging import Part
+
+
+def pieces_of(parts: Iterable[Part], application_path: str) -> list[Piece]:
+    """The pieces of one file, in the order in which they make it up, by their whole paths."""
+    home = folder_at(application_path)
+    in_order = sorted((part for part in parts if part.part), key=lambda p: (p.order, p.window, p.slot, p.part))
+    return [Piece(home.path_of(part.part), part.length) for part in in_order]
+
+
+def put_in_place(files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
+    """Make each file of its pieces."""
+    for file, parts in files.items():
+        folder_at(file.rpartition("/")[0]).put_in_place(pieces_of(parts, application_path), file, durable=durable)

@@ -1,0 +1,187 @@
+"""Input operators at work on the driver: what they find becomes a finding, which is in the ledger before it is used."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from pydantic import JsonValue
+
+from dagkit.api.operators import InputOperator
+from dagkit.api.ports import output_ports
+from dagkit.api.running import Context, Shutdown, Until
+from dagkit.api.work import Block
+from dagkit.engine.live import SavedState, bind_output, live, of_items, saved
+from dagkit.engine.memory import Waiting
+from dagkit.engine.outbox import Outbox, Sent
+from dagkit.engine.program import Program, Target
+from dagkit.engine.written import Written
+from dagkit.ledger import EmittedItem, WorkBlock
+from dagkit.ranges import OFFSET_INFINITY
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """One item, and the port that it came from."""
+
+    port: str
+    item: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What an input operator emitted in one look, in order."""
+
+    operator: str
+    emitted: tuple[Emitted, ...]
+    seq: int = -1
+    """The number of the root block that keeps it."""
+
+
+class DriverInput:
+    """One live input operator."""
+
+    def __init__(self, program: Program, name: str, state: SavedState, *, ended: bool, context: Context) -> None:
+        operator = live(program.operators[name][0], state)
+        assert isinstance(operator, InputOperator), "only input operators run on the driver"
+        self.name = name
+        self.operator = operator
+        self.ended = ended
+        self.next_look: datetime | None = None
+        self.in_vain = False
+        self._now: Callable[[], datetime] = context.now or _no_clock
+        self._emitted: list[Emitted] = []
+        for port in output_ports(type(operator)):
+            if program.sources[name].get(port):
+                bind_output(operator, port, [of_items(self._keep(port))])
+        operator.setup(context)
+
+    def due(self, now: datetime) -> bool:
+        return not self.ended and (self.next_look is None or self.next_look <= now)
+
+    def look(self, window_id: int, spin_millis: int) -> Finding:
+        """Let it emit what there is."""
+        self._emitted = []
+        self.operator.begin_window(window_id)
+        try:
+            self.operator.emit_tuples()
+        except Shutdown:
+            self.ended = True
+        self.operator.end_window()
+        self.in_vain = not self._emitted
+        self.next_look = None
+        if self.in_vain and not self.ended:
+            again = self.operator.looks_again_in_millis()
+            self.next_look = self._now() + timedelta(milliseconds=spin_millis if again is None else again)
+        return Finding(self.name, tuple(self._emitted))
+
+    @property
+    def state(self) -> SavedState:
+        return saved(self.operator)
+
+    def _keep(self, port: str) -> Callable[[Any], None]:
+        def keep(item: Any) -> None:
+            self._emitted.append(Emitted(port, item))
+
+        return keep
+
+
+def _no_clock() -> datetime:
+    raise AssertionError("an input operator is set up with a clock")
+
+
+class Writing:
+    """How the findings of an application are written into root chains, and read back."""
+
+    def __init__(self, program: Program) -> None:
+        self._written = {port: Written(".".join(port), payload) for port, payload in program.outputs.items()}
+        self._several = len(program.sources) > 1
+
+    def source(self, operator: str, block: Block) -> str:
+        """Under what name the ledger knows what a block is of; two inputs may read the same file."""
+        return f"{operator}: {block.source}" if self._several else block.source
+
+    def rows(self, finding: Finding, first: int) -> Iterator[JsonValue]:
+        """The rows of a finding, numbered from its first on."""
+        for offset, emitted in enumerate(finding.emitted, start=first):
+            yield self._row(finding.operator, emitted, offset)
+
+    def finding(self, operator: str, seq: int, rows: Sequence[Mapping[str, Any]]) -> Finding:
+        """The finding that was written."""
+        return Finding(operator, tuple(self._emitted(operator, row) for row in rows), seq)
+
+    def _row(self, operator: str, emitted: Emitted, offset: int) -> JsonValue:
+        item = emitted.item
+        if isinstance(item, Block):
+            size = (item.facts or {}).get("length")
+            extra: dict[str, JsonValue] = {
+                "port": emitted.port,
+                "block_id": item.block_id,
+                "path": item.path,
+                "last": item.last,
+                "version": item.version,
+                "facts": dict(item.facts) if item.facts is not None else None,
+            }
+            end = None if item.end >= OFFSET_INFINITY else item.end
+            source = self.source(operator, item)
+            return WorkBlock(source=source, start=item.start, end=end, size=size, extra=extra).as_json()
+        written = self._written[operator, emitted.port].of(item)
+        return EmittedItem(offset=offset, port=emitted.port, item=written).as_json()
+
+    def _emitted(self, operator: str, row: Mapping[str, Any]) -> Emitted:
+        if "source" in row:
+            extra = row["extra"]
+            block = Block(
+                block_id=extra["block_id"],
+                path=extra["path"],
+                start=row["start"],
+                end=OFFSET_INFINITY if row.get("end") is None else row["end"],
+                last=extra.get("last", False),
+                version=extra.get("version", ""),
+                facts=extra.get("facts"),
+            )
+            return Emitted(extra["port"], block)
+        return Emitted(row["port"], self._written[operator, row["port"]].back(row.get("item")))
+
+
+def delivered(program: Program, writing: Writing, findings: Sequence[Finding]) -> tuple[list[Sent], list[Waiting]]:
+    """What of the findings goes to the workers at once, and what joins the queue."""
+    sent: list[Sent] = []
+    waiting: list[Waiting] = []
+    for name in sorted({finding.operator for finding in findings}):
+        outbox = Outbox(0)
+        slits = {port: [(t, outbox.slit(t)) for t in targets] for port, targets in program.sources[name].items()}
+        for finding in findings:
+            if finding.operator != name:
+                continue
+            for emitted in finding.emitted:
+                for target, slit in slits.get(emitted.port, ()):
+                    if target.queued and isinstance(emitted.item, Block):
+                        source = writing.source(name, emitted.item)
+                        waiting.append(Waiting(into=address(target), block=emitted.item, source=source))
+                    else:
+                        slit.item(emitted.item)
+        sent += outbox.rest()
+    return sent, waiting
+
+
+def address(target: Target) -> str:
+    """How a checkpoint names the input at the end of a wire; an input has one wire."""
+    return ".".join(target.into)
+
+
+def queued_slots(program: Program) -> dict[str, int]:
+    """How many slots read from each queue."""
+    return {address(target): target.slots for target in program.targets.values() if target.queued}
+
+
+def context_of(program: Program, name: str, *, until: Until, now: Callable[[], datetime], window_id: int) -> Context:
+    """What an input operator is set up with."""
+    return Context(
+        application=program.application,
+        operator=name,
+        window_id=window_id,
+        attributes=program.attributes[name],
+        until=until,
+        now=now,
+    )

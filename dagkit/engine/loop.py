@@ -1,0 +1,488 @@
+"""The loop: replay, decide, perform. What is decided is pure and elsewhere; here is the thin shell that does it.
+
+One thread decides, looks for work and writes the ledger. Each window in flight has a thread of its own, which waits
+for the backend and touches nothing else.
+"""
+
+import secrets
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from dagkit.api.attributes import DagContext
+from dagkit.api.files import output_files
+from dagkit.api.operators import DelayOperator
+from dagkit.api.running import Until
+from dagkit.api.state import declared_state
+from dagkit.clock import SystemClock, Timer
+from dagkit.engine.assignment import Answer, Assignment, Backend, SlotState
+from dagkit.engine.chronicle import Chronicle
+from dagkit.engine.decide import Action, Await, Commit, Finish, Look, Outlook, Sleep, Start, Stop, Stopping, next_action
+from dagkit.engine.inputs import DriverInput, Finding, address, context_of, delivered, queued_slots
+from dagkit.engine.memory import Held, Memory, Waiting
+from dagkit.engine.moving import moved
+from dagkit.engine.observing import (
+    Committed,
+    Ended,
+    Found,
+    Observer,
+    Observers,
+    Point,
+    Probe,
+    Resumed,
+    Started,
+)
+from dagkit.engine.outbox import Outbox, Sent
+from dagkit.engine.pace import Pace
+from dagkit.engine.places import folder_at
+from dagkit.engine.program import Program
+from dagkit.engine.staging import Part, StagingPlace
+from dagkit.engine.waiting import BlockQueue, Deal, length_of, places
+from dagkit.engine.written import Written
+from dagkit.ledger import Ledger, Span, Work
+from dagkit.ledger.work import joined, without
+from dagkit.ranges import OFFSET_INFINITY
+from dagkit.schema.batch import Batch
+
+
+@dataclass
+class Flight:
+    """A window that is on its way."""
+
+    window_id: int
+    upto: dict[str, int]
+    """The last finding that it was given, by input operator."""
+    given: list[Waiting]
+    """Blocks that came into the queue with those findings."""
+    deal: Deal
+    notes: dict[str, Any]
+    began: datetime
+    answer: "Future[Answer]"
+    promised: bool = False
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a launch runs."""
+
+    application_path: str
+    until: Until = Until.STOPPED
+    windows: int | None = None
+    """Windows at most; none: any number."""
+    overlap: int = 2
+    """Windows in flight at most."""
+    durable: bool = True
+    """Whether a commit survives a power cut, and not only a crash."""
+    longest_window: bool = field(default=True, kw_only=True)
+    """Whether windows have a deadline at all."""
+
+
+class Loop:
+    """One run of an application."""
+
+    def __init__(
+        self,
+        program: Program,
+        backend: Backend,
+        ledger: Ledger,
+        settings: Settings,
+        *,
+        fingerprint: str = "",
+        version: str = "",
+        clock: Timer | None = None,
+        observers: Sequence[Observer] = (),
+        probe: Probe | None = None,
+    ) -> None:
+        self.program = program
+        self.backend = backend
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.observers = Observers(list(observers))
+        self._probe = probe or _not_probed
+        self._stopping = Stopping.NOT
+        self._swept = False
+        self._woken = threading.Event()
+        self.chronicle = Chronicle(ledger, program, fingerprint, version)
+        self._resume()
+
+    # ---- the outside
+
+    def run(self) -> None:
+        """Run until the end, or until somebody stops it."""
+        with ThreadPoolExecutor(self._overlap, thread_name_prefix="window") as self._threads:
+            try:
+                self._begin()
+                while not isinstance(action := next_action(self.outlook()), Stop):
+                    self._perform(action)
+                for each in self.inputs.values():
+                    each.operator.teardown()
+                self.observers.tell(Ended(self.memory.window))
+            except BaseException:
+                self.backend.close()  # so that no thread waits for a window that nobody wants
+                raise
+
+    def stop(self) -> None:
+        """Stop after what is in flight; may be called from any thread and from a signal's handler."""
+        self._stopping = Stopping.AFTER_WINDOW
+        self._woken.set()
+
+    def outlook(self) -> Outlook:
+        """What is known now, for the decision."""
+        awake = [each for each in self.inputs.values() if not each.ended]
+        looks = [each.next_look or _DISTANT_PAST for each in awake]
+        begun_after = self.memory.window + len(self.flights)
+        return Outlook(
+            until=self.settings.until,
+            now=self.clock.now(),
+            stopping=self._stopping,
+            windows_left=None if self.settings.windows is None else self._last_window - begun_after,
+            unfinished=bool(self.unfinished),
+            in_flight=len(self.flights),
+            landed=bool(self.flights) and self.flights[0].answer.done(),
+            overlap=self._overlap,
+            waiting=len(self.queue),
+            plenty=self._plenty(),
+            found=len(self.found),
+            promised=self._promise is not None,
+            circling=bool(self.held) and not self.flights,
+            begun=any(begun_after % count for count in self._counts),
+            next_look=min(looks, default=None),
+            looked_in_vain=all(each.in_vain for each in awake),
+            next_beat=self._beat,
+        )
+
+    # ---- replay
+
+    def _resume(self) -> None:
+        """Stand where the ledger says that the last commit left the application."""
+        program = self.program
+        memory = self.memory = self.chronicle.memory()
+        self.queue = BlockQueue.of(memory.queue)
+        self.state = moved(program, memory.state)
+        self._addresses = {address(target): target for target in program.targets.values()}
+        self.held = self._first_of_delays() if memory.window == 0 else [self._held(each) for each in memory.held]
+        self.found: deque[Finding] = deque(self.chronicle.findings())
+        self.unfinished: dict[str, list[Part]] = _by_file(memory.finished)
+        self.files: list[Part] = list(memory.files)
+        self._promise = self.chronicle.promised()
+        self.flights: deque[Flight] = deque()
+        self._last_window = memory.window + (self.settings.windows or 0)
+        self._counts = {count for name, count in program.windows.items() if name in program.stage_of}
+        self._overlap = self.settings.overlap if self._is_stateless() else 1
+        self._writes = any(output_files(type(ops[0])) for ops in program.operators.values())
+        self._slots = queued_slots(program)
+        self._millis = self._application_value(DagContext.STREAMING_WINDOW_SIZE_MILLIS)
+        self.pace = Pace(float(self._millis))
+        self._beat: datetime | None = None
+        self.inputs: dict[str, DriverInput] = {}
+
+    def _begin(self) -> None:
+        """What runs on the driver comes to life; what an attempt left that was cut off goes."""
+        until, now = self.settings.until, self.clock.now
+        for name in sorted(self.program.sources):
+            context = context_of(self.program, name, until=until, now=now, window_id=self.memory.window + 1)
+            ended = name in self.memory.ended
+            state = self.chronicle.state_of(name)
+            self.inputs[name] = DriverInput(self.program, name, state, ended=ended, context=context)
+        waiting = len(self.queue) + sum(len(finding.emitted) for finding in self.found)
+        promised = self._promise is not None
+        self.observers.tell(Resumed(self.program.application, self.memory.window, waiting, promised))
+
+    def _sweep(self) -> None:
+        """Staged pieces that no commit names are gone."""
+        self._swept = True
+        needed = {part.part.split("/")[1] for part in (*self.memory.files, *self.memory.finished) if part.part}
+        needed |= {str(flight.window_id) for flight in self.flights}
+        staging = folder_at(self.settings.application_path).below("staging")
+        for window in staging.folders():
+            if window not in needed:
+                staging.below(window).remove()
+
+    def _is_stateless(self) -> bool:
+        """Whether no window depends on the one before, so that two may be in flight."""
+        workers = [type(self.program.operators[name][0]) for name in self.program.stage_of]
+        keeps = any(declared_state(cls) or issubclass(cls, DelayOperator) for cls in workers)
+        return not keeps and self._counts <= {1}
+
+    def _application_value(self, attribute: Any) -> Any:
+        values = next(iter(self.program.attributes.values()), {})
+        return values.get(attribute.qualified, attribute.default)
+
+    # ---- perform
+
+    def _perform(self, action: Action) -> None:
+        match action:
+            case Finish():
+                self._finish()
+            case Commit():
+                self._commit(self.flights.popleft())
+            case Look():
+                self._look()
+            case Start():
+                self._start()
+            case Await(until=until):
+                self._await(until)
+            case Sleep(until=until):
+                self.clock.wait(self._woken, until)
+                self._woken.clear()
+
+    def _look(self) -> None:
+        """Let input operators find more; what they found is in the ledger before anybody works on it."""
+        now = self.clock.now()
+        window_id = self.memory.window + len(self.flights) + 1
+        for each in self.inputs.values():
+            if each.due(now):
+                finding = each.look(window_id, self._millis)
+                if finding.emitted:
+                    self.found.append(self.chronicle.add(finding, each.state))
+                    self._tell_of(finding)
+
+    def _start(self) -> None:
+        """The next window takes off: promised first where it is the oldest."""
+        window_id = self.memory.window + len(self.flights) + 1
+        if self._promise is not None:
+            (notes, upto), self._promise = self._promise, None
+            sent, given = self._given(dict(upto))
+            deal = self.queue.take_these(notes["deal"])
+            promised, lasts = True, notes["lasts_millis"]
+        else:
+            upto = {finding.operator: finding.seq for finding in self.found}
+            sent, given = self._given(upto)
+            backlog = self.queue.positions
+            lasts = self.pace.lasts_millis(backlog, sum(self._slots.values()))
+            deal = self.queue.take(self._slots, self.pace.positions_each(lasts))
+            lasts = lasts if len(self.queue) else 2 * lasts
+            notes, promised = {"deal": places(deal), "lasts_millis": lasts}, False
+        if not promised and not self.flights:
+            self.chronicle.promise(upto, notes)
+            promised = True
+        self._probe(Point.PLANNED, window_id)
+        assignment = self._assignment(window_id, sent, deal, lasts)
+        answer = self._threads.submit(self.backend.run, assignment)
+        answer.add_done_callback(lambda _: self._woken.set())
+        flight = Flight(window_id, dict(upto), given, deal, dict(notes), self.clock.now(), answer, promised)
+        self.flights.append(flight)
+        self.held = []
+        self.observers.tell(Started(window_id, sum(len(h) for hands in deal.values() for h in hands), lasts))
+        self._probe(Point.RUNNING, window_id)
+
+    def _given(self, upto: dict[str, int]) -> tuple[list[Sent], list[Waiting]]:
+        """The findings up to these are the window's: items for the workers, blocks for the queue."""
+        mine = [finding for finding in self.found if finding.seq <= upto.get(finding.operator, -1)]
+        self.found = deque(finding for finding in self.found if finding not in mine)
+        sent, waiting = delivered(self.program, self.chronicle.writing, mine)
+        self.queue.add(waiting)
+        return sent + self.held, waiting
+
+    def _assignment(self, window_id: int, sent: list[Sent], deal: Deal, lasts: float) -> Assignment:
+        blocks = [
+            Sent(target.wire, slot, target.level, False, Batch.of([each.block for each in hand]))
+            for into, hands in deal.items()
+            for target in [self._addresses[into]]
+            for slot, hand in enumerate(hands)
+            if hand
+        ]
+        place = StagingPlace(
+            self.settings.application_path, window_id, secrets.token_hex(4), durable=self.settings.durable
+        )
+        return Assignment(
+            window_id=window_id,
+            arriving=(*sent, *blocks),
+            state=self._state_by_slot(),
+            staging=place if self._writes else None,
+            lasts_millis=lasts if blocks and self.settings.longest_window else None,
+            committed=self.memory.window,
+        )
+
+    def _commit(self, flight: Flight) -> None:
+        """The window counts from here on, or its failure is raised."""
+        answer = flight.answer.result()
+        self._probe(Point.STAGED, flight.window_id)
+        left = self._left(answer, flight.deal)
+        if not flight.promised:
+            self.chronicle.promise(flight.upto, flight.notes)
+        self._keep_state(answer)
+        parts = [part for report in answer.reports for part in report.parts]
+        memory = self._memory_after(flight, answer, left, parts)
+        self.chronicle.commit(memory, parts)
+        self._probe(Point.APPENDED, flight.window_id)
+        read = sum(report.positions for report in answer.reports)
+        self.memory = memory
+        self.queue.put_back(left)
+        self.files, self.unfinished = list(memory.files), _by_file(memory.finished)
+        self.held = list(answer.delayed)
+        self.pace = self.pace.after(read, sum(report.busy_millis for report in answer.reports if report.positions))
+        self._beat = self.clock.now() + timedelta(milliseconds=self._millis)
+        for each in self.inputs.values():
+            each.operator.checkpointed(flight.window_id)
+            each.operator.committed(flight.window_id)
+        if not self._swept:
+            self._sweep()  # only now: before, another driver might still have been at work, and it is fenced off here
+        self._tell_of_commit(flight, read, parts)
+
+    def _memory_after(self, flight: Flight, answer: Answer, left: Sequence[Waiting], parts: Sequence[Part]) -> Memory:
+        """What the window leaves. Blocks that younger windows in flight were given wait still, as far as it knows."""
+        ahead = [each for other in self.flights for hands in other.deal.values() for hand in hands for each in hand]
+        younger = {id(each) for other in self.flights for each in other.given}
+        queue = [each for each in (*left, *ahead, *self.queue.all()) if id(each) not in younger]
+        before = [*self.memory.work.pending, *(_span(each) for each in flight.given)]
+        pending = joined(_span(each) for each in queue)
+        open_blocks = {each.block.block_id for each in queue}
+        whole, still_open = _settled([*self.files, *parts], open_blocks)
+        return Memory(
+            window=flight.window_id,
+            work=Work(consumed=tuple(without(before, pending)), pending=tuple(pending)),
+            queue=tuple(queue),
+            state=self.state,
+            held=tuple(self._written(sent) for sent in answer.delayed),
+            files=tuple(still_open),
+            finished=tuple(whole),
+            ended=tuple(name for name, each in sorted(self.inputs.items()) if each.ended and self._is_given(name)),
+        )
+
+    def _finish(self) -> None:
+        """The files of the last commit are where they belong; a crash in between does no harm."""
+        files = {file: parts for file, parts in self.unfinished.items() if any(part.part for part in parts)}
+        if len(files) > 1 and self._probe is not _not_probed:
+            first = dict([next(iter(files.items()))])
+            self._put_in_place(first)
+            self._probe(Point.HALF_FINISHED, self.memory.window)
+        self._put_in_place(files)
+        self.unfinished = {}
+        self._sweep_finished()
+        self._probe(Point.FINISHED, self.memory.window)
+
+    def _put_in_place(self, files: dict[str, list[Part]]) -> None:
+        self.backend.put_in_place(files, self.settings.application_path, durable=self.settings.durable)
+
+    def _sweep_finished(self) -> None:
+        """Folders of windows whose pieces are all in place are gone."""
+        needed = {part.part.split("/")[1] for part in self.files if part.part}
+        in_flight = {str(flight.window_id) for flight in self.flights}
+        for window in {part.part.split("/")[1] for part in self.memory.finished if part.part} - needed - in_flight:
+            folder_at(self.settings.application_path).below(f"staging/{window}").remove()
+
+    def _await(self, until: datetime | None) -> None:
+        """Return when the oldest window has ended, or when somebody is due to look for more."""
+        if not self.flights[0].answer.done():
+            seconds = None if until is None else max(0.0, (until - self.clock.now()).total_seconds())
+            self._woken.wait(seconds)
+        self._woken.clear()
+
+    # ---- state, delays, and what is told
+
+    def _state_by_slot(self) -> dict[tuple[int, int], SlotState]:
+        by_slot: dict[tuple[int, int], dict[str, Any]] = {}
+        for name, states in self.state.items():
+            level = self.program.stage_of[name].level
+            for slot, saved in enumerate(states):
+                if saved:
+                    by_slot.setdefault((level, slot), {})[name] = saved
+        return dict(by_slot)
+
+    def _keep_state(self, answer: Answer) -> None:
+        by_operator: dict[str, dict[int, Any]] = {}
+        for report in answer.reports:
+            for name, saved in report.state.items():
+                by_operator.setdefault(name, {})[report.slot] = saved
+        for name, by_slot in by_operator.items():
+            count = len(self.program.operators[name])
+            self.state[name] = tuple(by_slot.get(slot, {}) for slot in range(count))
+
+    def _left(self, answer: Answer, deal: Deal) -> list[Waiting]:
+        """What the window was dealt and did not read, as the queue knows it."""
+        sources = {(into, each.block.block_id): each.source for into, hs in deal.items() for h in hs for each in h}
+        left = [each for report in answer.reports for each in report.left]
+        into = {target.wire: name for name, target in self._addresses.items()}
+        return [
+            Waiting(into=into[each.wire], block=each.block, source=sources[into[each.wire], each.block.block_id])
+            for each in left
+        ]
+
+    def _first_of_delays(self) -> list[Sent]:
+        """What delays hand on in the first window, when nothing has come round yet."""
+        sent: list[Sent] = []
+        for stage in self.program.stages:
+            for name in stage.operators:
+                for slot, operator in enumerate(self.program.operators[name]):
+                    if isinstance(operator, DelayOperator):
+                        outbox = Outbox(slot)
+                        first = list(operator.first_window())
+                        for target in stage.targets.get((name, "output"), ()):
+                            outbox.slit(target).batch(Batch.of(first))
+                        sent += outbox.rest()
+        return sent
+
+    def _written(self, sent: Sent) -> Held:
+        target = self.program.targets[sent.wire]
+        written = Written(address(target), target.payload)
+        return Held(into=address(target), slot=sent.slot, items=tuple(written.of(i) for i in sent.batch.items()))
+
+    def _held(self, held: Held) -> Sent:
+        target = self._addresses[held.into]
+        written = Written(held.into, target.payload)
+        items = [written.back(item) for item in held.items]
+        return Sent(target.wire, held.slot, target.level, False, Batch.of(items))
+
+    def _is_given(self, name: str) -> bool:
+        """Whether all that an input found was given to windows."""
+        return all(finding.operator != name for finding in self.found)
+
+    def _plenty(self) -> int:
+        """How many blocks are enough for the windows that are next."""
+        return 4 * max(1, sum(self._slots.values()))
+
+    def _tell_of(self, finding: Finding) -> None:
+        _, waiting = delivered(self.program, self.chronicle.writing, [finding])
+        positions = sum(length_of(each) for each in waiting)
+        self.observers.tell(Found(finding.operator, len(waiting), positions, len(finding.emitted) - len(waiting)))
+
+    def _tell_of_commit(self, flight: Flight, read: int, parts: Sequence[Part]) -> None:
+        self.observers.tell(
+            Committed(
+                window_id=flight.window_id,
+                millis=(self.clock.now() - flight.began).total_seconds() * 1000,
+                positions=read,
+                files=len(self.unfinished),
+                written=sum(part.length for part in parts),
+                waiting=len(self.queue),
+                waiting_positions=self.queue.positions,
+            )
+        )
+
+
+_DISTANT_PAST = datetime.min.replace(tzinfo=SystemClock().now().tzinfo)
+
+
+def _not_probed(point: Point, window_id: int) -> None:
+    """Nobody wants to crash the run."""
+
+
+def _span(each: Waiting) -> Span:
+    block = each.block
+    return Span(source=each.source, start=block.start, end=None if block.end >= OFFSET_INFINITY else block.end)
+
+
+def _by_file(parts: Sequence[Part]) -> dict[str, list[Part]]:
+    files: dict[str, list[Part]] = {}
+    for part in parts:
+        files.setdefault(part.file, []).append(part)
+    return files
+
+
+def _settled(parts: Sequence[Part], open_blocks: set[int]) -> tuple[list[Part], list[Part]]:
+    """The pieces of files that are whole now, and those of files that are not."""
+    by_file = _by_file(parts)
+    whole = {
+        file
+        for file, pieces in by_file.items()
+        if any(piece.finished for piece in pieces)
+        or (
+            any(piece.block is not None for piece in pieces) and not any(piece.block in open_blocks for piece in pieces)
+        )
+    }
+    return [p for p in parts if p.file in whole], [p for p in parts if p.file not in whole]

@@ -1,0 +1,61 @@
+"""What a window leaves behind: all that the next one needs, and nothing that would have to be looked up."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from dagkit.api.work import Block
+from dagkit.engine.live import SavedState
+from dagkit.engine.staging import Part
+from dagkit.ledger import Work
+
+MEMORY_FORMAT: Literal["dagkit.memory/1"] = "dagkit.memory/1"
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Waiting(_Value):
+    """A block, or the rest of one, that nobody has read yet."""
+
+    into: str
+    """The input that it waits for."""
+    block: Block
+    source: str
+    """Under what name the ledger knows what is read."""
+
+
+class Held(_Value):
+    """Items that a delay hands on in the next window."""
+
+    into: str
+    slot: int
+    items: tuple[JsonValue, ...]
+
+
+class Memory(_Value):
+    """The checkpoint of one window."""
+
+    format: Literal["dagkit.memory/1"] = MEMORY_FORMAT
+    window: int = 0
+    """The window that left it; none has run yet where it is 0."""
+    work: Work = Field(default_factory=Work)
+    """What the window read, and what waits: the proof that no byte is lost or read twice."""
+    queue: tuple[Waiting, ...] = ()
+    state: Mapping[str, tuple[SavedState, ...]] = {}
+    """By operator, then by partition."""
+    held: tuple[Held, ...] = ()
+    files: tuple[Part, ...] = ()
+    """Pieces of files that are not whole yet."""
+    finished: tuple[Part, ...] = ()
+    """Pieces of the files that became whole with this window; they are put in place after the commit."""
+    ended: tuple[str, ...] = ()
+    """Input operators that will never have anything again."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The checkpoint as plain data; what is empty is left out."""
+        data: dict[str, Any] = self.model_dump(mode="json")
+        data["work"] = self.work.as_json()
+        return {name: value for name, value in data.items() if value or name in ("format", "window", "work")}

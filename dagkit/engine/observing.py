@@ -1,0 +1,100 @@
+"""What happens in a run, told to whoever wants to know. Who raises is heard no more; the run goes on."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+_logger = logging.getLogger(__name__)
+
+
+class Point(StrEnum):
+    """The steps of a window, in order: after each of them a run may be killed, and nothing is lost or doubled."""
+
+    PLANNED = "planned"
+    """The window is promised, and nothing of it has run."""
+    RUNNING = "running"
+    """Its job was handed to the backend."""
+    STAGED = "staged"
+    """All its pieces are written, and nothing says that they count."""
+    APPENDED = "appended"
+    """It is committed, and its files are not in place."""
+    HALF_FINISHED = "half-finished"
+    """Some of its files are in place."""
+    FINISHED = "finished"
+    """All of them are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A run begins, after the window that was committed last."""
+
+    application: str
+    window_id: int
+    waiting: int
+    promised: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An input operator found work, and it is in the ledger."""
+
+    operator: str
+    blocks: int
+    positions: int
+    items: int
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A window is on its way."""
+
+    window_id: int
+    blocks: int
+    lasts_millis: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A window is in the ledger; what it made is there for good."""
+
+    window_id: int
+    millis: float
+    """From its start to the commit."""
+    positions: int
+    """How much was read."""
+    files: int
+    """How many files became whole."""
+    written: int
+    """Bytes that it wrote."""
+    waiting: int
+    """Blocks that wait now."""
+    waiting_positions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run is over, and everything is in place."""
+
+    window_id: int
+
+
+Happening = Resumed | Found | Started | Committed | Ended
+Observer = Callable[[Happening], None]
+Probe = Callable[[Point, int], None]
+"""Called at each step of each window; what it raises ends the run there, as a crash would."""
+
+
+class Observers:
+    """Those who are told."""
+
+    def __init__(self, observers: "tuple[Observer, ...] | list[Observer]" = ()) -> None:
+        self._observers = list(observers)
+
+    def tell(self, happening: Happening) -> None:
+        for observer in list(self._observers):
+            try:
+                observer(happening)
+            except Exception:  # whoever looks on must not stop what it looks at
+                _logger.exception("an observer raised and is told no more: %r", observer)
+                self._observers.remove(observer)
