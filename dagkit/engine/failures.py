@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from dagkit.api.operators import Operator
 from dagkit.api.work import Block
@@ -33,7 +33,7 @@ class Failure:
 class OperatorFailed(DagkitError):
     """An operator's code raised; says where, and on what."""
 
-    exit_code = 6
+    exit_code: ClassVar[int] = 7
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure)

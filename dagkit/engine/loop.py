@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -77,8 +77,8 @@ class Settings:
     """Windows in flight at most."""
     durable: bool = True
     """Whether a commit survives a power cut, and not only a crash."""
-    longest_window: bool = field(default=True, kw_only=True)
-    """Whether windows have a deadline at all."""
+    home: str = ""
+    """The folder that relative paths of operators are taken from."""
 
 
 class Loop:
@@ -286,15 +286,14 @@ class Loop:
             for slot, hand in enumerate(hands)
             if hand
         ]
-        place = StagingPlace(
-            self.settings.application_path, window_id, secrets.token_hex(4), durable=self.settings.durable
-        )
+        settings, attempt = self.settings, secrets.token_hex(4)
+        place = StagingPlace(settings.application_path, window_id, attempt, settings.durable, settings.home)
         return Assignment(
             window_id=window_id,
             arriving=(*sent, *blocks),
             state=self._state_by_slot(),
             staging=place if self._writes else None,
-            lasts_millis=lasts if blocks and self.settings.longest_window else None,
+            lasts_millis=lasts if blocks else None,
             committed=self.memory.window,
         )
 

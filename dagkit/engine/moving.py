@@ -1,6 +1,7 @@
 """State when the number of partitions changed since it was saved: keyed values follow their keys."""
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from pydantic import JsonValue
 
@@ -15,7 +16,7 @@ from dagkit.errors import DagkitError
 class StateStranded(DagkitError):
     """State was saved for partitions that are no more, and nothing says who takes it over."""
 
-    exit_code = 7
+    exit_code: ClassVar[int] = 7
 
     def __init__(self, operator: str, names: Sequence[str], before: int, now: int) -> None:
         super().__init__(

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 from dagkit.errors import DagkitError
 
@@ -21,7 +21,7 @@ BUFFER_BYTES = 1 << 20
 class PiecesLost(DagkitError):
     """What a file is to be made of is not there any more, and neither is the file."""
 
-    exit_code = 6
+    exit_code: ClassVar[int] = 7
 
     def __init__(self, file: str) -> None:
         super().__init__(f"staged pieces of {file} are gone, and it is not whole: somebody removed one or the other")
@@ -229,11 +229,11 @@ class RemoteFolder(Folder):
         return file.partition("://")[2]
 
 
-def folder_at(place: Any) -> Folder:
-    """The folder at a path or a URL."""
+def folder_at(place: Any, home: str = "") -> Folder:
+    """The folder at a path or a URL; a relative path is taken from home, else from where this process works."""
     text = str(place)
     if "://" not in text:
-        return LocalFolder(Path(text).absolute())
+        return LocalFolder((Path(home) / text).absolute())
     scheme, _, path = text.partition("://")
     if scheme == "file":
         return LocalFolder(Path(path))

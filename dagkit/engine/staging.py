@@ -42,6 +42,8 @@ class StagingPlace:
     window: int
     attempt: str
     durable: bool = True
+    home: str = ""
+    """The folder that relative paths of operators are taken from: where the driver was started."""
 
     @property
     def folder(self) -> str:
@@ -65,7 +67,7 @@ class Staging:
 
     def files(self, operator: str, directory: Any) -> "StagedFiles":
         """The files of one operator."""
-        return StagedFiles(self, operator, folder_at(directory))
+        return StagedFiles(self, operator, folder_at(directory, self.place.home))
 
     def close_block(self, block: int) -> None:
         """The block was read as far as this window goes: what is open for it can be closed."""

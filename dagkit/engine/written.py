@@ -1,6 +1,6 @@
 """Items as JSON, and back: how what was emitted outlives the process that emitted it."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import JsonValue, PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
@@ -11,7 +11,7 @@ from dagkit.schema import spelled
 class ItemUnwritable(DagkitError):
     """An item has to be kept, and cannot be written so that it comes back as it was."""
 
-    exit_code = 7
+    exit_code: ClassVar[int] = 7
 
     def __init__(self, port: str, payload: Any, item: Any) -> None:
         super().__init__(

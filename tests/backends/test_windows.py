@@ -1,8 +1,8 @@
 """What every backend must do: small applications, window by window, to answers that can be counted by hand."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
@@ -21,9 +21,15 @@ from dagkit import (
     StatelessPartitioner,
     Unifier,
 )
-from dagkit.backends.reference import Interpreter
-from dagkit.backends.spark import SparkRunner
-from dagkit.compiler import compile_application
+from dagkit.api.running import Until
+from dagkit.backends.reference import ReferenceBackend
+from dagkit.backends.spark import SparkBackend
+from dagkit.compiler import Compilation, compile_application
+from dagkit.engine.assignment import Backend
+from dagkit.engine.loop import Loop, Settings
+from dagkit.engine.program import program_of
+from dagkit.ledger import Ledger
+from dagkit.ledger.stores import MemoryStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +101,23 @@ class Collect(Operator):
         self.arrived.append(str(item))
 
 
-class Runs(Protocol):
-    """What every backend offers: windows, and the state that they leave."""
+class Runs:
+    """An application in a ledger of its own. Each window is run by a loop that knows nothing but that ledger."""
 
-    def window(self) -> None: ...
-    def state_of(self, operator: str) -> list[Mapping[str, Any]]: ...
+    def __init__(self, compilation: Compilation, backend: Backend) -> None:
+        self.program = program_of(compilation)
+        self.backend = backend
+        self.ledger = Ledger(MemoryStore())
+
+    def window(self) -> None:
+        """Run one window, and forget all that is not in the ledger."""
+        self.loop = Loop(self.program, self.backend, self.ledger, Settings("nowhere", until=Until.ONCE, windows=1))
+        self.loop.run()
+        self.ledger.forget()
+
+    def state_of(self, operator: str) -> Sequence[Mapping[str, Any]]:
+        """The state that each partition was left in."""
+        return self.loop.state.get(operator, ())
 
 
 Start = Callable[[Any], Runs]
@@ -108,10 +126,16 @@ Start = Callable[[Any], Runs]
 @pytest.fixture(params=["reference", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.spark])])
 def start(request: pytest.FixtureRequest) -> Start:
     """Compiles what a function draws, and starts it on one backend."""
-    if request.param == "reference":
-        return lambda draw: Interpreter(compile_application(draw))
-    spark = request.getfixturevalue("spark")
-    return lambda draw: SparkRunner(compile_application(draw), spark)
+
+    def on_reference(draw: Any) -> Runs:
+        compilation = compile_application(draw)
+        return Runs(compilation, ReferenceBackend(compilation))
+
+    def on_spark(draw: Any) -> Runs:
+        compilation = compile_application(draw)
+        return Runs(compilation, SparkBackend(program_of(compilation), request.getfixturevalue("spark")))
+
+    return on_reference if request.param == "reference" else on_spark
 
 
 def collected(runs: Runs, windows: int, *collectors: str) -> list[str]:

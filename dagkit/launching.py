@@ -1,0 +1,176 @@
+"""Launching: an application, a backend to run it on, a ledger that remembers it, and a loop that does the rest.
+
+from dagkit.launching import launch
+
+launch(LineFilter(), {"dt.operator.File-splitter.prop.scanner.files": "input"}, until="once")
+"""
+
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Literal
+from urllib.parse import quote
+
+from dagkit.api.attributes import DagContext
+from dagkit.api.config import Config
+from dagkit.api.running import Until
+from dagkit.clock import Timer
+from dagkit.compiler import Compilation, compile_application
+from dagkit.compiler.steps import Author
+from dagkit.engine.assignment import Backend
+from dagkit.engine.loop import Loop, Settings
+from dagkit.engine.observing import Observer, Probe
+from dagkit.engine.program import Program, program_of
+from dagkit.ledger import Ledger
+from dagkit.plan import fingerprint
+
+HOME = ".dagkit"
+"""The folder in which applications are kept that nobody gave an APPLICATION_PATH."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What is left of a launch."""
+
+    application: str
+    application_path: str
+    window_id: int
+    """The last window that was committed."""
+
+
+def launch(
+    application: Author,
+    conf: Config | Mapping[str, Any] | None = None,
+    *,
+    spark: Any = None,
+    on: Literal["spark", "reference"] = "spark",
+    cores: int | None = None,
+    path: str | Path | None = None,
+    until: Until | str = Until.STOPPED,
+    windows: int | None = None,
+    durable: bool = True,
+    observers: Sequence[Observer] = (),
+    clock: Timer | None = None,
+    probe: Probe | None = None,
+) -> Launched:
+    """Run an application on Spark, from where its ledger says that it stopped.
+
+    `spark` is a session that is there already; without one a local session of so many cores is started, and stopped
+    at the end. `until` is "once": all that is there now; "idle": until nothing new is found; or "stopped": until the
+    process is interrupted. `path` goes before the application's own APPLICATION_PATH.
+    """
+    compilation = compile_application(application, conf if isinstance(conf, Config) else Config.of(conf or {}))
+    return launch_compiled(
+        compilation,
+        spark=spark,
+        on=on,
+        cores=cores,
+        path=path,
+        until=Until(until),
+        windows=windows,
+        durable=durable,
+        observers=observers,
+        clock=clock,
+        probe=probe,
+    )
+
+
+def launch_compiled(
+    compilation: Compilation,
+    *,
+    spark: Any = None,
+    on: Literal["spark", "reference"] = "spark",
+    cores: int | None = None,
+    path: str | Path | None = None,
+    until: Until = Until.STOPPED,
+    windows: int | None = None,
+    durable: bool = True,
+    observers: Sequence[Observer] = (),
+    clock: Timer | None = None,
+    probe: Probe | None = None,
+) -> Launched:
+    """Run a compiled application."""
+    program, place = program_of(compilation), _absolute(str(path or application_path(compilation)))
+    ledger = Ledger.create(place, clock=clock, durable=durable)
+    with _backend(compilation, program, spark, on, cores) as backend:
+        loop = Loop(
+            program,
+            backend,
+            ledger,
+            Settings(place, until, windows, durable=durable, home=str(Path.cwd())),
+            fingerprint=fingerprint(compilation.plan),
+            version=sys.modules["dagkit"].__version__,
+            clock=clock,
+            observers=observers,
+            probe=probe,
+        )
+        with _signals(loop.stop):
+            loop.run()
+    return Launched(compilation.application, place, loop.memory.window)
+
+
+def application_path(compilation: Compilation) -> str:
+    """The application's folder: its own APPLICATION_PATH, else one of its name."""
+    settings = compilation.graph.attributes
+    setting = settings.get(DagContext.APPLICATION_PATH)
+    if setting is not None and setting.value:
+        return str(setting.value)
+    return str(Path(HOME) / quote(compilation.application, safe=" "))
+
+
+def _absolute(place: str) -> str:
+    return place if "://" in place else str(Path(place).absolute())
+
+
+@contextlib.contextmanager
+def _backend(
+    compilation: Compilation,
+    program: Program,
+    spark: Any,
+    on: Literal["spark", "reference"],
+    cores: int | None,
+) -> Iterator[Backend]:
+    if on == "reference":
+        from dagkit.backends.reference import ReferenceBackend  # noqa: PLC0415 - only one of the two is loaded
+
+        yield ReferenceBackend(compilation)
+        return
+    from dagkit.backends.spark import SparkBackend, local_session  # noqa: PLC0415 - as above
+
+    session = spark or local_session(cores)
+    backend = SparkBackend(program, session)
+    try:
+        yield backend
+    finally:
+        backend.close()
+        if spark is None:
+            session.stop()
+
+
+@contextlib.contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
+    """SIGINT and SIGTERM stop after the window; a second one stops at once, and costs the window in flight."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def asked(*_: Any) -> None:
+        stop()
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, _at_once)
+
+    before = {each: signal.signal(each, asked) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _at_once(number: int, _: FrameType | None) -> None:
+    raise SystemExit(128 + number)
