@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from bench.ledger import SHAPES, TWO_INPUTS, Cost, Measured, measure, unsteady
+from bench.ledger import SHAPES, TWO_INPUTS, Cost, Measured, lengths_upto, main, measure, unsteady
 from dagkit.ledger import BlockRefused, Chain, DatasetKind, Ledger, SequenceTaken, checkpoint_of, slice_of, transform_of
 from dagkit.ledger.events import SetInfo
 from dagkit.ledger.ledger import folder_of
@@ -26,6 +26,25 @@ def test_the_bench_notices_a_count_that_grows():
         return Measured("s", blocks, Cost(opened, 0.0), free, free, None, free, free, 0.0, 0, 0, 0.0)
 
     assert unsteady([at(10, 2), at(100, 3)]) == ["s: open reads [2, 3] blocks"]
+
+
+def test_the_bench_says_how_to_use_it(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["-h"])
+    assert ended.value.code == 0
+    assert "--longest N" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("longest", "lengths"),
+    [(10**6, [10**3, 10**4, 10**5, 10**6]), (3000, [300, 3000]), (1000, [100, 1000]), (999, [999])],
+)
+def test_the_bench_measures_the_longest_chain_and_shorter_ones(longest, lengths, capsys):
+    assert lengths_upto(longest) == lengths
+    if len(lengths) < 2:
+        with pytest.raises(SystemExit):
+            main(["--longest", str(longest)])
+        assert "one length says nothing" in capsys.readouterr().err
 
 
 def test_a_reader_with_a_stale_hint_reads_one_block_more():
