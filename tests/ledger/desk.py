@@ -1,12 +1,15 @@
 """A ledger to work on: one input operator, one application, a clock that stands still."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import pytest
 
 from dagkit.ledger import (
     Chain,
     Ledger,
+    LedgerError,
     MetadataBlock,
     Record,
     Span,
@@ -99,3 +102,10 @@ def forged(chain: Chain, event: Event, **changes: Any) -> MetadataBlock:
         "event": event,
     }
     return MetadataBlock(**{**honest, **changes})
+
+
+def code_of(act: Callable[[], Any]) -> str:
+    """The code under which the ledger refuses the act."""
+    with pytest.raises(LedgerError) as caught:
+        act()
+    return caught.value.code

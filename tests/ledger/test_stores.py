@@ -28,22 +28,6 @@ PLACES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def bucket(tmp_path_factory):
-    """An S3 server that speaks HTTP, and a bucket in it."""
-    boto3 = pytest.importorskip("boto3")
-    moto = pytest.importorskip("moto.server")
-
-    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
-    boto3.client("s3", endpoint_url=endpoint, **keys).create_bucket(Bucket="ledgers")
-    yield endpoint
-    server.stop()
-
-
 def place(kind, tmp_path, request):
     """A new, empty store of the kind."""
     name = secrets.token_hex(4)
@@ -79,6 +63,12 @@ def test_what_is_created_is_there(store):
     store.create("a/b/c", b"content")
     assert (store.get("a/b/c"), store.exists("a/b/c"), store.get_range("a/b/c", 2, 5)) == (b"content", True, b"nte")
     assert store.modified("a/b/c") is not None
+
+
+def test_a_range_beyond_the_end_is_cut_there(store):
+    store.create("a/b", b"content")
+    ranges = [(5, 100), (7, 9), (100, 200), (0, 10**12)]
+    assert [store.get_range("a/b", *r) for r in ranges] == [b"nt", b"", b"", b"content"]
 
 
 def test_a_key_is_created_once(store):

@@ -42,7 +42,10 @@ class LocalStore:
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
         with self._reading(key), Path(f"{self._base}/{key}").open("rb") as file:
-            return os.pread(file.fileno(), end - start, start)
+            size = os.fstat(
+                file.fileno()
+            ).st_size  # a damaged index may ask for more than there is, or than memory holds
+            return os.pread(file.fileno(), max(0, min(end, size) - start), start) if start < size else b""
         raise KeyMissing(key)
 
     def create(self, key: str, content: bytes) -> None:
@@ -51,7 +54,8 @@ class LocalStore:
         try:
             os.link(temporary, f"{self._base}/{key}")
         except FileExistsError:
-            raise KeyTaken(key) from None
+            if not _is_linked(temporary):
+                raise KeyTaken(key) from None
         except OSError as error:
             if error.errno in _NO_LINKS:
                 raise unfenced(self._base, "it has no hard links") from error
@@ -206,3 +210,11 @@ class LocalStore:
             # The name is there already: whatever the cause, a full disk too, nobody knows whether it will stay.
             unknown = OSError(errno.EIO, f"its folder could not be synced: {error}", folder)
             raise refused(self._base, unknown) from error
+
+
+def _is_linked(temporary: str) -> bool:
+    """Whether the file has its second name after all: a network filesystem may repeat a link whose answer was lost."""
+    try:
+        return os.stat(temporary).st_nlink > 1  # noqa: PTH116 - as above
+    except OSError:
+        return False

@@ -1,5 +1,6 @@
 """An object store: S3, Google Cloud Storage, Azure. The service itself decides who created a key first."""
 
+import secrets
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,9 @@ from obstore.store import ObjectStore, from_url
 
 from dagkit.ledger.faults import StoreError
 from dagkit.ledger.stores.store import KeyMissing, KeyTaken, refused, unfenced
+
+_CREATED_BY = "dagkit-created-by"
+"""Beside the content, so that a record stays a pure function of its block."""
 
 
 class BucketStore:
@@ -44,15 +48,39 @@ class BucketStore:
         except (exceptions.NotFoundError, FileNotFoundError):
             raise KeyMissing(key) from None
         except exceptions.BaseError as error:
+            if self._ends_before(key, start):
+                return b""
             raise self._refused(error) from error
 
-    def create(self, key: str, content: bytes) -> None:
+    def _ends_before(self, key: str, start: int) -> bool:
+        """Whether a range was refused only because the object is shorter, as a cut segment is."""
         try:
-            obstore.put(self._store, key, content, mode="create", use_multipart=False)
+            return int(obstore.head(self._store, key)["size"]) <= start
+        except (exceptions.BaseError, OSError):
+            return False
+
+    def create(self, key: str, content: bytes) -> None:
+        mark = secrets.token_hex(16)
+        try:
+            obstore.put(self._store, key, content, mode="create", use_multipart=False, attributes={_CREATED_BY: mark})
         except (exceptions.AlreadyExistsError, FileExistsError):
-            raise KeyTaken(key) from None
+            if not self._is_ours(key, content, mark):
+                raise KeyTaken(key) from None
         except (exceptions.NotSupportedError, NotImplementedError) as error:
             raise unfenced(self._name, str(error)) from error
+        except (exceptions.BaseError, OSError) as error:
+            raise self._refused(error) from error
+
+    def _is_ours(self, key: str, content: bytes, mark: str) -> bool:
+        """Whether what is there came of this very call: a client repeats a put whose answer was lost, and is refused.
+
+        Two drivers may write the same bytes, so that these alone would let both believe that they won.
+        """
+        try:
+            found = obstore.get(self._store, key)
+            return found.attributes.get(_CREATED_BY) == mark and bytes(found.bytes()) == content
+        except (exceptions.NotFoundError, FileNotFoundError):
+            return False
         except (exceptions.BaseError, OSError) as error:
             raise self._refused(error) from error
 
