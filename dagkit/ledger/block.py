@@ -7,7 +7,6 @@ a constant number of reads. Both are under the hash. `objects` holds small slice
 that the block names it by, so that a window and its state become durable in one write.
 """
 
-import json
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, TypeVar
@@ -15,8 +14,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from dagkit.ledger.events import DatasetId, DatasetKind, Event
-from dagkit.ledger.faults import ChainBroken, Fault, VersionUnreadable
-from dagkit.ledger.hashing import Multihash, canonical, hash_of
+from dagkit.ledger.faults import ChainBroken, Fault, ValueUnwritable, VersionUnreadable
+from dagkit.ledger.hashing import Multihash, canonical, hash_of, read_json
 from dagkit.ledger.wire import Instant, Wire
 
 BLOCK_FORMAT: Literal["dagkit.block/1"] = "dagkit.block/1"
@@ -88,6 +87,24 @@ class Record(Wire):
 
 def seal(block: MetadataBlock, carry: Carry, objects: Mapping[Multihash, str] | None = None) -> tuple[Record, bytes]:
     """The record of a block, and the line that keeps it."""
+    try:
+        return _sealed(block, carry, objects)
+    except ValueError as error:
+        raise unwritable(f"the {block.event.kind}", error) from error
+
+
+def unwritable(what: str, error: ValueError) -> ValueUnwritable:
+    """A value that has no JSON: NaN, text that is not Unicode, or nesting without end."""
+    why = str(error)
+    if isinstance(error, UnicodeEncodeError):
+        why = f"text in it is not Unicode: {error.object[error.start]!r}"
+    if isinstance(error, ValidationError):
+        why = error.errors(include_url=False, include_input=False)[0]["msg"]
+    help_ = "leave it out or spell it otherwise; a file whose name is not UTF-8 must be renamed"
+    return ValueUnwritable(Fault("value-unwritable", f"{what} cannot be written as JSON: {why}", help_))
+
+
+def _sealed(block: MetadataBlock, carry: Carry, objects: Mapping[Multihash, str] | None) -> tuple[Record, bytes]:
     body = f'{{"block":{canonical(block.as_json())},"carry":{canonical(carry.as_json())},"format":"{BLOCK_FORMAT}"'
     name = hash_of(f"{body}}}".encode())
     kept = f',"objects":{canonical(dict(objects))}' if objects else ""
@@ -100,12 +117,15 @@ def unseal(line: bytes, chain: str, seq: int) -> Record:
     if not line.endswith(b"\n"):
         raise ChainBroken(_torn(chain, seq, len(line)))
     try:
-        document = json.loads(line)
-    except ValueError as error:
+        return _unsealed(read_json(line), line, chain, seq)
+    except ValueError as error:  # what can be read may still have no canonical text: half a character, say
         raise ChainBroken(_damaged(chain, seq, f"is not JSON: {error}")) from error
+
+
+def _unsealed(document: Any, line: bytes, chain: str, seq: int) -> Record:
     _own_hash(document, chain, seq)
     record = parse(Record, document, BLOCK_FORMAT, chain, seq)
-    _, again = seal(record.block, record.carry, record.objects)
+    _, again = _sealed(record.block, record.carry, record.objects)
     if again != line:
         raise ChainBroken(_damaged(chain, seq, "is not written as the ledger writes: somebody has edited it"))
     for name, content in (record.objects or {}).items():

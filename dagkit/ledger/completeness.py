@@ -129,7 +129,9 @@ class WindowProof:
         if content is None:
             return None
         try:
-            document = json.loads(content)
+            document = json.loads(content)  # with NaN and the like: state is the engine's, and only `work` is ours
+        except RecursionError:
+            raise ValueError("the checkpoint is nested too deeply") from None
         except ValueError:
             return None  # a checkpoint that is not JSON says nothing of work
         return work_of(document)  # outside the try: work that is said and malformed must not pass for none

@@ -4,15 +4,15 @@ The fabric has no event for them, and it has room: facts are a SetAttachments wh
 key block, so each block after it points to it, and the facts of a chain are found from fact to fact.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dagkit.ledger.block import Record
+from dagkit.ledger.block import Record, unwritable
 from dagkit.ledger.chain import Chain
 from dagkit.ledger.events import AttachmentEmbedded, Attachments, SetAttachments
-from dagkit.ledger.hashing import canonical
+from dagkit.ledger.faults import ChainBroken, Fault
+from dagkit.ledger.hashing import canonical, read_json
 
 _FOLDER = "dagkit/"
 
@@ -27,22 +27,36 @@ class Fact:
 
 def state(chain: Chain, *facts: Fact) -> Record:
     """The facts hold from here on: they are the chain's next block."""
-    items = tuple(
-        AttachmentEmbedded(path=f"{_FOLDER}{fact.name}.json", content=canonical(fact.value)) for fact in facts
-    )
+    items = tuple(AttachmentEmbedded(path=f"{_FOLDER}{fact.name}.json", content=_text(fact)) for fact in facts)
     return chain.append(SetAttachments(attachments=Attachments(items=items)))
 
 
+def _text(fact: Fact) -> str:
+    try:
+        return canonical(fact.value)
+    except ValueError as error:
+        raise unwritable(f"the fact {fact.name!r}", error) from error
+
+
 def stated_in(record: Record) -> tuple[Fact, ...]:
-    """The facts that a block states."""
+    """The facts that a block states, or what is wrong with one that somebody else wrote."""
     event = record.block.event
     if not isinstance(event, SetAttachments):
         return ()
     return tuple(
-        Fact(item.path.removeprefix(_FOLDER).removesuffix(".json"), json.loads(item.content))
+        Fact(item.path.removeprefix(_FOLDER).removesuffix(".json"), _value(record, item))
         for item in event.attachments.items
         if item.path.startswith(_FOLDER)
     )
+
+
+def _value(record: Record, item: AttachmentEmbedded) -> Any:
+    try:
+        return read_json(item.content)
+    except ValueError as error:
+        problem = f"its attachment {item.path!r} is no fact: {error}"
+        fault = Fault("manifest-unreadable", problem, "state facts with dagkit.ledger.facts only", block=record.seq)
+        raise ChainBroken(fault) from error
 
 
 def stated(chain: Chain) -> Iterator[tuple[Record, Fact]]:

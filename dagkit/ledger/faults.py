@@ -4,6 +4,7 @@ A `Fault` is a value: rules and the verifier gather them. An exception carries a
 
     LedgerError
     ├── BlockRefused           a rule forbids the block; nothing was written
+    │   └── ValueUnwritable    a value has no JSON
     ├── SequenceTaken          another writer has appended; this one stops, nothing was changed
     ├── ChainBroken            what is stored is missing, damaged or forged
     ├── VersionUnreadable      a later dagkit wrote it
@@ -85,6 +86,7 @@ LedgerCode = Literal[
     "version-unreadable",
     "field-unknown",
     "manifest-unreadable",
+    "value-unwritable",
     # completeness
     "bytes-missing",
     "bytes-doubled",
@@ -96,6 +98,7 @@ LedgerCode = Literal[
     "store-unfenced",
     "store-unreachable",
     "promise-taken",
+    "promise-damaged",
 ]
 
 LEDGER_CODES: tuple[LedgerCode, ...] = get_args(LedgerCode)
@@ -148,6 +151,10 @@ class LedgerError(DagkitError):
 
 class BlockRefused(LedgerError):
     """A rule forbids the block; nothing was written."""
+
+
+class ValueUnwritable(BlockRefused):
+    """A value has no JSON, so that no block can keep it; nothing was written."""
 
 
 class SequenceTaken(LedgerError):

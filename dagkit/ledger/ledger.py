@@ -23,7 +23,8 @@ from dagkit.ledger.events import (
     TransformInput,
 )
 from dagkit.ledger.faults import BlockRefused, ChainBroken, ChainNotFound, Fault, VersionUnreadable
-from dagkit.ledger.hashing import canonical, hash_of
+from dagkit.ledger.hashing import canonical, hash_of, read_json
+from dagkit.ledger.log import Log
 from dagkit.ledger.stores import KeyMissing, KeyTaken, MemoryStore, Place, Store, open_store
 from dagkit.ledger.wire import Wire
 from dagkit.ledger.witness import InputChain
@@ -33,6 +34,8 @@ LEDGER_FORMAT: Literal["dagkit.ledger/1"] = "dagkit.ledger/1"
 READABLE_BY = "dagkit 0.1.0 or later"
 _FOLDER = "ledger"
 _MARKER = f"{_FOLDER}/ledger.json"
+_LONGEST_NAME = 240
+"""Most filesystems take 255 bytes, of which an export needs some for an ending."""
 
 
 class Marker(Wire):
@@ -74,7 +77,20 @@ class Ledger:
 
     def names(self) -> list[str]:
         """The names of the chains: roots and derivatives, in alphabetical order."""
-        return sorted(unquote(name) for name in self.store.folders(f"{_FOLDER}/chains"))
+        return [name for name in self._folders() if not self._log(name).is_unborn()]
+
+    def unborn(self) -> list[str]:
+        """The names of folders in which no chain begins: whoever was to create it was killed before its Seed."""
+        return [name for name in self._folders() if self._log(name).is_unborn()]
+
+    def _folders(self) -> list[str]:
+        """What has another name than a chain's folder was put there by somebody else, and is left alone."""
+        found = self.store.folders(f"{_FOLDER}/chains")
+        names = [(unquote(folder), f"{_FOLDER}/chains/{folder}") for folder in found]
+        return sorted(name for name, folder in names if _is_name(name) and folder_of(name) == folder)
+
+    def _log(self, name: str) -> Log:
+        return Log(self.store, folder_of(name), name)
 
     def chain(self, name: str) -> Chain:
         """The chain of this name, opened once and kept."""
@@ -189,11 +205,22 @@ def new_dataset_id() -> str:
 
 def folder_of(name: str) -> str:
     """The folder of a chain; any name that an operator may have makes a safe folder."""
-    if not name or name.startswith("."):
-        raise BlockRefused(
-            Fault("chain-name-malformed", f"{name!r} cannot name a chain", "name it as its operator is named")
-        )
-    return f"{_FOLDER}/chains/{quote(name, safe='').replace('.', '%2E')}"
+    if not _is_name(name):
+        shown = repr(name if len(name) <= _LONGEST_NAME else f"{name[:40]}...")
+        help_ = f"name it as its operator is named, in Unicode, with at most {_LONGEST_NAME} bytes once percent-encoded"
+        raise BlockRefused(Fault("chain-name-malformed", f"{shown} cannot name a chain", help_))
+    return f"{_FOLDER}/chains/{_encoded(name)}"
+
+
+def _is_name(name: str) -> bool:
+    try:
+        return bool(name) and not name.startswith(".") and len(_encoded(name)) <= _LONGEST_NAME
+    except UnicodeEncodeError:
+        return False
+
+
+def _encoded(name: str) -> str:
+    return quote(name, safe="").replace(".", "%2E")
 
 
 def _check(store: Store) -> None:
@@ -204,7 +231,7 @@ def _check(store: Store) -> None:
             Fault("chain-missing", f"{store} holds no ledger", "point to the folder that the application runs in")
         ) from None
     try:
-        document = json.loads(content)
+        document = read_json(content)
     except ValueError as error:
         raise ChainBroken(
             Fault("manifest-unreadable", "ledger.json is not JSON", f"write {canonical(Marker().as_json())} into it")

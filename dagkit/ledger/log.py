@@ -10,7 +10,6 @@ file anew finds the segment, and knows that it lost.
 """
 
 import contextlib
-import json
 import logging
 import re
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from typing import Any, Literal
 from dagkit.ledger import segment
 from dagkit.ledger.block import Pointer, Record, parse, unseal
 from dagkit.ledger.faults import ChainBroken, Fault, SequenceTaken, StoreError, VersionUnreadable
-from dagkit.ledger.hashing import Multihash, canonical, hash_of
+from dagkit.ledger.hashing import Multihash, canonical, hash_of, read_json
 from dagkit.ledger.segment import SEGMENT_SIZE
 from dagkit.ledger.stores.store import KeyMissing, KeyTaken, Store
 from dagkit.ledger.wire import Wire
@@ -165,6 +164,14 @@ class Log:
             seq -= 1
         return Found(last, hole=seq)
 
+    def is_unborn(self) -> bool:
+        """Whether nothing was ever appended here; a lost chain still has a hint or a segment that tells of it."""
+        return not self.loose() and not self.sealed() and not self.store.exists(self._hint_key)
+
+    @property
+    def _hint_key(self) -> str:
+        return f"{self.folder}/refs/head"
+
     def loose(self) -> list[int]:
         """The numbers of the blocks that are files of their own."""
         return self._numbers("blocks", _BLOCK_NAME)
@@ -181,11 +188,11 @@ class Log:
     def hint(self) -> Pointer | None:
         """Which block the last writer said it appended."""
         try:
-            said = self.store.get(f"{self.folder}/refs/head")
+            said = self.store.get(self._hint_key)
         except KeyMissing:
             return None
         try:
-            document = json.loads(said)
+            document = read_json(said)
             checked = document.pop("check") == _check(document["seq"], document["hash"])
         except (ValueError, TypeError, KeyError, AttributeError):
             return None  # torn: the listing knows
@@ -196,7 +203,7 @@ class Log:
         said = {"format": HINT_FORMAT, "seq": pointer.seq, "hash": pointer.hash}
         text = canonical({**said, "check": _check(pointer.seq, pointer.hash)})
         try:
-            self.store.note(f"{self.folder}/refs/head", f"{text:<{_HINT_SIZE}}\n".encode())
+            self.store.note(self._hint_key, f"{text:<{_HINT_SIZE}}\n".encode())
         except StoreError as error:
             _logger.warning("the head of %s could not be noted: %s", self.chain, error.fault.problem)
 
@@ -216,6 +223,15 @@ class Log:
             self._recent.pop(seq, None)
         self.store.delete(self.block_key(seq) for seq in gone)
         return len(gone)
+
+    def differing(self) -> Iterator[Fault]:
+        """Files that a packing left, or somebody put, beside a segment that does not say the same as they."""
+        for first in sorted({seq - seq % SEGMENT_SIZE for seq in self.loose()}):
+            try:
+                if self.store.exists(self._segment_key(first)):
+                    self._kept_twice(first)
+            except (ChainBroken, VersionUnreadable) as error:
+                yield error.fault
 
     def _kept_twice(self, first: int) -> list[int]:
         """The loose blocks that the segment, which somebody else made, holds too; it is whole, or `ChainBroken`.

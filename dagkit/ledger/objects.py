@@ -1,15 +1,14 @@
 """Slices and checkpoints under the hash of their content: what a name promises can always be checked."""
 
 import contextlib
-import json
 import os
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from dagkit.ledger.block import Record
+from dagkit.ledger.block import Record, unwritable
 from dagkit.ledger.events import Checkpoint, DataSlice, OffsetInterval
 from dagkit.ledger.faults import ChainBroken, Fault, LedgerCode
-from dagkit.ledger.hashing import canonical, hash_of
+from dagkit.ledger.hashing import canonical, hash_of, read_json
 from dagkit.ledger.stores.local import LocalStore
 from dagkit.ledger.stores.store import KeyMissing, KeyTaken, Store, refused
 
@@ -99,12 +98,15 @@ def is_small(content: bytes) -> bool:
 
 def lines_of(rows: Iterator[Any] | list[Any] | tuple[Any, ...]) -> bytes:
     """The rows as canonical JSON, one to a line."""
-    return b"".join(canonical(row).encode() + b"\n" for row in rows)
+    try:
+        return b"".join(canonical(row).encode() + b"\n" for row in rows)
+    except ValueError as error:
+        raise unwritable("a row", error) from error
 
 
 def rows_of(content: bytes) -> list[Any]:
     """The rows that `lines_of` wrote."""
-    return [json.loads(line) for line in content.splitlines()]
+    return [read_json(line) for line in content.splitlines()]
 
 
 def lines_hash(content: bytes) -> str:

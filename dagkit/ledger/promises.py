@@ -1,13 +1,16 @@
-"""Windows that were planned and not yet appended, so that after a crash they run again with the same blocks."""
+"""Windows that were planned and not yet appended, so that after a crash they run again with the same blocks.
 
-import json
+A promise says its own hash. One that is damaged stops the driver and is not passed over: what it named may have run,
+and of another plan under the same number a sink could then drop what it takes for done.
+"""
+
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dagkit.ledger.block import parse
+from dagkit.ledger.block import parse, unwritable
 from dagkit.ledger.faults import ChainBroken, Fault, SequenceTaken
-from dagkit.ledger.hashing import canonical
+from dagkit.ledger.hashing import canonical, hash_of, read_json
 from dagkit.ledger.stores.store import KeyMissing, KeyTaken, Store
 from dagkit.ledger.transaction import PROMISE_FORMAT, Promise, Transaction
 
@@ -24,11 +27,7 @@ def read(store: Store, folder: str, chain: str, fresh: Transaction) -> Transacti
         content = store.get(key(folder, fresh))
     except KeyMissing:
         return None
-    try:
-        document = json.loads(content)
-    except ValueError as error:
-        raise ChainBroken(_unreadable(chain, key(folder, fresh))) from error
-    promise = parse(Promise, document, PROMISE_FORMAT, chain)
+    promise = _unsealed(content, chain, key(folder, fresh))
     ids = [planned.input.dataset_id for planned in promise.inputs]
     if promise.after != fresh.after or ids != [planned.input.dataset_id for planned in fresh.inputs]:
         return None  # the transform was set anew, or the promise is of another history
@@ -37,9 +36,11 @@ def read(store: Store, folder: str, chain: str, fresh: Transaction) -> Transacti
 
 def keep(store: Store, folder: str, chain: str, transaction: Transaction, notes: Mapping[str, Any]) -> Transaction:
     """The promise lies on disk; one of somebody else's stands, and says so."""
-    promise = Promise(after=transaction.after, inputs=transaction.inputs, notes=notes)
-    content = canonical(promise.as_json()).encode() + b"\n"
     place = key(folder, transaction)
+    try:
+        content = _sealed(Promise(after=transaction.after, inputs=transaction.inputs, notes=notes))
+    except ValueError as error:
+        raise unwritable("the plan of a window", error) from error
     try:
         store.create(place, content)
     except KeyTaken:
@@ -61,10 +62,36 @@ def _taken(chain: str) -> Fault:
     )
 
 
-def _unreadable(chain: str, place: str) -> Fault:
+def _sealed(promise: Promise) -> bytes:
+    said = promise.as_json()
+    return canonical({**said, "check": _check(said)}).encode() + b"\n"
+
+
+def _unsealed(content: bytes, chain: str, place: str) -> Promise:
+    """The promise, which is what was promised, or the fault is named."""
+    try:
+        document = read_json(content)
+        check = document.pop("check", None)
+        is_whole = document.get("format", PROMISE_FORMAT) != PROMISE_FORMAT or check == _check(document)
+    except (ValueError, AttributeError, TypeError) as error:
+        raise ChainBroken(_damaged(chain, place)) from error
+    if not is_whole:
+        raise ChainBroken(_damaged(chain, place))
+    promise = parse(Promise, document, PROMISE_FORMAT, chain)
+    if _sealed(promise) != content:
+        raise ChainBroken(_damaged(chain, place))
+    return promise
+
+
+def _check(said: Mapping[str, Any]) -> str:
+    return hash_of(canonical(said).encode())
+
+
+def _damaged(chain: str, place: str) -> Fault:
     return Fault(
-        code="manifest-unreadable",
-        problem=f"the planned window {place} is not JSON",
-        help="nothing of it was committed: delete the file, and the window is planned anew",
+        code="promise-damaged",
+        problem=f"the planned window {place} is not what was planned",
+        help="bring the file back from a copy; or delete it, and the window is planned anew: nothing of it was "
+        "committed, and sinks that show only what is committed lose nothing",
         chain=chain,
     )

@@ -1,0 +1,39 @@
+"""A promise says its own hash: what was promised comes back just so, or not at all."""
+
+import pytest
+
+from tests.ledger.desk import Desk, code_of
+
+DEEP = 100_000
+
+
+def promised(desk: Desk) -> str:
+    """Where a promise lies."""
+    desk.discover((20, 30))
+    desk.app.promise(desk.app.plan_next(), {"slots": [[20, 30]]})
+    folder = f"{desk.app.log.folder}/planned"
+    return f"{folder}/{desk.store.names(folder)[0]}"
+
+
+def test_a_promise_that_was_altered_is_noticed(here):
+    key = promised(here)
+    here.store.replace(key, here.store.get(key).replace(b"[[20,30]]", b"[[20,31]]"))
+    assert code_of(here.reopened().app.plan_next) == "promise-damaged"
+    here.store.delete([key])
+    assert here.reopened().app.plan_next().has_input, "it is planned anew, and nothing is lost"
+
+
+def test_every_flipped_bit_of_a_promise_is_noticed(desk):
+    key = promised(desk)
+    whole = desk.store.get(key)
+    for place in range(len(whole)):
+        forged = bytearray(whole)
+        forged[place] ^= 1
+        desk.store.replace(key, bytes(forged))
+        assert code_of(desk.reopened().app.plan_next) in ("promise-damaged", "version-unreadable")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"[" * DEEP, b'{"format": NaN}'], ids=lambda c: c[:9])
+def test_a_promise_that_is_none_is_named(desk, content):
+    desk.store.replace(promised(desk), content)
+    assert code_of(desk.reopened().app.plan_next) == "promise-damaged"
