@@ -47,12 +47,15 @@ def _slice(chain: str, record: Record, said: DataSlice, content: bytes) -> Itera
 
 def logical_hash_of(content: bytes, said: str) -> str:
     """The logical hash of a content, made in the way that `said` was."""
-    if content.startswith((_PARQUET, _ARROW)):
-        import dagkit.ledger.logical as logical  # noqa: PLC0415, PLR0402 - only who keeps Arrow data loads pyarrow
+    if not content.startswith((_PARQUET, _ARROW)):
+        return lines_hash(content)
+    import dagkit.ledger.logical as logical  # noqa: PLC0415, PLR0402 - only who keeps Arrow data loads pyarrow
 
+    try:
         table = logical.table_of(content)
         return logical.arrow0(table) if said.startswith(ARROW0_SHA3_256) else logical.table_hash(table)
-    return lines_hash(content)
+    except logical.UNREADABLE:
+        return lines_hash(content)  # it only begins like a table: bytes as any others
 
 
 def _wrong(chain: str, record: Record, code: LedgerCode, problem: str) -> Fault:

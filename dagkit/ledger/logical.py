@@ -18,6 +18,9 @@ from dagkit.ledger.hashing import ARROW0_SHA3_256, SHA3_256
 
 _DOMAIN = b"dagkit.table/1\n"
 
+UNREADABLE = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, NotImplementedError, MemoryError)
+"""What pyarrow raises over bytes that are no table, or a table of a kind that has no logical hash here."""
+
 
 class _Hasher(Protocol):
     def update(self, data: bytes, /) -> None: ...

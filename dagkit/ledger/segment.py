@@ -21,6 +21,7 @@ _HEAD_SIZE = len(_HEAD.format(format=SEGMENT_FORMAT, first=0, count=0))
 _ENTRY = 13
 _INDEX_SIZE = _HEAD_SIZE + SEGMENT_SIZE * _ENTRY + len("]}\n") - 1
 _SAID = re.compile(rb'\{"format":"([^"]*)"')
+_NUMBER = re.compile(rb" *[0-9]+")
 
 
 def pack(first: int, lines: Sequence[bytes]) -> bytes:
@@ -31,9 +32,13 @@ def pack(first: int, lines: Sequence[bytes]) -> bytes:
     for line in lines:
         end += len(line)
         ends.append(f"{end:12d}")
-    head = _HEAD.format(format=SEGMENT_FORMAT, first=first, count=len(lines)) + ",".join(ends) + "]}\n"
+    head = _index(first, ends)
     assert len(head) == _INDEX_SIZE, "the index has a fixed width"
-    return head.encode() + b"".join(lines)
+    return head + b"".join(lines)
+
+
+def _index(first: int, ends: Sequence[str]) -> bytes:
+    return (_HEAD.format(format=SEGMENT_FORMAT, first=first, count=len(ends)) + ",".join(ends) + "]}\n").encode()
 
 
 def index_range(place: int) -> tuple[int, int]:
@@ -44,11 +49,13 @@ def index_range(place: int) -> tuple[int, int]:
 
 def record_range(place: int, entries: bytes, chain: str, seq: int) -> tuple[int, int]:
     """The bytes of the file that hold the record, from what `index_range` brought."""
-    numbers = [part.strip(b"]}\n") for part in entries.split(b",") if part.strip(b"]}\n")]
-    try:
-        start, end = (0, int(numbers[0])) if place == 0 else (int(numbers[0]), int(numbers[1]))
-    except (ValueError, IndexError) as error:
-        raise ChainBroken(_damaged(chain, seq)) from error
+    parts = entries.rstrip(b",]").split(b",")
+    numbers = [int(part) for part in parts if _NUMBER.fullmatch(part)]
+    if len(numbers) != len(parts) or len(parts) != (1 if place == 0 else 2):
+        raise ChainBroken(_damaged(chain, seq))
+    start, end = (0, numbers[0]) if place == 0 else numbers
+    if not start < end:
+        raise ChainBroken(_damaged(chain, seq))
     return _INDEX_SIZE + start, _INDEX_SIZE + end
 
 
@@ -64,19 +71,18 @@ def refuse_unknown(head: bytes, chain: str, seq: int) -> None:
 def unpack(content: bytes, chain: str, first: int) -> Iterator[bytes]:
     """The lines of a whole segment, in order; where the file ends early, the last is torn."""
     refuse_unknown(content[:_HEAD_SIZE], chain, first)
-    if content[_INDEX_SIZE - 1 : _INDEX_SIZE] != b"\n":
+    entries = content[_HEAD_SIZE : _INDEX_SIZE - 3].split(b",")
+    if content[:_INDEX_SIZE] != _index(first, [entry.decode(errors="replace") for entry in entries]):
         raise ChainBroken(_damaged(chain, first))
-    ends = content[_HEAD_SIZE : _INDEX_SIZE - 3].split(b",")
     start = 0
-    for place, entry in enumerate(ends):
-        try:
-            end = int(entry)
-        except ValueError as error:
-            raise ChainBroken(_damaged(chain, first + place)) from error
+    for place, entry in enumerate(entries):
+        if not _NUMBER.fullmatch(entry) or int(entry) <= start:
+            raise ChainBroken(_damaged(chain, first + place))
+        end = int(entry)
         yield content[_INDEX_SIZE + start : _INDEX_SIZE + end]
         start = end
-    if len(content) != _INDEX_SIZE + start:
-        raise ChainBroken(_damaged(chain, first + len(ends) - 1))
+    if len(content) != _INDEX_SIZE + start or len(entries) != SEGMENT_SIZE:
+        raise ChainBroken(_damaged(chain, first + len(entries) - 1))
 
 
 def _damaged(chain: str, seq: int) -> Fault:
