@@ -1,8 +1,8 @@
 """Chains as Open Data Fabric manifests, out and in again.
 
-    OUT/export.json                     the chains, with the hash of each head
-    OUT/<chain>.yaml (or .json)         one manifest to a document: {kind: MetadataBlock, version: 1, content: ...}
-    OUT/<chain>/{data,checkpoints}/...  the contents, each under its hash
+    OUT/export.json                              the chains, with the hash of each head
+    OUT/chains/<chain>.yaml (or .json)           in each document {kind: MetadataBlock, version: 1, content: ...}
+    OUT/contents/<chain>/{data,checkpoints}/...  the contents, each under its hash
 
 What a block carries beyond the fabric's fields is not exported: it is made again, and the hashes prove it the same.
 """
@@ -19,7 +19,9 @@ from dagkit.ledger.block import MetadataBlock, Record, parse
 from dagkit.ledger.chain import Chain
 from dagkit.ledger.events import AddData, DataEvent, DatasetKind, ExecuteTransform, Seed
 from dagkit.ledger.faults import BlockRefused, ChainBroken, Fault, VersionUnreadable
+from dagkit.ledger.hashing import canonical, read_json
 from dagkit.ledger.ledger import Ledger
+from dagkit.ledger.stores.store import refused
 from dagkit.ledger.wire import Wire
 
 Form = Literal["yaml", "json"]
@@ -28,7 +30,29 @@ EXPORT_FORMAT: Literal["dagkit.export/1"] = "dagkit.export/1"
 MANIFEST_VERSION: Literal[1] = 1
 
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(yaml.composer.Composer, _Parser):  # type: ignore[misc]
+    """As safe as its parser, and refuses what an export never writes: anchors, and a name said twice.
+
+    Nodes are composed in Python, where nesting without end is an error; in C it is the end of the process.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        _Parser.__init__(self, stream)
+        yaml.composer.Composer.__init__(self)
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.composer.ComposerError(None, None, "an alias", self.peek_event().start_mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, **how: Any) -> Any:
+        found = super().construct_mapping(node, **how)
+        if len(found) != len(node.value):
+            raise yaml.constructor.ConstructorError(None, None, "a name is said twice", node.start_mark)
+        return found
 
 
 class ExportedChain(Wire):
@@ -63,21 +87,32 @@ def manifest_of(record: Record) -> dict[str, Any]:
 
 def export(ledger: Ledger, out: Path, form: Form = "yaml") -> Export:
     """Every chain lies in `out`, up to the block that was its last when this began."""
-    out.mkdir(parents=True, exist_ok=True)
-    said = Export(chains=tuple(_export(ledger.chain(name), out, form) for name in ledger.names()))
-    (out / "export.json").write_text(json.dumps(said.as_json(), indent=2) + "\n", encoding="utf-8")
+    try:
+        (out / "chains").mkdir(parents=True, exist_ok=True)
+        said = Export(chains=tuple(_export(ledger.chain(name), out, form) for name in ledger.names()))
+        (out / "export.json").write_text(json.dumps(said.as_json(), indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise refused(str(out), error) from error
     return said
 
 
+def _file(chain: str, form: str) -> str:
+    """Each chain in a folder of chains: beside other files of the export its name could be one of theirs."""
+    return f"chains/{quote(chain, safe=' ')}.{form}"
+
+
+def _shelves(folder: Path, chain: str) -> Path:
+    return folder / "contents" / quote(chain, safe=" ")
+
+
 def _export(chain: Chain, out: Path, form: Form) -> ExportedChain:
-    safe = quote(chain.name, safe=" ")
-    count, head = 0, chain.head.hash
-    with (out / f"{safe}.{form}").open("w", encoding="utf-8") as file:
+    count, head, name = 0, chain.head.hash, _file(chain.name, form)
+    with (out / name).open("w", encoding="utf-8") as file:
         for record in chain.records():
             file.write(_text(manifest_of(record), form))
-            _export_contents(chain, record, out / safe)
+            _export_contents(chain, record, _shelves(out, chain.name))
             count += 1
-    return ExportedChain(name=chain.name, kind=chain.kind, file=f"{safe}.{form}", blocks=count, head=head)
+    return ExportedChain(name=chain.name, kind=chain.kind, file=name, blocks=count, head=head)
 
 
 def _text(manifest: dict[str, Any], form: Form) -> str:
@@ -105,7 +140,7 @@ def _keep(path: Path, content: bytes) -> None:
 
 def import_into(ledger: Ledger, source: Path) -> Export:
     """Every chain of the export is in the ledger, judged block by block, with the head exported; or none of it is."""
-    said = parse(Export, _document(source / "export.json"), EXPORT_FORMAT)
+    said = _said(source / "export.json")
     roots_first = sorted(said.chains, key=lambda chain: chain.kind is DatasetKind.DERIVATIVE)
     # Whether the head is the one exported is known only at the end, when a chain that was cut or changed would stand
     # committed and look well; so all of it is judged in memory before the first block is created.
@@ -116,11 +151,18 @@ def import_into(ledger: Ledger, source: Path) -> Export:
     return said
 
 
-def _document(path: Path) -> Any:
+def _said(path: Path) -> Export:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(path.read_bytes())
     except (OSError, ValueError) as error:
         raise ChainBroken(_unreadable(str(path), str(error))) from error
+    said = parse(Export, document, EXPORT_FORMAT)
+    if canonical(said.as_json()) != canonical(document):
+        raise ChainBroken(_unreadable(str(path), "it is not written as an export writes it"))
+    for chain in said.chains:
+        if chain.file not in (_file(chain.name, "yaml"), _file(chain.name, "json")):
+            raise ChainBroken(_unreadable(str(path), f"{chain.file!r} is not the file of {chain.name!r}"))
+    return said
 
 
 def _import(ledger: Ledger, said: ExportedChain, source: Path) -> None:
@@ -134,28 +176,38 @@ def _import(ledger: Ledger, said: ExportedChain, source: Path) -> None:
                 )
             chain = ledger.adopt(said.name)
         chain.append_block(
-            block, _contents(block, source / quote(said.name, safe=" ")), numbers=_numbers(ledger, block, cursors)
+            block, _contents(block, _shelves(source, said.name)), numbers=_numbers(ledger, block, cursors)
         )
     if chain is None or chain.head.hash != said.head:
-        found = "nothing" if chain is None else chain.head.hash
-        problem = f"its head is {found}, and {said.head} was exported"
+        head = "nothing" if chain is None else chain.head.hash
+        problem = f"its head is {head}, and {said.head} was exported"
         raise BlockRefused(Fault("hash-mismatch", problem, "the export was cut or changed: export it again", said.name))
+    found = ExportedChain(
+        name=said.name, kind=chain.kind, file=said.file, blocks=chain.standing.next_seq, head=chain.head.hash
+    )
+    if found != said:
+        problem = (
+            f"it is a {chain.kind} chain of {found.blocks} blocks, and export.json says {said.kind} and {said.blocks}"
+        )
+        raise BlockRefused(Fault("manifest-unreadable", problem, "the export was changed: export it again", said.name))
 
 
 def read_blocks(path: Path, chain: str) -> Iterator[MetadataBlock]:
     """The blocks of a file of manifests."""
     try:
         with path.open(encoding="utf-8") as file:
-            documents = yaml.load_all(file, Loader=_Loader) if path.suffix == ".yaml" else map(json.loads, file)
+            documents = yaml.load_all(file, Loader=_Loader) if path.suffix == ".yaml" else map(read_json, file)
             for document in documents:
                 yield _block(document, chain)
+    except RecursionError as error:
+        raise ChainBroken(_unreadable(str(path), "it is nested too deeply")) from error
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise ChainBroken(_unreadable(str(path), str(error))) from error
 
 
 def _block(document: Any, chain: str) -> MetadataBlock:
     version = document.get("version") if isinstance(document, dict) else None
-    if version != MANIFEST_VERSION:
+    if type(version) is not int or version != MANIFEST_VERSION:
         fault = Fault(
             "version-unreadable",
             f"the manifest is of version {version!r}, and this dagkit reads version {MANIFEST_VERSION}",
@@ -164,17 +216,30 @@ def _block(document: Any, chain: str) -> MetadataBlock:
         )
         raise VersionUnreadable(fault)
     manifest = parse(Manifest, document, "MetadataBlock manifest, version 1", chain)
-    if manifest.content.as_json() != document["content"]:
-        problem = "a block says null, or writes a time or a kind in another way, where a field must be left out"
+    if not _is_written_so(manifest, document):
+        problem = (
+            "a manifest says null where a field must be left out, leaves out its kind, or writes a value otherwise"
+        )
         raise ChainBroken(_unreadable(chain, problem))
     return manifest.content
+
+
+def _is_written_so(manifest: Manifest, document: Any) -> bool:
+    """Compared as text, for in Python 1, 1.0 and True are equal; YAML may hold what JSON cannot, such as a time."""
+    try:
+        return canonical(manifest.as_json()) == canonical(document)
+    except TypeError:
+        return False
 
 
 def _contents(block: MetadataBlock, folder: Path) -> list[bytes]:
     event = block.event
     if not isinstance(event, AddData | ExecuteTransform):
         return []
-    return [path.read_bytes() for path in _named(event, folder) if path.exists()]
+    try:
+        return [path.read_bytes() for path in _named(event, folder) if path.exists()]
+    except OSError as error:
+        raise ChainBroken(_unreadable(str(folder), str(error))) from error
 
 
 def _named(event: DataEvent, folder: Path) -> Iterator[Path]:

@@ -147,12 +147,13 @@ def test_contents_are_exported_under_their_hashes(rich, tmp_path):
     root = rich.chain(SPLITTER)
     record = root.last("AddData")
     name = root.standing.checkpoint
-    assert (tmp_path / SPLITTER / "checkpoints" / name).read_bytes() == root.checkpoint_at(record) == b"x" * 10_000
+    kept = tmp_path / "contents" / SPLITTER / "checkpoints" / name
+    assert kept.read_bytes() == root.checkpoint_at(record) == b"x" * 10_000
 
 
 def edited(folder: Path, form: str, edit) -> Path:
     """The application's export, with its documents changed."""
-    path = folder / f"{APPLICATION}.{form}"
+    path = folder / "chains" / f"{APPLICATION}.{form}"
     found = documents(path)
     edit(found)
     path.write_text("".join(json.dumps(d) + "\n" for d in found), encoding="utf-8")
@@ -197,7 +198,7 @@ def test_an_export_that_was_changed_is_refused(rich, tmp_path, edit, error, code
 
 def test_an_export_without_a_content_is_refused(rich, tmp_path):
     export(rich, tmp_path)
-    next((tmp_path / SPLITTER / "data").iterdir()).unlink()
+    next((tmp_path / "contents" / SPLITTER / "data").iterdir()).unlink()
     with pytest.raises(BlockRefused) as caught:
         import_into(Ledger.create(MemoryStore()), tmp_path)
     assert caught.value.code == "data-missing"
