@@ -10,7 +10,7 @@ from click.exceptions import Exit
 
 from dagkit.cli.options import spoken
 from dagkit.cli.output import Output, counted
-from dagkit.ledger import Chain, Fault, Ledger, LedgerError, Record
+from dagkit.ledger import Chain, Fault, Ledger, LedgerError, Record, StoreError
 from dagkit.ledger.exchange import export as export_to
 from dagkit.ledger.exchange import import_into, manifest_of
 from dagkit.ledger.facts import stated_in
@@ -39,6 +39,7 @@ def ls(*, path: str, output: Output) -> None:
     """
     with _Faults(output):
         opened = Ledger.open(path)
+        _tell_unborn(opened, output)
         rows: list[dict[str, Any]] = []
         faults: list[Fault] = []
         for name in opened.names():
@@ -85,10 +86,12 @@ def show(
     """
     with _Faults(output):
         opened = Ledger.open(path)
+        _tell_unborn(opened, output)
         names = opened.names() if chain is None else [chain]
         shown = [(name, r) for name in names for r in _asked(opened.chain(name), block, offset, at, last)]
+        blocks = [_block(name, record) for name, record in shown] if output.as_json else []
     if output.as_json:
-        output.document("dagkit.ledger.show/1", {"blocks": [_block(name, record) for name, record in shown]})
+        output.document("dagkit.ledger.show/1", {"blocks": blocks})
     else:
         output.result("\n\n".join(_told(name, record) for name, record in shown))
     if not shown:
@@ -108,7 +111,9 @@ def verify(*, path: str, chain: str | None, contents: bool, complete: bool, outp
     Exits with 1 at any fault, and names the chain and the block.
     """
     with _Faults(output):
-        verdict = verify_ledger(Ledger.open(path), only=chain, contents=contents)
+        opened = Ledger.open(path)
+        _tell_unborn(opened, output)
+        verdict = verify_ledger(opened, only=chain, contents=contents)
     if output.as_json:
         body = {
             "well": verdict.is_well,
@@ -133,7 +138,9 @@ def verify(*, path: str, chain: str | None, contents: bool, complete: bool, outp
 def export(*, path: str, out: Path, form: Any, output: Output) -> None:
     """Write every chain as Open Data Fabric manifests into the folder OUT, with its contents."""
     with _Faults(output):
-        said = export_to(Ledger.open(path), out, form)
+        opened = Ledger.open(path)
+        _tell_unborn(opened, output)
+        said = export_to(opened, out, form)
     if output.as_json:
         output.document("dagkit.export/1", said.as_json())
     else:
@@ -161,19 +168,46 @@ def import_(*, path: str, source: Path, output: Output) -> None:
 @click.option("--repair", is_flag=True, help="Set a torn last record aside first; only while no driver runs.")
 @spoken
 def gc(*, path: str, dry_run: bool, grace_minutes: float, repair: bool, output: Output) -> None:
-    """Take away what a crash left behind, and pack what it left unpacked. No committed block is ever touched."""
+    """Take away what a crash left behind, and pack what it left unpacked. No committed block is ever touched.
+
+    A broken chain is left as it is, and the others are tidied; then it exits with 1.
+    """
     with _Faults(output):
         opened = Ledger.open(path)
-        aside = [set_torn_aside(opened, name) for name in opened.names()] if repair else []
-        swept = sweep(opened, grace=timedelta(minutes=grace_minutes), pretend=dry_run)
-    moved = [key for key in aside if key is not None]
+        _tell_unborn(opened, output)
+        moved, faults = _set_aside(opened) if repair and not dry_run else ([], [])
+        found = sweep(opened, grace=timedelta(minutes=grace_minutes), pretend=dry_run)
+    faults += [fault for fault in found.faults if fault not in faults]
     if output.as_json:
-        rows = [{"chain": s.chain, "what": s.what, "key": s.key} for s in swept]
-        output.document("dagkit.ledger.gc/1", {"swept": rows, "set_aside": moved, "dry_run": dry_run})
+        rows = [{"chain": s.chain, "what": s.what, "key": s.key} for s in found.swept]
+        body = {"swept": rows, "set_aside": moved, "dry_run": dry_run, "faults": [_fault(f) for f in faults]}
+        output.document("dagkit.ledger.gc/1", body)
     else:
-        lines = [*(f"set aside: {key}" for key in moved), *(f"{s.what}: {s.key}" for s in swept)]
+        lines = [*(f"set aside: {key}" for key in moved), *(f"{s.what}: {s.key}" for s in found.swept)]
         told = "would be taken away" if dry_run else "taken away"
-        output.result("\n".join([*lines, f"{counted(len(swept), 'file')} {told}"]))
+        output.result("\n".join([*lines, f"{counted(len(found.swept), 'file')} {told}"]))
+    _end(output, faults)
+
+
+def _set_aside(opened: Ledger) -> tuple[list[str], list[Fault]]:
+    """What was torn and lies aside now, and what is wrong with the chains that are not so repaired."""
+    moved: list[str] = []
+    faults: list[Fault] = []
+    for name in opened.names():
+        try:
+            key = set_torn_aside(opened, name)
+        except StoreError:
+            raise
+        except LedgerError as error:
+            faults += error.faults
+        else:
+            moved += [] if key is None else [key]
+    return moved, faults
+
+
+def _tell_unborn(opened: Ledger, output: Output) -> None:
+    for name in opened.unborn():
+        output.message(f"{name}: no chain yet, for its creation was stopped before the first block; left out")
 
 
 class _Faults:

@@ -23,7 +23,7 @@ from dagkit.ledger.faults import (
     StoreError,
 )
 from dagkit.ledger.hashing import hash_of
-from dagkit.ledger.log import Log
+from dagkit.ledger.log import Found, Log
 from dagkit.ledger.objects import Objects, is_small
 from dagkit.ledger.rules import InputBlock, Proposal, judge
 from dagkit.ledger.standing import Standing, advance, carry, resume
@@ -81,7 +81,7 @@ class Chain:
 
     def reopen(self) -> None:
         """See what others have appended, and be allowed to append again."""
-        hint, found = self.log.hint(), self.log.find()
+        hint, found = self._looked()
         if found.hole is not None:
             raise ChainBroken(
                 _lost(self.name, found.hole, "block-missing", "the block is not there, and later ones are")
@@ -99,6 +99,17 @@ class Chain:
                 raise ChainBroken(_forged_head(self.name, hint, noted.hash))
         self.standing = resume(record, self.log.at)
         self._fenced, self._wrote = None, False
+
+    def _looked(self) -> tuple[Pointer | None, Found]:
+        """The hint and the listing. What looks like a loss may be files that moved into a segment while they were
+        listed, so that it is believed only once two looks agree."""
+        before: tuple[Pointer | None, Found] | None = None
+        while True:
+            hint, found = seen = self.log.hint(), self.log.find()
+            lost = found.last is None or (hint is not None and hint.seq > found.last)
+            if seen == before or (found.hole is None and not lost):
+                return seen
+            before = seen
 
     @property
     def head(self) -> Pointer:

@@ -1,15 +1,15 @@
 """What a crash leaves behind: contents that no block names, files in the middle of a move, promises kept long ago."""
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from dagkit.clock import Clock, SystemClock
 from dagkit.ledger.block import Record, unseal
 from dagkit.ledger.chain import Chain
-from dagkit.ledger.events import AddData, ExecuteTransform
-from dagkit.ledger.faults import ChainBroken, Fault
+from dagkit.ledger.events import AddData, ExecuteTransform, Seed
+from dagkit.ledger.faults import ChainBroken, Fault, LedgerError, StoreError
 from dagkit.ledger.ledger import Ledger, folder_of
 from dagkit.ledger.log import Log
 from dagkit.ledger.objects import Shelf
@@ -18,6 +18,8 @@ from dagkit.ledger.stores.local import LocalStore
 
 GRACE = timedelta(hours=1)
 """What is younger may belong to an append that is under way."""
+WRITING = timedelta(minutes=10)
+"""A temporary file that is younger is being written, whatever grace was asked for: without it the append fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +31,53 @@ class Swept:
     key: str
 
 
-def sweep(
-    ledger: Ledger, *, grace: timedelta = GRACE, pretend: bool = False, clock: Clock | None = None
-) -> list[Swept]:
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What was taken away, and what stood in the way."""
+
+    swept: tuple[Swept, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    """Of chains that were left as they are, for of a broken chain nobody knows what it names."""
+
+
+def sweep(ledger: Ledger, *, grace: timedelta = GRACE, pretend: bool = False, clock: Clock | None = None) -> Sweep:
     """Nothing that no block names is left, unless it is young; no committed block or content is ever touched."""
-    limit = (clock or SystemClock()).now() - grace
-    swept = []
+    now = (clock or SystemClock()).now()
+    swept: list[Swept] = []
+    faults: list[Fault] = []
     for name in ledger.names():
-        chain = ledger.chain(name)
-        news = _News(chain)
-        for found in _orphans(ledger, chain):
-            if found.what in ("slice", "checkpoint") and found.key in news.named():
-                continue
-            written = ledger.store.modified(found.key)
-            if written is not None and written <= limit:
-                swept.append(found)
+        try:
+            for found in _old(ledger, ledger.chain(name), now, grace):
                 if not pretend:
                     ledger.store.delete([found.key])
-        if not pretend:
-            _pack(chain)
-    return swept
+                swept.append(found)
+            if not pretend:
+                _pack(ledger.chain(name))
+        except StoreError:
+            raise
+        except LedgerError as error:
+            faults += error.faults
+    for name in ledger.unborn():
+        for found in _aged(ledger, _temporaries(ledger, name), now, grace):
+            if not pretend:
+                ledger.store.delete([found.key])
+            swept.append(found)
+    return Sweep(tuple(swept), tuple(faults))
+
+
+def _old(ledger: Ledger, chain: Chain, now: datetime, grace: timedelta) -> Iterator[Swept]:
+    news = _News(chain)
+    for found in _aged(ledger, _orphans(ledger, chain), now, grace):
+        if found.what not in ("slice", "checkpoint") or found.key not in news.named():
+            yield found
+
+
+def _aged(ledger: Ledger, found: Iterable[Swept], now: datetime, grace: timedelta) -> Iterator[Swept]:
+    for one in found:
+        written = ledger.store.modified(one.key)
+        least = max(grace, WRITING) if one.what == "temporary" else grace
+        if written is not None and written <= now - least:
+            yield one
 
 
 def _orphans(ledger: Ledger, chain: Chain) -> Iterator[Swept]:
@@ -58,10 +87,16 @@ def _orphans(ledger: Ledger, chain: Chain) -> Iterator[Swept]:
     for promise in ledger.store.names(f"{folder}/planned"):
         if promise != kept:
             yield Swept(chain.name, "promise", f"{folder}/planned/{promise}")
-    if isinstance(ledger.store, LocalStore):
-        for inner in ("blocks", "segments", "data", "checkpoints", "planned", "refs"):
-            for name in ledger.store.temporaries(f"{folder}/{inner}"):
-                yield Swept(chain.name, "temporary", f"{folder}/{inner}/{name}")
+    yield from _temporaries(ledger, chain.name)
+
+
+def _temporaries(ledger: Ledger, chain: str) -> Iterator[Swept]:
+    if not isinstance(ledger.store, LocalStore):
+        return
+    for inner in ("blocks", "segments", "data", "checkpoints", "planned", "refs"):
+        folder = f"{folder_of(chain)}/{inner}"
+        for name in ledger.store.temporaries(folder):
+            yield Swept(chain, "temporary", f"{folder}/{name}")
 
 
 def _contents(chain: Chain) -> Iterator[Swept]:
@@ -114,10 +149,11 @@ def _pack(chain: Chain) -> None:
 def set_torn_aside(ledger: Ledger, name: str) -> str | None:
     """The last record, if it was torn and never acknowledged, lies under `torn/`; the chain can be opened again.
 
-    To be done while no driver runs. A block that refs/head names was acknowledged, and is never set aside.
+    To be done while no driver runs. Only refs/head proves that a block was not acknowledged, by naming the one before
+    it; where it names another or is not there, or where a window consumed the block, the block stays.
     """
     log = Log(ledger.store, folder_of(name), name)
-    last, hint = log.find().last, log.hint()
+    last = log.find().last
     if last is None:
         return None
     line = log.line(last)
@@ -126,8 +162,9 @@ def set_torn_aside(ledger: Ledger, name: str) -> str | None:
     except ChainBroken as error:
         if error.code != "block-torn":
             raise
-        if hint is not None and hint.seq >= last:
-            raise ChainBroken(_acknowledged(name, last)) from error
+        why = _acknowledgement(ledger, log, last)
+        if why is not None:
+            raise ChainBroken(_kept(name, last, why)) from error
         aside = f"{log.folder}/torn/{last:020d}-{secrets.token_hex(4)}"
         ledger.store.create(aside, line)
         ledger.store.delete([log.block_key(last)])
@@ -135,11 +172,42 @@ def set_torn_aside(ledger: Ledger, name: str) -> str | None:
     return None
 
 
-def _acknowledged(chain: str, seq: int) -> Fault:
+def _acknowledgement(ledger: Ledger, log: Log, last: int) -> str | None:
+    """Why the block must be taken for committed, or None where it certainly is not."""
+    hint = log.hint()
+    if hint is None and last > 0:  # a chain of a torn Seed alone has lost nothing but a name made of chance
+        return "refs/head, which would tell whether it was committed, is not there or cannot be read"
+    if hint is not None and hint.seq >= last:
+        return "refs/head says that it was committed"
+    if hint is not None and hint.seq < last - 1:
+        return f"refs/head stands at block {hint.seq}, so it was not kept up, and cannot tell"
+    for reader in _readers(ledger, log):
+        return f"the chain {reader!r} has consumed it, so it was committed"
+    return None
+
+
+def _readers(ledger: Ledger, log: Log) -> Iterator[str]:
+    """The chains that have consumed the last block."""
+    if (last := log.find().last) in (None, 0):
+        return
+    seed = log.record(0).block.event
+    for name in ledger.names():
+        if name == log.chain or not isinstance(seed, Seed):
+            continue
+        try:
+            consumed = ledger.chain(name).standing.consumed.get(seed.dataset_id)
+        except LedgerError:
+            continue  # it is told of by its own name
+        if consumed is not None and consumed.seq is not None and consumed.seq >= (last or 0):
+            yield name
+
+
+def _kept(chain: str, seq: int, why: str) -> Fault:
     return Fault(
         code="block-torn",
-        problem="its record is torn, and refs/head says that it was committed",
-        help="bring the file back from a copy of the folder",
+        problem=f"its record is torn, and {why}",
+        help="bring the file back from a copy of the folder; only if there is none, move it out of `blocks/` by hand, "
+        "knowing that its window runs again",
         chain=chain,
         block=seq,
     )

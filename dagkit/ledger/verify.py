@@ -6,7 +6,7 @@ from dagkit.ledger.chain import Chain
 from dagkit.ledger.completeness import RootProof, WindowProof, known_inputs, lists_work
 from dagkit.ledger.contents import flaws_of
 from dagkit.ledger.events import DatasetKind
-from dagkit.ledger.faults import ChainNotFound, Fault, LedgerError
+from dagkit.ledger.faults import Fault, LedgerError
 from dagkit.ledger.ledger import Ledger
 from dagkit.ledger.replay import replay
 from dagkit.ledger.witness import InputChain
@@ -55,8 +55,6 @@ def verify(ledger: Ledger, *, only: str | None = None, contents: bool = True) ->
     for name in ledger.names():
         try:
             opened[name] = ledger.chain(name)
-        except ChainNotFound:
-            continue  # a folder without a Seed: its creation never ended
         except LedgerError as error:
             broken[name] = ChainVerdict(name, None, 0, None, tuple(error.faults))
     for chain in opened.values():
@@ -87,6 +85,7 @@ def _chain(chain: Chain, by_id: dict[str, Chain], *, contents: bool) -> ChainVer
             blocks += 1
         if proof is not None and not faults:
             faults += proof.end()
+        faults += chain.log.differing()
     except LedgerError as error:
         faults += error.faults
     return ChainVerdict(chain.name, str(chain.kind), blocks, chain.standing.offset, tuple(faults))

@@ -184,7 +184,7 @@ def test_commands_work_on_a_chain_that_is_being_written(run, here):
 
 def test_import_leaves_no_chain_of_an_export_that_was_changed(run, tmp_path):
     run("export", "PATH", tmp_path / "out", "--format", "json")
-    file = tmp_path / "out" / f"{APPLICATION}.json"
+    file = tmp_path / "out" / "chains" / f"{APPLICATION}.json"
     *lines, last = file.read_text().splitlines()
     changed = json.loads(last)
     changed["content"]["systemTime"] = "2099-01-01T00:00:00Z"

@@ -81,9 +81,11 @@ def test_a_damaged_segment_never_costs_the_files_beside_it(packed, numbers, cut)
     log = beside(store, numbers).root.log
     key = f"{log.folder}/segments/{0:020d}.jsonl"
     store.replace(key, store.get(key)[:cut])
-    with pytest.raises(ChainBroken) as caught:
-        sweep(opened(store).ledger)
-    assert caught.value.code == "segment-damaged"
+    try:
+        codes = [fault.code for fault in sweep(opened(store).ledger).faults]
+    except ChainBroken as error:  # opening may read that segment already
+        codes = [error.code]
+    assert codes == ["segment-damaged"]
     assert {*numbers} <= {*log.loose()}
 
 

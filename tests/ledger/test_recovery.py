@@ -23,7 +23,7 @@ from dagkit.ledger import (
 )
 from dagkit.ledger.events import SetInfo
 from dagkit.ledger.objects import Objects
-from dagkit.ledger.orphans import set_torn_aside, sweep
+from dagkit.ledger.orphans import Sweep, set_torn_aside, sweep
 from dagkit.ledger.stores import LocalStore, MemoryStore
 from dagkit.ledger.verify import verify
 from tests.ledger.desk import SPLITTER, STRANGER, Desk
@@ -155,7 +155,7 @@ def test_a_writer_killed_in_the_middle_leaves_only_a_temporary(here):
     (blocks(here) / ".tmp-1-2-3").write_bytes(b'{"block":')
     assert here.reopened().root.standing == here.root.standing
     here.clock.advance(seconds=10**9)
-    swept = sweep(here.ledger, clock=here.clock)
+    swept = sweep(here.ledger, clock=here.clock).swept
     assert [s.what for s in swept] == ["temporary"]
     assert not (blocks(here) / ".tmp-1-2-3").exists()
 
@@ -234,10 +234,10 @@ def test_a_crash_before_the_append_leaves_orphans_that_are_swept(here):
     large = b"x" * 10_000
     here.root.objects.put("data", large)
     young = sweep(here.ledger, grace=timedelta(days=10**4), clock=here.clock)
-    assert young == []
+    assert young == Sweep()
     here.clock.advance(seconds=10**9)
-    assert [s.what for s in sweep(here.ledger, pretend=True, clock=here.clock)] == ["slice"]
-    assert [s.what for s in sweep(here.ledger, clock=here.clock)] == ["slice"]
+    assert [s.what for s in sweep(here.ledger, pretend=True, clock=here.clock).swept] == ["slice"]
+    assert [s.what for s in sweep(here.ledger, clock=here.clock).swept] == ["slice"]
     assert here.root.objects.names("data") == []
     assert verify(here.ledger).is_well
 
@@ -247,7 +247,7 @@ def test_sweeping_touches_nothing_that_a_block_names(here):
     large = b"x" * 10_000
     here.root.append(planned.add_data(checkpoint=checkpoint_of(large)), [large], planned=planned)
     here.clock.advance(seconds=10**9)
-    assert sweep(here.ledger, clock=here.clock) == []
+    assert sweep(here.ledger, clock=here.clock) == Sweep()
     assert here.root.checkpoint() == large
 
 
@@ -270,9 +270,9 @@ def test_a_content_that_is_used_again_is_young_again(tmp_path, kind):
         os.utime(desk.store.root / key, (0, 0))
     else:
         desk.store._modified[key] = datetime.fromtimestamp(0, UTC)
-    assert [s.key for s in sweep(desk.ledger, pretend=True, clock=SystemClock())] == [key]
+    assert [s.key for s in sweep(desk.ledger, pretend=True, clock=SystemClock()).swept] == [key]
     desk.root.objects.put("data", large)
-    assert sweep(desk.ledger, clock=SystemClock()) == []
+    assert sweep(desk.ledger, clock=SystemClock()) == Sweep()
     assert desk.store.get(key) == large
 
 
@@ -297,5 +297,5 @@ def test_a_content_that_a_running_driver_names_meanwhile_stays(here):
     planned = here.root.plan_next()
     here.root.append(planned.add_data(checkpoint=checkpoint_of(large)), [large], planned=planned)
     here.clock.advance(seconds=10**9)
-    assert sweep(sweeper.ledger, clock=here.clock) == []
+    assert sweep(sweeper.ledger, clock=here.clock) == Sweep()
     assert here.reopened().root.checkpoint() == large
