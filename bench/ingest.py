@@ -59,7 +59,7 @@ def _places(where: str, disk: Path) -> Iterator[Place]:
     if where in ("memory", "both"):
         if not MEMORY.is_dir():
             raise SystemExit(f"there is no {MEMORY} on this machine: ask for --where disk")
-        yield Place("memory", MEMORY)
+        yield Place("memory", MEMORY, on_disk=False)
     if where in ("disk", "both"):
         yield Place("disk", disk)
 

@@ -30,24 +30,25 @@ class Environment:
         return cache_folder() / f"{self.name}-{sys.implementation.cache_tag}"
 
     @property
+    def python(self) -> Path:
+        """The interpreter that has these packages, once they are there."""
+        return self.folder / "bin" / "python" if self.requirements else Path(sys.executable)
+
+    @property
     def commands(self) -> tuple[tuple[str, ...], ...]:
         """What makes it."""
-        python = str(self.folder / "bin" / "python")
-        install = (python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *self.requirements)
+        pip = (str(self.python), "-m", "pip", "--disable-pip-version-check")
+        install = (*pip, "install", "--quiet", *self.requirements)
         return (sys.executable, "-m", "venv", "--clear", str(self.folder)), install
 
-    def python(self, say: Callable[[str], None]) -> Path:
-        """The interpreter of this environment, which is made where it is missing or asks for other packages now."""
-        if not self.requirements:
-            return Path(sys.executable)
-        made = self.folder / "requirements.txt"
-        wanted = "\n".join(self.requirements)
-        if not made.exists() or made.read_text(encoding="utf-8") != wanted:
+    def make(self, say: Callable[[str], None]) -> None:
+        """The environment is there, and holds what is asked for now."""
+        made, wanted = self.folder / "requirements.txt", "\n".join(self.requirements)
+        if self.requirements and not (made.exists() and made.read_text(encoding="utf-8") == wanted):
             say(f"making an environment for {', '.join(self.requirements)}")
             for command in self.commands:
                 self._run(command)
             made.write_text(wanted, encoding="utf-8")
-        return self.folder / "bin" / "python"
 
     def _run(self, command: tuple[str, ...]) -> None:
         try:

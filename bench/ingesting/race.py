@@ -39,6 +39,12 @@ class Place:
 
     name: str
     folder: Path
+    on_disk: bool = True
+
+    def settle(self) -> None:
+        """Nobody waits for what another one wrote."""
+        if self.on_disk:
+            os.sync()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +136,16 @@ def race(contestants: Sequence[Contestant], place: Place, effort: Effort, say: S
     """All contestants, one after the other, in each round anew; whoever fails is out of the further rounds."""
     found: dict[str, list[Timed]] = {contestant.name: [] for contestant in contestants}
     missing: dict[str, Missing] = {}
+
+    def miss(contestant: Contestant, fault: Exception) -> None:
+        missing[contestant.name] = Missing(contestant, place.name, str(fault))
+        say(f"NOT MEASURED: {contestant.name}: {fault}")
+
+    for contestant in contestants:
+        try:
+            contestant.environment.make(say)
+        except Unavailable as fault:
+            miss(contestant, fault)
     with _scratch(place.folder) as folder:
         texts = {
             share: write_text(folder / f"text-{share}", max(1, round(effort.size * share)))
@@ -137,15 +153,14 @@ def race(contestants: Sequence[Contestant], place: Place, effort: Effort, say: S
         }
         for number in range(1, effort.rounds + 1):
             for contestant in contestants:
-                if contestant.name in missing:
-                    continue
-                say(f"{place.name}, round {number} of {effort.rounds}: {contestant.name}")
-                try:
-                    timed = _timed(contestant, texts[contestant.share], folder / "run", effort.runs, say)
-                    found[contestant.name].append(timed)
-                except (Unavailable, Wrong) as fault:
-                    missing[contestant.name] = Missing(contestant, place.name, str(fault))
-                    say(f"NOT MEASURED: {contestant.name}: {fault}")
+                if contestant.name not in missing:
+                    say(f"{place.name}, round {number} of {effort.rounds}: {contestant.name}")
+                    place.settle()
+                    try:
+                        timed = _timed(contestant, texts[contestant.share], folder / "run", effort.runs, place.settle)
+                        found[contestant.name].append(timed)
+                    except Wrong as fault:
+                        miss(contestant, fault)
         return [
             missing.get(contestant.name)
             or _measured(contestant, place.name, texts[contestant.share], found[contestant.name])
@@ -180,11 +195,10 @@ def _measured(contestant: Contestant, where: str, text: Text, timed: Sequence[Ti
     )
 
 
-def _timed(contestant: Contestant, text: Text, folder: Path, runs: int, say: Say) -> Timed:
+def _timed(contestant: Contestant, text: Text, folder: Path, runs: int, settle: Callable[[], None]) -> Timed:
     """One process: a first run, and `runs` warm ones."""
-    python = contestant.environment.python(say)
     begun = time.perf_counter()
-    with _process(contestant, python, folder) as asking:
+    with _process(contestant, folder) as asking:
         cold, warm, versions = 0.0, list[float](), dict[str, str]()
         for number in range(runs + 1):
             target = folder / f"run-{number}" / "out"
@@ -197,16 +211,16 @@ def _timed(contestant: Contestant, text: Text, folder: Path, runs: int, say: Say
             versions = answer["versions"]
             _look_at(target, text)
             shutil.rmtree(target.parent)
-            os.sync()  # nobody waits for what another one wrote
+            settle()
     return Timed(cold, tuple(warm), versions)
 
 
 @contextmanager
-def _process(contestant: Contestant, python: Path, folder: Path) -> Iterator[Asking]:
+def _process(contestant: Contestant, folder: Path) -> Iterator[Asking]:
     """The contestant's process, in a folder that goes when it goes."""
     folder.mkdir()
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [str(python), "-m", "bench.ingesting.serve", contestant.call, *contestant.packages]
+    command = [str(contestant.environment.python), "-m", "bench.ingesting.serve", contestant.call, *contestant.packages]
     try:
         with (folder / "stderr").open("w+", encoding="utf-8", errors="replace") as told:
             process = subprocess.Popen(  # noqa: S603 - one of our own modules

@@ -100,7 +100,7 @@ def _page(lines: Sequence[Line], machine_line: Line) -> Iterator[str]:
     yield (
         f"Measured with {machine_line['cores']} cores and {machine_line['memory_gib']} GiB of memory, "
         f"{machine_line['system']}, Python {machine_line['python']}, {_versions(lines)}; "
-        f"{machine_line['rounds']} rounds with {machine_line['runs']} warm runs each.\n"
+        f"rounds: {machine_line['rounds']}, warm runs in each: {machine_line['runs']}.\n"
     )
     yield (
         "**Warm** is the median of the runs after a process's first, with the slowest and the fastest beside it; "

@@ -127,7 +127,7 @@ def test_packages_that_cannot_be_had_are_told_with_the_command_that_brings_them(
     monkeypatch.setenv("DAGKIT_BENCH_VENV", str(tmp_path))
     wanted = str(tmp_path / "nowhere")
     with pytest.raises(Unavailable, match=f"pip .*install --quiet {wanted}"):
-        Environment("nobody", (wanted,)).python(print)
+        Environment("nobody", (wanted,)).make(print)
 
 
 @pytest.mark.slow
