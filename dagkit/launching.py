@@ -34,6 +34,19 @@ HOME = ".dagkit"
 
 
 @dataclass(frozen=True, slots=True)
+class Machine:
+    """What an application runs on."""
+
+    backend: Literal["spark", "reference"] = "spark"
+    spark: Any = None
+    """A session that is there already; it stays there."""
+    master: str | None = None
+    """Where a session is to be started: a master's URL, or that of a Connect server."""
+    cores: int | None = None
+    """The cores of a local session; none: all."""
+
+
+@dataclass(frozen=True, slots=True)
 class Launched:
     """What is left of a launch."""
 
@@ -48,56 +61,42 @@ def launch(
     conf: Config | Mapping[str, Any] | None = None,
     *,
     spark: Any = None,
-    on: Literal["spark", "reference"] = "spark",
-    cores: int | None = None,
-    path: str | Path | None = None,
     until: Until | str = Until.STOPPED,
-    windows: int | None = None,
-    durable: bool = True,
-    observers: Sequence[Observer] = (),
-    clock: Timer | None = None,
-    probe: Probe | None = None,
+    path: str | Path | None = None,
+    machine: Machine | None = None,
+    **options: Any,
 ) -> Launched:
     """Run an application on Spark, from where its ledger says that it stopped.
 
-    `spark` is a session that is there already; without one a local session of so many cores is started, and stopped
-    at the end. `until` is "once": all that is there now; "idle": until nothing new is found; or "stopped": until the
-    process is interrupted. `path` goes before the application's own APPLICATION_PATH.
+    `spark` is a session that is there already, such as a notebook has; without one a local session is started, and
+    stopped at the end. `until` is "once": all that is there now; "idle": until a further look finds nothing new; or
+    "stopped": until the process is interrupted. `path` goes before the application's own APPLICATION_PATH. Further
+    options are those of `launch_compiled`.
     """
     compilation = compile_application(application, conf if isinstance(conf, Config) else Config.of(conf or {}))
-    return launch_compiled(
-        compilation,
-        spark=spark,
-        on=on,
-        cores=cores,
-        path=path,
-        until=Until(until),
-        windows=windows,
-        durable=durable,
-        observers=observers,
-        clock=clock,
-        probe=probe,
-    )
+    return launch_compiled(compilation, machine or Machine(spark=spark), until=Until(until), path=path, **options)
 
 
 def launch_compiled(
     compilation: Compilation,
+    machine: Machine,
     *,
-    spark: Any = None,
-    on: Literal["spark", "reference"] = "spark",
-    cores: int | None = None,
-    path: str | Path | None = None,
     until: Until = Until.STOPPED,
+    path: str | Path | None = None,
     windows: int | None = None,
     durable: bool = True,
     observers: Sequence[Observer] = (),
     clock: Timer | None = None,
     probe: Probe | None = None,
 ) -> Launched:
-    """Run a compiled application."""
+    """Run a compiled application.
+
+    After so many `windows` it stops, whatever is left. One that is not `durable` survives a crash of its process, and
+    not one of its machine. `observers` are told what happens; a `probe` may crash the run at any step.
+    """
     program, place = program_of(compilation), _absolute(str(path or application_path(compilation)))
     ledger = Ledger.create(place, clock=clock, durable=durable)
-    with _backend(compilation, program, spark, on, cores) as backend:
+    with _backend(compilation, program, machine) as backend:
         loop = Loop(
             program,
             backend,
@@ -128,27 +127,21 @@ def _absolute(place: str) -> str:
 
 
 @contextlib.contextmanager
-def _backend(
-    compilation: Compilation,
-    program: Program,
-    spark: Any,
-    on: Literal["spark", "reference"],
-    cores: int | None,
-) -> Iterator[Backend]:
-    if on == "reference":
+def _backend(compilation: Compilation, program: Program, machine: Machine) -> Iterator[Backend]:
+    if machine.backend == "reference":
         from dagkit.backends.reference import ReferenceBackend  # noqa: PLC0415 - only one of the two is loaded
 
         yield ReferenceBackend(compilation)
         return
-    from dagkit.backends.spark import SparkBackend, local_session  # noqa: PLC0415 - as above
+    from dagkit.backends.spark import SparkBackend, local_session, session_at  # noqa: PLC0415 - as above
 
-    session = spark or local_session(cores)
+    session = machine.spark or (session_at(machine.master) if machine.master else local_session(machine.cores))
     backend = SparkBackend(program, session)
     try:
         yield backend
     finally:
         backend.close()
-        if spark is None:
+        if machine.spark is None:
             session.stop()
 
 

@@ -164,10 +164,16 @@ def import_(*, path: str, source: Path, output: Output) -> None:
 @ledger.command()
 @path
 @click.option("--dry-run", is_flag=True, help="Only say what would be taken away.")
-@click.option("--grace-minutes", default=60.0, show_default=True, help="Leave alone what is younger.")
+@click.option(
+    "--grace-minutes",
+    default=60,
+    show_default=True,
+    type=click.IntRange(0, 10**7),
+    help="Leave alone what is younger; a temporary file under ten minutes is always left alone.",
+)
 @click.option("--repair", is_flag=True, help="Set a torn last record aside first; only while no driver runs.")
 @spoken
-def gc(*, path: str, dry_run: bool, grace_minutes: float, repair: bool, output: Output) -> None:
+def gc(*, path: str, dry_run: bool, grace_minutes: int, repair: bool, output: Output) -> None:
     """Take away what a crash left behind, and pack what it left unpacked. No committed block is ever touched.
 
     A broken chain is left as it is, and the others are tidied; then it exits with 1.

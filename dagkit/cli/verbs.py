@@ -15,6 +15,7 @@ from click.exceptions import Exit
 from dagkit.cli.output import Output, let_go, unwritable
 from dagkit.errors import DagkitError, did_you_mean
 
+RUNNING = "Run an application"
 COMPILING = "Compile an application"
 LOOKING = "Look things up"
 
@@ -42,6 +43,7 @@ class Verb:
 
 
 VERBS: tuple[Verb, ...] = (
+    Verb("launch", "Run an application, from where its ledger says that it stopped.", RUNNING),
     Verb("validate", "Check an application and its configuration, and report every fault.", COMPILING),
     Verb("plan", "Show how an application will run, and why so.", COMPILING),
     Verb("explain", "Show the steps from what the author drew to the plan.", COMPILING),

@@ -1,5 +1,6 @@
 """What stops a run: an author's code that failed, told with everything that finds the record that it failed on."""
 
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -16,7 +17,8 @@ class Failure:
 
     operator: str
     window_id: int
-    slot: int
+    slot: int | None
+    """None where it ran on the driver."""
     told: str
     """The type and the words of what was raised."""
     place: str = ""
@@ -26,7 +28,8 @@ class Failure:
 
     def __str__(self) -> str:
         place = f" at {self.place}" if self.place else ""
-        told = f"{self.operator} failed in window {self.window_id}, slot {self.slot}{place}: {self.told}"
+        where = "on the driver" if self.slot is None else f"slot {self.slot}"
+        told = f"{self.operator} failed in window {self.window_id}, {where}{place}: {self.told}"
         return f"{told}\n{self.traceback.rstrip()}" if self.traceback else told
 
 
@@ -43,13 +46,22 @@ class OperatorFailed(DagkitError):
         return str(self.failure)
 
 
-def who_failed(traceback: TracebackType | None, operators: Mapping[str, Operator]) -> str | None:
+def failure_of(
+    error: BaseException, operator: str, window_id: int, slot: int | None = None, place: str = ""
+) -> OperatorFailed:
+    """What an operator's code raised, with the author's traceback."""
+    told = "".join(traceback.format_exception_only(error)).strip()
+    lines = "".join(traceback.format_exception(error))
+    return OperatorFailed(Failure(operator, window_id, slot, told, place, lines))
+
+
+def who_failed(raised: TracebackType | None, operators: Mapping[str, Operator]) -> str | None:
     """The operator whose method was running when something was raised: the last of those that the traceback passes."""
     names = {id(operator): name for name, operator in operators.items()}
     found = None
-    while traceback is not None:
-        found = names.get(id(traceback.tb_frame.f_locals.get("self")), found)
-        traceback = traceback.tb_next
+    while raised is not None:
+        found = names.get(id(raised.tb_frame.f_locals.get("self")), found)
+        raised = raised.tb_next
     return found
 
 

@@ -11,6 +11,7 @@ from dagkit.api.operators import InputOperator
 from dagkit.api.ports import output_ports
 from dagkit.api.running import Context, Shutdown, Until
 from dagkit.api.work import Block
+from dagkit.engine.failures import failure_of
 from dagkit.engine.live import SavedState, bind_output, live, of_items, saved
 from dagkit.engine.memory import Waiting
 from dagkit.engine.outbox import Outbox, Sent
@@ -62,18 +63,24 @@ class DriverInput:
     def look(self, window_id: int, spin_millis: int) -> Finding:
         """Let it emit what there is."""
         self._emitted = []
-        self.operator.begin_window(window_id)
         try:
-            self.operator.emit_tuples()
-        except Shutdown:
-            self.ended = True
-        self.operator.end_window()
+            self._emit(window_id)
+        except Exception as error:
+            raise failure_of(error, self.name, window_id) from error
         self.in_vain = not self._emitted
         self.next_look = None
         if self.in_vain and not self.ended:
             again = self.operator.looks_again_in_millis()
             self.next_look = self._now() + timedelta(milliseconds=spin_millis if again is None else again)
         return Finding(self.name, tuple(self._emitted))
+
+    def _emit(self, window_id: int) -> None:
+        self.operator.begin_window(window_id)
+        try:
+            self.operator.emit_tuples()
+        except Shutdown:
+            self.ended = True
+        self.operator.end_window()
 
     @property
     def state(self) -> SavedState:

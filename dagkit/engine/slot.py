@@ -5,7 +5,6 @@ once; what goes further is gathered by the slot that it goes to.
 """
 
 import time
-import traceback
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,7 +14,7 @@ from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.running import Context
 from dagkit.api.work import SplittableOperator
 from dagkit.engine.assignment import Assignment, Report, SlotState
-from dagkit.engine.failures import Failure, OperatorFailed, place_of, who_failed
+from dagkit.engine.failures import OperatorFailed, failure_of, place_of, who_failed
 from dagkit.engine.live import Entrance, bind_output, entrance, live, of_items, saved
 from dagkit.engine.outbox import Outbox, Sent
 from dagkit.engine.program import Keying, Port, Program, StageProgram, Target
@@ -176,10 +175,8 @@ class SlotRun:
         name = who_failed(error.__traceback__, self.operators)
         if name is None:
             return error
-        told = "".join(traceback.format_exception_only(error)).strip()
         place = place_of(self.reading.element, self.reading.offset)
-        lines = "".join(traceback.format_exception(error))
-        return OperatorFailed(Failure(name, self.window_id, self.slot, told, place, lines))
+        return failure_of(error, name, self.window_id, self.slot, place)
 
 
 def work_port(operator: SplittableOperator[Any]) -> str:

@@ -5,7 +5,6 @@ other, in the order of the plan. Whatever another backend does faster must come 
 """
 
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,7 @@ from dagkit.api.work import SplittableOperator
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
 from dagkit.engine.assignment import Answer, Assignment, Report
-from dagkit.engine.failures import Failure, OperatorFailed, place_of, who_failed
+from dagkit.engine.failures import failure_of, place_of, who_failed
 from dagkit.engine.finishing import put_in_place
 from dagkit.engine.live import Take, bind_output, entrance, live, of_items, saved
 from dagkit.engine.outbox import Outbox, Sent
@@ -111,10 +110,7 @@ class _Window:
                 raise
             reading = partition.reading
             place = "" if reading is None else place_of(reading.element, reading.offset)
-            told = "".join(traceback.format_exception_only(error)).strip()
-            lines = "".join(traceback.format_exception(error))
-            failure = Failure(name, self.assignment.window_id, index, told, place, lines)
-            raise OperatorFailed(failure) from error
+            raise failure_of(error, name, self.assignment.window_id, index, place) from error
         partition.millis = (time.monotonic() - began) * 1000
 
     def _run(self, node: Node, index: int, partition: _Partition) -> None:
