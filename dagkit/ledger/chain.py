@@ -31,6 +31,9 @@ from dagkit.ledger.stores.store import Store
 from dagkit.ledger.transaction import Transaction, prepare
 from dagkit.ledger.witness import InputChain, InputChains, StoredWitness
 
+_LOOKS = 10
+"""How often a chain is looked at that seems to have lost something, while every look shows something else."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -104,12 +107,13 @@ class Chain:
         """The hint and the listing. What looks like a loss may be files that moved into a segment while they were
         listed, so that it is believed only once two looks agree."""
         before: tuple[Pointer | None, Found] | None = None
-        while True:
+        for _ in range(_LOOKS):
             hint, found = seen = self.log.hint(), self.log.find()
             lost = found.last is None or (hint is not None and hint.seq > found.last)
             if seen == before or (found.hole is None and not lost):
-                return seen
+                break
             before = seen
+        return seen
 
     @property
     def head(self) -> Pointer:

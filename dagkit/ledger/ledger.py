@@ -137,7 +137,7 @@ class Ledger:
 
     def _unfilled(self, name: str) -> Chain:
         chain = Chain(self.store, folder_of(name), name, **self._given)
-        if chain.log.find().last is not None:
+        if not chain.log.is_unborn():
             raise BlockRefused(Fault("chain-exists", "the chain exists already", "import into an empty ledger", name))
         return chain
 

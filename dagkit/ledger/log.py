@@ -160,9 +160,8 @@ class Log:
             seq -= 1  # asked by name too: a listing may miss what is created while it is made
         if seq < 0 or self.store.exists(self._segment_key(seq)):
             return Found(last)
-        while seq > 0 and seq - 1 not in present and not self.store.exists(self._segment_key(seq - 1)):
-            seq -= 1
-        return Found(last, hole=seq)
+        before = [one for one in loose if one < seq] + [s + SEGMENT_SIZE - 1 for s in self.sealed() if s < seq]
+        return Found(last, hole=max(before, default=-1) + 1)  # not step by step: a strange name may be far away
 
     def is_unborn(self) -> bool:
         """Whether nothing was ever appended here; a lost chain still has a hint or a segment that tells of it."""

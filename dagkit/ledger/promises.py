@@ -38,6 +38,7 @@ def keep(store: Store, folder: str, chain: str, transaction: Transaction, notes:
     """The promise lies on disk; one of somebody else's stands, and says so."""
     place = key(folder, transaction)
     try:
+        canonical(dict(notes)).encode()  # as a value it is made to fit: half a character in a name would go unnoticed
         content = _sealed(Promise(after=transaction.after, inputs=transaction.inputs, notes=notes))
     except ValueError as error:
         raise unwritable("the plan of a window", error) from error

@@ -50,6 +50,8 @@ class Verdict:
 
 def verify(ledger: Ledger, *, only: str | None = None, contents: bool = True) -> Verdict:
     """Every fault of every chain, up to the first broken block of each; roots before the chains that read them."""
+    if only is not None and only not in ledger.names():
+        ledger.chain(only)  # says what is wrong with the name
     opened: dict[str, Chain] = {}
     broken: dict[str, ChainVerdict] = {}
     for name in ledger.names():

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dagkit.ledger import ChainBroken, Ledger
+from dagkit.ledger.exchange import export, import_into
 from dagkit.ledger.orphans import set_torn_aside
 from dagkit.ledger.segment import SEGMENT_SIZE
 from dagkit.ledger.stores import MemoryStore
@@ -136,3 +137,18 @@ def test_one_chain_that_cannot_be_repaired_does_not_keep_the_others_from_it(run,
     assert f"{APPLICATION}: block" in answer.stderr
     assert "set aside" in answer.stdout
     assert here.reopened_ledger().chain(SPLITTER).head == here.root.read(here.root.head.seq - 1).pointer
+
+
+def test_a_block_that_was_named_far_too_high_is_told_at_once(run, here):
+    """The way down from it is not walked number by number."""
+    here.store.create(f"{here.root.log.folder}/blocks/{10**20 - 1}.json", b"mine")
+    answer = run("ls", "PATH", code=1)
+    assert f"{SPLITTER}: block {here.root.standing.next_seq}: " in answer.stderr
+    assert "[block-missing]" in answer.stderr
+
+
+def test_nothing_is_imported_over_a_chain_that_lost_its_blocks(here, tmp_path):
+    export(here.ledger, tmp_path / "out")
+    here.store.delete([here.root.log.block_key(seq) for seq in range(here.root.standing.next_seq)])
+    assert code_of(lambda: import_into(Ledger.open(here.store), tmp_path / "out")) == "chain-exists"
+    assert here.store.names(f"{here.root.log.folder}/blocks") == []

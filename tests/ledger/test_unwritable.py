@@ -52,7 +52,11 @@ def deep() -> list:
     return found
 
 
-@pytest.mark.parametrize("value", [float("nan"), "\udcff.txt", deep()], ids=["NaN", "half a character", "deep"])
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), "\udcff.txt", {"\udcff.txt": 1}, deep()],
+    ids=["NaN", "half a character", "half a name", "deep"],
+)
 def test_a_value_that_has_no_json_is_refused_and_nothing_is_written(desk, value):
     before = desk.app.standing
     planned = desk.app.plan_next()
@@ -149,3 +153,17 @@ def test_folders_that_no_chain_has_are_left_alone(run, here):
     for verb in ("ls", "show", "verify", "gc"):
         run(verb, "PATH")
     assert Ledger.open(here.store).names() == [SPLITTER, APPLICATION]
+
+
+@pytest.mark.parametrize("place", ["foo://x", "s3://", "az://x", "gs:///x"])
+def test_a_url_that_leads_nowhere_is_said(run, place):
+    assert "[store-unreachable]" in run("ls", place, code=5).stderr
+
+
+@pytest.mark.parametrize("minutes", ["nan", "1e30", "-5", "x"])
+def test_a_grace_that_is_none_is_a_slip_of_the_command_line(run, minutes):
+    run("gc", "PATH", "--grace-minutes", minutes, code=2)
+
+
+def test_a_chain_that_is_not_there_is_not_well(run):
+    assert "[chain-missing]" in run("verify", "PATH", "--chain", "Merger", code=6).stderr

@@ -10,10 +10,10 @@ from obstore import exceptions
 from obstore.store import ObjectStore, from_url
 
 from dagkit.ledger.faults import StoreError
-from dagkit.ledger.stores.store import KeyMissing, KeyTaken, refused, unfenced
+from dagkit.ledger.stores.store import KeyMissing, KeyTaken, refused, unfenced, unknown
 
-_CREATED_BY = "dagkit-created-by"
-"""Beside the content, so that a record stays a pure function of its block."""
+_CREATED_BY = "dagkitcreatedby"
+"""Beside the content, so that a record stays a pure function of its block. Azure takes neither hyphens nor capitals."""
 
 
 class BucketStore:
@@ -26,7 +26,10 @@ class BucketStore:
     @classmethod
     def at(cls, url: str, **options: Any) -> "BucketStore":
         """The place a URL names; what is not given as an option is taken from the environment (AWS_..., ...)."""
-        return cls(from_url(url, **options), url)
+        try:
+            return cls(from_url(url, **options), url)
+        except (exceptions.BaseError, ValueError) as error:
+            raise unknown(url, str(error).splitlines()[0]) from error
 
     def __repr__(self) -> str:
         return f"BucketStore({self._name!r})"

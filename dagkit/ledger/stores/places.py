@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from dagkit.ledger.stores.local import LocalStore
-from dagkit.ledger.stores.store import Store, unfenced
+from dagkit.ledger.stores.store import Store, unfenced, unknown
 
 _OBJECT_STORES = ("s3://", "s3a://", "gs://", "az://", "adl://", "abfs://", "abfss://")
 
@@ -27,7 +27,11 @@ def open_store(place: Place, filesystem: Any = None, *, durable: bool = True, **
     if "://" in path:
         from fsspec.core import url_to_fs  # noqa: PLC0415 - as above
 
-        return _on(*url_to_fs(path, **options), durable=durable)
+        try:
+            filesystem, inner = url_to_fs(path, **options)
+        except (ValueError, ImportError, OSError) as error:
+            raise unknown(path, str(error)) from error
+        return _on(filesystem, inner, durable=durable)
     return LocalStore(path, durable=durable)
 
 

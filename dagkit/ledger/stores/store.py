@@ -79,6 +79,12 @@ def refused(place: str, error: BaseException) -> StoreError:
     )
 
 
+def unknown(place: str, why: str) -> StoreError:
+    """A URL that leads nowhere."""
+    help_ = "give a folder, or a URL of a kind whose filesystem is installed here, with all that it asks for"
+    return StoreError(Fault("store-unreachable", f"{place} leads to no place: {why}", help_))
+
+
 def unfenced(place: str, why: str) -> StoreError:
     """A place where two writers could both believe that they won."""
     return StoreError(
