@@ -149,6 +149,7 @@ def test_a_block_that_was_named_far_too_high_is_told_at_once(run, here):
 
 def test_nothing_is_imported_over_a_chain_that_lost_its_blocks(here, tmp_path):
     export(here.ledger, tmp_path / "out")
-    here.store.delete([here.root.log.block_key(seq) for seq in range(here.root.standing.next_seq)])
+    for chain in (here.root, here.app):
+        here.store.delete([chain.log.block_key(seq) for seq in range(chain.standing.next_seq)])
     assert code_of(lambda: import_into(Ledger.open(here.store), tmp_path / "out")) == "chain-exists"
     assert here.store.names(f"{here.root.log.folder}/blocks") == []
