@@ -1,31 +1,31 @@
-"""The rows that travel between levels: items on their way to a slot, and reports on their way to the driver.
+"""The rows that travel between levels, and on to the driver. The JVM moves blobs of about a megabyte, never records.
 
-A row carries many items at once as one blob, so that the JVM moves bytes and never records.
+A task tells every task that it may have sent to how many rows it sent there, and which attempt it is. So whoever
+receives knows that nothing is missing, and the driver that all received from the same attempts.
 """
 
-import pickle
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
 
-import cloudpickle
 import pyarrow as pa
 from pyspark.sql import types
-
-from dagkit.engine.slot import Items, Report, Sent
 
 SPARK_SCHEMA = types.StructType(
     [
         types.StructField("slot", types.IntegerType(), nullable=False),
         types.StructField("level", types.IntegerType(), nullable=False),
         types.StructField("to", types.IntegerType(), nullable=False),
+        types.StructField("kind", types.IntegerType(), nullable=False),
         types.StructField("payload", types.BinaryType(), nullable=False),
     ]
 )
+"""`slot` is the partition that a row goes to next; `level` and `to`, where it is opened."""
 ARROW_SCHEMA = pa.schema(
     [
-        pa.field("slot", pa.int32(), nullable=False),
-        pa.field("level", pa.int32(), nullable=False),
-        pa.field("to", pa.int32(), nullable=False),
+        *(pa.field(name, pa.int32(), nullable=False) for name in ("slot", "level", "to", "kind")),
         pa.field("payload", pa.binary(), nullable=False),
     ]
 )
@@ -34,40 +34,68 @@ DRIVER = -1
 """The level that nobody runs: what is for it goes through all others, and is collected."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row: the slot of the level it is for, and what it carries."""
+class Kind(IntEnum):
+    """What a row carries; where rows are sorted, they come in this order."""
+
+    GIVEN = 0
+    """What the driver gives a slot, its state among it."""
+    ITEMS = 1
+    """Frames of items, for a slot of this window or of the next."""
+    END = 2
+    """A sender sends nothing more."""
+    REPORT = 3
+    FAILURE = 4
+
+
+class Row(NamedTuple):
+    """One row."""
 
     level: int
     to: int
-    payload: bytes
+    kind: Kind
+    payload: Any
+    """Anything with a buffer."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """What a task says last to each task of the next level."""
+
+    sender: int
+    attempt: bytes
+    """Eight bytes of its own, whatever runs in its place."""
+    rows: int
+    failed: bool
+
+    _FORM = struct.Struct("<i8sq?")
+
+    @property
+    def data(self) -> bytes:
+        return self._FORM.pack(self.sender, self.attempt, self.rows, self.failed)
 
     @classmethod
-    def of(cls, carried: Sent | Report) -> "Row":
-        """The row that carries items, or a report."""
-        if isinstance(carried, Report) or carried.delayed:
-            return cls(DRIVER, carried.slot, cloudpickle.dumps(carried))
-        return cls(carried.level, carried.slot, cloudpickle.dumps((carried.wire, carried.items)))
-
-    @property
-    def items(self) -> tuple[int, Items]:
-        """The wire and the items that the row carries to a slot."""
-        wire, items = pickle.loads(self.payload)  # noqa: S301 - written by our own tasks, and never kept
-        return wire, items
-
-    @property
-    def told(self) -> Sent | Report:
-        """What the row carries to the driver."""
-        told: Sent | Report = pickle.loads(self.payload)  # noqa: S301 - written by our own tasks, and never kept
-        return told
-
-    def batch(self, slots: int) -> pa.RecordBatch:
-        """The row on its way to a level of so many slots, be it the last or one that passes it on."""
-        return pa.record_batch([[self.to % slots], [self.level], [self.to], [self.payload]], schema=ARROW_SCHEMA)
+    def of(cls, data: Any) -> "End":
+        """What `data` gave."""
+        return cls(*cls._FORM.unpack(data))
 
 
-def rows_in(batch: pa.RecordBatch | pa.Table) -> Iterator[Row]:
-    """The rows of a batch."""
-    levels, slots, payloads = batch.column("level"), batch.column("to"), batch.column("payload")
-    for level, to, payload in zip(levels, slots, payloads, strict=True):
-        yield Row(level.as_py(), to.as_py(), payload.as_py())
+def rows_in(batch: pa.RecordBatch) -> Iterator[Row]:
+    """The rows of a batch; their payloads lie where they lay."""
+    numbers = [batch.column(name).to_pylist() for name in ("level", "to", "kind")]
+    for level, to, kind, payload in zip(*numbers, batch.column("payload"), strict=True):
+        yield Row(level, to, Kind(kind), payload.as_buffer())
+
+
+def batch_of(rows: list[Row], slots: int) -> pa.RecordBatch:
+    """The rows on their way to a level of so many slots, be it the last or one that passes them on."""
+    numbers = [
+        pa.array(column, pa.int32()) for column in zip(*((row.to % slots, *row[:3]) for row in rows), strict=True)
+    ]
+    return pa.RecordBatch.from_arrays([*numbers, _blobs([row.payload for row in rows])], schema=ARROW_SCHEMA)
+
+
+def _blobs(payloads: list[Any]) -> pa.Array:
+    if len(payloads) > 1:
+        return pa.array([memoryview(payload).tobytes() for payload in payloads], pa.binary())
+    data = pa.py_buffer(payloads[0])
+    return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(struct.pack("<ii", 0, data.size)), data])

@@ -1,4 +1,4 @@
-"""Sessions: a local Spark for who has none, with the settings that short jobs want."""
+"""Sessions: a local Spark for who has none, with the settings that short jobs want, or one at an address."""
 
 import os
 import sys
@@ -19,9 +19,17 @@ LOCAL_SETTINGS = {
 
 def local_session(cores: int | None = None) -> SparkSession:
     """A Spark session on this machine; the one that runs already, where there is one."""
-    ensure_java()
+    return session_at(f"local[{cores or '*'}]")
+
+
+def session_at(address: str) -> SparkSession:
+    """A session at a master, or behind a Spark Connect server where the address begins with `sc:`."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(f"local[{cores or '*'}]").appName("dagkit")
+    if address.startswith("sc:"):
+        remote: SparkSession = SparkSession.builder.remote(address).getOrCreate()
+        return remote
+    ensure_java()
+    builder = SparkSession.builder.master(address).appName("dagkit")
     for name, value in LOCAL_SETTINGS.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()

@@ -1,19 +1,72 @@
-"""Shipping: the program as bytes that any worker can read, the author's own modules included by value."""
+"""Shipping: the program as bytes that any worker can read, the author's own modules included by value.
+
+Classes that travel by value exist twice, here and on each worker. They are numbered, and whatever is sent later says
+their numbers: so an item that comes back is of the very class that it left as.
+"""
 
 import functools
 import hashlib
+import io
 import pickle
 import sys
 import sysconfig
-from collections.abc import Iterator
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
+from typing import Any, get_args, get_origin
 
 import cloudpickle
 
 from dagkit.engine.program import Program
+
+
+class Known:
+    """Classes that both sides know by number, and the pickles that refer to them."""
+
+    def __init__(self, classes: Sequence[type]) -> None:
+        self.classes = classes
+        self.numbers = {cls: number for number, cls in enumerate(classes)}
+
+    def dumps(self, value: Any) -> bytes:
+        """The value as bytes."""
+        with io.BytesIO() as file:
+            _Pickler(file, self.numbers).dump(value)
+            return file.getvalue()
+
+    def loads(self, data: Any) -> Any:
+        """The value that `dumps` wrote, here or on the other side."""
+        return _Unpickler(io.BytesIO(data), self.classes).load()
+
+
+def _known_class(number: int) -> type:
+    """Stands for a class in a pickle; the unpickler that knows the classes puts itself in its place."""
+    raise AssertionError(f"class {number} is known to those who were shipped the program")
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc] # cloudpickle has no types
+    def __init__(self, file: io.BytesIO, numbers: dict[type, int]) -> None:
+        super().__init__(file, protocol=5)
+        self._numbers = numbers
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, type) and obj in self._numbers:
+            return _known_class, (self._numbers[obj],)
+        return super().reducer_override(obj)
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, classes: Sequence[type]) -> None:
+        super().__init__(file)
+        self._classes = classes
+
+    def find_class(self, module: str, name: str, /) -> Any:
+        if name == _known_class.__name__ and module == __name__:
+            return self._classes.__getitem__
+        return super().find_class(module, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,60 +76,117 @@ class Shipped:
     digest: str
     data: bytes
 
-    def unpacked(self) -> Program:
+    def unpacked(self) -> tuple[Program, Known]:
         """The program; a worker reads it once, however many windows it runs."""
-        return _unpacked(self.digest, self.data)
+        if self.digest not in _READ:
+            _READ.clear()
+            program, classes = pickle.loads(self.data)  # noqa: S301 - written by our own driver
+            _READ[self.digest] = program, Known(classes)
+        return _READ[self.digest]
 
 
-def shipped(program: Program) -> Shipped:
-    """The program as bytes."""
-    with _by_value(_modules_of(program)):
-        data = cloudpickle.dumps(program)
-    return Shipped(hashlib.sha256(data).hexdigest(), data)
+_READ: dict[str, tuple[Program, Known]] = {}
 
 
-_READ: dict[str, Program] = {}
+def shipped(program: Program, modules: Sequence[ModuleType]) -> tuple[Shipped, Known]:
+    """The program as bytes, and the classes that both sides will know; these modules travel by value by now."""
+    classes = [cls for cls in _classes(program, modules) if _travels(cls)]
+    data = cloudpickle.dumps((program, classes))
+    return Shipped(hashlib.sha256(data).hexdigest(), data), Known(classes)
 
 
-def _unpacked(digest: str, data: bytes) -> Program:
-    if digest not in _READ:
-        _READ.clear()
-        _READ[digest] = pickle.loads(data)  # noqa: S301 - written by our own driver
-    return _READ[digest]
-
-
-def _modules_of(program: Program) -> list[ModuleType]:
-    """The modules that a worker may lack: those of the operators' classes that no installed package holds."""
+def modules_of(program: Program) -> list[ModuleType]:
+    """The modules that a worker may lack: those of the operators' classes, and what these import, if not installed."""
     classes = {cls for slots in program.operators.values() for operator in slots for cls in type(operator).__mro__}
-    modules = {sys.modules.get(cls.__module__) for cls in classes}
-    return [module for module in modules if module is not None and not _is_installed(module)]
+    classes |= {cls for payload in _payloads(program) for cls in _classes_in(payload)}
+    functions = (keying.key for keying in program.keyings.values() if keying.key is not None)
+    found: dict[str, ModuleType] = {}
+    waiting = [name for name in (getattr(one, "__module__", None) for one in (*classes, *functions)) if name]
+    while waiting:
+        module = sys.modules.get(waiting.pop())
+        if module is not None and module.__name__ not in found and not _is_installed(module):
+            found[module.__name__] = module
+            waiting += _used_by(module)
+    return list(found.values())
+
+
+def _used_by(module: ModuleType) -> Iterator[str]:
+    for value in list(vars(module).values()):
+        if isinstance(value, ModuleType):
+            yield value.__name__
+        elif isinstance(value, type | FunctionType) and isinstance(value.__module__, str):
+            yield value.__module__
+
+
+def _payloads(program: Program) -> Iterator[Any]:
+    yield from (target.payload for target in program.targets.values())
+    yield from program.outputs.values()
+
+
+def _classes(program: Program, modules: Iterable[ModuleType]) -> list[type]:
+    """The author's classes: those at the top of the modules, and those that flow, wherever they were written."""
+    names = {module.__name__ for module in modules}
+    at_top = [value for module in modules for value in list(vars(module).values()) if isinstance(value, type)]
+    flowing = [cls for payload in _payloads(program) for cls in _classes_in(payload)]
+    return list(dict.fromkeys(cls for cls in [*at_top, *flowing] if cls.__module__ in names))
+
+
+def _classes_in(payload: Any) -> Iterator[type]:
+    if isinstance(payload, type) and get_origin(payload) is None:
+        yield payload
+    for part in (get_origin(payload), *get_args(payload)):
+        if part is not None:
+            yield from _classes_in(part)
+
+
+def _travels(cls: type) -> bool:
+    """Whether a class can be sent at all; one that nobody needs may hold what cannot."""
+    try:
+        cloudpickle.dumps(cls)
+    except Exception:  # noqa: BLE001 - whatever stands in the way, those who need the class will say it
+        return False
+    return True
 
 
 def _is_installed(module: ModuleType) -> bool:
     file = getattr(module, "__file__", None)
     if file is None:
         return module.__name__ != "__main__"
-    return any(Path(file).is_relative_to(folder) for folder in _installed_folders())
+    return any(Path(file).is_relative_to(folder) for folder in (*_installed_folders(), *own_folders()))
 
 
 @functools.cache
 def _installed_folders() -> tuple[Path, ...]:
-    """Where installed code lies: the standard library, site packages, and dagkit with its library wherever it is."""
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    own = Path(__file__).parents[2]
+    """Where installed code lies: the standard library, and site packages."""
+    return tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+
+def own_folders() -> list[Path]:
+    """Where dagkit lies, and the operator library where that is in use."""
     library = sys.modules.get("dagkit_operators")
     beside = [Path(library.__file__).parent] if library is not None and library.__file__ else []
-    return (*(Path(sysconfig.get_path(name)) for name in names), own, *beside)
+    return [Path(__file__).parents[2], *beside]
+
+
+_by_value_lock = threading.Lock()
+_by_value_users: Counter[str] = Counter()
 
 
 @contextmanager
-def _by_value(modules: list[ModuleType]) -> Iterator[None]:
-    known = cloudpickle.list_registry_pickle_by_value()
-    fresh = [module for module in modules if module.__name__ not in known and module.__name__ != "__main__"]
-    for module in fresh:
-        cloudpickle.register_pickle_by_value(module)
+def by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
+    """What stands in these modules is pickled as it is, not by name; several may ask for it at the same time."""
+    mine = [module for module in modules if module.__name__ != "__main__"]
+    with _by_value_lock:
+        known = cloudpickle.list_registry_pickle_by_value()
+        mine = [module for module in mine if module.__name__ not in known or _by_value_users[module.__name__]]
+        for module in mine:
+            _by_value_users[module.__name__] += 1
+            cloudpickle.register_pickle_by_value(module)
     try:
         yield
     finally:
-        for module in fresh:
-            cloudpickle.unregister_pickle_by_value(module)
+        with _by_value_lock:
+            for module in mine:
+                _by_value_users[module.__name__] -= 1
+                if not _by_value_users[module.__name__]:
+                    cloudpickle.unregister_pickle_by_value(module)

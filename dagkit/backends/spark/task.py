@@ -1,61 +1,184 @@
 """The task: what one slot of one level does inside a Spark job."""
 
 import gc
+import pickle
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 
-from dagkit.backends.spark.rows import Row, rows_in
+from dagkit.backends.spark.frames import Frames
+from dagkit.backends.spark.rows import DRIVER, End, Kind, Row, rows_in
+from dagkit.backends.spark.sending import Sending
 from dagkit.backends.spark.shipping import Shipped
-from dagkit.engine.slot import Items, SlotRun, SlotState
+from dagkit.engine.assignment import Assignment, Report, SlotState
+from dagkit.engine.failures import Failure, OperatorFailed
+from dagkit.engine.program import Program
+from dagkit.engine.slot import SlotRun
+from dagkit.schema.batch import Batch
 
 _settled = False
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """What the driver gives one slot for one window."""
+
+    state: SlotState = field(default_factory=dict)
+    rows: tuple[bytes, ...] = ()
+    """Frames of what arrives from the driver."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a slot tells the driver when its window is over."""
+
+    report: Report
+    attempt: bytes
+    """Which attempt it was."""
+    senders: Mapping[int, bytes]
+    """From which attempt at each slot of the level above it received."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFailed:
+    """What an operator's code raised, and on which level."""
+
+    level: int
+    failure: Failure
+
+
+class _FailedAbove(Exception):
+    """A task above failed: nothing that this one does counts."""
+
+
+@dataclass(frozen=True, slots=True)
 class LevelTask:
-    """All tasks of one level in one window: each finds its slot when it runs."""
+    """All tasks of one level in one window: each finds its slot in what it is sent."""
 
     shipped: Shipped
     level: int
-    window_id: int
-    arriving: Mapping[int, tuple[tuple[int, Items], ...]]
-    """What the driver hands to each slot: work that it found, and what delays held back."""
-    state: Mapping[int, SlotState]
+    window: Assignment
+    """What holds for all slots; what arrives and what is kept is given to each."""
+    given: Mapping[int, bytes]
+    """What each slot is given, where it does not come as a row."""
+    given_by_row: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _settle()
-        program = self.shipped.unpacked()
-        slot = _own_slot()
-        following = program.slots_at(min(self.level + 1, program.levels - 1))
-        run = SlotRun(program, self.level, slot, self.window_id, self.state.get(slot, {}))
-        passing: list[Row] = []
-        for sent in run.run(self._arriving(slot, batches, passing)):
-            yield Row.of(sent).batch(following)
-            yield from (row.batch(following) for row in _drained(passing))
-        yield from (row.batch(following) for row in _drained(passing))
-        yield Row.of(run.report()).batch(following)
+        program, known = self.shipped.unpacked()
+        yield from _Task(self, program, Frames(known, program.targets), iter(batches)).run()
 
-    def _arriving(
-        self, slot: int, batches: Iterable[pa.RecordBatch], passing: list[Row]
-    ) -> Iterator[tuple[int, Items]]:
-        """What is for this level; what is for a later one, or for the driver, passes on."""
-        yield from self.arriving.get(slot, ())
+
+class _Task:
+    """One task at work."""
+
+    def __init__(self, task: LevelTask, program: Program, frames: Frames, batches: Iterator[pa.RecordBatch]) -> None:
+        self.task = task
+        self.level = task.level
+        self.program = program
+        self.frames = frames
+        self.is_last = task.level == program.levels - 1
+        self.ends: dict[int, End] = {}
+        self.received = 0
+        self.failed = False
+        self.slot, self.given, self.rows = self._begin(batches)
+        self.sending = Sending(frames, self.slot, 1 if self.is_last else program.slots_at(task.level + 1))
+
+    def run(self) -> Iterator[pa.RecordBatch]:
+        run = SlotRun(self.program, self.level, self.slot, self.task.window, self.given.state)
+        run.outbox.keep = self.sending.keep
+        try:
+            for _ in run.run(self._arriving()):
+                yield from self.sending.ready()
+            self._check_ends()
+            self._tell(Kind.REPORT, Told(run.report(), self.sending.attempt, self._senders()))
+        except _FailedAbove:
+            self.failed = True
+        except OperatorFailed as failed:
+            self.failed = True
+            self._tell(Kind.FAILURE, TaskFailed(self.level, failed.failure))
+        if self.failed:  # what others tell the driver still passes
+            for _ in self._items():
+                yield from self.sending.ready()
+        yield from self.sending.rest(failed=self.failed)
+        if not self.is_last:
+            yield self.sending.ends(self.level + 1, failed=self.failed)
+
+    def _begin(self, batches: Iterator[pa.RecordBatch]) -> tuple[int, Given, Iterator[Row]]:
+        """The slot, what it is given, and the rows that follow."""
+        if self.level == 0 and not self.task.given_by_row:
+            slot = next(batches).column(0)[0].as_py()
+            return slot, _read_given(self.task.given.get(slot)), iter(())
+        rows = self._of_one_slot(batches)
+        first = next(rows)
+        if self.task.given_by_row:
+            assert first.kind is Kind.GIVEN, "what a slot is given comes first"
+            return first.to, _read_given(first.payload), rows
+        slot = self.slot
+        return slot, _read_given(self.task.given.get(slot)), _chained(first, rows)
+
+    def _of_one_slot(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
+        known = None
         for batch in batches:
-            if self.level > 0:
-                for row in rows_in(batch):
-                    if row.level == self.level:
-                        yield row.items
-                    else:
-                        passing.append(row)
+            for slot, row in zip(batch.column("slot").to_pylist(), rows_in(batch), strict=True):
+                assert known in (None, slot), "the rows of two slots do not meet in one partition"
+                known = self.slot = slot
+                yield row
+
+    def _arriving(self) -> Iterator[tuple[int, Batch[Any]]]:
+        """What the driver sends, and what comes from the levels above."""
+        for payload in self.given.rows:
+            yield from self.frames.read(pa.py_buffer(payload))
+        for row in self._items():
+            if self.failed:
+                raise _FailedAbove
+            yield from self.frames.read(row.payload)
+        if self.failed:
+            raise _FailedAbove
+
+    def _items(self) -> Iterator[Row]:
+        """The rows for this slot; what is for a later level, or for the driver, passes on."""
+        for row in self.rows:
+            if row.kind is Kind.END:
+                end = End.of(row.payload)
+                assert end.sender not in self.ends, "every task ends once"
+                self.ends[end.sender] = end
+                self.failed |= end.failed
+                continue
+            self.received += 1
+            if row.level == self.level:
+                yield row
+            elif row.level == DRIVER or not self.failed:
+                self.sending.add(row)
+
+    def _check_ends(self) -> None:
+        if self.level:
+            assert self._all_ended(), f"slot {self.slot} of level {self.level} heard from every slot above"
+            sent = sum(end.rows for end in self.ends.values())
+            assert sent == self.received, f"{self.received} of {sent} rows came to slot {self.slot} of {self.level}"
+
+    def _all_ended(self) -> bool:
+        return set(self.ends) == set(range(self.program.slots_at(self.level - 1)))
+
+    def _senders(self) -> Mapping[int, bytes]:
+        return {sender: end.attempt for sender, end in self.ends.items()}
+
+    def _tell(self, kind: Kind, told: Any) -> None:
+        self.sending.add(Row(DRIVER, self.slot, kind, pickle.dumps(told)))
 
 
-def _own_slot() -> int:
-    context = TaskContext.get()
-    assert context is not None, "a level's task runs inside a Spark task"
-    return context.partitionId()
+def _read_given(data: Any) -> Given:
+    if data is None:
+        return Given()
+    given: Given = pickle.loads(data)  # noqa: S301 - written by our own driver
+    return given
+
+
+def _chained(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
+    yield first
+    yield from rows
 
 
 def _settle() -> None:
@@ -65,9 +188,3 @@ def _settle() -> None:
         gc.collect()
         gc.freeze()
         _settled = True
-
-
-def _drained(rows: list[Row]) -> list[Row]:
-    drained = rows[:]
-    rows.clear()
-    return drained

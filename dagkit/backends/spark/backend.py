@@ -1,0 +1,145 @@
+"""The backend: each window is one Spark job. Level 0 begins at what the driver found, each other after an exchange."""
+
+import pickle
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from dagkit.backends.spark.frames import Frames
+from dagkit.backends.spark.rows import SPARK_SCHEMA, Kind, rows_in
+from dagkit.backends.spark.shipping import by_value, modules_of, shipped
+from dagkit.backends.spark.task import Given, LevelTask, TaskFailed, Told
+from dagkit.engine.assignment import Answer, Assignment
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.outbox import Sent
+from dagkit.engine.places import Piece, folder_at
+from dagkit.engine.program import Program
+from dagkit.engine.staging import Part
+from dagkit.errors import DagkitError
+
+
+class SparkFailed(DagkitError):
+    """Spark could not run a window, for a reason that no operator gave."""
+
+    exit_code = 6
+
+
+class SparkBackend:
+    """A program on a Spark session, classic or Connect; the session stays whoever's it is."""
+
+    def __init__(self, program: Program, spark: SparkSession) -> None:
+        self.program = program
+        self.spark = spark
+        self._modules = modules_of(program)
+        self._by_value = by_value(self._modules)
+        self._by_value.__enter__()
+        self.shipped, self._known = shipped(program, self._modules)
+        self._frames = Frames(self._known, program.targets)
+        self._tag = f"dagkit-{uuid4().hex}"
+        self._closed = False
+
+    def run(self, assignment: Assignment) -> Answer:
+        """Run one attempt at a window to its end."""
+        with self._tagged(), _told_as_ours(assignment.window_id):
+            table = self._frame(assignment).toArrow()
+        return self._answer(assignment, table)
+
+    def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
+        """Make files of their committed pieces."""
+        application = folder_at(application_path)
+        for file, parts in files.items():
+            pieces = [Piece(application.path_of(part.part), part.length) for part in parts if part.part]
+            if pieces:
+                application.put_in_place(pieces, file, durable=durable)
+
+    def close(self) -> None:
+        """Nothing runs any more."""
+        if not self._closed:
+            self._closed = True
+            self.spark.interruptTag(self._tag)
+            self._by_value.__exit__(None, None, None)
+
+    def _frame(self, assignment: Assignment) -> DataFrame:
+        """The job of one window."""
+        given = self._given(assignment)
+        slots = self.program.slots_at(0)
+        window = replace(assignment, arriving=(), state={})
+        frame = self.spark.range(0, slots, 1, slots)
+        for level in range(self.program.levels):
+            if level:
+                frame = frame.repartitionById(self.program.slots_at(level), "slot")
+            frame = frame.mapInArrow(LevelTask(self.shipped, level, window, given[level]), SPARK_SCHEMA)
+        return frame
+
+    def _given(self, assignment: Assignment) -> Mapping[int, Mapping[int, bytes]]:
+        """What each slot is given, by level and slot."""
+        arriving: dict[tuple[int, int], list[bytes]] = defaultdict(list)
+        for sent in assignment.arriving:
+            for frame in self._frames.of(sent.batch, sent.wire):
+                arriving[sent.level, sent.slot].append(b"".join(frame.pieces(sent.wire)))
+        given: dict[int, dict[int, bytes]] = defaultdict(dict)
+        for level, slot in {*arriving, *assignment.state}:
+            own = Given(assignment.state.get((level, slot), {}), tuple(arriving[level, slot]))
+            given[level][slot] = pickle.dumps(own)
+        return given
+
+    def _answer(self, assignment: Assignment, table: pa.Table) -> Answer:
+        told: list[Told] = []
+        failed: list[TaskFailed] = []
+        delayed: list[Sent] = []
+        for batch in table.to_batches():
+            for row in rows_in(batch):
+                if row.kind is Kind.ITEMS:
+                    delayed += self._delayed(row.to, row.payload)
+                else:
+                    read = pickle.loads(row.payload)  # noqa: S301 - written by our own tasks, and never kept
+                    (failed if row.kind is Kind.FAILURE else told).append(read)
+        if failed:
+            raise OperatorFailed(min(failed, key=lambda one: (one.level, one.failure.slot)).failure)
+        self._check(assignment, told)
+        return Answer(tuple(one.report for one in told), tuple(delayed))
+
+    def _delayed(self, slot: int, payload: pa.Buffer) -> Iterator[Sent]:
+        for wire, batch in self._frames.read(payload):
+            yield Sent(wire, slot, self.program.targets[wire].level, delayed=True, batch=batch)
+
+    def _check(self, assignment: Assignment, told: list[Told]) -> None:
+        """Every slot reports once, and everybody received from the attempts that report."""
+        attempts = {(one.report.level, one.report.slot): one.attempt for one in told}
+        expected = {(at, slot) for at in range(self.program.levels) for slot in range(self.program.slots_at(at))}
+        assert len(attempts) == len(told), "each slot reports once"
+        assert attempts.keys() == expected, "every slot reports"
+        for one in told:
+            above = one.report.level - 1
+            if any(attempts[above, sender] != attempt for sender, attempt in one.senders.items()):
+                raise SparkFailed(
+                    f"Spark ran part of window {assignment.window_id} again after others had received from it, as it "
+                    "does when an executor is lost; what both attempts sent does not fit together: run it again"
+                )
+
+    @contextmanager
+    def _tagged(self) -> Iterator[None]:
+        """What this thread runs in the meantime can be stopped by `close`."""
+        self.spark.addTag(self._tag)
+        try:
+            yield
+        finally:
+            self.spark.removeTag(self._tag)
+
+
+@contextmanager
+def _told_as_ours(window_id: int) -> Iterator[None]:
+    try:
+        yield
+    except PySparkException as error:
+        raise SparkFailed(f"Spark failed in window {window_id}: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

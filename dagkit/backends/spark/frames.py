@@ -1,0 +1,125 @@
+"""Frames: batches as bytes, each with the wire that it goes on. Several stand one after the other in a row.
+
+A frame is a whole Arrow stream, whose schema says how the columns are made of its arrays; where no Arrow would give
+the values back as they are, it is a pickle of the items. A stream codec writes its items itself.
+"""
+
+import functools
+import struct
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from dagkit.api.streams import StreamCodec
+from dagkit.backends.spark.forms import Arrays, AsArrow, Form, NoForm, read, written
+from dagkit.backends.spark.shipping import Known
+from dagkit.engine.program import Target
+from dagkit.schema.batch import Batch
+
+LARGEST_BYTES = 4 << 20
+"""What is larger is split, as long as it has several items."""
+ALIGNED = 64
+"""What frames start at a multiple of, so that Arrow reads its arrays where they lie."""
+_HEADER = struct.Struct("<iiq48x")
+_FORM = b"dagkit.form"
+
+
+class Writing(IntEnum):
+    """How a frame's items are written."""
+
+    ARROW = 0
+    PICKLED = 1
+    CODED = 2
+
+
+class Frame(NamedTuple):
+    """The bytes of one batch."""
+
+    writing: Writing
+    content: Any
+    """Anything with a buffer."""
+
+    def pieces(self, wire: int) -> list[Any]:
+        """The frame with its header, filled up to where the next may start."""
+        length = memoryview(self.content).nbytes
+        return [_HEADER.pack(wire, self.writing, length), self.content, bytes(-length % ALIGNED)]
+
+
+class Frames:
+    """Writes batches as frames, and reads them, on either side."""
+
+    def __init__(self, known: Known, targets: Mapping[int, Target]) -> None:
+        self._known = known
+        self._targets = targets
+        self._form_bytes = functools.lru_cache(maxsize=256)(known.dumps)
+        self._form = functools.lru_cache(maxsize=256)(known.loads)
+
+    def of(self, batch: Batch[Any], wire: int) -> Iterator[Frame]:
+        """A batch as frames, of which none is larger than it must be."""
+        codec = self._targets[wire].keying.codec
+        if codec is not None:
+            coded = pa.array([codec.to_bytes(item) for item in batch.items()], pa.large_binary())
+            yield from self._arrow(Writing.CODED, AsArrow(), [coded])
+            return
+        try:
+            form, arrays = written(batch)
+        except NoForm:
+            yield from self._pickled(batch)
+        else:
+            if arrays:
+                yield from self._arrow(Writing.ARROW, form, arrays)
+            else:  # constants alone, and nothing else says how many
+                yield from self._pickled(batch)
+
+    def read(self, payload: pa.Buffer) -> Iterator[tuple[int, Batch[Any]]]:
+        """The batches of a row, each with its wire."""
+        at = 0
+        while at < payload.size:
+            wire, writing, length = _HEADER.unpack_from(payload, at)
+            content = payload.slice(at + _HEADER.size, length)
+            yield wire, self._batch(Writing(writing), content, self._targets[wire].keying.codec)
+            at += _HEADER.size + length + -length % ALIGNED
+
+    def _batch(self, writing: Writing, content: pa.Buffer, codec: StreamCodec[Any] | None) -> Batch[Any]:
+        if writing is Writing.PICKLED:
+            return Batch.of(self._known.loads(content))
+        with pa.ipc.open_stream(content) as stream:
+            arrays = stream.read_next_batch()
+            if writing is Writing.CODED:
+                assert codec is not None, "what a codec wrote is read by the same codec"
+                return Batch.of([codec.from_bytes(data) for data in arrays.column(0).to_pylist()])
+            form: Form = self._form(stream.schema.metadata[_FORM])
+            return read(form, Arrays(iter(arrays.columns), arrays.num_rows))
+
+    def _pickled(self, batch: Batch[Any]) -> Iterator[Frame]:
+        content = self._known.dumps(list(batch.items()))
+        if len(content) > LARGEST_BYTES and len(batch) > 1:
+            half = len(batch) // 2
+            yield from self._pickled(batch.sliced(0, half))
+            yield from self._pickled(batch.sliced(half, len(batch) - half))
+        else:
+            yield Frame(Writing.PICKLED, content)
+
+    def _arrow(self, writing: Writing, form: Form, arrays: list[pa.Array]) -> Iterator[Frame]:
+        metadata = {_FORM: self._form_bytes(form)}
+        schema = pa.schema([pa.field(str(i), array.type) for i, array in enumerate(arrays)], metadata)
+        whole = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        yield from (Frame(writing, _stream(part)) for part in _parts(whole))
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    if batch.nbytes > LARGEST_BYTES and batch.num_rows > 1:
+        half = batch.num_rows // 2
+        yield from _parts(batch.slice(0, half))
+        yield from _parts(batch.slice(half))
+    else:
+        yield batch
+
+
+def _stream(batch: pa.RecordBatch) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return sink.getvalue()
