@@ -1,6 +1,6 @@
-"""What a test of an application needs: a clock that stands still until it is told, and crashes at chosen steps."""
+"""What a test needs: an operator alone, and a clock that stands still until it is told."""
 
+from dagkit.testing.alone import Alone
 from dagkit.testing.clock import FakeClock
-from dagkit.testing.crashes import Crash, CrashAfter
 
-__all__ = ["Crash", "CrashAfter", "FakeClock"]
+__all__ = ["Alone", "FakeClock"]

@@ -1,0 +1,235 @@
+"""One operator alone: its callbacks called, its outputs gathered, its state saved and restored, and no engine.
+
+alone = Alone(Tokenize(min_length=4))
+with alone.window():
+    alone.send("to be or not to be: that")
+assert alone.sent() == ["that"]
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from dagkit.api.files import output_files
+from dagkit.api.operators import InputOperator, Operator, main_outlet, sending
+from dagkit.api.ports import input_ports, output_ports
+from dagkit.api.running import Context, Until
+from dagkit.api.work import Block, SplittableOperator
+from dagkit.engine.live import Entrance, SavedState, bind_output, entrance, live, saved
+from dagkit.engine.program import Keying
+from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.schema.batch import Batch
+
+OperatorT = TypeVar("OperatorT", bound=Operator)
+
+
+class MemoryFile:
+    """A file that a test looks at."""
+
+    def __init__(self, block: int | None) -> None:
+        self.block = block
+        self.content = bytearray()
+        self.writes = 0
+
+    def write(self, content: Any, /) -> None:
+        self.content += content
+        self.writes += 1
+
+
+class MemoryFiles:
+    """The files that an operator wrote, by name."""
+
+    def __init__(self) -> None:
+        self.opened: dict[str, MemoryFile] = {}
+        self.finished: set[str] = set()
+
+    def open(self, name: str, *, block: int | None = None) -> MemoryFile:
+        assert name not in self.finished, f"{name} is finished, and opened again"
+        file = self.opened.setdefault(name, MemoryFile(block))
+        assert file.block == block, f"{name} belongs to block {file.block}, and is opened for {block}"
+        return file
+
+    def finish(self, name: str) -> None:
+        self.finished.add(name)
+
+    def contents(self) -> dict[str, bytes]:
+        """What stands in each file."""
+        return {name: bytes(file.content) for name, file in self.opened.items()}
+
+
+class Alone(Generic[OperatorT]):
+    """An operator at work alone. What it sends is kept until it is asked for; what it was built from stays as it is."""
+
+    def __init__(
+        self,
+        operator: OperatorT,
+        *,
+        state: SavedState | None = None,
+        partition: int = 0,
+        partitions: int = 1,
+        attributes: Mapping[str, Any] | None = None,
+        until: Until = Until.STOPPED,
+        now: Callable[[], datetime] | None = None,
+        window_id: int = 1,
+        connected: Iterable[str] | None = None,
+    ) -> None:
+        faults = [f"{fault.path}: {fault.message}" for fault in operator.faults]
+        assert not faults, f"{type(operator).__name__} cannot run: {'; '.join(faults)}"
+        self.operator: OperatorT = live(operator, state or {})  # type: ignore[assignment] # of the class it was given
+        self.files: dict[str, MemoryFiles] = {name: MemoryFiles() for name in output_files(type(operator))}
+        """What was written, by the name of the declaration."""
+        self.window_id = window_id
+        self._sent: dict[str, list[Any]] = {}
+        self._batches: dict[str, list[list[Any]]] = {}
+        self._into: dict[str, Entrance] = {}
+        outputs = output_ports(type(operator))
+        for port in outputs if connected is None else connected:
+            self._listen(port)
+        if not isinstance(operator, SplittableOperator):
+            for port, declared in input_ports(type(operator)).items():
+                keying = Keying(None, declared.key, declared.key_field)
+                self._into[port] = entrance(self.operator, port, keying)
+        self.operator._services.update(self.files)  # noqa: SLF001 - in the place of the engine
+        context = Context(
+            application="alone",
+            operator=type(operator).__name__,
+            partition=partition,
+            partitions=partitions,
+            window_id=window_id,
+            attributes=attributes or {},
+            until=until,
+            now=now,
+        )
+        self._again: dict[str, Any] = {
+            "partition": partition,
+            "partitions": partitions,
+            "attributes": attributes,
+            "until": until,
+            "now": now,
+            "connected": connected,
+        }
+        self.operator.setup(context)
+
+    def _listen(self, port: str) -> None:
+        items = self._sent[port] = []
+        batches = self._batches[port] = []
+
+        def take_batch(batch: Batch[Any]) -> None:
+            copied = list(batch.items())
+            batches.append(copied)
+            items.extend(copied)
+
+        bind_output(self.operator, port, [Entrance(items.append, take_batch)])
+
+    @contextmanager
+    def window(self) -> Iterator[int]:
+        """One window; what is sent to the operator inside belongs to it."""
+        self.operator.begin_window(self.window_id)
+        yield self.window_id
+        for into in self._into.values():
+            if into.flush is not None:
+                into.flush()
+        self.operator.end_window()
+        self.window_id += 1
+
+    def send(self, *items: Any, to: str | None = None) -> None:
+        """Let items flow in one by one, into the only input or the one that is named."""
+        for item in items:
+            self._entrance(to).item(item)
+
+    def send_batch(self, batch: "Batch[Any] | Sequence[Any]", *, to: str | None = None) -> None:
+        """Let items flow in many at once."""
+        self._entrance(to).batch(batch if isinstance(batch, Batch) else Batch.of(batch))
+
+    def look(self) -> None:
+        """One window of an input operator."""
+        assert isinstance(self.operator, InputOperator), f"{type(self.operator).__name__} is no input operator"
+        with self.window():
+            self.operator.emit_tuples()
+
+    def work(
+        self, element: Any, *, split_after: int | None = None, split_at: int | None = None
+    ) -> "Block | OffsetRange | None":
+        """Let a splittable operator work through an element; gives what was split off, to be worked through in turn.
+
+        The work is split once the operator yielded so often, 0 being before it began: at a position, or, where none is
+        named, behind all that is claimed. What cannot be split any more is done to its end, and None is given.
+        """
+        operator = self.operator
+        assert isinstance(operator, SplittableOperator), f"{type(operator).__name__} is not splittable"
+        restriction = operator.initial_restriction(element)
+        tracker = operator.tracker(restriction)
+        send = sending(operator, "process")
+        residual: OffsetRange | None = None
+        if split_after == 0:
+            residual = split(tracker, split_at)
+        for count, made in enumerate(operator.process(element, tracker) or (), 1):
+            send(made if isinstance(made, Batch) else iter((made,)))
+            if count == split_after:
+                residual = split(tracker, split_at)
+        tracker.check_done()
+        if residual is None:
+            return None
+        return replace(element, start=residual.start) if isinstance(element, Block) else residual
+
+    def sent(self, port: str | None = None) -> list[Any]:
+        """What was sent since this was last asked, from the main output or the one that is named."""
+        name = self._output(port)
+        items = list(self._sent[name])
+        self._sent[name].clear()
+        self._batches[name].clear()
+        return items
+
+    def batches(self, port: str | None = None) -> list[list[Any]]:
+        """What was sent many at once since `sent` was last asked, batch by batch."""
+        return list(self._batches[self._output(port)])
+
+    def written(self) -> dict[str, bytes]:
+        """What stands in each file of the only declaration of files."""
+        (files,) = self.files.values()
+        return files.contents()
+
+    @property
+    def state(self) -> SavedState:
+        """The state as it would be saved now."""
+        return saved(self.operator)
+
+    def restarted(self) -> "Alone[OperatorT]":
+        """The operator in another process: its saved state and the files are there, and nothing else of what it was."""
+        self.operator.teardown()
+        again = Alone(self.operator, state=self.state, window_id=self.window_id, **self._again)
+        again.files = self.files
+        again.operator._services.update(self.files)  # noqa: SLF001 - in the place of the engine
+        return again
+
+    def _entrance(self, port: str | None) -> Entrance:
+        if port is None:
+            (port,) = self._into
+        return self._into[port]
+
+    def _output(self, port: str | None) -> str:
+        if port is not None:
+            return port
+        main = main_outlet(self.operator)
+        assert main is not None, f"{type(self.operator).__name__} has no main output; name one"
+        return main.port.name
+
+
+def split(tracker: RestrictionTracker[OffsetRange, int], position: int | None = None) -> OffsetRange | None:
+    """What is taken from a tracker: from a position on, or all that is not claimed. None where that is too late.
+
+    A tracker of bytes splits just there; one that knows where records begin splits at the next.
+    """
+    if position is None:
+        taken = tracker.try_split(0.0)
+        return None if taken is None else taken.residual
+    whole = tracker.current_restriction()
+    reached = whole.start + int(tracker.current_progress().completed) if tracker.is_started() else whole.start - 1
+    if not reached < position < whole.stop:
+        return None
+    distance, length = position - reached, whole.stop - reached
+    fraction = 0.0 if distance == 1 else min(1.0, (distance + 0.5) / length)
+    taken = tracker.try_split(fraction)
+    return None if taken is None else taken.residual
