@@ -2,7 +2,11 @@
 
 from dagkit_operators.blocks import Block, FileInfo, Record
 from dagkit_operators.contexts import ReaderContext
+from dagkit_operators.count import CountByKey, SumByKey
+from dagkit_operators.expressions import Expression, value
 from dagkit_operators.filter import Filter
+from dagkit_operators.map import FlatMap, Map
+from dagkit_operators.parts import PartWriter
 from dagkit_operators.reader import BlockReader, FixedLengthReader, LineReader
 from dagkit_operators.seen import FileChanged
 from dagkit_operators.splitter import DirectoryScanner, FileSplitterInput
@@ -11,14 +15,21 @@ from dagkit_operators.writer import RecordWriter
 __all__ = [
     "Block",
     "BlockReader",
+    "CountByKey",
     "DirectoryScanner",
+    "Expression",
     "FileChanged",
     "FileInfo",
     "FileSplitterInput",
     "Filter",
     "FixedLengthReader",
+    "FlatMap",
     "LineReader",
+    "Map",
+    "PartWriter",
     "ReaderContext",
     "Record",
     "RecordWriter",
+    "SumByKey",
+    "value",
 ]

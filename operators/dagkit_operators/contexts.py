@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from dagkit import Arrowed, Batch, Block, Column, Constant, Lines
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators.blocks import Record
-from dagkit_operators.lines import CHUNK_SIZE, LONGEST_LINE, Chunk, Seekable, chunks
+from dagkit_operators.lines import CHUNK_SIZE, LONGEST_LINE, Chunk, LineTooLong, Seekable, chunks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,12 +52,15 @@ class ReadAheadLines(ReaderContext[str]):
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[str]]]:
         start = tracker.current_restriction().start
         reading = chunks(stream, start, block.end, self.delimiter, size=self.chunk_size, longest=self.longest_line)
-        for chunk in reading:
-            granted = tracker.claim_many(chunk.base + chunk.starts)
-            if granted:
-                yield _records(block, Lines(self._lines(chunk.up_to(granted)), self.delimiter))
-            if granted < len(chunk.ends):
-                return
+        try:
+            for chunk in reading:
+                granted = tracker.claim_many(chunk.base + chunk.starts)
+                if granted:
+                    yield _records(block, Lines(self._lines(chunk.up_to(granted)), self.delimiter))
+                if granted < len(chunk.ends):
+                    return
+        except LineTooLong as fault:
+            raise LineTooLong(fault.start, fault.longest, block.path) from None
         tracker.try_claim(block.end)
 
     def _lines(self, chunk: Chunk) -> "pa.BinaryArray | pa.LargeBinaryArray":
@@ -74,7 +77,10 @@ class ReadAheadLines(ReaderContext[str]):
 
 @dataclass(frozen=True, slots=True)
 class FixedLength(ReaderContext[bytes]):
-    """Records of so many bytes, counted from where each block starts; the last of a block may be shorter."""
+    """Records of so many bytes, counted from where each block starts; the last of a block may be shorter.
+
+    The tracker must be one that splits between records: a StrideTracker of the same length.
+    """
 
     length: int
     chunk_size: int = CHUNK_SIZE
@@ -82,9 +88,7 @@ class FixedLength(ReaderContext[bytes]):
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[bytes]]]:
         import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
 
-        origin = int((block.facts or {}).get("start", block.start))
         position = tracker.current_restriction().start
-        position += -(position - origin) % self.length
         buffer = np.empty(max(1, self.chunk_size // self.length) * self.length, np.uint8)
         stream.seek(position)
         while position < block.end:

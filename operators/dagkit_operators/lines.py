@@ -24,9 +24,15 @@ LONGEST_LINE = 1 << 30
 class LineTooLong(ValueError):
     """A line is longer than the reader was told to hold; says where it starts."""
 
-    def __init__(self, start: int, longest: int) -> None:
+    def __init__(self, start: int, longest: int, path: str = "") -> None:
         self.start = start
-        super().__init__(f"the line at byte {start} is longer than {longest} bytes; raise longest_line to read it")
+        self.longest = longest
+        self.path = path
+        of_file = f"{path}: " if path else ""
+        super().__init__(f"{of_file}the line at byte {start} is longer than {longest} bytes; raise longest_line")
+
+    def __reduce__(self) -> tuple[type, tuple[int, int, str]]:
+        return LineTooLong, (self.start, self.longest, self.path)
 
 
 class Seekable(Protocol):

@@ -40,15 +40,18 @@ def absolute(path: str) -> str:
     """The path as every worker understands it."""
     if is_url(path):
         return path
-    if path.startswith("file:"):
-        path = unquote(urlsplit(path).path)
-    return os.path.abspath(path)  # noqa: PTH100 - a link keeps its own name
+    return os.path.abspath(_local(path))  # noqa: PTH100 - a link keeps its own name
+
+
+def _local(path: str) -> str:
+    """The path on this machine."""
+    return unquote(urlsplit(path).path) if path.startswith("file:") else path
 
 
 def opened(path: str) -> Stream:
     """The bytes of a file, from its beginning."""
     if not is_url(path):
-        local: Stream = open(path, "rb", buffering=0)  # type: ignore[assignment] # noqa: PTH123, SIM115 - whoever asked closes it
+        local: Stream = open(_local(path), "rb", buffering=0)  # type: ignore[assignment] # noqa: PTH123, SIM115 - whoever asked closes it
         return local
     filesystem, inner, _ = _resolved(path)
     remote: Stream = filesystem.open_input_file(inner)
@@ -59,7 +62,7 @@ def looked_up(path: str) -> Found | None:
     """The file as it is now; none where there is none."""
     if not is_url(path):
         try:
-            status = Path(path).stat()
+            status = Path(_local(path)).stat()
         except FileNotFoundError:
             return None
         return Found(path, status.st_size, status.st_mtime_ns // 1_000_000) if stat.S_ISREG(status.st_mode) else None
@@ -71,7 +74,7 @@ def looked_up(path: str) -> Found | None:
 def exists(path: str) -> bool:
     """Whether there is a file or a folder."""
     if not is_url(path):
-        return Path(path).exists()
+        return Path(_local(path)).exists()
     import pyarrow.fs as pa_fs  # noqa: PLC0415 - whoever only compiles does not load Arrow
 
     filesystem, inner, _ = _resolved(path)

@@ -21,6 +21,7 @@ from dagkit_operators.blocks import Record
 from dagkit_operators.contexts import FixedLength, ReadAheadLines, ReaderContext
 from dagkit_operators.lines import CHUNK_SIZE, LONGEST_LINE, delimiter_of
 from dagkit_operators.seen import as_seen
+from dagkit_operators.strides import StrideTracker
 
 T = TypeVar("T")
 
@@ -106,6 +107,9 @@ class FixedLengthReader(BlockReader[bytes]):
 
     length: PositiveInt
     """Bytes of a record."""
+
+    def tracker(self, restriction: OffsetRange) -> StrideTracker:
+        return StrideTracker(restriction, self.length)
 
     def reader_context(self) -> FixedLength:
         return FixedLength(self.length, self.chunk_size)

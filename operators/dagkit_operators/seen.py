@@ -27,7 +27,8 @@ def as_seen(block: Block) -> Iterator[Seekable]:
     now = looked_up(block.path)
     if now is None:
         raise FileChanged(f"{block.path} is gone, and {_of(block)} is still to be read; files must stay until then")
-    if now.length == facts.get("length") and now.modified_millis != facts.get("modified_millis"):
+    seen = facts.get("length"), facts.get("modified_millis", now.modified_millis)
+    if now.length == seen[0] and now.modified_millis != seen[1]:
         _log.warning("%s was changed after it was split; %s is read as it is now", block.path, _of(block))
     with opened(block.path) as stream:
         yield _AsSeen(stream, block)

@@ -1,0 +1,131 @@
+"""Making other items of items."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from pydantic import model_validator
+
+from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort, RowOperator
+from dagkit_operators.blocks import Record
+from dagkit_operators.expressions import Expression
+from dagkit_operators.looking import VALUE, seen, seen_column, seen_field
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class Map(RowOperator, Generic[S, T]):
+    """Passes on what a function makes of each item.
+
+    Of a record it is the value that the function is given, and what it makes is the value of a record of the same
+    block. Of any other item it is the whole, unless `on` names a field. An expression such as
+    `value.strip().lower()` does as well as a function; `batch` is a function from a whole column to another, or to an
+    array or a list, with one value for each.
+    """
+
+    kind = "records.map/1"
+    stateless = True
+    input = InputPort[S]()
+    output = OutputPort[T]()
+
+    function: Callable[[Any], Any] | None = None
+    """Given each value."""
+    batch: Callable[[Column], "Column | pa.Array | list[Any]"] | None = None
+    """Given many values at once, instead."""
+    on: str | None = None
+    """The field that is replaced; none: the value of a record, and any other item as a whole."""
+
+    def __init__(self, function: Callable[[Any], Any] | None = None, /, **properties: Any) -> None:
+        super().__init__(**({} if function is None else {"function": function}), **properties)
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.function is None) == (self.batch is None):
+            raise ValueError("it needs a function, or batch, and not both")
+        return self
+
+    def process(self, item: Any) -> Iterator[Any]:
+        value = seen(item, self.on)
+        made = self._made(Listed([value])).values()[0] if self.function is None else self.function(value)
+        field = self.on or (VALUE if isinstance(item, Record) else None)
+        yield made if field is None else replace(item, **{field: made})
+
+    def process_batch(self, batch: Batch[Any]) -> Batch[Any]:
+        made = self._made(seen_column(batch, self.on))
+        field = seen_field(batch, self.on)
+        return Batch.of(made.values()) if field is None else batch.replaced(field, made)
+
+    def _made(self, column: Column) -> Column:
+        if self.batch is not None:
+            made = as_column(self.batch(column))
+            if len(made) != len(column):
+                raise ValueError(f"the batch function made {len(made)} values of {len(column)}; one for each is needed")
+            return made
+        assert self.function is not None, "a map without a function is a fault that was told"
+        if isinstance(self.function, Expression):
+            return self.function.of(column)
+        return Listed(list(map(self.function, column.values())))
+
+
+class FlatMap(RowOperator, Generic[S, T]):
+    """Passes on everything that a function makes of each item: none, one or many.
+
+    Of a record it is the value that the function is given, and each thing that it makes is the value of a record of the
+    same block. Of any other item it is the whole, unless `on` names a field.
+    """
+
+    kind = "records.flat-map/1"
+    stateless = True
+    input = InputPort[S]()
+    output = OutputPort[T]()
+
+    function: Callable[[Any], Iterable[Any]]
+    """Given each value, gives what it becomes; a text is refused, since its letters would be sent."""
+    on: str | None = None
+    """The field that is replaced; none: the value of a record, and any other item as a whole."""
+
+    def __init__(self, function: Callable[[Any], Iterable[Any]] | None = None, /, **properties: Any) -> None:
+        super().__init__(**({} if function is None else {"function": function}), **properties)
+
+    def process(self, item: Any) -> Iterator[Any]:
+        made = _no_text(self.function(seen(item, self.on)))
+        field = self.on or (VALUE if isinstance(item, Record) else None)
+        yield from made if field is None else (replace(item, **{field: one}) for one in made)
+
+    def process_batch(self, batch: Batch[Any]) -> Batch[Any]:
+        made = [list(_no_text(some)) for some in map(self.function, seen_column(batch, self.on).values())]
+        flat = list(chain.from_iterable(made))
+        field = seen_field(batch, self.on)
+        if field is None:
+            return Batch.of(flat)
+        fielded = batch.fielded()
+        counts = [len(some) for some in made]
+        others = {name: _repeated(column, counts) for name, column in fielded.columns.items()}
+        return Batch({**others, field: Listed(flat)}, fielded.made_by)
+
+
+def as_column(made: Any) -> Column:
+    """What a function of columns made, as a column."""
+    if isinstance(made, Column):
+        return made
+    if hasattr(made, "to_pylist"):  # an array of Arrow, which is not loaded to ask for its class
+        return Arrowed(made)
+    return Listed(made.tolist() if hasattr(made, "tolist") else list(made))
+
+
+def _no_text(made: Iterable[Any]) -> Iterable[Any]:
+    if isinstance(made, str | bytes):
+        raise TypeError(f"the function made {made!r:.60}, whose letters would be sent; give [text] to send the text")
+    return made
+
+
+def _repeated(column: Column, counts: list[int]) -> Column:
+    """Each value as often as its count says."""
+    if isinstance(column, Constant):
+        return Constant(column.value, sum(counts))
+    return Listed(list(chain.from_iterable(map(repeat, column.values(), counts))))

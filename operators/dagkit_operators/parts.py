@@ -1,0 +1,109 @@
+"""Writing items to files that are rolled when they are long enough."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+
+from pydantic import AfterValidator, PositiveInt, PrivateAttr
+
+from dagkit import Batch, Context, InputPort, Lines, Operator, OutputFiles, State
+from dagkit_operators.looking import seen, seen_column
+from dagkit_operators.writer import Place, as_bytes
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+T = TypeVar("T")
+
+
+def _tells_parts_apart(pattern: str) -> str:
+    try:
+        names = {pattern.format(partition=partition, number=number) for partition in (1, 2) for number in (1, 2)}
+    except (LookupError, ValueError) as error:
+        raise ValueError(f"{pattern!r} is no name of {{partition}} and {{number}}: {error}") from error
+    if len(names) < 4 or any(not name or name.startswith("/") or ".." in name.split("/") for name in names):
+        raise ValueError(
+            f"{pattern!r} does not give every {{partition}} and {{number}} a file of its own below file_path"
+        )
+    return pattern
+
+
+class PartWriter(Operator, Generic[T]):
+    """Writes items to files of its partition, one after the other; a file is whole when it is rolled.
+
+    An item is never divided: a file that has become longer than `max_length` is finished, and the next item begins
+    another. Without `max_length` the only file of a partition is whole when the application ends.
+    """
+
+    kind = "files.part-writer/1"
+    checkpointable_within_app_window = False
+    input = InputPort[T]()
+    files = OutputFiles(lambda writer: writer.file_path)
+
+    file_path: Place
+    """The directory that the files are written to."""
+    file_name: Annotated[str, AfterValidator(_tells_parts_apart)] = "part-{partition:05}-{number:05}"
+    """The names of the files, by the number of the partition and that of the file in it."""
+    max_length: PositiveInt | None = None
+    """Bytes after which a file is finished; none: it is not."""
+    format: Callable[[Any], str | bytes] | None = None
+    """Makes text or bytes of an item; none: items are text or bytes themselves, or records of them."""
+    record_separator: str = "\n"
+    """What ends each item."""
+
+    number = State(0)
+    """Of the file that is being written."""
+    length = State(0)
+    """Bytes that it has."""
+
+    _partition: int = PrivateAttr(default=0)
+
+    def setup(self, context: Context) -> None:
+        self._partition = context.partition
+
+    def process(self, item: T) -> None:
+        content = self._bytes(item)
+        self._write(content, [len(content)])
+
+    def process_batch(self, batch: Batch[T]) -> None:
+        if not len(batch):
+            return
+        column = None if self.format is not None else seen_column(batch, None)
+        if isinstance(column, Lines) and column.delimiter == self.record_separator.encode():
+            self._write(column.content, _ends(column))
+            return
+        contents = [self._bytes(item) for item in (batch.items() if column is None else column.values())]
+        self._write(b"".join(contents), list(accumulate(map(len, contents))))
+
+    def _bytes(self, item: Any) -> bytes:
+        made = seen(item, None) if self.format is None else self.format(item)
+        if not isinstance(made, str | bytes):
+            raise TypeError(f"{made!r:.60} is neither text nor bytes; set format to a function that makes either of it")
+        return as_bytes(made) + self.record_separator.encode()
+
+    def _write(self, content: bytes | memoryview, ends: "Sequence[int] | npt.NDArray[np.int64]") -> None:
+        """Write items that stand one after the other, in as many files as they need."""
+        view = memoryview(content)
+        place = index = 0
+        while index < len(ends):
+            room = len(view) if self.max_length is None else self.max_length - self.length
+            index = min(len(ends), bisect_right(ends, place + room, index) + 1)
+            end = int(ends[index - 1])
+            name = self.file_name.format(partition=self._partition, number=self.number)
+            self.files.open(name).write(view[place:end])
+            self.length += end - place
+            place = end
+            if self.max_length is not None and self.length > self.max_length:
+                self.files.finish(name)
+                self.number += 1
+                self.length = 0
+
+
+def _ends(lines: Lines) -> "npt.NDArray[np.int64]":
+    """Where each line ends, counted from where the first starts."""
+    import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    return np.cumsum(pc.binary_length(lines.ended).to_numpy(), dtype=np.int64)

@@ -1,0 +1,50 @@
+"""Claims of records that are all of one length: work on them is split between two records, never within one."""
+
+from dagkit.ranges import OffsetRange, OffsetRestrictionTracker, Progress, RestrictionTracker, SplitRestriction
+from dagkit.ranges.cursor import Run
+
+
+class StrideTracker(RestrictionTracker[OffsetRange, int]):
+    """Tracks the bytes of a restriction, by the number of the record that starts there; the last may be shorter."""
+
+    def __init__(self, restriction: OffsetRange, length: int) -> None:
+        self._whole = restriction
+        self._length = length
+        self._records = OffsetRestrictionTracker(OffsetRange(0, self._number(restriction.stop)))
+
+    def current_restriction(self) -> OffsetRange:
+        return self._bytes(self._records.current_restriction())
+
+    def is_bounded(self) -> bool:
+        return True
+
+    def is_started(self) -> bool:
+        return self._records.is_started()
+
+    def try_claim(self, position: int) -> bool:
+        return self._records.try_claim(self._number(position))
+
+    def claim_many(self, positions: Run[int]) -> int:
+        if not len(positions):
+            return 0
+        first = self._number(int(positions[0]))
+        return self._records.claim_many(range(first, first + len(positions)))
+
+    def try_split(self, fraction_of_remainder: float) -> SplitRestriction[OffsetRange] | None:
+        split = self._records.try_split(fraction_of_remainder)
+        return None if split is None else SplitRestriction(self._bytes(split.primary), self._bytes(split.residual))
+
+    def current_progress(self) -> Progress:
+        records = self._records.current_progress()
+        return Progress(records.completed * self._length, records.remaining * self._length)
+
+    def check_done(self) -> None:
+        self._records.check_done()
+
+    def _number(self, position: int) -> int:
+        """Of the first record that starts there or later."""
+        return -(-(position - self._whole.start) // self._length)
+
+    def _bytes(self, records: OffsetRange) -> OffsetRange:
+        start, stop = (self._whole.start + number * self._length for number in (records.start, records.stop))
+        return OffsetRange(min(start, self._whole.stop), min(stop, self._whole.stop))
