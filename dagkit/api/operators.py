@@ -36,6 +36,9 @@ class Operator(Component):
     def end_window(self) -> None:
         """Called after the items of a window."""
 
+    def drained(self) -> None:
+        """Called before `end_window` in the last window of a launch that ends by itself: nothing more comes for now."""
+
     def checkpointed(self, window_id: int) -> None:
         """Called after the state at the end of this window was saved."""
 

@@ -28,6 +28,8 @@ class Assignment:
     """How long a slot may begin new work; none: until there is no more."""
     committed: int = 0
     """The last window that can never come back."""
+    last: bool = False
+    """Whether nothing more comes for now, and operators are told so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,8 @@ class Outlook:
     """When an input operator wants to look again; none: all have ended."""
     looked_in_vain: bool = False
     """Whether every input that has not ended has looked since there was work, and found nothing."""
+    undrained: bool = False
+    """Whether somebody wants to be told when nothing more comes for now, and was not."""
     next_beat: datetime | None = None
     """When a window is due that has nothing to do but to close what is begun."""
 
@@ -69,6 +71,9 @@ class Look:
 @dataclass(frozen=True, slots=True)
 class Start:
     """Begin the next window."""
+
+    last: bool = False
+    """Whether nothing more comes for now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +142,6 @@ def _idle(outlook: Outlook) -> Action:
             return Start()
         return Sleep(outlook.next_beat)
     if ending:
-        return Stop()
+        return Start(last=True) if outlook.undrained else Stop()
     assert outlook.next_look is not None, "only who never looks again ends here"
     return Sleep(outlook.next_look)

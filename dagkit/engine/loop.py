@@ -9,19 +9,20 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from dagkit.api.attributes import DagContext
+from dagkit.api.attributes import DagContext, OperatorContext
 from dagkit.api.files import output_files
-from dagkit.api.operators import DelayOperator
+from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.running import Until
 from dagkit.api.state import declared_state
 from dagkit.clock import SystemClock, Timer
 from dagkit.engine.assignment import Answer, Assignment, Backend, SlotState
 from dagkit.engine.chronicle import Chronicle
 from dagkit.engine.decide import Action, Await, Commit, Finish, Look, Outlook, Sleep, Start, Stop, Stopping, next_action
+from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.inputs import DriverInput, Finding, address, context_of, delivered, queued_slots
 from dagkit.engine.memory import Held, Memory, Waiting
 from dagkit.engine.moving import moved
@@ -53,7 +54,7 @@ from dagkit.schema.batch import Batch
 class Flight:
     """A window that is on its way."""
 
-    window_id: int
+    assignment: Assignment
     upto: dict[str, int]
     """The last finding that it was given, by input operator."""
     given: list[Waiting]
@@ -63,6 +64,11 @@ class Flight:
     began: datetime
     answer: "Future[Answer]"
     promised: bool = False
+    failures: int = 0
+
+    @property
+    def window_id(self) -> int:
+        return self.assignment.window_id
 
 
 @dataclass(frozen=True)
@@ -152,6 +158,7 @@ class Loop:
             begun=any(begun_after % count for count in self._counts),
             next_look=min(looks, default=None),
             looked_in_vain=all(each.in_vain for each in awake),
+            undrained=self._drains and not self.memory.drained and self.memory.window > 0,
             next_beat=self._beat,
         )
 
@@ -174,6 +181,8 @@ class Loop:
         self._counts = {count for name, count in program.windows.items() if name in program.stage_of}
         self._overlap = self.settings.overlap if self._is_stateless() else 1
         self._writes = any(output_files(type(ops[0])) for ops in program.operators.values())
+        workers = [type(program.operators[name][0]) for name in program.stage_of]
+        self._drains = any(cls.drained is not Operator.drained for cls in workers)
         self._slots = queued_slots(program)
         self._millis = self._application_value(DagContext.STREAMING_WINDOW_SIZE_MILLIS)
         self.pace = Pace(float(self._millis))
@@ -206,7 +215,7 @@ class Loop:
         """Whether no window depends on the one before, so that two may be in flight."""
         workers = [type(self.program.operators[name][0]) for name in self.program.stage_of]
         keeps = any(declared_state(cls) or issubclass(cls, DelayOperator) for cls in workers)
-        return not keeps and self._counts <= {1}
+        return not keeps and self._counts <= {1} and not self.program.sliders
 
     def _application_value(self, attribute: Any) -> Any:
         values = next(iter(self.program.attributes.values()), {})
@@ -222,8 +231,8 @@ class Loop:
                 self._commit(self.flights.popleft())
             case Look():
                 self._look()
-            case Start():
-                self._start()
+            case Start(last=last):
+                self._start(last=last)
             case Await(until=until):
                 self._await(until)
             case Sleep(until=until):
@@ -241,10 +250,11 @@ class Loop:
                     self.found.append(self.chronicle.add(finding, each.state))
                     self._tell_of(finding)
 
-    def _start(self) -> None:
+    def _start(self, *, last: bool) -> None:
         """The next window takes off: promised first where it is the oldest."""
         window_id = self.memory.window + len(self.flights) + 1
         if self._promise is not None:
+            last = bool(self._promise[0].get("last"))
             (notes, upto), self._promise = self._promise, None
             sent, given = self._given(dict(upto))
             deal = self.queue.take_these(notes["deal"])
@@ -256,15 +266,14 @@ class Loop:
             lasts = self.pace.lasts_millis(backlog, sum(self._slots.values()))
             deal = self.queue.take(self._slots, self.pace.positions_each(lasts))
             lasts = lasts if len(self.queue) else 2 * lasts
-            notes, promised = {"deal": places(deal), "lasts_millis": lasts}, False
+            notes, promised = {"deal": places(deal), "lasts_millis": lasts, "last": last}, False
         if not promised and not self.flights:
             self.chronicle.promise(upto, notes)
             promised = True
         self._probe(Point.PLANNED, window_id)
-        assignment = self._assignment(window_id, sent, deal, lasts)
-        answer = self._threads.submit(self.backend.run, assignment)
-        answer.add_done_callback(lambda _: self._woken.set())
-        flight = Flight(window_id, dict(upto), given, deal, dict(notes), self.clock.now(), answer, promised)
+        assignment = replace(self._assignment(window_id, sent, deal, lasts), last=last)
+        answer = self._handed_over(assignment)
+        flight = Flight(assignment, dict(upto), given, deal, dict(notes), self.clock.now(), answer, promised)
         self.flights.append(flight)
         self.held = []
         self.observers.tell(Started(window_id, sum(len(h) for hands in deal.values() for h in hands), lasts))
@@ -286,20 +295,22 @@ class Loop:
             for slot, hand in enumerate(hands)
             if hand
         ]
-        settings, attempt = self.settings, secrets.token_hex(4)
-        place = StagingPlace(settings.application_path, window_id, attempt, settings.durable, settings.home)
-        return Assignment(
+        assignment = Assignment(
             window_id=window_id,
             arriving=(*sent, *blocks),
             state=self._state_by_slot(),
-            staging=place if self._writes else None,
             lasts_millis=lasts if blocks else None,
             committed=self.memory.window,
         )
+        return self._restaged(assignment)
 
     def _commit(self, flight: Flight) -> None:
-        """The window counts from here on, or its failure is raised."""
-        answer = flight.answer.result()
+        """The window counts from here on, or is tried again, or its failure is raised."""
+        try:
+            answer = flight.answer.result()
+        except OperatorFailed as error:
+            self._try_again(flight, error)
+            return
         self._probe(Point.STAGED, flight.window_id)
         left = self._left(answer, flight.deal)
         if not flight.promised:
@@ -323,6 +334,27 @@ class Loop:
             self._sweep()  # only now: before, another driver might still have been at work, and it is fenced off here
         self._tell_of_commit(flight, read, parts)
 
+    def _try_again(self, flight: Flight, error: OperatorFailed) -> None:
+        """The same window runs again, as often as the operator's RECOVERY_ATTEMPTS says; else the failure is raised."""
+        attributes = self.program.attributes[error.failure.operator]
+        flight.failures += 1
+        if flight.failures > (attributes.get(OperatorContext.RECOVERY_ATTEMPTS.qualified) or 0):
+            raise error
+        flight.assignment = self._restaged(flight.assignment)
+        flight.answer = self._handed_over(flight.assignment)
+        self.flights.appendleft(flight)
+
+    def _handed_over(self, assignment: Assignment) -> "Future[Answer]":
+        answer = self._threads.submit(self.backend.run, assignment)
+        answer.add_done_callback(lambda _: self._woken.set())
+        return answer
+
+    def _restaged(self, assignment: Assignment) -> Assignment:
+        """The same work, whose pieces lie under another attempt's name."""
+        settings, attempt = self.settings, secrets.token_hex(4)
+        place = StagingPlace(settings.application_path, assignment.window_id, attempt, settings.durable, settings.home)
+        return replace(assignment, staging=place if self._writes else None)
+
     def _memory_after(self, flight: Flight, answer: Answer, left: Sequence[Waiting], parts: Sequence[Part]) -> Memory:
         """What the window leaves. Blocks that younger windows in flight were given wait still, as far as it knows."""
         ahead = [each for other in self.flights for hands in other.deal.values() for hand in hands for each in hand]
@@ -340,6 +372,7 @@ class Loop:
             held=tuple(self._written(sent) for sent in answer.delayed),
             files=tuple(still_open),
             finished=tuple(whole),
+            drained=flight.assignment.last,
             ended=tuple(name for name, each in sorted(self.inputs.items()) if each.ended and self._is_given(name)),
         )
 
@@ -377,7 +410,7 @@ class Loop:
     def _state_by_slot(self) -> dict[tuple[int, int], SlotState]:
         by_slot: dict[tuple[int, int], dict[str, Any]] = {}
         for name, states in self.state.items():
-            level = self.program.stage_of[name].level
+            level = self.program.stage_of[name.partition(".")[0]].level
             for slot, saved in enumerate(states):
                 if saved:
                     by_slot.setdefault((level, slot), {})[name] = saved
@@ -389,7 +422,7 @@ class Loop:
             for name, saved in report.state.items():
                 by_operator.setdefault(name, {})[report.slot] = saved
         for name, by_slot in by_operator.items():
-            count = len(self.program.operators[name])
+            count = len(self.program.operators[name.partition(".")[0]])
             self.state[name] = tuple(by_slot.get(slot, {}) for slot in range(count))
 
     def _left(self, answer: Answer, deal: Deal) -> list[Waiting]:

@@ -10,6 +10,7 @@ from dagkit.api.partitioning import PartitionKeys
 from dagkit.api.state import KeyedState, State, declared_state
 from dagkit.engine.live import SavedState
 from dagkit.engine.program import Program
+from dagkit.engine.sliding import together
 from dagkit.errors import DagkitError
 
 
@@ -28,11 +29,15 @@ class StateStranded(DagkitError):
 def moved(program: Program, kept: Mapping[str, Sequence[SavedState]]) -> dict[str, tuple[SavedState, ...]]:
     """The state of every operator that still is there, dealt to the partitions that it has now."""
     return {
-        name: _dealt(name, program, states) for name, states in kept.items() if name in program.stage_of and any(states)
+        name: _dealt(name, program, states)
+        for name, states in kept.items()
+        if name.partition(".")[0] in program.stage_of and any(states)
     }
 
 
 def _dealt(name: str, program: Program, states: Sequence[SavedState]) -> tuple[SavedState, ...]:
+    if name not in program.operators:
+        return _panes_dealt(states, len(program.operators[name.partition(".")[0]]))
     operators = program.operators[name]
     declared = declared_state(type(operators[0]))
     states = [{n: value for n, value in state.items() if n in declared} for state in states]
@@ -53,6 +58,13 @@ def _dealt(name: str, program: Program, states: Sequence[SavedState]) -> tuple[S
                 if mine:
                     dealt[slot][state_name] = mine
     return tuple(dealt)
+
+
+def _panes_dealt(states: Sequence[SavedState], count: int) -> tuple[SavedState, ...]:
+    """Items in the panes of a sliding window go on to the same receivers, whoever sends them."""
+    if len(states) <= count:
+        return (*states, *({} for _ in range(count - len(states))))
+    return (together((states[0], *states[count:])), *states[1:count])
 
 
 def _owners(name: str, program: Program) -> Sequence[PartitionKeys]:

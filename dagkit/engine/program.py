@@ -12,6 +12,8 @@ from dagkit.api.streams import StreamCodec
 from dagkit.api.work import SplittableOperator
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
+from dagkit.compiler.unify import slides
+from dagkit.engine.sliding import Sliding
 from dagkit.graph import Graph, Node
 from dagkit.plan.model import Place, Routing
 from dagkit.schema.batch import Batch
@@ -142,6 +144,8 @@ class Program:
     """Streaming windows in an application window, by operator."""
     keyings: Mapping[Port, Keying]
     """Of every input there is."""
+    sliders: Mapping[Port, Sliding]
+    """The outputs whose windows overlap."""
     attributes: Mapping[str, Mapping[str, Any]]
     """What holds for each operator: its own attributes and those of the application, by qualified name."""
     outputs: Mapping[Port, Any]
@@ -210,7 +214,13 @@ def program_of(compilation: Compilation) -> Program:
             for name in stage.operators
         },
         operators={name: tuple(p.operator for p in known.partitions) for name, known in fused.partitioned.items()},
-        windows={node.name: graph.value(node, OperatorContext.APPLICATION_WINDOW_COUNT) for node in graph.nodes},
+        windows={node.name: _window_of(graph, node) for node in graph.nodes},
+        sliders={
+            (node.name, port.name): _sliding(graph, node, port.name)
+            for node in graph.nodes
+            if slides(graph, node)
+            for port in node.output_ports.values()
+        },
         keyings=keyings,
         attributes={node.name: _attributes(graph, node) for node in graph.nodes},
         outputs={
@@ -231,6 +241,23 @@ def _attributes(graph: Graph, node: Node) -> Mapping[str, Any]:
     }
 
 
+def _window_of(graph: Graph, node: Node) -> int:
+    """Streaming windows between `begin_window` and `end_window`: those of a pane, where windows slide."""
+    count: int = graph.value(node, OperatorContext.APPLICATION_WINDOW_COUNT)
+    return _sliding(graph, node, "").pane if slides(graph, node) else count
+
+
+def _sliding(graph: Graph, node: Node, port: str) -> Sliding:
+    step = graph.value(node, OperatorContext.SLIDE_BY_WINDOW_COUNT)
+    assert step is not None, "only what slides has a slider"
+    return Sliding(
+        length=graph.value(node, OperatorContext.APPLICATION_WINDOW_COUNT),
+        step=step,
+        port=f"{node.name}.{port}",
+        payload=node.payload(node.output_ports[port]) if port else Any,
+    )
+
+
 def numbered(fused: Fused) -> list[Wire]:
     """The wires in the order of their numbers."""
     return sorted(fused.wires, key=lambda wire: (str(wire.source), str(wire.sink)))
@@ -247,6 +274,7 @@ def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -
     keyed, senders = receiver.keyed_on(port), fused.partitioned[wire.source.node].count
     delayed = wire.routing is Routing.DELAYED
     routing = when_it_comes_round(senders, receiver.count, keyed=keyed) if delayed else wire.routing
+    slid = slides(fused.graph, fused.graph.by_name[wire.source.node])
     unifier = fused.graph.by_name[wire.source.node].output_ports[wire.source.port].unifier
     return Target(
         wire=number,
@@ -257,7 +285,7 @@ def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -
         keying=keying,
         payload=fused.graph.by_name[wire.source.node].payload(wire.source.declared),
         keys=tuple(partition.keys[port] for partition in receiver.partitions) if keyed else (),
-        unifier=unifier if senders > 1 and routing is not Routing.STRAIGHT else None,
+        unifier=unifier if slid or (senders > 1 and routing is not Routing.STRAIGHT) else None,
         delayed=delayed,
         queued=_on_driver(fused, wire.source.node) and isinstance(receiver.partitions[0].operator, SplittableOperator),
     )

@@ -15,10 +15,11 @@ from dagkit.api.running import Context
 from dagkit.api.work import SplittableOperator
 from dagkit.engine.assignment import Assignment, Report, SlotState
 from dagkit.engine.failures import OperatorFailed, failure_of, place_of, who_failed
-from dagkit.engine.live import Entrance, bind_output, entrance, live, of_items, saved
+from dagkit.engine.live import Entrance, SavedState, bind_output, entrance, live, of_items, saved
 from dagkit.engine.outbox import Outbox, Sent
 from dagkit.engine.program import Keying, Port, Program, StageProgram, Target
 from dagkit.engine.reading import Reading
+from dagkit.engine.sliding import Panes, slider_name
 from dagkit.engine.staging import Staging
 from dagkit.plan.model import Routing
 from dagkit.schema.batch import Batch
@@ -44,6 +45,11 @@ class SlotRun:
         self._merging: dict[int, tuple[Operator, Entrance]] = {}
         """The unifier of each wire that has one, once its first items came."""
         self._entrances: dict[Port, Entrance] = {}
+        self._last = assignment.last
+        self._panes: dict[Port, Panes] = {}
+        self._slides: dict[Port, list[Entrance]] = {}
+        """Where what slides goes when it does."""
+        self._kept = state
         self._started = time.monotonic()
         for stage in reversed(self.stages):
             self._bind(stage)
@@ -63,7 +69,8 @@ class SlotRun:
 
     def report(self) -> Report:
         """What the window left."""
-        state = {name: saved(operator) for name, operator in self.operators.items()}
+        state: dict[str, SavedState] = {name: saved(operator) for name, operator in self.operators.items()}
+        state |= {slider_name(*port): panes.saved() for port, panes in self._panes.items()}
         return Report(
             level=self.level,
             slot=self.slot,
@@ -91,8 +98,11 @@ class SlotRun:
             unifier.teardown()
         for name, operator in self.operators.items():
             self._flush_into(name)
+            if self._last:
+                operator.drained()
             if self.window_id % self.program.windows[name] == 0:
                 operator.end_window()
+            self._slide(name)
             yield from self.outbox.ready()
         self._let_go()
         for operator in self.operators.values():
@@ -135,7 +145,10 @@ class SlotRun:
         for name in reversed(stage.operators):
             operator = self.operators[name]
             for port in output_ports(type(operator)):
-                bind_output(operator, port, list(self._sinks(stage, (name, port))))
+                sinks = list(self._sinks(stage, (name, port)))
+                if sinks and (name, port) in self.program.sliders:
+                    sinks = [self._into_panes((name, port), sinks)]
+                bind_output(operator, port, sinks)
             for port in input_ports(type(operator)):
                 self._entrances[name, port] = self._into(name, operator, port)
 
@@ -152,6 +165,20 @@ class SlotRun:
         for target in stage.targets.get(output, ()):
             here = target.level == self.level and target.routing is Routing.STRAIGHT and not target.delayed
             yield self._entrances[target.into] if here else self.outbox.slit(target)
+
+    def _into_panes(self, output: Port, sinks: list[Entrance]) -> Entrance:
+        kept = self._kept.get(slider_name(*output), {})
+        panes = self._panes[output] = Panes(self.program.sliders[output], kept)
+        self._slides[output] = sinks
+        return of_items(panes.add)
+
+    def _slide(self, name: str) -> None:
+        """What an operator's windows hold goes on, where they slide with this one."""
+        for (operator, port), sinks in self._slides.items():
+            if operator == name:
+                items = self._panes[operator, port].turn(self.window_id)
+                for sink in sinks if items else ():
+                    sink.batch(Batch.of(items))
 
     def _flush(self) -> None:
         """What waits for operators that take batches is handed on, upstream first."""

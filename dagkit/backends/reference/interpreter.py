@@ -19,10 +19,11 @@ from dagkit.compiler.fuse import Fused, Wire
 from dagkit.engine.assignment import Answer, Assignment, Report
 from dagkit.engine.failures import failure_of, place_of, who_failed
 from dagkit.engine.finishing import put_in_place
-from dagkit.engine.live import Take, bind_output, entrance, live, of_items, saved
+from dagkit.engine.live import SavedState, Take, bind_output, entrance, live, of_items, saved
 from dagkit.engine.outbox import Outbox, Sent
 from dagkit.engine.program import Keying, Program, keying_of, numbered, program_of
 from dagkit.engine.reading import Reading
+from dagkit.engine.sliding import Panes, slider_name
 from dagkit.engine.slot import work_port
 from dagkit.engine.staging import Part, Staging
 from dagkit.graph import Node
@@ -41,6 +42,7 @@ class _Partition:
     staging: Staging | None = None
     reading: Reading | None = None
     millis: float = 0.0
+    panes: dict[str, SavedState] = field(default_factory=dict)
 
 
 class ReferenceBackend:
@@ -130,9 +132,24 @@ class _Window:
                 self._read(node, port, index, partition, operator)
             else:
                 _process(operator, port, self._arriving(node, port, index), keying_of(node, port))
+        if self.assignment.last:
+            operator.drained()
         if window_id % count == 0:
             operator.end_window()
         operator.teardown()
+        for port in node.output_ports:
+            self._slide(node.name, port, index, partition)
+
+    def _slide(self, name: str, port: str, index: int, partition: _Partition) -> None:
+        """Where windows overlap, what was sent waits in panes until they slide."""
+        if (name, port) not in self.program.sliders:
+            return
+        state = self.assignment.state.get((self.program.stage_of[name].level, index), {})
+        panes = Panes(self.program.sliders[name, port], state.get(slider_name(name, port), {}))
+        for item in partition.sent[port]:
+            panes.add(item)
+        partition.sent[port] = panes.turn(self.assignment.window_id)
+        partition.panes[slider_name(name, port)] = panes.saved()
 
     def _read(
         self, node: Node, port: str, index: int, partition: _Partition, operator: SplittableOperator[Any]
@@ -213,7 +230,7 @@ class _Window:
                 yield Report(
                     level=level,
                     slot=slot,
-                    state={name: state} if state else {},
+                    state={**({name: state} if state else {}), **partition.panes},
                     parts=() if partition.staging is None else tuple(partition.staging.parts()),
                     left=() if reading is None else tuple(reading.left),
                     positions=0 if reading is None else reading.positions,
