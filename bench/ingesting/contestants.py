@@ -31,14 +31,14 @@ CONTESTANTS = (
         "dagkit, batch",
         "splitter, reader, `Filter` with an Arrow expression, writer",
         "bench.ingesting.with_dagkit:batch",
-        ("dagkit", *_SPARK),
+        _SPARK,
     ),
     Contestant(
         "dagkit-record",
         "dagkit, per record",
         "splitter, reader, `Filter` with a plain lambda, writer",
         "bench.ingesting.with_dagkit:record",
-        ("dagkit", *_SPARK),
+        _SPARK,
     ),
     Contestant(
         "native-spark",

@@ -1,7 +1,6 @@
 """dagkit: the application that everybody else is measured against, at its two speeds."""
 
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -9,7 +8,8 @@ from pyspark.sql import SparkSession
 from bench.ingesting.sizes import BLOCK_SIZE, cores
 from dagkit import Config, Dag, DagContext, PortContext, StreamingApplication
 from dagkit.backends.spark import local_session
-from dagkit_operators import FileSplitterInput, Filter, LineReader, Record, RecordWriter, value  # type: ignore[attr-defined, unused-ignore]
+from dagkit.launching import launch
+from dagkit_operators import FileSplitterInput, Filter, LineReader, Record, RecordWriter, value
 from dagkit_operators.splitter import DirectoryScanner
 
 
@@ -45,15 +45,11 @@ def _session() -> SparkSession:
     return local_session()
 
 
-def _launch(application: Ingest) -> None:
-    import_module("dagkit.launching").launch(application, spark=_session(), mode="once")
-
-
 def batch(source: Path, target: Path) -> None:
     """The filter is an expression on Arrow columns: no Python near the records."""
-    _launch(Ingest(source=source, target=target, columnar=True))
+    launch(Ingest(source=source, target=target, columnar=True), spark=_session(), until="once")
 
 
 def record(source: Path, target: Path) -> None:
     """The filter is a lambda, asked of each line."""
-    _launch(Ingest(source=source, target=target, columnar=False))
+    launch(Ingest(source=source, target=target, columnar=False), spark=_session(), until="once")
