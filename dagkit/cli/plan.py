@@ -12,7 +12,7 @@ from dagkit.cli.output import Output, counted
 from dagkit.cli.pages import heading, paragraph, section
 from dagkit.errors import Diagnostic
 from dagkit.plan import Plan, fingerprint, write_plan
-from dagkit.plan.model import PlannedOperator
+from dagkit.plan.model import PlannedOperator, Stage
 
 
 @click.command()
@@ -49,8 +49,17 @@ def page(plan: Plan, notes: tuple[Diagnostic, ...], *, verbose: bool = False) ->
 
 def stage_section(plan: Any) -> list[Any]:
     """The stages of a plan, or of a graph that was only fused so far."""
-    rows = [(n, s.level, s.place.value, s.slots, " > ".join(s.operators)) for n, s in enumerate(plan.stages, 1)]
-    return section("Stages", ("#stage", "#level", "runs on", "#slots", "operators"), rows)
+    rows = [
+        (n, s.level, s.place.value, s.slots, " > ".join(s.operators), _batches(s)) for n, s in enumerate(plan.stages, 1)
+    ]
+    return section("Stages", ("#stage", "#level", "runs on", "#slots", "operators", "in batches"), rows)
+
+
+def _batches(stage: Stage) -> str:
+    """How far items travel many at once."""
+    if not stage.batches:
+        return ""
+    return "all the way" if stage.batches == stage.operators else f"up to {stage.batches[-1]}"
 
 
 def cut_section(plan: Any) -> list[Any]:

@@ -1,12 +1,14 @@
 """Fusing: which operators run as one stage, where the plan is cut instead, and why."""
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import networkx as nx
 
 from dagkit.api.attributes import PortContext
-from dagkit.api.operators import InputOperator
+from dagkit.api.operators import InputOperator, Operator, batch_handler_name
+from dagkit.api.work import SplittableOperator
 from dagkit.compiler.partition import Partitioning
 from dagkit.compiler.unify import slides
 from dagkit.graph import End, Graph, Stream
@@ -41,7 +43,8 @@ def fuse(graph: Graph, partitioned: Mapping[str, Partitioning]) -> Fused:
     )
     cuts = tuple(cut for wire in wires if (cut := _why_cut(graph, partitioned, wire)) is not None)
     names = _stage_names(_chains(graph, wires, cuts))
-    stages = tuple(_stage(graph, partitioned, name, chain) for chain, name in names.items())
+    entries = {wire.sink.node: wire.sink.port for wire in wires}
+    stages = tuple(_stage(graph, partitioned, name, chain, entries) for chain, name in names.items())
     return Fused(graph, partitioned, wires, _levelled(graph, stages, cuts), cuts)
 
 
@@ -143,9 +146,29 @@ def _stage_name(chain: tuple[str, ...]) -> str:
     return " + ".join(chain)
 
 
-def _stage(graph: Graph, partitioned: Mapping[str, Partitioning], name: str, chain: tuple[str, ...]) -> Stage:
+def _stage(
+    graph: Graph,
+    partitioned: Mapping[str, Partitioning],
+    name: str,
+    chain: tuple[str, ...],
+    entries: Mapping[str, str],
+) -> Stage:
     place = Place.DRIVER if _on_driver(graph, chain[0]) else Place.WORKERS
-    return Stage(name=name, operators=chain, place=place, level=0, slots=partitioned[chain[0]].count)
+    batches = () if place is Place.DRIVER else _in_batches(graph, chain, entries)
+    return Stage(name=name, operators=chain, place=place, level=0, slots=partitioned[chain[0]].count, batches=batches)
+
+
+def _in_batches(graph: Graph, chain: tuple[str, ...], entries: Mapping[str, str]) -> tuple[str, ...]:
+    """The operators that batches reach: readers make them, and the first to take single items ends them."""
+    taking = itertools.takewhile(lambda name: _takes_batches(graph, name, entries), chain)
+    return tuple(taking)
+
+
+def _takes_batches(graph: Graph, name: str, entries: Mapping[str, str]) -> bool:
+    cls = type(graph.by_name[name].operator)
+    if not issubclass(cls, Operator) or name not in entries:
+        return False
+    return issubclass(cls, SplittableOperator) or batch_handler_name(cls, entries[name]) is not None
 
 
 def _levelled(graph: Graph, stages: tuple[Stage, ...], cuts: tuple[Cut, ...]) -> tuple[Stage, ...]:

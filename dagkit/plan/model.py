@@ -161,6 +161,8 @@ class Stage(_Value):
     level: int
     """How many exchanges lie above it; all stages of one level run together."""
     slots: int
+    batches: tuple[str, ...] = ()
+    """The operators that take many items at once; from the first that does not, items go on one by one."""
 
 
 class CutKind(StrEnum):
