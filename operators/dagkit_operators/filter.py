@@ -50,7 +50,7 @@ class Filter(RowOperator, Generic[T]):
             yield item
 
     def process_batch(self, batch: Batch[T]) -> Batch[T]:
-        return batch.where(self._mask(seen_column(batch, self.on)))
+        return batch.where(self._mask(seen_column(batch, self.on))) if len(batch) else batch
 
     def _mask(self, column: Column) -> "pa.BooleanArray":
         if self.batch is not None:

@@ -56,6 +56,8 @@ class Map(RowOperator, Generic[S, T]):
         yield made if field is None else replace(item, **{field: made})
 
     def process_batch(self, batch: Batch[Any]) -> Batch[Any]:
+        if not len(batch):
+            return batch
         made = self._made(seen_column(batch, self.on))
         field = seen_field(batch, self.on)
         return Batch.of(made.values()) if field is None else batch.replaced(field, made)

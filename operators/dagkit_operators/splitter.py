@@ -22,6 +22,8 @@ BLOCKS_THRESHOLD = 1000
 """Blocks of a window where nobody says otherwise."""
 DIGEST = 16
 """Letters that stand for a file in the splitter's memory, of six bits each."""
+KEPT_OF_GONE = 1000
+"""Files that are gone and remembered nevertheless, beside as many as are there."""
 
 _log = logging.getLogger(__name__)
 
@@ -57,8 +59,8 @@ class DirectoryScanner(BaseModel):
     trigger: bool = False
     """Set while running, it starts a scan at once."""
 
-    def scan(self) -> Iterator[Found]:
-        """The files that are there now, each once; a path that was named and is not there is told by its error."""
+    def scan(self, *, once_there: bool = False) -> Iterator[Found]:
+        """The files that are there now. A path that is named and not there is an error, or a warning if it once was."""
         for root in map(absolute, self.files):
             named = looked_up(root)
             if named is not None:
@@ -66,7 +68,11 @@ class DirectoryScanner(BaseModel):
                     yield named
                 continue
             if not exists(root):
-                raise FileNotFoundError(f"scanner.files names {root}, and there is no such file or directory")
+                problem = f"scanner.files names {root}, and there is no such file or directory"
+                if not once_there:
+                    raise FileNotFoundError(problem)
+                _log.warning("%s; it is looked for again", problem)
+                continue
             for found in files_below(root, recursive=self.recursive):
                 below = found.path[len(root) :]
                 if self._matches(found.path) and not (self.skip_unfinished and _unfinished(below)):
@@ -102,9 +108,10 @@ class FileSplitterInput(InputOperator):
     Files come in the order of their last change, those of one instant by path; blocks are numbered from 0 on, over all
     files. A file whose length or time of change is another than before is read again, whole, as new blocks.
 
-    What is remembered of a file is sixteen letters, which stand for its path, length and time of change. It is
-    forgotten when a scan no longer finds the file, so that the memory grows with what lies in the directories, and not
-    with what ever lay there. Nothing is assumed of files that come late, with whatever old time.
+    What is remembered of a file is sixteen letters, which stand for its path, length and time of change. Nothing is
+    assumed of files that come late, with whatever old time. Files that are gone are forgotten once they are a thousand
+    more than those that are there, so that the memory grows with what lies in the directories, and not with what ever
+    lay there; until then a file that comes back as it was is not read twice.
     """
 
     kind = "files.splitter/1"
@@ -125,8 +132,8 @@ class FileSplitterInput(InputOperator):
     """The file that is being split; none between files."""
     known = State("")
     """The digests of the files that were split, or begun, one after the other."""
-    has_forgotten = State(False)
-    """Whether any file was forgotten or changed. Until then every path is new; from then on it may have been read."""
+    paths_return = State(False)
+    """Whether any file ever changed or went away. Until then every path is new; from then on it may come again."""
 
     _context: Context | None = PrivateAttr(default=None)
     _found: deque[Found] = PrivateAttr(default_factory=deque)
@@ -179,27 +186,20 @@ class FileSplitterInput(InputOperator):
         return self._next_scan is None or self._now() >= self._next_scan
 
     def _scan(self) -> None:
-        """Line up the files that are not known, the oldest first, and forget those that are gone."""
-        there = {found.path: found for found in self._scanned()}
+        """Line up the files that are not known, the oldest first; forget those that are gone once they are many."""
+        # Where nothing was ever found, a path that is not there is rather a slip than a file that was cleared away.
+        there = {found.path: found for found in self.scanner.scan(once_there=self.next_block_id > 0)}
         digests = {path: digest(found) for path, found in there.items()}
         gone = self._digests.difference(digests.values())
         if gone:
+            self.paths_return = True
+        if len(gone) > len(there) + KEPT_OF_GONE:
             self._digests -= gone
             self.known = "".join(sorted(self._digests))
-            self.has_forgotten = True
         new = [found for path, found in there.items() if digests[path] not in self._digests]
         self._found.extend(sorted(new, key=lambda found: (found.modified_millis, found.path)))
         self._scans += 1
         self._next_scan = self._now() + timedelta(milliseconds=self.scanner.scan_interval_millis)
-
-    def _scanned(self) -> list[Found]:
-        try:
-            return list(self.scanner.scan())
-        except FileNotFoundError as missing:
-            if not self.next_block_id:  # nothing was ever found: more likely a slip than a file that was cleared away
-                raise
-            _log.warning("%s; it is looked for again", missing)
-            return []
 
     def _begin(self) -> bool:
         """Tell of the next file, as it is now; False where there is none."""
@@ -218,7 +218,7 @@ class FileSplitterInput(InputOperator):
             count = -(-found.length // self._block_size)
             self.files_metadata_output.emit(FileInfo(found.path, found.length, found.modified_millis, count))
             if count:
-                version = f"{self.next_block_id:x}" if self.has_forgotten else ""
+                version = f"{self.next_block_id:x}" if self.paths_return else ""
                 self.cut = Cut(found.path, found.length, found.modified_millis, version, 0)
             return True
         return False
@@ -247,4 +247,11 @@ class FileSplitterInput(InputOperator):
 def digest(found: Found) -> str:
     """Sixteen letters that two files share by chance once in 2^96 times."""
     told = f"{found.length} {found.modified_millis} {found.path}"
-    return base64.b64encode(hashlib.blake2b(told.encode(), digest_size=12).digest()).decode()
+    try:
+        written = told.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"the name of {found.path!a} is no text, so no ledger can hold it; rename the file, "
+            "or leave it out by ignore_file_pattern_regular_exp"
+        ) from None
+    return base64.b64encode(hashlib.blake2b(written, digest_size=12).digest()).decode()

@@ -1,0 +1,158 @@
+"""An expression says the same of one value and of a column of them, in whatever form the column is."""
+
+import pickle
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit import Arrowed, Column, Constant, Lines, Listed
+from dagkit.plan.portable import portable
+from dagkit_operators import Expression, Filter, value
+
+ALPHABET = [b"a", b"A", b".", b"|", b"\r", b"\xc3\xa4", b"\xc3", b"\xa4", b"\xff", b"\xe2\x82\xac", b"\xce\xa3", b" "]
+LINE = st.lists(st.sampled_from(ALPHABET), max_size=5).map(b"".join)
+TEXT = st.text("aA.|\r\nä\udcc3\udca4\udcff€Σ ", max_size=3)
+NUMBERS = st.integers(-1, 6)
+
+
+def claims(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
+    return (
+        st.builds(lambda one, two: one & two, inner, inner)
+        | st.builds(lambda one, two: one | two, inner, inner)
+        | st.builds(lambda one: ~one, inner)
+    )
+
+
+TEXTS = st.sampled_from([value, value.upper(), value.lower(), value.strip(), value.strip().upper()])
+ASKED = st.one_of(
+    st.builds(lambda of, text: of.starts_with(text), TEXTS, TEXT),
+    st.builds(lambda of, text: of.ends_with(text), TEXTS, TEXT),
+    st.builds(lambda of, text: of.contains(text), TEXTS, TEXT),
+    st.builds(lambda of, text: of == text, TEXTS, TEXT),
+    st.builds(lambda of, text: of != text, TEXTS, TEXT),
+    st.builds(lambda of, text: of < text, TEXTS, TEXT),
+    st.builds(lambda of, text: of >= text, TEXTS, TEXT),
+    st.builds(lambda of, number: of.length() > number, TEXTS, NUMBERS),
+    st.builds(lambda of, number: of.length() == number, TEXTS, NUMBERS),
+    st.builds(lambda of, text: of.matches(re.escape(text) + ".*"), TEXTS, TEXT),
+)
+CLAIMS = st.recursive(ASKED, claims, max_leaves=4)
+
+
+def lines_of(bodies: list[bytes], delimiter: bytes) -> Lines:
+    kept = [body.replace(delimiter, b"") for body in bodies]
+    return Lines(pa.array([body + delimiter for body in kept], pa.binary()), delimiter)
+
+
+@given(
+    claim=CLAIMS, bodies=st.lists(LINE, max_size=6), delimiter=st.sampled_from([b"\n", b"|", b"\r\n", b"\xe2\x82\xac"])
+)
+def test_of_lines_it_says_what_it_says_of_each(claim: Expression, bodies: list[bytes], delimiter: bytes) -> None:
+    column = lines_of(bodies, delimiter)
+    assert claim.mask(column).to_pylist() == [claim(text) for text in column.values()]
+
+
+@given(claim=CLAIMS, texts=st.lists(st.text("aA.|\n\x00äΣ ", max_size=4), max_size=6))
+def test_of_any_column_it_says_what_it_says_of_each(claim: Expression, texts: list[str]) -> None:
+    alone = [claim(text) for text in texts]
+    for column in (Listed(texts), Arrowed(pa.array(texts, pa.string()))):
+        assert claim.mask(column).to_pylist() == alone
+    assert claim.mask(Constant("a", 3)).to_pylist() == [claim("a")] * 3
+
+
+@given(made=TEXTS, bodies=st.lists(LINE, max_size=6))
+def test_what_it_makes_of_a_column_is_what_it_makes_of_each(made: Expression, bodies: list[bytes]) -> None:
+    column = lines_of(bodies, b"\n")
+    assert list(made.of(column).values()) == [made(text) for text in column.values()]
+
+
+@given(claim=CLAIMS)
+def test_it_is_what_it_looks_like(claim: Expression) -> None:
+    """What is printed can be typed in again, and travels between processes."""
+    again = [eval(repr(claim), {"value": value}), pickle.loads(pickle.dumps(claim))]  # noqa: S307, S301
+    assert [repr(other) for other in again] == [repr(claim)] * 2
+    assert [portable(other) for other in again] == [portable(claim)] * 2
+
+
+@pytest.mark.parametrize(
+    ("claim", "holds_for"),
+    [
+        (value.starts_with("a"), ["a", "ab", "a\n"]),
+        (~value.starts_with("a"), ["", "ba", "Ä"]),
+        (value.ends_with("b"), ["ab"]),
+        (value.contains("b"), ["ab", "ba"]),
+        (value == "ab", ["ab"]),
+        (value != "ab", ["", "a", "a\n", "ba", "Ä"]),
+        (value < "ab", ["", "a", "a\n"]),
+        (value >= "ab", ["ab", "ba", "Ä"]),
+        (value.matches("a."), ["ab"]),
+        (value.matches(re.compile("A.", re.IGNORECASE | re.DOTALL)), ["ab", "a\n"]),
+        (value.length() == 2, ["ab", "ba", "a\n"]),
+        (value.lower() == "ä", ["Ä"]),
+        (value.strip() == "a", ["a", "a\n"]),
+        ((value == "a") | (value == "ab"), ["a", "ab"]),
+        (value.starts_with("a") & ~value.ends_with("b"), ["a", "a\n"]),
+    ],
+    ids=repr,
+)
+def test_what_each_asks(claim: Expression, holds_for: list[str]) -> None:
+    texts = ["", "a", "ab", "ba", "a\n", "Ä"]
+    assert [text for text in texts if claim(text)] == sorted(holds_for, key=texts.index)
+
+
+def test_a_field_is_one_of_an_object_or_a_mapping() -> None:
+    assert value.field("real")(3 + 4j) == 3
+    assert (value.field("name").upper() == "ANNA")({"name": "Anna"})
+
+
+def test_the_right_side_is_asked_only_where_the_left_one_needs_it() -> None:
+    """As with `and`: what the left side excludes may be something that the right side cannot be asked of."""
+    numbers = Lines(pa.array([b"7\n", b"x\n", b"\n"], pa.binary()))
+    asked: list[Any] = []
+
+    class Asked(Expression):
+        def __call__(self, item: Any) -> bool:
+            asked.append(item)
+            return int(item) > 3
+
+        def mask(self, column: Column) -> Any:
+            return pa.array([self(item) for item in column.values()])
+
+    claim = (value == "7") & Asked("length", value)
+    assert claim.mask(numbers).to_pylist() == [True, False, False]
+    assert asked == ["7"]
+
+
+@pytest.mark.parametrize("wrong", [lambda: value.starts_with("a") and True, lambda: not value, lambda: 1 < value < 3])
+def test_and_or_not_are_refused(wrong: Callable[[], Any]) -> None:
+    with pytest.raises(TypeError, match=r"join expressions with &, \| and ~, not with and, or and not"):
+        wrong()
+
+
+@pytest.mark.parametrize("wrong", [lambda: value & (lambda text: True), lambda: value | "a"])
+def test_only_expressions_are_joined(wrong: Callable[[], Any]) -> None:
+    with pytest.raises(TypeError, match="unsupported operand"):
+        wrong()
+
+
+def test_operators_with_other_expressions_are_others() -> None:
+    assert Filter(value == "a") == Filter(value == "a")
+    assert Filter(value == "a") != Filter(value == "b")
+    assert Filter(value.upper() == "a") != Filter(value == "a")
+    assert len({value == "a", value == "a", value == "b"}) == 2
+
+
+@pytest.mark.parametrize("text", ["a", "", "ä", "\udcff", "a\n", "\r"])
+def test_nothing_is_decoded_where_bytes_tell(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    column = Lines(pa.array([b"a\r\n", b"\xff\r\n"], pa.binary()), b"\r\n")
+    told_by_bytes = "\udcff" not in text and not set(text) & {"\r", "\n"}
+    decoded: list[int] = []
+    values = Lines.values
+    monkeypatch.setattr(Lines, "values", lambda self: decoded.append(len(self)) or values(self))
+    value.starts_with(text).mask(column)
+    assert bool(decoded) != told_by_bytes

@@ -1,0 +1,110 @@
+"""A filter keeps the same items whether it is handed one, or many at once, and however it was told what to keep."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from dagkit import Batch, Column, Constant, Lines, Listed
+from dagkit.testing import Alone
+from dagkit_operators import Filter, Record, value
+
+TEXTS = [".a", "a", "", "b.", "..", "ä"]
+KEPT = ["a", "", "b.", "ä"]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    name: str
+    size: int
+
+
+PREDICATES: dict[str, dict[str, Callable[[Any], Any]]] = {
+    "a lambda": {"predicate": lambda text: not text.startswith(".")},
+    "a lambda that answers with something": {"predicate": lambda text: None if text[:1] == "." else text or "empty"},
+    "an expression": {"predicate": ~value.starts_with(".")},
+    "a mask of Arrow": {"batch": lambda column: pc.invert(pc.starts_with(column.array(), "."))},
+    "a mask of numpy": {"batch": lambda column: np.array([not text.startswith(".") for text in column.values()], bool)},
+    "a mask in a list": {"batch": lambda column: [not text.startswith(".") for text in column.values()]},
+}
+
+
+def lines(texts: list[str]) -> Batch[Record[str]]:
+    ended = pa.array([f"{text}\n".encode() for text in texts], pa.binary())
+    return Batch({"block_id": Constant(7, len(texts)), "value": Lines(ended)}, Record)
+
+
+@pytest.mark.parametrize("told", PREDICATES.values(), ids=PREDICATES.keys())
+def test_records_are_kept_by_their_values(told: dict[str, Any]) -> None:
+    records = [Record(7, text) for text in TEXTS]
+    expected = [Record(7, text) for text in KEPT]
+    one_by_one, at_once, of_columns = (Alone(Filter(**told)) for _ in range(3))
+    one_by_one.send(*records)
+    at_once.send_batch(records)
+    of_columns.send_batch(lines(TEXTS))
+    assert one_by_one.sent() == at_once.sent() == of_columns.sent() == expected
+
+
+@pytest.mark.parametrize("told", PREDICATES.values(), ids=PREDICATES.keys())
+def test_other_items_are_kept_by_what_they_are(told: dict[str, Any]) -> None:
+    one_by_one, at_once = Alone(Filter(**told)), Alone(Filter(**told))
+    one_by_one.send(*TEXTS)
+    at_once.send_batch(TEXTS)
+    assert one_by_one.sent() == at_once.sent() == KEPT
+
+
+def test_a_field_can_be_looked_at_instead() -> None:
+    items = [Named("a", 1), Named("b", 2)]
+    for keep in (Filter(lambda size: size > 1, on="size"), Filter(value.field("size") > 1)):
+        one_by_one, at_once, of_columns = (Alone(keep) for _ in range(3))
+        one_by_one.send(*items)
+        at_once.send_batch(items)
+        of_columns.send_batch(Batch({"name": Listed(["a", "b"]), "size": Listed([1, 2])}, Named))
+        assert one_by_one.sent() == at_once.sent() == of_columns.sent() == items[1:]
+
+
+def test_kept_lines_stay_lines() -> None:
+    kept = Filter(lambda text: not text.startswith(".")).process_batch(lines(TEXTS))
+    assert bytes(kept.column("value").content) == "a\n\nb.\nä\n".encode()
+    assert isinstance(kept.column("block_id"), Constant)
+
+
+def test_a_batch_of_many_pieces_is_asked_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dagkit_operators.masks.PIECE", 10)
+    texts = [f"{'.' * (number % 3 == 0)}{number}" for number in range(100)]
+    kept = Filter(lambda text: not text.startswith(".")).process_batch(lines(texts))
+    assert kept.column("value").values() == [text for text in texts if text[0] != "."]
+
+
+def test_an_empty_batch_stays_empty() -> None:
+    for told in PREDICATES.values():
+        assert len(Filter(**told).process_batch(Batch.of([]))) == 0
+        assert len(Filter(**told).process_batch(lines([]))) == 0
+
+
+@pytest.mark.parametrize("told", [{}, {"predicate": value == "a", "batch": lambda column: column}])
+def test_it_is_told_in_one_way(told: dict[str, Any]) -> None:
+    assert [fault.message for fault in Filter(**told).faults] == ["it needs a predicate, or batch, and not both"]
+
+
+def wrong_length(column: Column) -> list[bool]:
+    return [True]
+
+
+def wrong_type(column: Column) -> Any:
+    return pa.array([1] * len(column))
+
+
+@pytest.mark.parametrize("batch", [wrong_length, wrong_type])
+def test_an_answer_that_is_no_mask_is_refused(batch: Callable[[Column], Any]) -> None:
+    with pytest.raises(TypeError, match="one bool for each"):
+        Filter(batch=batch).process_batch(lines(TEXTS))
+
+
+def test_what_arrow_cannot_tell_is_dropped() -> None:
+    keep = Filter(batch=lambda column: pa.array([True, None, False]))
+    assert keep.process_batch(Batch.of(["a", "b", "c"])).items() == ["a"]
