@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from pydantic import model_validator
 
@@ -11,9 +11,6 @@ from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPo
 from dagkit_operators.blocks import Record
 from dagkit_operators.expressions import Expression
 from dagkit_operators.looking import VALUE, seen, seen_column, seen_field
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -35,8 +32,8 @@ class Map(RowOperator, Generic[S, T]):
 
     function: Callable[[Any], Any] | None = None
     """Given each value."""
-    batch: Callable[[Column], "Column | pa.Array | list[Any]"] | None = None
-    """Given many values at once, instead."""
+    batch: Callable[[Column], Any] | None = None
+    """Given many values at once, instead; makes a column, an array or a list of as many."""
     on: str | None = None
     """The field that is replaced; none: the value of a record, and any other item as a whole."""
 

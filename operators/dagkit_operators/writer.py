@@ -33,12 +33,19 @@ class RecordWriter(Operator):
     """What ends each record."""
 
     def process(self, record: Record[str] | Record[bytes]) -> None:
+        if not isinstance(record.value, str | bytes):
+            raise TypeError(_unwritable(record))
         self._file(record.block_id).write(as_bytes(record.value) + self.record_separator.encode())
 
     def process_batch(self, batch: Batch[Record[Any]]) -> None:
         for block_id, records in batch.grouped("block_id"):
             if len(records):
-                self._file(block_id).write(joined(records.column("value"), self.record_separator.encode()))
+                content = joined(records.column("value"), self.record_separator.encode())
+                if content is None:
+                    raise TypeError(
+                        next(_unwritable(r) for r in records.items() if not isinstance(r.value, str | bytes))
+                    )
+                self._file(block_id).write(content)
 
     def _file(self, block_id: int) -> Any:
         return self.files.open(f"{block_id:x}", block=block_id)
@@ -49,11 +56,24 @@ def as_bytes(value: str | bytes) -> bytes:
     return value.encode("utf-8", TEXT_ERRORS) if isinstance(value, str) else bytes(value)
 
 
-def joined(column: Column, separator: bytes) -> bytes | memoryview:
-    """All values, each ended by the separator: as they stand where they are ended by it already."""
+def joined(column: Column, separator: bytes) -> bytes | memoryview | None:
+    """All values, each ended by the separator, as they stand where they are ended by it already.
+
+    None where they are not all text, or bytes.
+    """
     if isinstance(column, Lines) and column.delimiter == separator:
         return column.content
     values = column.values()
-    if values and all(isinstance(value, str) for value in values):
-        return as_bytes(separator.decode("utf-8", TEXT_ERRORS).join([*values, ""]))
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        return as_bytes(separator.decode().join([*values, ""]))
+    if not all(issubclass(kind, str | bytes) for kind in kinds):
+        return None
     return separator.join([*map(as_bytes, values), b""])
+
+
+def _unwritable(record: Record[Any]) -> str:
+    return (
+        f"record {record.value!r:.60} of block {record.block_id:x} is neither text nor bytes; "
+        "make either of it before it is written, with a Map"
+    )

@@ -1,0 +1,107 @@
+"""A map makes the same of items whether it is handed one, or many at once."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from dagkit import Batch, Constant, Lines, Listed
+from dagkit.testing import Alone
+from dagkit_operators import FlatMap, Map, Record, value
+
+FUNCTIONS: dict[str, dict[str, Callable[[Any], Any]]] = {
+    "a lambda": {"function": lambda text: text.strip().upper()},
+    "an expression": {"function": value.strip().upper()},
+    "an array of Arrow": {"batch": lambda column: pc.ascii_upper(pc.ascii_trim_whitespace(column.array()))},
+    "a list": {"batch": lambda column: [text.strip().upper() for text in column.values()]},
+    "a column": {"batch": lambda column: Listed([text.strip().upper() for text in column.values()])},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    name: str
+    size: int
+
+
+def in_three_ways(operator: Any, items: list[Any], columns: Batch[Any]) -> Any:
+    """What it sends, if that is the same in each way."""
+    one_by_one, at_once, of_columns = (Alone(operator) for _ in range(3))
+    one_by_one.send(*items)
+    at_once.send_batch(items)
+    of_columns.send_batch(columns)
+    sent = [one_by_one.sent(), at_once.sent(), of_columns.sent()]
+    assert sent[0] == sent[1] == sent[2]
+    return sent[0]
+
+
+def lines(*texts: str) -> Batch[Record[str]]:
+    ended = pa.array([f"{text}\n".encode() for text in texts], pa.binary())
+    return Batch({"block_id": Constant(7, len(texts)), "value": Lines(ended)}, Record)
+
+
+@pytest.mark.parametrize("told", FUNCTIONS.values(), ids=FUNCTIONS.keys())
+def test_of_a_record_the_value_is_replaced(told: dict[str, Any]) -> None:
+    items = [Record(7, " a"), Record(7, "b"), Record(7, "")]
+    assert in_three_ways(Map(**told), items, lines(" a", "b", "")) == [Record(7, "A"), Record(7, "B"), Record(7, "")]
+
+
+@pytest.mark.parametrize("told", FUNCTIONS.values(), ids=FUNCTIONS.keys())
+def test_any_other_item_is_replaced(told: dict[str, Any]) -> None:
+    assert in_three_ways(Map(**told), [" a", "b"], Batch({"item": Listed([" a", "b"])})) == ["A", "B"]
+
+
+def test_a_field_can_be_replaced_instead() -> None:
+    columns = Batch({"name": Listed(["a", "b"]), "size": Listed([1, 2])}, Named)
+    made = in_three_ways(Map(lambda size: -size, on="size"), [Named("a", 1), Named("b", 2)], columns)
+    assert made == [Named("a", -1), Named("b", -2)]
+
+
+def test_every_value_becomes_one() -> None:
+    with pytest.raises(ValueError, match="the batch function made 1 values of 2; one for each is needed"):
+        Map(batch=lambda column: ["a"]).process_batch(lines("a", "b"))
+
+
+@pytest.mark.parametrize("told", [{}, {"function": str.upper, "batch": lambda column: column}])
+def test_a_map_is_told_in_one_way(told: dict[str, Any]) -> None:
+    assert [fault.message for fault in Map(**told).faults] == ["it needs a function, or batch, and not both"]
+
+
+def pairs(text: str) -> Iterator[str]:
+    yield from (text[place : place + 2] for place in range(len(text) - 1))
+
+
+@pytest.mark.parametrize("function", [pairs, lambda text: list(pairs(text)), lambda text: tuple(pairs(text))])
+def test_everything_that_is_made_of_a_record_is_of_its_block(function: Any) -> None:
+    items = [Record(7, "abc"), Record(7, ""), Record(7, "xy")]
+    assert in_three_ways(FlatMap(function), items, lines("abc", "", "xy")) == [
+        Record(7, "ab"),
+        Record(7, "bc"),
+        Record(7, "xy"),
+    ]
+
+
+def test_blocks_are_told_apart_in_one_batch() -> None:
+    items = [Record(1, "abc"), Record(2, "xy")]
+    columns = Batch({"block_id": Listed([1, 2]), "value": Listed(["abc", "xy"])}, Record)
+    assert in_three_ways(FlatMap(pairs), items, columns) == [Record(1, "ab"), Record(1, "bc"), Record(2, "xy")]
+
+
+def test_items_that_are_no_records_become_what_is_made_of_them() -> None:
+    assert in_three_ways(FlatMap(str.split), ["a b", "", "c"], Batch({"item": Listed(["a b", "", "c"])})) == list("abc")
+
+
+@pytest.mark.parametrize("send", ["send", "send_batch"])
+def test_a_text_is_not_taken_for_its_letters(send: str) -> None:
+    at_work = Alone(FlatMap(str.upper))
+    with pytest.raises(TypeError, match=r"the function made 'ABC', whose letters would be sent; give \[text\]"):
+        at_work.send("abc") if send == "send" else at_work.send_batch(["abc"])
+
+
+def test_an_empty_batch_stays_empty() -> None:
+    for operator in (FlatMap(pairs), *(Map(**told) for told in FUNCTIONS.values())):
+        assert len(operator.process_batch(Batch.of([]))) == 0
+        assert len(operator.process_batch(lines())) == 0

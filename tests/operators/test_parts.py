@@ -1,0 +1,89 @@
+"""Parts hold every item once, are rolled where they are full, and go on where they were."""
+
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit import Batch, Lines
+from dagkit.testing import Alone
+from dagkit_operators import PartWriter, Record
+
+
+def writer(**properties: Any) -> Alone[PartWriter]:
+    return Alone(PartWriter(file_path="output", file_name="{partition}.{number}", **properties))
+
+
+def test_a_part_is_finished_when_it_is_longer_than_it_may_be() -> None:
+    """The vector of Apex: at most 4 bytes, items of 2, so three of them in each part."""
+    at_work = writer(max_length=4)
+    at_work.send(*map(str, range(6)))
+    assert at_work.written() == {"0.0": b"0\n1\n2\n", "0.1": b"3\n4\n5\n"}
+    assert at_work.files["files"].finished == {"0.0", "0.1"}
+
+
+def test_without_a_limit_there_is_one_part_that_is_not_finished() -> None:
+    at_work = writer()
+    at_work.send(*map(str, range(6)))
+    assert at_work.written() == {"0.0": b"0\n1\n2\n3\n4\n5\n"}
+    assert at_work.files["files"].finished == set()
+
+
+@given(
+    texts=st.lists(st.text("ab", max_size=6), max_size=12),
+    cuts=st.lists(st.integers(0, 12), max_size=3),
+    limit=st.integers(1, 15),
+    restart=st.integers(0, 3),
+)
+def test_many_at_once_are_written_as_one_by_one(texts: list[str], cuts: list[int], limit: int, restart: int) -> None:
+    one_by_one, at_once, of_lines = (writer(max_length=limit) for _ in range(3))
+    one_by_one.send(*texts)
+    edges = sorted({0, len(texts), *(cut for cut in cuts if cut < len(texts))})
+    for number, (start, end) in enumerate(pairwise(edges)):
+        if number == restart:
+            at_once, of_lines = at_once.restarted(), of_lines.restarted()
+        at_once.send_batch(texts[start:end])
+        ended = pa.array([f"{text}\n".encode() for text in texts], pa.binary()).slice(start, end - start)
+        of_lines.send_batch(Batch({"item": Lines(ended)}))
+    assert one_by_one.written() == at_once.written() == of_lines.written()
+    assert one_by_one.state == at_once.state == of_lines.state or not texts
+    assert b"".join(one_by_one.written().values()).decode() == "".join(f"{text}\n" for text in texts)
+
+
+def test_each_partition_has_parts_of_its_own() -> None:
+    written = {}
+    for partition in range(2):
+        at_work = Alone(PartWriter(file_path="output"), partition=partition, partitions=2)
+        at_work.send("a")
+        written |= at_work.written()
+    assert written == {"part-00000-00000": b"a\n", "part-00001-00000": b"a\n"}
+
+
+def test_anything_is_written_in_the_form_that_it_is_given() -> None:
+    at_work = writer(format=lambda pair: f"{pair[0]}={pair[1]}", record_separator=";")
+    at_work.send(("a", 1))
+    at_work.send_batch([("b", 2), ("c", 3)])
+    assert at_work.written() == {"0.0": b"a=1;b=2;c=3;"}
+
+
+def test_of_records_the_value_is_written() -> None:
+    at_work = writer()
+    at_work.send(Record(1, "a"))
+    at_work.send_batch([Record(1, "b"), Record(2, b"c")])
+    assert at_work.written() == {"0.0": b"a\nb\nc\n"}
+
+
+def test_what_has_no_form_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"\('a', 1\) is neither text nor bytes; set format"):
+        writer().send(("a", 1))
+
+
+@pytest.mark.parametrize(
+    "name", ["part-{number}", "part-{partition}", "{x}", "/{partition}-{number}", "{", "../{number}"]
+)
+def test_names_that_do_not_tell_parts_apart_are_faults(name: str) -> None:
+    (fault,) = PartWriter(file_path="output", file_name=name).faults
+    assert fault.path == "file_name"
