@@ -3,13 +3,14 @@
 import shlex
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import rich_click as click
 
 from dagkit.api.running import Until
 from dagkit.cli.opening import opened
 from dagkit.cli.options import Asked, application, spoken
-from dagkit.cli.output import Output, counted
+from dagkit.cli.output import Output, counted, shown_path
 from dagkit.engine.observing import Committed, Ended, Found, Happening, Resumed
 from dagkit.launching import Launched, Machine, launch_compiled
 
@@ -118,7 +119,7 @@ class Progress:
                 f"{counted(totals.windows, 'window')}, {in_bytes(totals.read)} read, {in_bytes(totals.written)} "
                 f"written to {counted(totals.files, 'file')} in {seconds:.1f} s{rate}"
             )
-        return f"{launched.application}: {done}\nledger: dagkit ledger show {shlex.quote(launched.application_path)}"
+        return f"{launched.application}: {done}\nledger: dagkit ledger show {shlex.quote(_shown(launched.application_path))}"
 
     def _count(self, committed: Committed) -> None:
         totals, now = self.totals, time.monotonic()
@@ -134,6 +135,10 @@ class Progress:
         if self.output.verbose or now - self._told >= _SECONDS_BETWEEN:
             self._told = now
             self.output.message(line)
+
+
+def _shown(place: str) -> str:
+    return place if "://" in place else shown_path(Path(place))
 
 
 def in_bytes(count: float) -> str:

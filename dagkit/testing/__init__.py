@@ -1,6 +1,8 @@
-"""What a test needs: an operator alone, and a clock that stands still until it is told."""
+"""What a test needs: an operator alone, an application in memory, a clock that waits to be told, and crashes."""
 
 from dagkit.testing.alone import Alone
 from dagkit.testing.clock import FakeClock
+from dagkit.testing.crashes import Crash, CrashAfter
+from dagkit.testing.rehearsal import Rehearsal
 
-__all__ = ["Alone", "FakeClock"]
+__all__ = ["Alone", "Crash", "CrashAfter", "FakeClock", "Rehearsal"]

@@ -1,0 +1,58 @@
+"""Rehearsals: an application run window by window in one thread, with a ledger in memory, for tests and documents.
+
+    rehearsal = Rehearsal(populate_dag)
+    rehearsal.window()
+    assert rehearsal.state_of("Count") == [{"seen": 3}]
+"""
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dagkit.api.config import Config
+from dagkit.api.running import Until
+from dagkit.backends.reference import ReferenceBackend
+from dagkit.clock import Timer
+from dagkit.compiler import compile_application
+from dagkit.compiler.steps import Author
+from dagkit.engine.live import SavedState
+from dagkit.engine.loop import Loop, Settings
+from dagkit.ledger import Ledger
+from dagkit.ledger.stores import MemoryStore
+from dagkit.testing.clock import FakeClock
+
+
+class Rehearsal:
+    """An application at work. Between two calls nothing is known but what is in the ledger."""
+
+    def __init__(
+        self, application: Author, conf: Config | Mapping[str, Any] | None = None, *, clock: Timer | None = None
+    ) -> None:
+        conf = conf if isinstance(conf, Config) else Config.of(conf or {})
+        self.compilation = compile_application(application, conf)
+        self.backend = ReferenceBackend(self.compilation)
+        self.clock = clock or FakeClock()
+        self.ledger = Ledger(MemoryStore(), self.clock)
+        self._folder = tempfile.mkdtemp(prefix="dagkit-rehearsal-")
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+
+    def window(self) -> None:
+        """Run one window; nothing happens where there is nothing to do."""
+        self._run(1)
+
+    def run(self) -> None:
+        """Run until all is done that there is now."""
+        self._run(None)
+
+    def state_of(self, operator: str) -> Sequence[SavedState]:
+        """The state that each partition of an operator was left in."""
+        return [dict(state) for state in self.loop.state.get(operator, ())]
+
+    def _run(self, windows: int | None) -> None:
+        settings = Settings(self._folder, Until.ONCE, windows, durable=False, home=str(Path.cwd()))
+        self.loop = Loop(self.backend.program, self.backend, self.ledger, settings, clock=self.clock)
+        self.loop.run()
+        self.ledger.forget()
