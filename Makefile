@@ -4,9 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: all check test format lint types fast slow clean
+.PHONY: all run check test format lint types fast clean
 
 all: lint types test
+
+# An application on a local Spark, with a text that it makes, or with yours: make run TEXT=/var/log/syslog
+run: $(VENV)/ready
+	$(BIN)/python -m apps.line_filter.run $(TEXT)
 
 # What to run before each commit: form, types, and the tests that take no time.
 check: lint types fast

@@ -119,7 +119,8 @@ class Progress:
                 f"{counted(totals.windows, 'window')}, {in_bytes(totals.read)} read, {in_bytes(totals.written)} "
                 f"written to {counted(totals.files, 'file')} in {seconds:.1f} s{rate}"
             )
-        return f"{launched.application}: {done}\nledger: dagkit ledger show {shlex.quote(_shown(launched.application_path))}"
+        place = shlex.quote(_shown(launched.application_path))
+        return f"{launched.application}: {done}\nledger: dagkit ledger show {place}"
 
     def _count(self, committed: Committed) -> None:
         totals, now = self.totals, time.monotonic()

@@ -1,0 +1,73 @@
+"""Runs the application on a text that is given, or on one that is made, and shows what came of it.
+
+    python -m apps.line_filter.run [TEXT]
+
+Everything that it makes lies in the folder `run`; a second run finds that the text was read.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).parent
+HOME = Path("run")
+LINES = 1_000_000
+SHOWN = 5
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exits as the first command does that fails."""
+    text = Path(arguments[0]) if arguments else made(HOME / "input" / "lines.txt")
+    application = os.path.relpath(HERE)
+    settings = {
+        "dt.operator.File-splitter.prop.scanner.files": text,
+        "dt.operator.Record-writer.prop.filePath": HOME / "output",
+        "dt.operator.Block-reader.prop.minReaders": os.cpu_count(),
+        "dt.operator.File-splitter.prop.blockSize": 16 << 20,
+    }
+    definitions = [word for key, value in settings.items() for word in ("-D", f"{key}={value}")]
+    ledger = str(HOME / "ledger")
+    return (
+        typed("launch", application, "--once", "-v", "--path", ledger, *definitions)
+        or shown(HOME / "output")
+        or typed("ledger", "ls", ledger)
+        or typed("ledger", "verify", ledger)
+    )
+
+
+def made(text: Path) -> Path:
+    """A text of some hundred megabytes, of whose lines every tenth begins with a dot."""
+    if not text.exists():
+        text.parent.mkdir(parents=True, exist_ok=True)
+        print(f"making {text}: {LINES:,} lines, every tenth of which begins with a dot")  # noqa: T201
+        unfinished = text.with_suffix(".making")
+        with unfinished.open("w", encoding="utf-8") as lines:
+            for number in range(LINES):
+                lines.write(
+                    f"{'.' if number % 10 == 0 else ''}line {number:08} {'of a text that goes on and on ' * 3}\n"
+                )
+        unfinished.replace(text)
+    return text
+
+
+def typed(*words: str) -> int:
+    """Run dagkit as if somebody had typed it."""
+    print(f"\n$ dagkit {shlex.join(words)}", flush=True)  # noqa: T201
+    return subprocess.run([sys.executable, "-m", "dagkit.cli", *words], check=False).returncode  # noqa: S603
+
+
+def shown(output: Path) -> int:
+    """The beginning of what was written."""
+    files = sorted(output.iterdir(), key=lambda file: int(file.name, 16))
+    print(f"\n{len(files)} files in {output}, a file for each block; {files[0].name} begins with")  # noqa: T201
+    with files[0].open(encoding="utf-8", errors="replace") as lines:
+        for line, _ in zip(lines, range(SHOWN), strict=False):
+            print(f"    {line.rstrip()[:100]}")  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
