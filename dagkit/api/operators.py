@@ -14,8 +14,10 @@ T = TypeVar("T")
 class Operator(Component):
     """A vertex of the graph. Its fields are properties, its ports are declared on the class.
 
-    Every callback runs on one thread: `setup`, then for each window `begin_window`, the items, `end_window`; after a
-    checkpoint `checkpointed`, once a window can never come back `committed`, and `teardown` at the end.
+    Every callback runs on one thread, in this order: `setup`, `activate`; for each window `begin_window`, the items,
+    `end_window`; `before_checkpoint`, and once the state is saved `checkpointed`; once a window can never come back
+    `committed`; `deactivate` and `teardown` at the end. On the workers each streaming window may find the operator in
+    another process: there it is set up for every window, and told at the next one what became of the last.
     """
 
     partitionable: ClassVar[bool] = True
@@ -30,6 +32,9 @@ class Operator(Component):
     def setup(self, context: Any) -> None:
         """Called once before the first window, and again after every recovery."""
 
+    def activate(self, context: Any) -> None:
+        """Called after `setup`, when windows are about to come."""
+
     def begin_window(self, window_id: int) -> None:
         """Called before the items of a window."""
 
@@ -39,11 +44,17 @@ class Operator(Component):
     def drained(self) -> None:
         """Called before `end_window` in the last window of a launch that ends by itself: nothing more comes for now."""
 
+    def before_checkpoint(self, window_id: int) -> None:
+        """Called before the state at the end of this streaming window is saved."""
+
     def checkpointed(self, window_id: int) -> None:
         """Called after the state at the end of this window was saved."""
 
     def committed(self, window_id: int) -> None:
         """Called when no window up to this one can ever be run again."""
+
+    def deactivate(self) -> None:
+        """Called before `teardown`, when no window comes any more."""
 
     def teardown(self) -> None:
         """Called once after the last window."""
@@ -54,6 +65,9 @@ class InputOperator(Operator):
 
     def emit_tuples(self) -> None:
         """Called once in each window, to emit what there is; `Shutdown` says that nothing will ever come again."""
+
+    def handle_idle_time(self) -> None:
+        """Called in a window in which `emit_tuples` emitted nothing; it may emit, too."""
 
     def looks_again_in_millis(self) -> int | None:
         """How long nothing new is to be expected, after a window in which nothing was emitted; None: as usual."""

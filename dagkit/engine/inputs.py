@@ -56,6 +56,7 @@ class DriverInput:
             if program.sources[name].get(port):
                 bind_output(operator, port, [of_items(self._keep(port))])
         operator.setup(context)
+        operator.activate(context)
 
     def due(self, now: datetime) -> bool:
         return not self.ended and (self.next_look is None or self.next_look <= now)
@@ -78,9 +79,12 @@ class DriverInput:
         self.operator.begin_window(window_id)
         try:
             self.operator.emit_tuples()
+            if not self._emitted:
+                self.operator.handle_idle_time()
         except Shutdown:
             self.ended = True
         self.operator.end_window()
+        self.operator.before_checkpoint(window_id)
 
     @property
     def state(self) -> SavedState:

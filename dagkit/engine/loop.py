@@ -125,6 +125,7 @@ class Loop:
                 while not isinstance(action := next_action(self.outlook()), Stop):
                     self._perform(action)
                 for each in self.inputs.values():
+                    each.operator.deactivate()
                     each.operator.teardown()
                 self.observers.tell(Ended(self.memory.window))
             except BaseException:

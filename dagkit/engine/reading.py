@@ -18,6 +18,9 @@ from dagkit.schema.columns import Lines
 
 Tracker = RestrictionTracker[OffsetRange, int]
 
+AGAIN_SECONDS = 0.002
+"""How soon after the deadline work that had not begun by then is looked at again."""
+
 
 class Deadline:
     """When no new work is begun; a watchdog splits what is being worked on when it is over."""
@@ -26,8 +29,9 @@ class Deadline:
         self._ends = None if lasts_millis is None else time.monotonic() + lasts_millis / 1000
         self._tracker: RestrictionTracker[OffsetRange, int] | None = None
         self._residual: OffsetRange | None = None
-        self._lock = threading.Lock()
-        self._watchdog: threading.Timer | None = None
+        self._changed = threading.Condition(threading.RLock())
+        self._ended = False
+        self._watchdog: threading.Thread | None = None
 
     @property
     def is_over(self) -> bool:
@@ -35,28 +39,38 @@ class Deadline:
 
     def watch(self, tracker: RestrictionTracker[OffsetRange, int]) -> None:
         """From now on this is what is split at the deadline."""
-        with self._lock:
+        with self._changed:
             self._tracker, self._residual = tracker, None
         if self._ends is not None and self._watchdog is None:
-            self._watchdog = threading.Timer(max(0.0, self._ends - time.monotonic()), self._split)
-            self._watchdog.daemon = True
+            self._watchdog = threading.Thread(target=self._keep_watch, args=(self._ends,), name="deadline", daemon=True)
             self._watchdog.start()
 
     def residual(self) -> OffsetRange | None:
         """What was taken away from what was watched, if anything was; it is watched no more."""
-        with self._lock:
+        with self._changed:
             self._tracker = None
             return self._residual
 
     def end(self) -> None:
-        if self._watchdog is not None:
-            self._watchdog.cancel()
+        """Nothing is watched any more."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
 
-    def _split(self) -> None:
-        with self._lock:
-            if self._tracker is not None and self._tracker.is_started():
+    def split(self) -> None:
+        """Take back what is not claimed; of what nothing was claimed yet, nothing: the window gets something done."""
+        with self._changed:
+            if self._tracker is not None and self._residual is None and self._tracker.is_started():
                 split = self._tracker.try_split(0.0)
                 self._residual = None if split is None else split.residual
+
+    def _keep_watch(self, ends: float) -> None:
+        """At the deadline split; and again, where work had only just begun and nothing of it was claimed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended, max(0.0, ends - time.monotonic()))
+            while not self._ended:
+                self.split()
+                self._changed.wait(AGAIN_SECONDS)
 
 
 class Reading:

@@ -83,7 +83,9 @@ class SlotRun:
 
     def _run(self, arriving: Iterable[tuple[int, Batch[Any]]]) -> Iterator[Sent]:
         for name, operator in self.operators.items():
-            operator.setup(self._context(name))
+            context = self._context(name)
+            operator.setup(context)
+            operator.activate(context)
             if self.committed:
                 operator.checkpointed(self.committed)
                 operator.committed(self.committed)
@@ -106,6 +108,8 @@ class SlotRun:
             yield from self.outbox.ready()
         self._let_go()
         for operator in self.operators.values():
+            operator.before_checkpoint(self.window_id)
+            operator.deactivate()
             operator.teardown()
         yield from self.outbox.rest()
 

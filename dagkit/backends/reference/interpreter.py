@@ -121,7 +121,9 @@ class _Window:
             self._hold(node.name, index, self._arriving(node, "input", index))
             return
         count = self.program.windows[node.name]
-        operator.setup(self._context(node.name, index))
+        context = self._context(node.name, index)
+        operator.setup(context)
+        operator.activate(context)
         if self.assignment.committed:
             operator.checkpointed(self.assignment.committed)
             operator.committed(self.assignment.committed)
@@ -136,6 +138,8 @@ class _Window:
             operator.drained()
         if window_id % count == 0:
             operator.end_window()
+        operator.before_checkpoint(window_id)
+        operator.deactivate()
         operator.teardown()
         for port in node.output_ports:
             self._slide(node.name, port, index, partition)
