@@ -284,8 +284,8 @@ def _options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(
         prog="python -m bench ledger",
         description="Build chains of up to a million blocks and count the blocks that opening, planning, appending and "
-        "seeking read. Exits with 1 if a count grows with the chain. A full run takes some 20 minutes on two quiet "
-        "cores and 1.1 GB; a run to 10000 takes 15 seconds.",
+        "seeking read. Exits with 1 if a count grows with the chain. A full run takes 20 to 30 minutes and 2.6 GB at "
+        "its end; a run to 10000 takes some 15 seconds.",
     )
     options.add_argument("--longest", type=_longest, default=10**6, metavar="N", help="blocks of the longest chain")
     options.add_argument("--only", choices=[*SHAPES, TWO_INPUTS], help="only chains of this shape")
