@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from pydantic import PrivateAttr
+from typing_extensions import TypeVar
 
 from dagkit import Batch, InputPort, KeyedState, Operator, OutputPort, Unifier
 from dagkit_operators.looking import seen, seen_column
 
-K = TypeVar("K")
+K = TypeVar("K", default=Any)
 
 
 def counted(item: Any) -> Any:
@@ -66,15 +67,17 @@ class CountByKey(Operator, Generic[K]):
 
 
 class SumByKey(Operator, Generic[K]):
-    """The sum of the numbers that came with each key: of a window, and so far. Told at the end of the window.
+    """The sum of the numbers that came with each key.
 
-    `totals` has each key that came in the window, with its sum over all windows. So the last pair of a key holds.
+    `totals` tells, at the end of each window, the sums over all windows of the keys that came in this one; `sums` tells
+    what came in the window alone. `finals` tells every key with its sum once, when nothing more comes for now.
     """
 
     kind = "counts.sum-by-key/1"
     input = InputPort[tuple[K, int]](key=key_of)
     sums = OutputPort[tuple[K, int]](unifier=AddUp)
     totals = OutputPort[tuple[K, int]](main=True)
+    finals = OutputPort[tuple[K, int]]()
 
     in_window = KeyedState[Any, int](int)
     """Empty between application windows."""
@@ -82,18 +85,26 @@ class SumByKey(Operator, Generic[K]):
 
     def process(self, item: tuple[K, int]) -> None:
         self.in_window[item[0]] += item[1]
-        self.so_far[item[0]] += item[1]
 
     def process_batch(self, batch: Batch[tuple[K, int]]) -> None:
         for key, number in batch.items():
             self.in_window[key] += number
-            self.so_far[key] += number
+
+    def drained(self) -> None:
+        self._take_over()
+        self.finals.emit_batch(Batch.of(in_order(self.so_far.items())))
 
     def end_window(self) -> None:
         if self.in_window:
-            self.sums.emit_batch(Batch.of(in_order(self.in_window.items())))
-            self.totals.emit_batch(Batch.of(in_order((key, self.so_far[key]) for key in self.in_window)))
-            self.in_window.clear()
+            self._take_over()
+
+    def _take_over(self) -> None:
+        """Add what came in the window to what came before."""
+        for key, number in self.in_window.items():
+            self.so_far.put(key, self.so_far.get(key, 0) + number, self.in_window.codes[key])
+        self.sums.emit_batch(Batch.of(in_order(self.in_window.items())))
+        self.totals.emit_batch(Batch.of(in_order((key, self.so_far[key]) for key in self.in_window)))
+        self.in_window.clear()
 
 
 def in_order(pairs: Iterable[tuple[K, int]]) -> list[tuple[K, int]]:

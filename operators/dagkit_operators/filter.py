@@ -1,9 +1,10 @@
 """Keeping the items that a predicate holds for."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 from pydantic import model_validator
+from typing_extensions import TypeVar
 
 from dagkit import Batch, Column, InputPort, Listed, OutputPort, RowOperator
 from dagkit_operators.looking import seen, seen_column
@@ -12,7 +13,7 @@ from dagkit_operators.masks import mask_of, masked
 if TYPE_CHECKING:
     import pyarrow as pa
 
-T = TypeVar("T")
+T = TypeVar("T", default=Any)
 
 
 class Filter(RowOperator, Generic[T]):

@@ -3,17 +3,18 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, repeat
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self
 
 from pydantic import model_validator
+from typing_extensions import TypeVar
 
 from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort, RowOperator
 from dagkit_operators.blocks import Record
 from dagkit_operators.expressions import Expression
 from dagkit_operators.looking import VALUE, seen, seen_column, seen_field
 
-S = TypeVar("S")
-T = TypeVar("T")
+S = TypeVar("S", default=Any)
+T = TypeVar("T", default=Any)
 
 
 class Map(RowOperator, Generic[S, T]):

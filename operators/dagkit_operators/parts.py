@@ -3,9 +3,10 @@
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic
 
 from pydantic import AfterValidator, PositiveInt, PrivateAttr
+from typing_extensions import TypeVar
 
 from dagkit import Batch, Context, InputPort, Lines, Operator, OutputFiles, State
 from dagkit_operators.looking import seen, seen_column
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-T = TypeVar("T")
+T = TypeVar("T", default=Any)
 
 
 def _tells_parts_apart(pattern: str) -> str:
@@ -34,7 +35,7 @@ class PartWriter(Operator, Generic[T]):
     """Writes items to files of its partition, one after the other; a file is whole when it is rolled.
 
     An item is never divided: a file that has become longer than `max_length` is finished, and the next item begins
-    another. Without `max_length` the only file of a partition is whole when the application ends.
+    another. What is being written is finished, too, when nothing more comes for now.
     """
 
     kind = "files.part-writer/1"
@@ -77,6 +78,10 @@ class PartWriter(Operator, Generic[T]):
         contents = [self._bytes(item) for item in (batch.items() if column is None else column.values())]
         self._write(b"".join(contents), list(accumulate(map(len, contents))))
 
+    def drained(self) -> None:
+        if self.length:
+            self._roll()
+
     def _bytes(self, item: Any) -> bytes:
         made = seen(item, None) if self.format is None else self.format(item)
         if not isinstance(made, str | bytes):
@@ -91,14 +96,20 @@ class PartWriter(Operator, Generic[T]):
             room = len(view) if self.max_length is None else self.max_length - self.length
             index = min(len(ends), bisect_right(ends, place + room, index) + 1)
             end = int(ends[index - 1])
-            name = self.file_name.format(partition=self._partition, number=self.number)
-            self.files.open(name).write(view[place:end])
+            self.files.open(self._name).write(view[place:end])
             self.length += end - place
             place = end
             if self.max_length is not None and self.length > self.max_length:
-                self.files.finish(name)
-                self.number += 1
-                self.length = 0
+                self._roll()
+
+    @property
+    def _name(self) -> str:
+        return self.file_name.format(partition=self._partition, number=self.number)
+
+    def _roll(self) -> None:
+        self.files.finish(self._name)
+        self.number += 1
+        self.length = 0
 
 
 def _ends(lines: Lines) -> "npt.NDArray[np.int64]":

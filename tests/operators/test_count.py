@@ -86,3 +86,15 @@ def test_totals_are_of_all_windows_and_sums_of_one(send: str) -> None:
             at_work.send(("a", 2), ("b", 1)) if send == "send" else at_work.send_batch([("a", 2), ("b", 1)])
         at_work = at_work.restarted() if not at_work.sent("sums") else at_work
     assert at_work.sent() == [("a", 2), ("b", 1), ("a", 4), ("b", 2)]
+
+
+def test_finals_are_told_when_nothing_more_comes_and_again_when_more_came() -> None:
+    at_work = Alone(SumByKey())
+    for numbers, finals in [((1, 2), [("a", 1), ("b", 2)]), ((3, 0), [("a", 4), ("b", 2)])]:
+        with at_work.window():
+            at_work.send(("a", numbers[0]))
+        assert at_work.sent("finals") == []
+        with at_work.window(last=True):
+            at_work.send(("b", numbers[1]))
+        assert at_work.sent("finals") == finals
+        at_work = at_work.restarted()

@@ -87,3 +87,17 @@ def test_what_has_no_form_is_refused() -> None:
 def test_names_that_do_not_tell_parts_apart_are_faults(name: str) -> None:
     (fault,) = PartWriter(file_path="output", file_name=name).faults
     assert fault.path == "file_name"
+
+
+def test_a_part_is_finished_when_nothing_more_comes_and_more_goes_into_another() -> None:
+    at_work = writer()
+    for text in ("a", "b"):
+        with at_work.window():
+            at_work.send(text)
+        with at_work.window(last=True):
+            pass
+        at_work = at_work.restarted()
+    with at_work.window(last=True):
+        pass
+    assert at_work.written() == {"0.0": b"a\n", "0.1": b"b\n"}
+    assert at_work.files["files"].finished == {"0.0", "0.1"}

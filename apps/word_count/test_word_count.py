@@ -1,0 +1,101 @@
+"""What is counted is what Python counts, however the text is cut into blocks and the run into windows."""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from apps.word_count.app import WordCount
+from dagkit.cli import main
+from dagkit.conf.sources import Sources, load
+from dagkit.launching import Machine, launch
+from dagkit.plan import read_plan
+
+HERE = Path(__file__).parent
+WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog", "größe", "naïve", "don't", "x1", "THE"]
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """Three files of lines of words, some of them not ended; one holds bytes that are no text."""
+    chance = random.Random(3)  # noqa: S311 - nothing is to be kept secret
+    folder = tmp_path / "input"
+    folder.mkdir()
+    for number in range(3):
+        lines = [" ".join(chance.choices(WORDS, k=chance.randrange(9))) for _ in range(200)]
+        (folder / f"{number}.txt").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "3.txt").write_bytes(b"the\xff fox\n\xc3")
+    return folder
+
+
+def counted(folder: Path) -> Counter[str]:
+    lines = [line for path in folder.iterdir() for line in path.read_bytes().split(b"\n")]
+    return Counter(word for line in lines for word in re.findall(r"\w+", line.decode("utf-8", "replace").lower()))
+
+
+def run(folder: Path, **properties: str) -> None:
+    """Launch it with its own property file, until all is counted that is there."""
+    set_here = {
+        "File-splitter.scanner.files": str(folder),
+        "Writer.filePath": str(folder.parent / "output"),
+        **{key.replace("__", "."): value for key, value in properties.items()},
+    }
+    definitions = [(f"dt.operator.{key.replace('_', '-', 1)}", value) for key, value in set_here.items()]
+    conf, faults = load(Sources(application="WordCount", folder=HERE, definitions=definitions))
+    assert not faults
+    state = folder.parent / "state"
+    launch(WordCount(), conf, until="once", machine=Machine(backend="reference"), path=state, durable=False)
+
+
+def parts(folder: Path) -> dict[str, list[str]]:
+    return {path.name: path.read_text("utf-8").splitlines() for path in sorted((folder.parent / "output").iterdir())}
+
+
+def table(lines: Iterable[str]) -> Counter[str]:
+    """What stands in lines that have each word once."""
+    pairs = [line.split("\t") for line in lines]
+    assert len({word for word, _ in pairs}) == len(pairs)
+    return Counter({word: int(count) for word, count in pairs})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {},
+        {"File_splitter__blockSize": "500", "Block_reader__minReaders": "3"},
+        {"File_splitter__blockSize": "500", "File_splitter__blocksThreshold": "7", "Block_reader__minReaders": "2"},
+    ],
+    ids=["whole files", "many blocks", "many windows"],
+)
+def test_words_are_counted_once_however_they_come(properties: Mapping[str, str], texts: Path) -> None:
+    run(texts, **properties)
+    found = parts(texts)
+    assert list(found) == ["part-00000-00000", "part-00001-00000"]
+    assert table(line for lines in found.values() for line in lines) == counted(texts)
+    assert all(lines == sorted(lines, key=lambda line: line.split("\t")[0]) for lines in found.values())
+
+
+@pytest.mark.slow
+def test_a_later_launch_counts_what_is_new_and_writes_a_new_table(texts: Path) -> None:
+    run(texts)
+    (texts / "more.txt").write_text("the end\n")
+    run(texts)
+    found = parts(texts)
+    assert list(found) == [f"part-0000{partition}-0000{launch}" for partition in (0, 1) for launch in (0, 1)]
+    assert table(line for name, lines in found.items() for line in lines if name.endswith("1")) == counted(texts)
+
+
+def test_lines_are_split_and_counted_where_they_are_read() -> None:
+    answer = CliRunner().invoke(main, ["plan", str(HERE), "--json"])
+    plan = read_plan(answer.stdout)
+    assert [stage.operators for stage in plan.stages] == [
+        ("File-splitter",),
+        ("Block-reader", "Words", "Count"),
+        ("Total", "Writer"),
+    ]
+    assert [cut.kind for cut in plan.cuts] == ["driver", "keys"]
