@@ -124,13 +124,15 @@ class Alone(Generic[OperatorT]):
         bind_output(self.operator, port, [Entrance(items.append, take_batch)])
 
     @contextmanager
-    def window(self) -> Iterator[int]:
-        """One window; what is sent to the operator inside belongs to it."""
+    def window(self, *, last: bool = False) -> Iterator[int]:
+        """One window; what is sent to the operator inside belongs to it. After the last one nothing comes for now."""
         self.operator.begin_window(self.window_id)
         yield self.window_id
         for into in self._into.values():
             if into.flush is not None:
                 into.flush()
+        if last:
+            self.operator.drained()
         self.operator.end_window()
         self.window_id += 1
 

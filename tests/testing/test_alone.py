@@ -1,0 +1,234 @@
+"""An operator alone behaves as it does in an engine: its callbacks come in order, and nothing but its state lasts."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dagkit import (
+    Batch,
+    Block,
+    InputOperator,
+    InputPort,
+    KeyedState,
+    Operator,
+    OutputFiles,
+    OutputPort,
+    RowOperator,
+    SplittableOperator,
+    State,
+)
+from dagkit.ranges import OffsetRange, WorkUnclaimed
+from dagkit.testing import Alone, FakeClock
+
+
+class Telling(Operator):
+    """Tells what is done to it."""
+
+    input = InputPort(str)
+    other = InputPort(int, optional=True)
+    output = OutputPort(str, main=True)
+    unread = OutputPort(str)
+    prefix: str = ""
+    count = State(0)
+
+    def setup(self, context: Any) -> None:
+        self.output.emit(f"setup {context.partition} of {context.partitions}")
+
+    def begin_window(self, window_id: int) -> None:
+        self.output.emit(f"begin {window_id}")
+
+    def process(self, item: str) -> None:
+        self.count += 1
+        self.output.emit(self.prefix + item)
+
+    @other.process
+    def take_other(self, item: int) -> None:
+        self.output.emit(str(item))
+        self.unread.emit(f"connected: {self.unread.is_connected}")
+
+    def drained(self) -> None:
+        self.output.emit("drained")
+
+    def end_window(self) -> None:
+        self.output.emit("end")
+
+
+def test_callbacks_come_in_order() -> None:
+    alone = Alone(Telling(prefix="-"), partition=1, partitions=3)
+    with alone.window():
+        alone.send("a", "b", to="input")
+        alone.send(7, to="other")
+    with alone.window(last=True) as window_id:
+        assert window_id == 2
+    assert alone.sent() == ["setup 1 of 3", "begin 1", "-a", "-b", "7", "end", "begin 2", "drained", "end"]
+    assert alone.sent() == []
+
+
+def test_outputs_are_connected_unless_told_otherwise() -> None:
+    alone = Alone(Telling())
+    alone.send(1, to="other")
+    assert alone.sent("unread") == ["connected: True"]
+    alone = Alone(Telling(), connected=["output"])
+    alone.send(1, to="other")
+    with pytest.raises(KeyError):
+        alone.sent("unread")
+
+
+def test_the_state_is_what_lasts_and_the_operator_that_was_given_is_left_alone() -> None:
+    given = Telling()
+    alone = Alone(given)
+    alone.send("a", to="input")
+    again = alone.restarted()
+    again.send("b", to="input")
+    assert (again.state, given.count) == ({"count": 2}, 0)
+
+
+def test_an_operator_that_cannot_run_is_told_why() -> None:
+    with pytest.raises(AssertionError, match="Telling cannot run: prefix: input should be a valid string"):
+        Alone(Telling(prefix=7))
+
+
+class Twice(RowOperator):
+    input = InputPort(str)
+    output = OutputPort(str)
+
+    def process(self, item: str) -> Iterator[str]:
+        yield from (item, item)
+
+
+class Length(Operator):
+    """Takes batches only."""
+
+    texts = InputPort(str)
+    output = OutputPort(int)
+
+    @texts.process_batch
+    def take(self, batch: Batch[str]) -> Batch[int]:
+        return Batch.of([len(item) for item in batch.items()])
+
+
+def test_items_and_batches_are_handed_to_whatever_takes_them() -> None:
+    one = Alone(Twice())
+    one.send("a")
+    one.send_batch(["b"])
+    assert one.sent() == ["a", "a", "b", "b"]
+    many = Alone(Length())
+    with many.window():
+        many.send("a", "bb")
+        assert many.batches() == []
+    assert many.batches() == [[1, 2]]
+    many.send_batch(Batch.of(["ccc"]))
+    assert (many.batches(), many.sent(), many.batches()) == ([[1, 2], [3]], [1, 2, 3], [])
+
+
+class Counting(Operator):
+    input = InputPort(str)
+    seen = KeyedState[str, int](int)
+
+    def process(self, item: str) -> None:
+        self.seen[item] += 1
+
+
+def test_keyed_state_knows_its_keys() -> None:
+    alone = Alone(Counting())
+    alone.send("a", "b", "a")
+    assert {key: count for key, count, _ in alone.state["seen"]} == {"a": 2, "b": 1}
+
+
+class Ticking(InputOperator):
+    output = OutputPort(str)
+    told = State(0)
+    _now: Any = None
+
+    def setup(self, context: Any) -> None:
+        self._now = context.now
+
+    def emit_tuples(self) -> None:
+        self.told += 1
+        self.output.emit(f"{self._now():%H:%M}")
+
+
+def test_an_input_operator_looks_at_the_clock_that_it_is_given() -> None:
+    clock = FakeClock()
+    alone = Alone(Ticking(), now=clock.now)
+    alone.look()
+    clock.advance(seconds=120)
+    alone.look()
+    assert (alone.sent(), alone.state) == (["00:00", "00:02"], {"told": 2})
+
+
+class Writing(Operator):
+    input = InputPort(str)
+    files = OutputFiles(lambda operator: "anywhere")
+
+    def process(self, item: str) -> None:
+        self.files.open(item[0], block=len(item)).write(item.encode())
+        if item.endswith("."):
+            self.files.finish(item[0])
+
+
+def test_files_are_in_memory() -> None:
+    alone = Alone(Writing())
+    alone.send("ab", "ba", "a.")
+    assert alone.written() == {"a": b"aba.", "b": b"ba"}
+    assert alone.files["files"].finished == {"a"}
+
+
+def test_a_file_that_is_finished_is_not_opened_again_not_even_after_a_restart() -> None:
+    alone = Alone(Writing())
+    alone.send("a.")
+    with pytest.raises(AssertionError, match="a is finished, and opened again"):
+        alone.restarted().send("ab")
+
+
+def test_a_file_belongs_to_one_block() -> None:
+    alone = Alone(Writing())
+    alone.send("ab")
+    with pytest.raises(AssertionError, match="a belongs to block 2, and is opened for 3"):
+        alone.send("abc")
+
+
+class Numbers(SplittableOperator[Any]):
+    """Each position is a number; three are claimed at a time."""
+
+    input = InputPort[Any]()
+    output = OutputPort(int)
+
+    def initial_restriction(self, element: Any) -> OffsetRange:
+        return element if isinstance(element, OffsetRange) else super().initial_restriction(element)
+
+    def process(self, element: Any, tracker: Any) -> Iterator[Batch[int]]:
+        position = tracker.current_restriction().start
+        while granted := tracker.claim_many(range(position, position + 3)):
+            yield Batch.of(list(range(position, position + granted)))
+            if granted < 3:
+                return
+            position += granted
+
+
+@pytest.mark.parametrize("split_after", range(6))
+@pytest.mark.parametrize("split_at", [None, *range(1, 10)])
+def test_work_is_split_where_it_is_told(split_after: int, split_at: int | None) -> None:
+    alone = Alone(Numbers())
+    residual = alone.work(OffsetRange(0, 10), split_after=split_after, split_at=split_at)
+    claimed = min(10, split_after * 3)
+    expected = claimed if split_at is None else split_at
+    in_time = split_after <= 4 and claimed <= expected < 10
+    assert residual == (OffsetRange(expected, 10) if in_time else None)
+    assert alone.sent() == list(range(expected if in_time else 10))
+
+
+def test_what_is_split_off_a_block_is_a_block() -> None:
+    block = Block(5, "somewhere", 10, 20, True)
+    assert Alone(Numbers()).work(block, split_after=1, split_at=15) == Block(5, "somewhere", 15, 20, True)
+
+
+def test_work_that_is_left_unclaimed_is_an_error() -> None:
+    class Lazy(Numbers):
+        def process(self, element: Any, tracker: Any) -> Iterator[Batch[int]]:
+            tracker.try_claim(0)
+            yield Batch.of([0])
+
+    with pytest.raises(WorkUnclaimed, match=r"\[1, 10\) was never claimed"):
+        Alone(Lazy()).work(OffsetRange(0, 10))
