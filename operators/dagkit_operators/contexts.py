@@ -56,7 +56,7 @@ class ReadAheadLines(ReaderContext[str]):
             for chunk in reading:
                 granted = tracker.claim_many(chunk.base + chunk.starts)
                 if granted:
-                    yield _records(block, Lines(self._lines(chunk.up_to(granted)), self.delimiter))
+                    yield _records(block, Lines(self._lines(chunk.up_to(granted)), self.delimiter, chunk.base))
                 if granted < len(chunk.ends):
                     return
         except LineTooLong as fault:
