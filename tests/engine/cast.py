@@ -1,0 +1,288 @@
+"""Small applications on the reference, each in a folder of its own, run, crashed and resumed."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dagkit import (
+    Block,
+    Dag,
+    InputOperator,
+    InputPort,
+    Operator,
+    OperatorContext,
+    OutputPort,
+    PortContext,
+    Shutdown,
+    SplittableOperator,
+    State,
+    StatelessPartitioner,
+)
+from dagkit.api.running import Until
+from dagkit.backends.reference import ReferenceBackend
+from dagkit.compiler import compile_application
+from dagkit.engine.assignment import Answer, Assignment, Backend
+from dagkit.engine.loop import Loop, Settings
+from dagkit.engine.observing import Happening, Probe
+from dagkit.engine.program import program_of
+from dagkit.ledger import Ledger
+from dagkit.ledger.verify import verify
+from dagkit.plan import fingerprint
+from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.testing import FakeClock
+from dagkit.testing.crashes import Crash, CrashAfter
+from dagkit_operators import FileSplitterInput, Filter, LineReader, RecordWriter
+
+Draw = Callable[[Dag, Any], None]
+
+
+class Script(InputOperator):
+    """Emits what is written for each look, and nothing once all was told."""
+
+    kind = "cast.script/1"
+    out = OutputPort(int)
+    looks: tuple[tuple[int, ...], ...] = ()
+    ends: bool = False
+    """Whether it says at the end of its script that nothing will ever come again."""
+    pause_millis: int = 1000
+    at = State(0)
+
+    def emit_tuples(self) -> None:
+        if self.at < len(self.looks):
+            for number in self.looks[self.at]:
+                self.out.emit(number)
+            self.at += 1
+        elif self.ends:
+            raise Shutdown
+
+    def looks_again_in_millis(self) -> int | None:
+        return self.pause_millis
+
+
+class Ranges(InputOperator):
+    """Finds stretches of numbers: those of one look after the other."""
+
+    kind = "cast.ranges/1"
+    blocks = OutputPort(Block)
+    looks: tuple[tuple[int, ...], ...] = ()
+    """The lengths of the stretches that are found in each look."""
+    at = State(0)
+    next_id = State(0)
+    next_start = State(0)
+
+    def emit_tuples(self) -> None:
+        if self.at == len(self.looks):
+            return
+        for length in self.looks[self.at]:
+            block = Block(self.next_id, "numbers", self.next_start, self.next_start + length)
+            self.blocks.emit(block)
+            self.next_id += 1
+            self.next_start += length
+        self.at += 1
+
+
+class Digits(SplittableOperator[Block]):
+    """Reads every position of a block as the number that it is."""
+
+    kind = "cast.digits/1"
+    served_by_engine = True
+    blocks = InputPort(Block)
+    numbers = OutputPort(int)
+    waits_every: int = 0
+    """After so many numbers it goes on only when the rest was taken away, or there is none."""
+
+    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[int]:
+        position, pause = element.start, threading.Event()
+        while tracker.try_claim(position):
+            yield position
+            position += 1
+            while self.waits_every and (position - element.start) % self.waits_every == 0:
+                stop = tracker.current_restriction().stop
+                if stop <= position or stop < element.end:
+                    break
+                pause.wait(0.0002)
+
+
+class Collect(Operator):
+    """Keeps what arrives, for the test to look at."""
+
+    kind = "cast.collect/1"
+    input = InputPort[Any]()
+    arrived = State[list[Any]](list)
+
+    def process(self, item: Any) -> None:
+        self.arrived.append(item)
+
+
+@dataclass
+class Hurried:
+    """A backend whose windows are over as soon as they have begun."""
+
+    inner: Backend
+    lasts_millis: float = 0.0
+
+    def run(self, assignment: Assignment) -> Answer:
+        hurried = None if assignment.lasts_millis is None else self.lasts_millis
+        return self.inner.run(replace(assignment, lasts_millis=hurried))
+
+    def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
+        self.inner.put_in_place(files, application_path, durable=durable)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+@dataclass
+class InPairs:
+    """A backend on which the first window of a run does not end before the second has begun."""
+
+    inner: Backend
+    second_began: threading.Event = field(default_factory=threading.Event)
+    first_began: bool = False
+
+    def run(self, assignment: Assignment) -> Answer:
+        if self.first_began:
+            self.second_began.set()
+        else:
+            self.first_began = True
+            assert self.second_began.wait(30), "there is a second window"
+        return self.inner.run(assignment)
+
+    def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
+        self.inner.put_in_place(files, application_path, durable=durable)
+
+    def close(self) -> None:
+        self.second_began.set()
+        self.inner.close()
+
+
+@dataclass
+class Desk:
+    """An application's folder, and whoever runs the application in it."""
+
+    home: Path
+    draw: Draw
+    until: Until = Until.ONCE
+    backend: Callable[[Backend], Backend] = lambda backend: backend
+    clock: FakeClock | None = None
+    overlap: int = 2
+    conf: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        return str(self.home / "app")
+
+    @property
+    def out(self) -> Path:
+        return self.home / "out"
+
+    def loop(
+        self,
+        *,
+        probe: Probe | None = None,
+        windows: int | None = None,
+        observers: Sequence[Callable[[Happening], None]] = (),
+        ledger: Ledger | None = None,
+    ) -> Loop:
+        """A loop that knows nothing but what is in the folder."""
+        compilation = compile_application(self.draw)
+        return Loop(
+            program_of(compilation),
+            self.backend(ReferenceBackend(compilation)),
+            ledger or Ledger.create(self.place, durable=False),
+            Settings(self.place, self.until, windows, overlap=self.overlap, durable=False, home=str(self.home)),
+            fingerprint=fingerprint(compilation.plan),
+            clock=self.clock,
+            probe=probe,
+            observers=observers,
+        )
+
+    def run(self, **given: Any) -> Loop:
+        loop = self.loop(**given)
+        loop.run()
+        return loop
+
+    def crash(self, *probes: CrashAfter) -> int:
+        """Run into one crash after the other; tells how many of them came."""
+        came = 0
+        for probe in probes:
+            try:
+                self.run(probe=probe)
+            except Crash:
+                came += 1
+        return came
+
+    def ledger(self) -> Ledger:
+        return Ledger.open(self.place)
+
+    def faults(self) -> list[str]:
+        """What is wrong with the ledger."""
+        return [str(fault) for fault in verify(self.ledger()).faults]
+
+    def blocks(self) -> dict[str, int]:
+        """How many blocks each chain has."""
+        ledger = self.ledger()
+        return {name: ledger.chain(name).standing.next_seq for name in ledger.names()}
+
+    def outputs(self) -> dict[str, bytes]:
+        """What stands in each output file."""
+        return {str(path.relative_to(self.out)): path.read_bytes() for path in files_in(self.out)}
+
+    def leftovers(self) -> list[str]:
+        """Staged files, and files that were being made."""
+        staged = files_in(Path(self.place) / "staging")
+        return [str(path) for path in [*staged, *self.home.rglob("*.finishing"), *self.home.rglob("*.whole")]]
+
+
+def files_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def arrived(loop: Loop, operator: str = "collect") -> list[Any]:
+    """What a collector was left with, one partition after the other."""
+    return [item for state in loop.state.get(operator, ()) for item in state.get("arrived", [])]
+
+
+def lines_through_filter(
+    home: Path, *, block_size: int = 64, readers: int = 2, threshold: int = 3, chunk: int = 16, fused: bool = True
+) -> Draw:
+    """The application of three operators that everybody writes first: lines in, some of them out."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        splitter = dag.add_operator(
+            "splitter",
+            FileSplitterInput(scanner={"files": [str(home / "in")]}, block_size=block_size, blocks_threshold=threshold),
+        )
+        reader = dag.add_operator("reader", LineReader(min_readers=readers, chunk_size=chunk))
+        keep = dag.add_operator("filter", Filter(lambda line: not line.startswith("#")))
+        writer = dag.add_operator("writer", RecordWriter(file_path=str(home / "out")))
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+        dag.add_stream("lines", reader.messages, keep.input)
+        dag.add_stream("kept", keep.output, writer.input)
+        if fused:
+            for port in (keep.input, writer.input):
+                dag.set_input_port_attribute(port, PortContext.PARTITION_PARALLEL, True)
+
+    return draw
+
+
+def numbers_collected(looks: tuple[tuple[int, ...], ...], *, readers: int = 1, waits_every: int = 0) -> Draw:
+    """Stretches of numbers, read by several, and collected by one."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        ranges = dag.add_operator("ranges", Ranges(looks=looks))
+        digits = dag.add_operator("digits", Digits(waits_every=waits_every))
+        dag.set_operator_attribute(digits, OperatorContext.PARTITIONER, StatelessPartitioner(readers))
+        ranges >> digits >> dag.add_operator("collect", Collect())
+
+    return draw
+
+
+def some_lines(count: int, *, seed: int = 0) -> str:
+    """Lines of all lengths, every third of them a comment."""
+    return "".join(
+        ("#" if number % 3 == 0 else "") + f"{seed}:{number} " + "x" * ((number * 7 + seed) % 23) + "\n"
+        for number in range(count)
+    )
