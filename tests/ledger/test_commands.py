@@ -178,7 +178,7 @@ def test_commands_work_on_a_chain_that_is_being_written(run, here):
     finally:
         stop.set()
         driver.join()
-    assert here.reopened().root.log.sealed() [0] == 0, "it was packed meanwhile"
+    assert here.reopened().root.log.sealed()[0] == 0, "it was packed meanwhile"
     run("verify", "PATH")
 
 
