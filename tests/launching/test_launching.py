@@ -1,0 +1,187 @@
+"""Launching: where an application is kept, what ends it, and that what is there already stays."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, State, Until
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.observing import Committed, Ended, Happening, Point, Resumed
+from dagkit.launching import Machine, launch
+from dagkit.ledger import Ledger
+from dagkit.ledger.verify import verify
+from dagkit.testing import Crash, CrashAfter
+
+REFERENCE = Machine("reference")
+
+
+class Numbers(InputOperator):
+    """One number in each window, up to the last."""
+
+    kind = "launching.numbers/1"
+    output = OutputPort(int)
+    last: int = 3
+    told = State(0)
+
+    def emit_tuples(self) -> None:
+        if self.told < self.last:
+            self.told += 1
+            self.output.emit(self.told)
+
+
+class Sum(Operator):
+    """Adds up."""
+
+    kind = "launching.sum/1"
+    input = InputPort(int)
+    total = State(0)
+
+    def process(self, item: int) -> None:
+        if item < 0:
+            raise ValueError("no negative numbers")
+        self.total += item
+
+
+def summing(dag: Dag, conf: Config) -> None:
+    dag.add_operator("Numbers", Numbers()) >> dag.add_operator("Sum", Sum())
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_it_is_kept_under_its_own_name_unless_it_says_where(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: Config) -> None:
+        summing(dag, conf)
+        dag.set_attribute(DagContext.APPLICATION_PATH, "elsewhere")
+
+    named = launch(summing, {"dt.attr.APPLICATION_NAME": "Adding up"}, until="once", machine=REFERENCE)
+    told = launch(draw, until="once", machine=REFERENCE)
+    given = launch(draw, until="once", machine=REFERENCE, path=tmp_path / "given")
+    assert [Path(each.application_path) for each in (told, given)] == [tmp_path / "elsewhere", tmp_path / "given"]
+    assert Path(named.application_path).parent == tmp_path / ".dagkit"
+
+
+def test_a_launch_goes_on_where_the_last_one_ended() -> None:
+    seen: list[Happening] = []
+    first = launch(summing, until="once", windows=2, machine=REFERENCE)
+    second = launch(summing, until=Until.ONCE, machine=REFERENCE, observers=[seen.append])
+    assert (first.window_id, second.window_id) == (2, 3)
+    assert [type(each) for each in seen if isinstance(each, Resumed | Committed | Ended)] == [
+        Resumed,
+        Committed,
+        Ended,
+    ]
+
+
+def test_a_crash_costs_the_open_window_and_nothing_else() -> None:
+    with pytest.raises(Crash, match="after staged of window 2"):
+        launch(summing, until="once", machine=REFERENCE, probe=CrashAfter(Point.STAGED, 2))
+    launched = launch(summing, until="once", machine=REFERENCE)
+    ledger = Ledger.open(launched.application_path)
+    memory = json.loads(ledger.chain(launched.application).checkpoint() or b"")
+    assert memory["state"]["Sum"] == [{"total": 6}]
+    assert verify(ledger).is_well
+
+
+def test_a_failure_names_the_operator_and_the_window() -> None:
+    def draw(dag: Dag, conf: Config) -> None:
+        dag.add_operator("Numbers", Negative()) >> dag.add_operator("Sum", Sum())
+
+    with pytest.raises(OperatorFailed, match="Sum failed in window 1, slot 0: ValueError: no negative numbers"):
+        launch(draw, until="once", machine=REFERENCE)
+
+
+class Negative(Numbers):
+    """Numbers below zero."""
+
+    def emit_tuples(self) -> None:
+        self.output.emit(-1)
+
+
+ENDLESS = """
+import sys, time
+from dagkit import *
+from dagkit.launching import Machine, launch
+from dagkit.engine.observing import Committed
+
+class Ticks(InputOperator):
+    output = OutputPort(int)
+    told = State(0)
+    def emit_tuples(self):
+        self.told += 1
+        self.output.emit(self.told)
+
+class Last(Operator):
+    input = InputPort(int)
+    seen = State[list[int]](list)
+    def process(self, item):
+        self.seen.append(item)
+        time.sleep(0.02)
+
+def draw(dag, conf):
+    dag.add_operator("Ticks", Ticks()) >> dag.add_operator("Last", Last())
+
+def tell(happening):
+    if isinstance(happening, Committed):
+        print(happening.window_id, flush=True)
+
+launch(draw, machine=Machine("reference"), path="app", observers=[tell])
+print("ended", flush=True)
+"""
+
+
+@pytest.fixture
+def endless() -> Iterator[subprocess.Popen[str]]:
+    """A launch that never ends by itself, in a process of its own, after its first windows."""
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join([str(root), str(root / "operators")])
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert process.stdout is not None
+    while process.stdout.readline().strip() != "3":
+        assert process.poll() is None, "it runs"
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_it_after_the_window(endless: subprocess.Popen[str], number: signal.Signals) -> None:
+    endless.send_signal(number)
+    told, _ = endless.communicate(timeout=30)
+    ledger = Ledger.open("app")
+    (name,) = {*ledger.names()} - {"Ticks"}
+    memory = json.loads(ledger.chain(name).checkpoint() or b"")
+    assert endless.returncode == 0
+    assert told.splitlines()[-1] == "ended"
+    assert memory["state"]["Last"] == [{"seen": list(range(1, memory["window"] + 1))}]
+
+
+@pytest.mark.slow
+def test_a_second_interrupt_ends_it_at_once(endless: subprocess.Popen[str]) -> None:
+    endless.send_signal(signal.SIGINT)
+    endless.send_signal(signal.SIGTERM)
+    told, _ = endless.communicate(timeout=30)
+    assert endless.returncode in (128 + signal.SIGINT, 128 + signal.SIGTERM)
+    assert "ended" not in told
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_session_that_is_there_is_used_and_stays() -> None:
+    from dagkit.backends.spark import local_session  # noqa: PLC0415 - only here
+
+    spark = local_session(2)
+    launched = launch(summing, until="once", spark=spark)
+    assert launched.window_id == 3
+    assert spark.range(3).count() == 3
