@@ -17,3 +17,22 @@ def put_in_place(files: Mapping[str, Iterable[Part]], application_path: str, *, 
     """Make each file of its pieces."""
     for file, parts in files.items():
         folder_at(file.rpartition("/")[0]).put_in_place(pieces_of(parts, application_path), file, durable=durable)
+
+
+def staged_in(parts: Iterable[Part]) -> set[str]:
+    """The windows in whose folders pieces lie."""
+    return {part.part.split("/")[1] for part in parts if part.part}
+
+
+def sweep(application_path: str, needed: Iterable[str]) -> None:
+    """Of what windows staged, only the folders of these are there."""
+    staging, kept = folder_at(application_path).below("staging"), set(needed)
+    for window in staging.folders():
+        if window not in kept:
+            staging.below(window).remove()
+
+
+def sweep_windows(application_path: str, windows: Iterable[str]) -> None:
+    """The folders of these windows are gone."""
+    for window in windows:
+        folder_at(application_path).below(f"staging/{window}").remove()

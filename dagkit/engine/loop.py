@@ -19,12 +19,24 @@ from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.running import Until
 from dagkit.api.state import declared_state
 from dagkit.clock import SystemClock, Timer
-from dagkit.engine.assignment import Answer, Assignment, Backend, SlotState
+from dagkit.engine.assignment import Answer, Assignment, Backend
 from dagkit.engine.chronicle import Chronicle
 from dagkit.engine.decide import Action, Await, Commit, Finish, Look, Outlook, Sleep, Start, Stop, Stopping, next_action
+from dagkit.engine.delays import first_of_delays, restored
 from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.finishing import staged_in, sweep, sweep_windows
 from dagkit.engine.inputs import DriverInput, Finding, address, context_of, delivered, queued_slots
-from dagkit.engine.memory import Held, Memory, Waiting
+from dagkit.engine.leaving import (
+    State,
+    Taken,
+    by_file,
+    left_of,
+    memory_after,
+    parts_of,
+    state_after,
+    state_by_slot,
+)
+from dagkit.engine.memory import Memory, Waiting
 from dagkit.engine.moving import moved
 from dagkit.engine.observing import (
     Committed,
@@ -37,16 +49,12 @@ from dagkit.engine.observing import (
     Resumed,
     Started,
 )
-from dagkit.engine.outbox import Outbox, Sent
+from dagkit.engine.outbox import Sent
 from dagkit.engine.pace import Pace
-from dagkit.engine.places import folder_at
 from dagkit.engine.program import Program
 from dagkit.engine.staging import Part, StagingPlace
 from dagkit.engine.waiting import BlockQueue, Deal, length_of, places
-from dagkit.engine.written import Written
-from dagkit.ledger import Ledger, Span, Work
-from dagkit.ledger.work import joined, without
-from dagkit.ranges import OFFSET_INFINITY
+from dagkit.ledger import Ledger
 from dagkit.schema.batch import Batch
 
 
@@ -57,9 +65,7 @@ class Flight:
     assignment: Assignment
     upto: dict[str, int]
     """The last finding that it was given, by input operator."""
-    given: list[Waiting]
-    """Blocks that came into the queue with those findings."""
-    deal: Deal
+    taken: Taken
     notes: dict[str, Any]
     began: datetime
     answer: "Future[Answer]"
@@ -170,12 +176,11 @@ class Loop:
         program = self.program
         memory = self.memory = self.chronicle.memory()
         self.queue = BlockQueue.of(memory.queue)
-        self.state = moved(program, memory.state)
+        self.state: State = moved(program, memory.state)
         self._addresses = {address(target): target for target in program.targets.values()}
-        self.held = self._first_of_delays() if memory.window == 0 else [self._held(each) for each in memory.held]
+        self.held = restored(program, memory.held) if memory.window else first_of_delays(program)
         self.found: deque[Finding] = deque(self.chronicle.findings())
-        self.unfinished: dict[str, list[Part]] = _by_file(memory.finished)
-        self.files: list[Part] = list(memory.files)
+        self.unfinished: dict[str, list[Part]] = by_file(memory.finished)
         self._promise = self.chronicle.promised()
         self.flights: deque[Flight] = deque()
         self._last_window = memory.window + (self.settings.windows or 0)
@@ -201,16 +206,6 @@ class Loop:
         waiting = len(self.queue) + sum(len(finding.emitted) for finding in self.found)
         promised = self._promise is not None
         self.observers.tell(Resumed(self.program.application, self.memory.window, waiting, promised))
-
-    def _sweep(self) -> None:
-        """Staged pieces that no commit names are gone."""
-        self._swept = True
-        needed = {part.part.split("/")[1] for part in (*self.memory.files, *self.memory.finished) if part.part}
-        needed |= {str(flight.window_id) for flight in self.flights}
-        staging = folder_at(self.settings.application_path).below("staging")
-        for window in staging.folders():
-            if window not in needed:
-                staging.below(window).remove()
 
     def _is_stateless(self) -> bool:
         """Whether no window depends on the one before, so that two may be in flight."""
@@ -274,7 +269,7 @@ class Loop:
         self._probe(Point.PLANNED, window_id)
         assignment = replace(self._assignment(window_id, sent, deal, lasts), last=last)
         answer = self._handed_over(assignment)
-        flight = Flight(assignment, dict(upto), given, deal, dict(notes), self.clock.now(), answer, promised)
+        flight = Flight(assignment, dict(upto), Taken(given, deal), dict(notes), self.clock.now(), answer, promised)
         self.flights.append(flight)
         self.held = []
         self.observers.tell(Started(window_id, sum(len(h) for hands in deal.values() for h in hands), lasts))
@@ -299,7 +294,7 @@ class Loop:
         assignment = Assignment(
             window_id=window_id,
             arriving=(*sent, *blocks),
-            state=self._state_by_slot(),
+            state=state_by_slot(self.program, self.state),
             lasts_millis=lasts if blocks else None,
             committed=self.memory.window,
         )
@@ -313,18 +308,15 @@ class Loop:
             self._try_again(flight, error)
             return
         self._probe(Point.STAGED, flight.window_id)
-        left = self._left(answer, flight.deal)
         if not flight.promised:
             self.chronicle.promise(flight.upto, flight.notes)
-        self._keep_state(answer)
-        parts = [part for report in answer.reports for part in report.parts]
-        memory = self._memory_after(flight, answer, left, parts)
+        memory, parts = self._memory_after(flight, answer), parts_of(answer)
         self.chronicle.commit(memory, parts)
         self._probe(Point.APPENDED, flight.window_id)
         read = sum(report.positions for report in answer.reports)
-        self.memory = memory
-        self.queue.put_back(left)
-        self.files, self.unfinished = list(memory.files), _by_file(memory.finished)
+        self.memory, self.state = memory, memory.state
+        self.queue.put_back(left_of(self.program, answer, flight.taken.deal))
+        self.unfinished = by_file(memory.finished)
         self.held = list(answer.delayed)
         self.pace = self.pace.after(read, sum(report.busy_millis for report in answer.reports if report.positions))
         self._beat = self.clock.now() + timedelta(milliseconds=self._millis)
@@ -332,7 +324,9 @@ class Loop:
             each.operator.checkpointed(flight.window_id)
             each.operator.committed(flight.window_id)
         if not self._swept:
-            self._sweep()  # only now: before, another driver might still have been at work, and it is fenced off here
+            # only now: before, another driver might still have been at work, and it is fenced off here
+            sweep(self.settings.application_path, self._needed() | staged_in(memory.finished))
+            self._swept = True
         self._tell_of_commit(flight, read, parts)
 
     def _try_again(self, flight: Flight, error: OperatorFailed) -> None:
@@ -356,25 +350,18 @@ class Loop:
         place = StagingPlace(settings.application_path, assignment.window_id, attempt, settings.durable, settings.home)
         return replace(assignment, staging=place if self._writes else None)
 
-    def _memory_after(self, flight: Flight, answer: Answer, left: Sequence[Waiting], parts: Sequence[Part]) -> Memory:
-        """What the window leaves. Blocks that younger windows in flight were given wait still, as far as it knows."""
-        ahead = [each for other in self.flights for hands in other.deal.values() for hand in hands for each in hand]
-        younger = {id(each) for other in self.flights for each in other.given}
-        queue = [each for each in (*left, *ahead, *self.queue.all()) if id(each) not in younger]
-        before = [*self.memory.work.pending, *(_span(each) for each in flight.given)]
-        pending = joined(_span(each) for each in queue)
-        open_blocks = {each.block.block_id for each in queue}
-        whole, still_open = _settled([*self.files, *parts], open_blocks)
-        return Memory(
-            window=flight.window_id,
-            work=Work(consumed=tuple(without(before, pending)), pending=tuple(pending)),
-            queue=tuple(queue),
-            state=self.state,
-            held=tuple(self._written(sent) for sent in answer.delayed),
-            files=tuple(still_open),
-            finished=tuple(whole),
-            drained=flight.assignment.last,
-            ended=tuple(name for name, each in sorted(self.inputs.items()) if each.ended and self._is_given(name)),
+    def _memory_after(self, flight: Flight, answer: Answer) -> Memory:
+        return memory_after(
+            self.memory,
+            flight.taken,
+            answer,
+            program=self.program,
+            window_id=flight.window_id,
+            last=flight.assignment.last,
+            queue=self.queue.all(),
+            younger=[other.taken for other in self.flights],
+            state=state_after(self.program, self.state, answer),
+            ended=[name for name, each in self.inputs.items() if each.ended and self._is_given(name)],
         )
 
     def _finish(self) -> None:
@@ -386,18 +373,15 @@ class Loop:
             self._probe(Point.HALF_FINISHED, self.memory.window)
         self._put_in_place(files)
         self.unfinished = {}
-        self._sweep_finished()
+        sweep_windows(self.settings.application_path, staged_in(self.memory.finished) - self._needed())
         self._probe(Point.FINISHED, self.memory.window)
+
+    def _needed(self) -> set[str]:
+        """The windows whose staged pieces somebody still needs."""
+        return staged_in(self.memory.files) | {str(flight.window_id) for flight in self.flights}
 
     def _put_in_place(self, files: dict[str, list[Part]]) -> None:
         self.backend.put_in_place(files, self.settings.application_path, durable=self.settings.durable)
-
-    def _sweep_finished(self) -> None:
-        """Folders of windows whose pieces are all in place are gone."""
-        needed = {part.part.split("/")[1] for part in self.files if part.part}
-        in_flight = {str(flight.window_id) for flight in self.flights}
-        for window in {part.part.split("/")[1] for part in self.memory.finished if part.part} - needed - in_flight:
-            folder_at(self.settings.application_path).below(f"staging/{window}").remove()
 
     def _await(self, until: datetime | None) -> None:
         """Return when the oldest window has ended, or when somebody is due to look for more."""
@@ -406,60 +390,7 @@ class Loop:
             self._woken.wait(seconds)
         self._woken.clear()
 
-    # ---- state, delays, and what is told
-
-    def _state_by_slot(self) -> dict[tuple[int, int], SlotState]:
-        by_slot: dict[tuple[int, int], dict[str, Any]] = {}
-        for name, states in self.state.items():
-            level = self.program.stage_of[name.partition(".")[0]].level
-            for slot, saved in enumerate(states):
-                if saved:
-                    by_slot.setdefault((level, slot), {})[name] = saved
-        return dict(by_slot)
-
-    def _keep_state(self, answer: Answer) -> None:
-        by_operator: dict[str, dict[int, Any]] = {}
-        for report in answer.reports:
-            for name, saved in report.state.items():
-                by_operator.setdefault(name, {})[report.slot] = saved
-        for name, by_slot in by_operator.items():
-            count = len(self.program.operators[name.partition(".")[0]])
-            self.state[name] = tuple(by_slot.get(slot, {}) for slot in range(count))
-
-    def _left(self, answer: Answer, deal: Deal) -> list[Waiting]:
-        """What the window was dealt and did not read, as the queue knows it."""
-        sources = {(into, each.block.block_id): each.source for into, hs in deal.items() for h in hs for each in h}
-        left = [each for report in answer.reports for each in report.left]
-        into = {target.wire: name for name, target in self._addresses.items()}
-        return [
-            Waiting(into=into[each.wire], block=each.block, source=sources[into[each.wire], each.block.block_id])
-            for each in left
-        ]
-
-    def _first_of_delays(self) -> list[Sent]:
-        """What delays hand on in the first window, when nothing has come round yet."""
-        sent: list[Sent] = []
-        for stage in self.program.stages:
-            for name in stage.operators:
-                for slot, operator in enumerate(self.program.operators[name]):
-                    if isinstance(operator, DelayOperator):
-                        outbox = Outbox(slot)
-                        first = list(operator.first_window())
-                        for target in stage.targets.get((name, "output"), ()):
-                            outbox.slit(target).batch(Batch.of(first))
-                        sent += outbox.rest()
-        return sent
-
-    def _written(self, sent: Sent) -> Held:
-        target = self.program.targets[sent.wire]
-        written = Written(address(target), target.payload)
-        return Held(into=address(target), slot=sent.slot, items=tuple(written.of(i) for i in sent.batch.items()))
-
-    def _held(self, held: Held) -> Sent:
-        target = self._addresses[held.into]
-        written = Written(held.into, target.payload)
-        items = [written.back(item) for item in held.items]
-        return Sent(target.wire, held.slot, target.level, False, Batch.of(items))
+    # ---- what is told
 
     def _is_given(self, name: str) -> bool:
         """Whether all that an input found was given to windows."""
@@ -493,29 +424,3 @@ _DISTANT_PAST = datetime.min.replace(tzinfo=SystemClock().now().tzinfo)
 
 def _not_probed(point: Point, window_id: int) -> None:
     """Nobody wants to crash the run."""
-
-
-def _span(each: Waiting) -> Span:
-    block = each.block
-    return Span(source=each.source, start=block.start, end=None if block.end >= OFFSET_INFINITY else block.end)
-
-
-def _by_file(parts: Sequence[Part]) -> dict[str, list[Part]]:
-    files: dict[str, list[Part]] = {}
-    for part in parts:
-        files.setdefault(part.file, []).append(part)
-    return files
-
-
-def _settled(parts: Sequence[Part], open_blocks: set[int]) -> tuple[list[Part], list[Part]]:
-    """The pieces of files that are whole now, and those of files that are not."""
-    by_file = _by_file(parts)
-    whole = {
-        file
-        for file, pieces in by_file.items()
-        if any(piece.finished for piece in pieces)
-        or (
-            any(piece.block is not None for piece in pieces) and not any(piece.block in open_blocks for piece in pieces)
-        )
-    }
-    return [p for p in parts if p.file in whole], [p for p in parts if p.file not in whole]

@@ -1,0 +1,131 @@
+"""What a window leaves: made of the memory before it, of what it was given, and of what came of it. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dagkit.engine.assignment import Answer, SlotState
+from dagkit.engine.delays import kept
+from dagkit.engine.inputs import address
+from dagkit.engine.live import SavedState
+from dagkit.engine.memory import Memory, Waiting
+from dagkit.engine.program import Program
+from dagkit.engine.staging import Part
+from dagkit.engine.waiting import Deal
+from dagkit.ledger import Span, Work
+from dagkit.ledger.work import joined, without
+from dagkit.ranges import OFFSET_INFINITY
+
+State = Mapping[str, tuple[SavedState, ...]]
+"""What operators remember: by operator, then by partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The blocks of one window."""
+
+    given: Sequence[Waiting]
+    """Those that came into the queue with its findings."""
+    deal: Deal
+    """Those that it works on, which may have waited longer."""
+
+
+def memory_after(
+    before: Memory,
+    taken: Taken,
+    answer: Answer,
+    *,
+    program: Program,
+    window_id: int,
+    last: bool,
+    queue: Iterable[Waiting],
+    younger: Iterable[Taken],
+    state: State,
+    ended: Iterable[str],
+) -> Memory:
+    """The checkpoint of a window. Blocks that younger windows in flight were given wait still, as far as it knows."""
+    younger = list(younger)
+    ahead = [each for other in younger for hands in other.deal.values() for hand in hands for each in hand]
+    unknown = {id(each) for other in younger for each in other.given}
+    waiting = [each for each in (*left_of(program, answer, taken.deal), *ahead, *queue) if id(each) not in unknown]
+    had = [*before.work.pending, *(span_of(each) for each in taken.given)]
+    pending = joined(span_of(each) for each in waiting)
+    whole, still_open = settled([*before.files, *parts_of(answer)], {each.block.block_id for each in waiting})
+    return Memory(
+        window=window_id,
+        work=Work(consumed=tuple(without(had, pending)), pending=tuple(pending)),
+        queue=tuple(waiting),
+        state=state,
+        held=tuple(kept(program, sent) for sent in answer.delayed),
+        files=tuple(still_open),
+        finished=tuple(whole),
+        drained=last,
+        ended=tuple(sorted(ended)),
+    )
+
+
+def left_of(program: Program, answer: Answer, deal: Deal) -> list[Waiting]:
+    """What a window was dealt and did not read, as the queue knows it."""
+    sources = {(into, each.block.block_id): each.source for into, hs in deal.items() for h in hs for each in h}
+    into = {target.wire: address(target) for target in program.targets.values()}
+    return [
+        Waiting(into=into[each.wire], block=each.block, source=sources[into[each.wire], each.block.block_id])
+        for report in answer.reports
+        for each in report.left
+    ]
+
+
+def parts_of(answer: Answer) -> list[Part]:
+    """The pieces of files that a window staged."""
+    return [part for report in answer.reports for part in report.parts]
+
+
+def span_of(each: Waiting) -> Span:
+    """The stretch of a block, as the ledger's proof knows it."""
+    block = each.block
+    return Span(source=each.source, start=block.start, end=None if block.end >= OFFSET_INFINITY else block.end)
+
+
+def by_file(parts: Iterable[Part]) -> dict[str, list[Part]]:
+    """The pieces of each file."""
+    files: dict[str, list[Part]] = {}
+    for part in parts:
+        files.setdefault(part.file, []).append(part)
+    return files
+
+
+def settled(parts: Sequence[Part], open_blocks: set[int]) -> tuple[list[Part], list[Part]]:
+    """The pieces of files that are whole now, and those of files that are not."""
+    whole = {
+        file
+        for file, pieces in by_file(parts).items()
+        if any(piece.finished for piece in pieces)
+        or (
+            any(piece.block is not None for piece in pieces) and not any(piece.block in open_blocks for piece in pieces)
+        )
+    }
+    return [p for p in parts if p.file in whole], [p for p in parts if p.file not in whole]
+
+
+def state_after(program: Program, before: State, answer: Answer) -> State:
+    """What operators remember; of one that said nothing, what it remembered before."""
+    by_operator: dict[str, dict[int, Any]] = {}
+    for report in answer.reports:
+        for name, saved in report.state.items():
+            by_operator.setdefault(name, {})[report.slot] = saved
+    after = dict(before)
+    for name, by_slot in by_operator.items():
+        count = len(program.operators[name.partition(".")[0]])
+        after[name] = tuple(by_slot.get(slot, {}) for slot in range(count))
+    return after
+
+
+def state_by_slot(program: Program, state: State) -> dict[tuple[int, int], SlotState]:
+    """What the operators of each slot remember, by level and slot."""
+    by_slot: dict[tuple[int, int], dict[str, Any]] = {}
+    for name, states in state.items():
+        level = program.stage_of[name.partition(".")[0]].level
+        for slot, saved in enumerate(states):
+            if saved:
+                by_slot.setdefault((level, slot), {})[name] = saved
+    return dict(by_slot)
