@@ -48,6 +48,23 @@ class Declared(ABC):
         """The value that `saved` gave."""
 
 
+class Plain:
+    """Writes what JSON has anyway, and any text: pydantic refuses bytes of files that are no UTF-8."""
+
+    @staticmethod
+    def dump_python(value: Any, *, mode: str) -> Any:  # noqa: ARG004 - as an adapter is asked
+        return value
+
+    @staticmethod
+    def validate_python(data: Any) -> Any:
+        return data
+
+
+def adapter_of(declared: Any) -> "TypeAdapter[Any] | Plain":
+    """What writes values of a type as JSON, and reads them again."""
+    return Plain() if declared in (str, int, float, bool) else TypeAdapter(declared)
+
+
 class State(Declared, Generic[T]):
     """One value for each partition of the operator."""
 
@@ -83,9 +100,9 @@ class State(Declared, Generic[T]):
         return value
 
     @property
-    def _adapter(self) -> "TypeAdapter[Any]":
+    def _adapter(self) -> "TypeAdapter[Any] | Plain":
         argument = self._argument(0)
-        return TypeAdapter(type(self.fresh()) if argument is Any else argument)
+        return adapter_of(type(self.fresh()) if argument is Any else argument)
 
 
 class Keyed(MutableMapping[K, V]):
@@ -160,14 +177,14 @@ class KeyedState(Declared, Generic[K, V]):
         return Keyed(self._make)
 
     def saved(self, value: Keyed[K, V]) -> JsonValue:
-        keys, values = TypeAdapter(self._argument(0)), TypeAdapter(self._argument(1))
+        keys, values = adapter_of(self._argument(0)), adapter_of(self._argument(1))
         return [
             [keys.dump_python(key, mode="json"), values.dump_python(held, mode="json"), value.codes[key]]
             for key, held in value.items()
         ]
 
     def restored(self, saved: JsonValue) -> Keyed[K, V]:
-        keys, values = TypeAdapter(self._argument(0)), TypeAdapter(self._argument(1))
+        keys, values = adapter_of(self._argument(0)), adapter_of(self._argument(1))
         keyed = self.fresh()
         for key, held, code in saved:  # type: ignore[union-attr, misc, str-unpack] # as `saved` wrote it
             keyed.put(keys.validate_python(key), values.validate_python(held), int(code))  # type: ignore[arg-type]

@@ -5,13 +5,14 @@ Opening reads a constant number of blocks, and those findings that no window was
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from dagkit.engine.inputs import Finding, Writing
 from dagkit.engine.live import SavedState
 from dagkit.engine.memory import Memory
 from dagkit.engine.program import Program
 from dagkit.engine.staging import Part
+from dagkit.errors import DagkitError
 from dagkit.ledger import (
     AddData,
     Chain,
@@ -24,7 +25,6 @@ from dagkit.ledger import (
 )
 from dagkit.ledger.block import Record
 from dagkit.ledger.events import DataField, DataSchema, SourceState
-from dagkit.ledger.hashing import canonical
 from dagkit.ledger.objects import rows_of
 
 STATE_KIND = "dagkit/state"
@@ -64,7 +64,7 @@ class Chronicle:
     def memory(self) -> Memory:
         """What the last window left."""
         content = self.chain.checkpoint()
-        return Memory() if content is None else Memory.model_validate_json(content)
+        return Memory() if content is None else Memory.model_validate(json.loads(content))
 
     def state_of(self, operator: str) -> SavedState:
         """The state of an input operator after its last finding."""
@@ -105,7 +105,9 @@ class Chronicle:
         content = lines_of(rows)
         event = planned.add_data(
             new_data=slice_of(content, planned.next_offset, len(rows)) if rows else None,
-            source_state=SourceState(source_name=finding.operator, kind=STATE_KIND, value=canonical(state)),
+            source_state=SourceState(
+                source_name=finding.operator, kind=STATE_KIND, value=_text(state, finding.operator)
+            ),
         )
         record = root.append(event, [content] if rows else [], planned=planned)
         return Finding(finding.operator, finding.emitted, record.seq)
@@ -123,7 +125,7 @@ class Chronicle:
         assert self._planned is not None, "a window is promised before it is committed"
         planned, self._planned = self._planned, None
         rows = [_row(part, planned.next_offset + index) for index, part in enumerate(parts)]
-        content, checkpoint = lines_of(rows), canonical(memory.as_json()).encode()
+        content, checkpoint = lines_of(rows), _text(memory.as_json(), f"window {memory.window}").encode()
         event = planned.execute(
             new_data=slice_of(content, planned.next_offset, len(rows)) if rows else None,
             checkpoint=checkpoint_of(checkpoint),
@@ -139,6 +141,22 @@ class Chronicle:
     def _read(self, name: str, root: Chain, record: Record) -> Finding:
         content = root.data(record)
         return self.writing.finding(name, record.seq, [] if content is None else rows_of(content))
+
+
+class StateUnwritable(DagkitError):
+    """State cannot be kept as JSON; nothing of the window was committed."""
+
+    exit_code: ClassVar[int] = 7
+
+
+def _text(state: Any, whose: str) -> str:
+    """State as JSON, in plain letters: it may hold text of files that are no UTF-8."""
+    try:
+        return json.dumps(state, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise StateUnwritable(
+            f"the state that {whose} left cannot be written as JSON: {error}; keep numbers, text and lists of them"
+        ) from error
 
 
 def _row(part: Part, offset: int) -> dict[str, Any]:
