@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # whoever only compiles does not load numpy
     Bytes: TypeAlias = npt.NDArray[np.uint8]
     Places: TypeAlias = npt.NDArray[np.int64]
 
-CHUNK_SIZE = 4 << 20
+CHUNK_SIZE = 1 << 20
 """Bytes read at a time: more leaves the processor's cache, less costs calls."""
 LONGEST_LINE = 1 << 30
 """Bytes of a line beyond which it is no line but a fault."""

@@ -3,6 +3,7 @@
 A path is absolute, so that it means the same to every worker, whatever folder that stands in.
 """
 
+import io
 import os
 import stat
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, Self
 from urllib.parse import quote, unquote, urlsplit
+
+REMOTE_READ = 8 << 20
+"""Bytes that are asked of another machine at a time."""
 
 
 class Stream(Protocol):
@@ -54,7 +58,7 @@ def opened(path: str) -> Stream:
         local: Stream = open(_local(path), "rb", buffering=0)  # type: ignore[assignment] # noqa: PTH123, SIM115 - whoever asked closes it
         return local
     filesystem, inner, _ = _resolved(path)
-    remote: Stream = filesystem.open_input_file(inner)
+    remote: Stream = io.BufferedReader(filesystem.open_input_file(inner), REMOTE_READ)  # type: ignore[assignment]
     return remote
 
 
@@ -81,12 +85,20 @@ def exists(path: str) -> bool:
     return bool(filesystem.get_file_info(inner).type != pa_fs.FileType.NotFound)
 
 
-def files_below(folder: str, *, recursive: bool) -> Iterator[Found]:
-    """The files in a folder, and in those inside it; none where there is no such folder."""
+def plain(path: str) -> str:
+    """A path as people read it, and patterns match it: a URL without its options, and with nothing quoted."""
+    if not is_url(path):
+        return _local(path)
+    return unquote(path.partition("?")[0]) if _resolved(path)[2] else path
+
+
+def files_below(folder: str, *, recursive: bool) -> Iterator[tuple[str, Found]]:
+    """The files in a folder, and in those inside it, each with its plain path from there on."""
     if is_url(folder):
         yield from _remote_files(folder, recursive=recursive)
-    else:
-        yield from _local_files(folder, recursive=recursive, entered=set())
+        return
+    for found in _local_files(folder, recursive=recursive, entered=set()):
+        yield found.path[len(folder) :].lstrip("/"), found
 
 
 def _local_files(folder: str, *, recursive: bool, entered: set[tuple[int, int]]) -> Iterator[Found]:
@@ -109,17 +121,17 @@ def _local_files(folder: str, *, recursive: bool, entered: set[tuple[int, int]])
             yield found
 
 
-def _remote_files(folder: str, *, recursive: bool) -> Iterator[Found]:
+def _remote_files(folder: str, *, recursive: bool) -> Iterator[tuple[str, Found]]:
     import pyarrow.fs as pa_fs  # noqa: PLC0415 - whoever only compiles does not load Arrow
 
     filesystem, inner, quoted = _resolved(folder)
-    whole, _, query = folder.partition("?") if quoted else (folder, "", "")
+    whole, mark, options = folder.partition("?") if quoted else (folder, "", "")
     root = inner.rstrip("/")
     for info in filesystem.get_file_info(pa_fs.FileSelector(inner, allow_not_found=True, recursive=recursive)):
         if info.is_file:
             below = info.path[len(root) :].lstrip("/")
-            path = f"{whole.rstrip('/')}/{quote(below) if quoted else below}" + (f"?{query}" if query else "")
-            yield Found(path, info.size or 0, _millis(info))
+            path = f"{whole.rstrip('/')}/{quote(below) if quoted else below}{mark}{options}"
+            yield below, Found(path, info.size or 0, _millis(info))
 
 
 def _millis(info: Any) -> int:
@@ -127,17 +139,27 @@ def _millis(info: Any) -> int:
     return 0 if info.mtime_ns is None else int(info.mtime_ns) // 1_000_000
 
 
-@lru_cache(maxsize=256)
 def _resolved(url: str) -> tuple[Any, str, bool]:
     """A filesystem, the path in it, and whether paths in such URLs are quoted."""
+    parts = urlsplit(url)
+    filesystem, before = _filesystem(parts.scheme, parts.netloc, parts.query)
+    if filesystem is not None:
+        return filesystem, (before + unquote(parts.path)).rstrip("/") or "/", True
+    import fsspec  # noqa: PLC0415 - whoever reads local files does not load it
+    import pyarrow.fs as pa_fs  # noqa: PLC0415
+
+    other, inner = fsspec.core.url_to_fs(url)
+    return pa_fs.PyFileSystem(pa_fs.FSSpecHandler(other)), inner, False
+
+
+@lru_cache(maxsize=256)
+def _filesystem(scheme: str, host: str, options: str) -> tuple[Any, str]:
+    """A filesystem of Arrow, made once, and what stands before the paths in it; none for a scheme unknown to Arrow."""
     import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
     import pyarrow.fs as pa_fs  # noqa: PLC0415
 
     try:
-        filesystem, inner = pa_fs.FileSystem.from_uri(url)
-    except pa.ArrowInvalid:  # a scheme that Arrow does not know
-        import fsspec  # noqa: PLC0415
-
-        other, inner = fsspec.core.url_to_fs(url)
-        return pa_fs.PyFileSystem(pa_fs.FSSpecHandler(other)), inner, False
-    return filesystem, inner, True
+        filesystem, inner = pa_fs.FileSystem.from_uri(f"{scheme}://{host}/{'?' if options else ''}{options}")
+    except pa.ArrowInvalid:
+        return None, ""
+    return filesystem, inner.rstrip("/")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dagkit import Block
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit_operators.lines import Seekable
-from dagkit_operators.places import looked_up, opened
+from dagkit_operators.places import looked_up, opened, plain
 
 _log = logging.getLogger(__name__)
 
@@ -26,10 +26,12 @@ def as_seen(block: Block) -> Iterator[Seekable]:
     facts = block.facts or {}
     now = looked_up(block.path)
     if now is None:
-        raise FileChanged(f"{block.path} is gone, and {_of(block)} is still to be read; files must stay until then")
+        raise FileChanged(
+            f"{plain(block.path)} is gone, and {_of(block)} is still to be read; files must stay until then"
+        )
     seen = facts.get("length"), facts.get("modified_millis", now.modified_millis)
     if now.length == seen[0] and now.modified_millis != seen[1]:
-        _log.warning("%s was changed after it was split; %s is read as it is now", block.path, _of(block))
+        _log.warning("%s was changed after it was split; %s is read as it is now", plain(block.path), _of(block))
     with opened(block.path) as stream:
         yield _AsSeen(stream, block)
 
@@ -62,7 +64,7 @@ class _AsSeen:
         self._place += got
         if not got and self._place < self._least:
             raise FileChanged(
-                f"{self._block.path} ends at byte {self._place}, and had {self._least} bytes when it was split; "
+                f"{plain(self._block.path)} ends at byte {self._place}, and had {self._least} bytes when it was split; "
                 f"{_of(self._block)} is still to be read, and files must not be cut before that"
             )
         return got

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeIn
 
 from dagkit import Block, Context, InputOperator, OutputPort, State, Until
 from dagkit_operators.blocks import FileInfo
-from dagkit_operators.places import Found, absolute, exists, files_below, looked_up
+from dagkit_operators.places import Found, absolute, exists, files_below, looked_up, plain
 
 BLOCK_SIZE = 64 << 20
 """Bytes of a block where nobody says otherwise."""
@@ -62,20 +62,19 @@ class DirectoryScanner(BaseModel):
     def scan(self, *, once_there: bool = False) -> Iterator[Found]:
         """The files that are there now. A path that is named and not there is an error, or a warning if it once was."""
         for root in map(absolute, self.files):
-            named = looked_up(root)
+            named, shown = looked_up(root), plain(root)
             if named is not None:
-                if self._matches(root):
+                if self._matches(shown):
                     yield named
                 continue
             if not exists(root):
-                problem = f"scanner.files names {root}, and there is no such file or directory"
+                problem = f"scanner.files names {shown}, and there is no such file or directory"
                 if not once_there:
                     raise FileNotFoundError(problem)
                 _log.warning("%s; it is looked for again", problem)
                 continue
-            for found in files_below(root, recursive=self.recursive):
-                below = found.path[len(root) :]
-                if self._matches(found.path) and not (self.skip_unfinished and _unfinished(below)):
+            for below, found in files_below(root, recursive=self.recursive):
+                if self._matches(f"{shown.rstrip('/')}/{below}") and not (self.skip_unfinished and _unfinished(below)):
                     yield found
 
     def _matches(self, path: str) -> bool:
@@ -87,7 +86,7 @@ class DirectoryScanner(BaseModel):
 
 def _unfinished(below: str) -> bool:
     """Whether a path below a scanned directory is of a hidden or unfinished file, or lies in a hidden directory."""
-    parts = below.strip("/").split("/")
+    parts = below.split("/")
     return parts[-1].endswith((".tmp", "._COPYING_")) or any(part.startswith(".") for part in parts)
 
 

@@ -1,0 +1,74 @@
+"""Files in an object store are found and read as files on a disk are, whatever they are called."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from dagkit.testing import Alone, FakeClock
+from dagkit_operators import FileSplitterInput, LineReader
+from dagkit_operators.places import absolute, plain
+
+NAMES = ["a b.txt", "c%20d.txt", "sub/e#f?g.txt", "h+i.txt", "ä.txt", ".hidden", "sub/.hidden/j.txt", "k.tmp"]
+SEEN = ["a b.txt", "c%20d.txt", "h+i.txt", "sub/e#f?g.txt", "ä.txt"]
+
+
+@pytest.fixture
+def options(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """What a URL must say to reach a server of the test's own, in which a bucket holds the files."""
+    fs = pytest.importorskip("pyarrow.fs")
+    moto = pytest.importorskip("moto.server")
+    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+    for name, word in {**keys, "AWS_EC2_METADATA_DISABLED": "true"}.items():
+        monkeypatch.setenv(name, word)
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = f"?endpoint_override={host}:{port}&scheme=http&allow_bucket_creation=true"
+    store, _ = fs.FileSystem.from_uri(f"s3://bucket/{options}")
+    store.create_dir("bucket")
+    for name in NAMES:
+        with store.open_output_stream(f"bucket/in/{name}") as out:
+            out.write(b"one\ntwo\nthree")
+    yield options
+    server.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("root", ["s3://bucket/in", "s3://bucket/in/", "s3://bucket"])
+def test_files_in_a_bucket_are_found_by_their_plain_names_and_read(options: str, root: str) -> None:
+    scanner = {"files": [root + options], "ignore_file_pattern_regular_exp": r".*/h\+i[.]txt"}
+    splitter = Alone(FileSplitterInput(scanner=scanner, block_size=5), now=FakeClock().now)
+    splitter.look()
+    infos, blocks = splitter.sent("files_metadata_output"), splitter.sent()
+    assert sorted(plain(info.path) for info in infos) == [
+        f"s3://bucket/in/{name}" for name in SEEN if name != "h+i.txt"
+    ]
+    assert [block.end for block in blocks] == [5, 10, 13] * 4
+    reader = Alone(LineReader())
+    for block in blocks:
+        reader.work(block)
+    assert [record.value for record in reader.sent()] == ["one", "two", "three"] * 4
+
+
+@pytest.mark.slow
+def test_a_single_object_and_nothing_at_all(options: str) -> None:
+    one = Alone(FileSplitterInput(scanner={"files": [f"s3://bucket/in/.hidden{options}"]}), now=FakeClock().now)
+    one.look()
+    assert len(one.sent()) == 1
+    none = Alone(FileSplitterInput(scanner={"files": [f"s3://bucket/nowhere{options}"]}), now=FakeClock().now)
+    with pytest.raises(FileNotFoundError, match=r"scanner\.files names s3://bucket/nowhere, and there is no such"):
+        none.look()
+
+
+@pytest.mark.parametrize(
+    ("written", "means", "reads"),
+    [
+        ("/a/../b", "/b", "/b"),
+        ("file:///a%20b", "/a b", "/a b"),
+        ("/a%20b", "/a%20b", "/a%20b"),
+        ("memory://a%20b", "memory://a%20b", "memory://a%20b"),
+        ("file:/c", "/c", "/c"),
+    ],
+)
+def test_a_path_means_the_same_everywhere(written: str, means: str, reads: str) -> None:
+    assert (absolute(written), plain(absolute(written))) == (means, reads)
