@@ -109,7 +109,7 @@ class _Task:
     def _begin(self, batches: Iterator[pa.RecordBatch]) -> tuple[int, Given, Iterator[Row]]:
         """The slot, what it is given, and the rows that follow."""
         if self.level == 0 and not self.task.given_by_row:
-            slot = next(batches).column(0)[0].as_py()
+            (slot,) = (one for batch in batches for one in batch.column(0).to_pylist())
             return slot, _read_given(self.task.given.get(slot)), iter(())
         rows = self._of_one_slot(batches)
         first = next(rows)
