@@ -43,6 +43,8 @@ class Outlook:
     """Whether delays hold items for the next window."""
     begun: bool = False
     """Whether an operator's application window is open."""
+    closes: bool = True
+    """Whether the next window closes the application windows of all operators."""
     next_look: datetime | None = None
     """When an input operator wants to look again; none: all have ended."""
     looked_in_vain: bool = False
@@ -115,7 +117,7 @@ def next_action(outlook: Outlook) -> Action:
     if outlook.promised or outlook.waiting or outlook.found:
         return Start()
     if outlook.in_flight:
-        return Await(outlook.next_look)
+        return Await(None if _looks_no_more(outlook) else outlook.next_look)
     return _idle(outlook)
 
 
@@ -127,9 +129,12 @@ def _should_look(outlook: Outlook) -> bool:
     """Whether the queue wants more, and somebody is due to look; what was found before is given away first."""
     if outlook.promised or outlook.found or outlook.waiting >= outlook.plenty or outlook.next_look is None:
         return False
-    if outlook.until is Until.ONCE and outlook.looked_in_vain:
-        return False
-    return outlook.next_look <= outlook.now
+    return outlook.next_look <= outlook.now and not _looks_no_more(outlook)
+
+
+def _looks_no_more(outlook: Outlook) -> bool:
+    """Whether all was found that this launch wants to find."""
+    return outlook.until is Until.ONCE and outlook.looked_in_vain
 
 
 def _idle(outlook: Outlook) -> Action:
@@ -137,11 +142,13 @@ def _idle(outlook: Outlook) -> Action:
     if outlook.circling:
         return Start()
     ending = outlook.next_look is None or (outlook.until is not Until.STOPPED and outlook.looked_in_vain)
-    if outlook.begun:
-        if ending or outlook.next_beat is None or outlook.next_beat <= outlook.now:
-            return Start()
-        return Sleep(outlook.next_beat)
     if ending:
-        return Start(last=True) if outlook.undrained else Stop()
+        if outlook.begun or outlook.undrained:
+            return Start(last=outlook.undrained and outlook.closes)
+        return Stop()
     assert outlook.next_look is not None, "only who never looks again ends here"
-    return Sleep(outlook.next_look)
+    if not outlook.begun:
+        return Sleep(outlook.next_look)
+    if outlook.next_beat is None or outlook.next_beat <= outlook.now:
+        return Start()
+    return Sleep(min(outlook.next_beat, outlook.next_look))

@@ -1,12 +1,13 @@
 """Input operators at work on the driver: what they find becomes a finding, which is in the ledger before it is used."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import JsonValue
 
+from dagkit.api.controls import Stamped, by_name
 from dagkit.api.operators import InputOperator
 from dagkit.api.ports import output_ports
 from dagkit.api.running import Context, Shutdown, Until
@@ -17,8 +18,25 @@ from dagkit.engine.memory import Waiting
 from dagkit.engine.outbox import Outbox, Sent
 from dagkit.engine.program import Program, Target
 from dagkit.engine.written import Written
+from dagkit.errors import DagkitError
 from dagkit.ledger import EmittedItem, WorkBlock
 from dagkit.ranges import OFFSET_INFINITY
+
+
+_CONTROL = "#control"
+"""Marks the rows of control tuples; the names of ports are words of Python, and hold no such sign."""
+
+
+class ControlUndeclared(DagkitError):
+    """An input operator sent a control tuple that its port does not declare, so that it could not be made again."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, operator: str, port: str, name: str) -> None:
+        super().__init__(
+            f"{operator}.{port} sent the control tuple {name}, which it does not declare; "
+            f"write OutputPort(…, controls=({name},))"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +72,8 @@ class DriverInput:
         self._emitted: list[Emitted] = []
         for port in output_ports(type(operator)):
             if program.sources[name].get(port):
-                bind_output(operator, port, [of_items(self._keep(port))])
+                keep = self._keep(port)
+                bind_output(operator, port, [replace(of_items(keep), control=keep)])
         operator.setup(context)
         operator.activate(context)
 
@@ -106,6 +125,11 @@ class Writing:
 
     def __init__(self, program: Program) -> None:
         self._written = {port: Written(".".join(port), payload) for port, payload in program.outputs.items()}
+        self._controls = {
+            (name, port): by_name(declared.controls)
+            for name in program.sources
+            for port, declared in output_ports(type(program.operators[name][0])).items()
+        }
         self._several = len(program.sources) > 1
 
     def source(self, operator: str, block: Block) -> str:
@@ -123,6 +147,8 @@ class Writing:
 
     def _row(self, operator: str, emitted: Emitted, offset: int) -> JsonValue:
         item = emitted.item
+        if isinstance(item, Stamped):
+            return self._control_row(operator, emitted.port, item, offset)
         if isinstance(item, Block):
             size = (item.facts or {}).get("length")
             extra: dict[str, JsonValue] = {
@@ -139,7 +165,19 @@ class Writing:
         written = self._written[operator, emitted.port].of(item)
         return EmittedItem(offset=offset, port=emitted.port, item=written).as_json()
 
+    def _control_row(self, operator: str, port: str, stamped: Stamped, offset: int) -> JsonValue:
+        name, control = type(stamped.control).__qualname__, stamped.control
+        if name not in self._controls[operator, port]:
+            raise ControlUndeclared(operator, port, name)
+        data = Written(f"{operator}.{port}", type(control)).of(control)
+        item: JsonValue = {"control": name, "stamp": stamped.stamp, "data": data}
+        return EmittedItem(offset=offset, port=f"{port}{_CONTROL}", item=item).as_json()
+
     def _emitted(self, operator: str, row: Mapping[str, Any]) -> Emitted:
+        if row.get("port", "").endswith(_CONTROL):
+            port, item = row["port"].removesuffix(_CONTROL), row["item"]
+            control = Written(port, self._controls[operator, port][item["control"]]).back(item["data"])
+            return Emitted(port, Stamped(control, item["stamp"]))
         if "source" in row:
             extra = row["extra"]
             block = Block(
@@ -170,6 +208,8 @@ def delivered(program: Program, writing: Writing, findings: Sequence[Finding]) -
                     if target.queued and isinstance(emitted.item, Block):
                         source = writing.source(name, emitted.item)
                         waiting.append(Waiting(into=address(target), block=emitted.item, source=source))
+                    elif isinstance(emitted.item, Stamped) and slit.control is not None:
+                        slit.control(emitted.item)
                     else:
                         slit.item(emitted.item)
         sent += outbox.rest()

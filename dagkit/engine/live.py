@@ -28,6 +28,8 @@ class Entrance:
     batch: Take
     flush: Callable[[], None] | None = None
     """Hands on what waits; asked for before the window ends."""
+    control: Take | None = None
+    """What takes control tuples; where there is nothing, they end."""
 
 
 def live(configured: Operator, saved: SavedState) -> Operator:
@@ -50,6 +52,9 @@ def bind_output(operator: Operator, port: str, sinks: Sequence[Entrance]) -> Non
     if sinks:
         operator._sinks[port] = to_all([sink.item for sink in sinks])  # noqa: SLF001 - outputs are bound here
         operator._batch_sinks[port] = to_all([sink.batch for sink in sinks])  # noqa: SLF001
+        told = [sink.control for sink in sinks if sink.control is not None]
+        if told:
+            operator._control_sinks[port] = to_all(told)  # noqa: SLF001
 
 
 def to_all(takes: Sequence[Take]) -> Take:

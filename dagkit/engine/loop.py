@@ -163,6 +163,7 @@ class Loop:
             promised=self._promise is not None,
             circling=bool(self.held) and not self.flights,
             begun=any(begun_after % count for count in self._counts),
+            closes=not any((begun_after + 1) % count for count in self._counts),
             next_look=min(looks, default=None),
             looked_in_vain=all(each.in_vain for each in awake),
             undrained=self._drains and not self.memory.drained and self.memory.window > 0,

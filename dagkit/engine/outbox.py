@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dagkit.engine.live import GATHERED_ITEMS, Entrance, of_batches
+from dagkit.api.controls import Stamped
+from dagkit.engine.live import GATHERED_ITEMS, Entrance, Take, of_batches
 from dagkit.engine.program import Target
 from dagkit.plan.model import Routing
 from dagkit.schema.batch import Batch
@@ -39,6 +40,7 @@ class Outbox:
     def slit(self, target: Target) -> Entrance:
         """Where what goes to one target is dropped in."""
         slit = self._by_item(target) if target.routing is Routing.KEYED else of_batches(self._sender(target))
+        slit = replace(slit, control=self._telling(target, slit))
         self._slits.append(slit)
         return slit
 
@@ -64,6 +66,21 @@ class Outbox:
             number += len(batch)
 
         return send
+
+    def _telling(self, target: Target, slit: Entrance) -> Take | None:
+        """What tells every partition of a target, after the items that were sent before; delays hold no control."""
+        if target.delayed:
+            return None
+        slots = (self.slot,) if target.routing is Routing.STRAIGHT else range(target.slots)
+
+        def tell(stamped: Stamped) -> None:
+            if slit.flush is not None:
+                slit.flush()
+            for slot in slots:
+                sent = Sent(target.wire, slot, target.level, delayed=False, batch=Batch.of([stamped]))
+                self._full.append(self.keep(sent))
+
+        return tell
 
     def _by_item(self, target: Target) -> Entrance:
         """Single items wait by the slot that owns them, so that few batches go out and not many small ones."""

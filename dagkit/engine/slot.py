@@ -6,16 +6,19 @@ once; what goes further is gathered by the slot that it goes to.
 
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
+from dagkit.api.controls import controls_in
 from dagkit.api.files import output_files
 from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.running import Context
 from dagkit.api.work import SplittableOperator
 from dagkit.engine.assignment import Assignment, Report, SlotState
+from dagkit.engine.controls import Controls
 from dagkit.engine.failures import OperatorFailed, failure_of, place_of, who_failed
-from dagkit.engine.live import Entrance, SavedState, bind_output, entrance, live, of_items, saved
+from dagkit.engine.live import Entrance, SavedState, bind_output, entrance, live, of_items, saved, to_all
 from dagkit.engine.outbox import Outbox, Sent
 from dagkit.engine.program import Keying, Port, Program, StageProgram, Target
 from dagkit.engine.reading import Reading
@@ -45,6 +48,7 @@ class SlotRun:
         self._merging: dict[int, tuple[Operator, Entrance]] = {}
         """The unifier of each wire that has one, once its first items came."""
         self._entrances: dict[Port, Entrance] = {}
+        self._controls = {name: Controls(name, operator, self._flush_into) for name, operator in self.operators.items()}
         self._last = assignment.last
         self._panes: dict[Port, Panes] = {}
         self._slides: dict[Port, list[Entrance]] = {}
@@ -92,7 +96,13 @@ class SlotRun:
             if (self.window_id - 1) % self.program.windows[name] == 0:
                 operator.begin_window(self.window_id)
         for wire, batch in arriving:
-            self._entrance(self.program.targets[wire]).batch(batch)
+            target = self.program.targets[wire]
+            told = controls_in(batch)
+            if told:
+                for stamped in told:
+                    self._controls[target.into[0]].take(stamped)
+            else:
+                self._entrance(target).batch(batch)
             yield from self.outbox.ready()
         self._flush()
         for unifier, _ in self._merging.values():
@@ -100,6 +110,7 @@ class SlotRun:
             unifier.teardown()
         for name, operator in self.operators.items():
             self._flush_into(name)
+            self._controls[name].end()
             if self._last:
                 operator.drained()
             if self.window_id % self.program.windows[name] == 0:
@@ -154,7 +165,8 @@ class SlotRun:
                     sinks = [self._into_panes((name, port), sinks)]
                 bind_output(operator, port, sinks)
             for port in input_ports(type(operator)):
-                self._entrances[name, port] = self._into(name, operator, port)
+                control = None if isinstance(operator, DelayOperator) else self._controls[name].take
+                self._entrances[name, port] = replace(self._into(name, operator, port), control=control)
 
     def _into(self, name: str, operator: Operator, port: str) -> Entrance:
         if isinstance(operator, DelayOperator):
@@ -174,7 +186,8 @@ class SlotRun:
         kept = self._kept.get(slider_name(*output), {})
         panes = self._panes[output] = Panes(self.program.sliders[output], kept)
         self._slides[output] = sinks
-        return of_items(panes.add)
+        told = [sink.control for sink in sinks if sink.control is not None]
+        return replace(of_items(panes.add), control=to_all(told) if told else None)
 
     def _slide(self, name: str) -> None:
         """What an operator's windows hold goes on, where they slide with this one."""
