@@ -41,8 +41,8 @@ class ReaderContext(ABC, Generic[T]):
 class ReadAheadLines(ReaderContext[str]):
     """Lines; the last of a block is read ahead to its end, wherever that lies, and the next block leaves it out.
 
-    A line that is longer than a chunk makes the chunk's memory double until the line fits: a line of n bytes costs up
-    to 2.5 n while memory is changed, and what decodes it costs as much again.
+    A line that is longer than a chunk makes the chunk double until the line fits: a line of n bytes costs 1.6 n
+    bytes of memory, 2.1 n where nothing ends it, and 3.1 n where it is decoded.
     """
 
     delimiter: bytes = b"\n"

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from dagkit import Column, Lines, Listed
+from dagkit import Arrowed, Column, Lines, Listed
 from dagkit_operators.masks import each, mask_of
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Expression:
 
     def mask(self, column: Column) -> "pa.BooleanArray":
         """For which values of a column it holds."""
-        known = _mask_of_bytes(self, column) if isinstance(column, Lines) else None
+        known = _known(self, column)
         return each(self._function, column) if known is None else known
 
     def of(self, column: Column) -> Column:
@@ -199,64 +199,97 @@ _OPERATIONS: Final[Mapping[str, Callable[..., Any]]] = {
 }
 
 
-def _mask_of_bytes(asked: Any, column: Lines) -> "pa.BooleanArray | None":
-    """Where it holds for lines, found in their bytes; none where the bytes alone do not tell."""
+def _known(asked: Any, column: Column) -> "pa.BooleanArray | None":
+    """Where it holds, if Arrow can tell just as Python would; none where each value must be asked."""
     import pyarrow.compute as pc  # noqa: PLC0415 - whoever only compiles does not load Arrow
 
-    if not isinstance(asked, Expression):
-        return None
     match asked.operation, asked.operands:
-        case "not", (inner,):
-            known = _mask_of_bytes(inner, column)
+        case "not", (Expression() as inner,):
+            known = _known(inner, column)
             return None if known is None else pc.invert(known)
         case ("and" | "or") as joined, (Expression() as one, Expression() as other):
-            # What the bytes do not tell is asked of the values, and of those alone for which it matters, since the
-            # right side may rely on the left.
             return _joined(joined, one, other, column)
-        case operation, (Expression(operation="value"), str() as text):
-            found = _bytes_of(text)
-            return None if found is None else _compared(operation, found, column)
+        case operation, (Expression(operation="value"), constant) if isinstance(column, Lines):
+            return _of_lines(operation, constant, column)
+        case operation, (Expression(operation="value"), constant) if isinstance(column, Arrowed):
+            return _of_array(operation, constant, column.arrow)
     return None
 
 
-def _joined(joined: str, one: Expression, other: Expression, column: Lines) -> "pa.BooleanArray | None":
+def _joined(joined: str, one: Expression, other: Expression, column: Column) -> "pa.BooleanArray | None":
+    """Both sides, the right one asked of no value for which the left one decides, since it may rely on that."""
     import pyarrow.compute as pc  # noqa: PLC0415 - whoever only compiles does not load Arrow
 
-    first, second = _mask_of_bytes(one, column), _mask_of_bytes(other, column)
+    first = _known(one, column)
     if first is None:
         return None
+    second = _known(other, column)
     if second is not None:
         return pc.and_(first, second) if joined == "and" else pc.or_(first, second)
     undecided = first if joined == "and" else pc.invert(first)
-    answers = mask_of(other, column.where(undecided))
-    return pc.replace_with_mask(first, undecided, answers)
+    return pc.replace_with_mask(first, undecided, mask_of(other, column.where(undecided)))
 
 
-def _bytes_of(text: str) -> bytes | None:
+def _of_lines(operation: str, text: Any, lines: Lines) -> "pa.BooleanArray | None":
+    """Where lines compare so with a text, by their bytes. What ends a line is no part of it."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - whoever only compiles does not load Arrow
+
+    sought = _bytes_of(text)
+    if sought is None:
+        return None
+    ended, apart = lines.ended, not set(sought) & set(lines.delimiter)
+    match operation:
+        case "==":
+            return pc.equal(ended, sought + lines.delimiter)
+        case "!=":
+            return pc.not_equal(ended, sought + lines.delimiter)
+        case "ends_with":
+            return pc.ends_with(ended, sought + lines.delimiter)
+        case "starts_with" if apart:
+            return pc.starts_with(ended, sought)
+        case "contains" if apart:
+            return pc.match_substring(ended, sought)
+    return None
+
+
+def _bytes_of(text: Any) -> bytes | None:
     """The bytes that this text has wherever it stands; none for halves of characters, which may be parts of others."""
     try:
-        return text.encode()
+        return text.encode() if isinstance(text, str) else None
     except UnicodeEncodeError:
         return None
 
 
-def _compared(operation: str, text: bytes, column: Lines) -> "pa.BooleanArray | None":
-    """Where lines compare so with a text. What ends them is no part of them, and must not be taken for one."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - whoever only compiles does not load Arrow
+def _of_array(operation: str, constant: Any, array: "pa.Array") -> "pa.BooleanArray | None":
+    """Where values compare so with a constant, if both are text or numbers that Arrow compares as Python does."""
+    import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
+    import pyarrow.compute as pc  # noqa: PLC0415
 
-    ended, apart = column.ended, not set(text) & set(column.delimiter)
-    match operation:
-        case "==":
-            return pc.equal(ended, text + column.delimiter)
-        case "!=":
-            return pc.not_equal(ended, text + column.delimiter)
-        case "ends_with":
-            return pc.ends_with(ended, text + column.delimiter)
-        case "starts_with" if apart:
-            return pc.starts_with(ended, text)
-        case "contains" if apart:
-            return pc.match_substring(ended, text)
-    return None
+    if array.null_count:
+        return None
+    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        texts = {"starts_with": pc.starts_with, "ends_with": pc.ends_with, "contains": pc.match_substring}
+        function = texts.get(operation, {"==": pc.equal, "!=": pc.not_equal}.get(operation))
+        return None if function is None or _bytes_of(constant) is None else function(array, constant)
+    function = _NUMBERS.get(operation)
+    exact = isinstance(constant, int) and not isinstance(constant, bool) and abs(constant) <= EXACT
+    whole, real = pa.types.is_signed_integer(array.type), pa.types.is_float64(array.type)
+    comparable = (exact and (whole or real)) or (isinstance(constant, float) and real)
+    if function is None or not comparable:
+        return None
+    return getattr(pc, function)(array, pa.scalar(constant, pa.float64() if real else pa.int64()))
+
+
+_NUMBERS: Final = {
+    "==": "equal",
+    "!=": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+}
+EXACT: Final = 2**53
+"""Whole numbers up to here are the same as floats."""
 
 
 value: Final = Expression("value")

@@ -65,6 +65,40 @@ def test_of_any_column_it_says_what_it_says_of_each(claim: Expression, texts: li
     assert claim.mask(Constant("a", 3)).to_pylist() == [claim("a")] * 3
 
 
+COMPARED = [
+    lambda number: value == number,
+    lambda number: value != number,
+    lambda number: value < number,
+    lambda number: value <= number,
+    lambda number: value > number,
+    lambda number: value >= number,
+]
+EDGES = [0, -1, 1, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]
+WHOLE = st.sampled_from(EDGES) | st.integers(-(2**63), 2**63 - 1)
+REAL = st.floats() | WHOLE.map(float)
+
+
+@given(
+    compare=st.sampled_from(COMPARED),
+    constant=WHOLE | REAL | st.booleans() | st.integers(),
+    column=st.lists(WHOLE, max_size=5).map(lambda numbers: pa.array(numbers, pa.int64()))
+    | st.lists(REAL, max_size=5).map(lambda numbers: pa.array(numbers, pa.float64()))
+    | st.lists(st.integers(-128, 127), max_size=5).map(lambda numbers: pa.array(numbers, pa.int8()))
+    | st.lists(st.floats(width=32), max_size=5).map(lambda numbers: pa.array(numbers, pa.float32())),
+)
+def test_of_numbers_it_says_what_it_says_of_each(
+    compare: Callable[[Any], Expression], constant: Any, column: pa.Array
+) -> None:
+    claim = compare(constant)
+    assert claim.mask(Arrowed(column)).to_pylist() == [claim(number) for number in column.to_pylist()]
+
+
+def test_what_is_missing_is_asked_as_python_has_it() -> None:
+    column = Arrowed(pa.array(["a", None], pa.string()))
+    assert (value == "a").mask(column).to_pylist() == [True, False]
+    assert (value != "a").mask(column).to_pylist() == [False, True]
+
+
 @given(made=TEXTS, bodies=st.lists(LINE, max_size=6))
 def test_what_it_makes_of_a_column_is_what_it_makes_of_each(made: Expression, bodies: list[bytes]) -> None:
     column = lines_of(bodies, b"\n")
