@@ -9,6 +9,7 @@ from dagkit.api.affinity import AffinityRule, AffinityRulesSet, AffinityType
 from dagkit.api.application import Module, StreamingApplication
 from dagkit.api.attributes import DagContext, Locality, OperatorContext, PortContext, ProcessingMode
 from dagkit.api.config import Config
+from dagkit.api.controls import Control, Delivery
 from dagkit.api.dag import Dag
 from dagkit.api.files import Files, OutputFile, OutputFiles
 from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOperator, Unifier
@@ -43,10 +44,12 @@ __all__ = [
     "Config",
     "Constant",
     "Context",
+    "Control",
     "Dag",
     "DagContext",
     "DagkitError",
     "DelayOperator",
+    "Delivery",
     "Diagnostic",
     "Files",
     "Inlet",

@@ -48,6 +48,8 @@ class Component(BaseModel):
     """Where each output port sends, by name; the engine binds it. An output that is not there drops its items."""
     _batch_sinks: dict[str, Any] = PrivateAttr(default_factory=dict)
     """Where each output port sends many items at once."""
+    _control_sinks: dict[str, Any] = PrivateAttr(default_factory=dict)
+    """Where each output port sends control tuples."""
     _services: dict[str, Any] = PrivateAttr(default_factory=dict)
     """What the engine does for the operator while a window runs, by the name of its declaration."""
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
 from dagkit.api.component import Component
+from dagkit.api.controls import Control
 from dagkit.api.ports import InputPort, Outlet, OutputPort, input_ports, output_ports
 from dagkit.schema.batch import Batch
 
@@ -37,6 +38,10 @@ class Operator(Component):
 
     def begin_window(self, window_id: int) -> None:
         """Called before the items of a window."""
+
+    def process_control(self, control: Control) -> bool:  # noqa: ARG002 - for whoever wants to know
+        """Called with each control tuple that comes; True says that this operator itself sends on what is to go on."""
+        return False
 
     def end_window(self) -> None:
         """Called after the items of a window."""

@@ -4,12 +4,14 @@
 are covariant and inlets contravariant, so that mypy accepts a wire exactly when every item sent may be read.
 """
 
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Generic, Self, TypeVar, get_args, get_type_hints, overload
 
+from dagkit.api.controls import Control, Stamped
 from dagkit.schema.batch import Batch
 
 T = TypeVar("T")
@@ -109,10 +111,13 @@ class OutputPort(_Port[T]):
         schema_required: bool = False,
         main: bool = False,
         unifier: Callable[[], Any] | None = None,
+        controls: Sequence[type[Control]] = (),
     ) -> None:
         super().__init__(payload, optional=optional, schema_required=schema_required, main=main)
         self.unifier = unifier
         """Makes the operator that merges what several partitions send from this port."""
+        self.controls = tuple(controls)
+        """The control tuples that an input operator sends from here: they are kept, and made again from their names."""
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -157,6 +162,12 @@ class Outlet(Generic[T_co]):
         sink = self.operator._batch_sinks.get(self.port.name)  # noqa: SLF001 - the engine binds outputs there
         if sink is not None:
             sink(batch)
+
+    def emit_control(self, control: Control) -> None:
+        """Tell every partition of all that follow, once each, beside the items."""
+        sink = self.operator._control_sinks.get(self.port.name)  # noqa: SLF001 - the engine binds outputs there
+        if sink is not None:
+            sink(Stamped(control, uuid.uuid4().hex))
 
     def named(self, stream: str) -> "Outlet[T_co]":
         """This outlet, with a name for the stream that `>>` will draw from it."""

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from dagkit.engine.continuing import OperatorRenamed
 from dagkit.engine.inputs import Finding, Writing
 from dagkit.engine.live import SavedState
 from dagkit.engine.memory import Memory
@@ -16,7 +17,10 @@ from dagkit.errors import DagkitError
 from dagkit.ledger import (
     AddData,
     Chain,
+    DatasetKind,
+    Fault,
     Ledger,
+    SequenceTaken,
     Transaction,
     checkpoint_of,
     lines_of,
@@ -51,10 +55,11 @@ class Chronicle:
 
     def __init__(self, ledger: Ledger, program: Program, fingerprint: str, version: str) -> None:
         self.writing = Writing(program)
-        self.roots: dict[str, Chain] = {name: ledger.root(name) for name in sorted(program.sources)}
         name = program.application
-        while name in self.roots:
+        while name in program.sources:
             name += " (application)"
+        _refuse_another(ledger, name, program)
+        self.roots: dict[str, Chain] = {source: ledger.root(source) for source in sorted(program.sources)}
         transform = transform_of(fingerprint, version)
         self.chain = ledger.application(name, list(self.roots), transform, PIECES_SCHEMA)
         self._planned: Transaction | None = None
@@ -118,6 +123,8 @@ class Chronicle:
         unseen = {root.dataset_id: 0 for root in self.roots.values()}  # its Seed, and no finding
         limits = {**unseen, **self._nothing_new(), **given}
         planned = self.chain.plan_next(limits)
+        if planned.promised and (planned.notes != notes or _limits_of(planned) != limits):
+            raise SequenceTaken(_promised_by_another(self.chain.name))
         self._planned = planned if planned.promised else self.chain.promise(planned, notes)
 
     def commit(self, memory: Memory, parts: Sequence[Part]) -> None:
@@ -143,6 +150,30 @@ class Chronicle:
         return self.writing.finding(name, record.seq, [] if content is None else rows_of(content))
 
 
+class AnotherApplication(DagkitError):
+    """The folder remembers an application of another name; whoever went on there would do its work again."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, kept: str, now: str) -> None:
+        super().__init__(
+            f"the ledger is that of {kept}, and the application is called {now}; give it its old name, or another "
+            "APPLICATION_PATH"
+        )
+
+
+class FindingsLeft(DagkitError):
+    """An input operator is gone, and not all that it found was worked on."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, operator: str) -> None:
+        super().__init__(
+            f"the input operator {operator} is gone, and what it found last was given to no window yet; launch once "
+            "with it, until all is done, or begin anew under another APPLICATION_PATH"
+        )
+
+
 class StateUnwritable(DagkitError):
     """State cannot be kept as JSON; nothing of the window was committed."""
 
@@ -157,6 +188,41 @@ def _text(state: Any, whose: str) -> str:
         raise StateUnwritable(
             f"the state that {whose} left cannot be written as JSON: {error}; keep numbers, text and lists of them"
         ) from error
+
+
+def _refuse_another(ledger: Ledger, name: str, program: Program) -> None:
+    """Returns only if the ledger is this application's, and no input operator was renamed or has findings left."""
+    known = ledger.names()
+    if name not in known:
+        kept = next((each for each in known if ledger.chain(each).kind is DatasetKind.DERIVATIVE), None)
+        if kept is not None:
+            raise AnotherApplication(kept, name)
+        return
+    chain = ledger.chain(name)
+    before = ledger.inputs_of(chain)
+    new = sorted(set(program.sources) - set(before.values()))
+    for dataset_id, alias in sorted(before.items()):
+        if alias in program.sources:
+            continue
+        if new:
+            raise OperatorRenamed(alias, new[0], "progress", f"what {alias} found is found again then, if it is there")
+        consumed = chain.standing.consumed.get(dataset_id)
+        found = ledger.chain(alias).standing.data_at
+        if found is not None and (consumed is None or consumed.seq is None or consumed.seq < found.seq):
+            raise FindingsLeft(alias)
+
+
+def _limits_of(planned: Transaction) -> dict[str, int]:
+    return {p.input.dataset_id: p.seq for p in planned.inputs if p.seq is not None}
+
+
+def _promised_by_another(chain: str) -> Fault:
+    return Fault(
+        code="promise-taken",
+        problem="another driver promised another plan of this window",
+        help="find the second driver and stop it, then start again",
+        chain=chain,
+    )
 
 
 def _row(part: Part, offset: int) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Delays between two windows: what they hold back is kept as JSON, and goes out in the next one."""
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from dagkit.api.operators import DelayOperator
 from dagkit.engine.inputs import address
@@ -8,7 +9,20 @@ from dagkit.engine.memory import Held
 from dagkit.engine.outbox import Outbox, Sent
 from dagkit.engine.program import Program
 from dagkit.engine.written import Written
+from dagkit.errors import DagkitError
 from dagkit.schema.batch import Batch
+
+
+class ItemsStranded(DagkitError):
+    """A delay held items back for partitions that are no more."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, into: str, before: int, now: int) -> None:
+        super().__init__(
+            f"a delay holds items for partition {before} of {into}, which has {now} now, and nothing says who takes "
+            "them over; give the input a key, or start with as many partitions as before"
+        )
 
 
 def first_of_delays(program: Program) -> list[Sent]:
@@ -40,6 +54,12 @@ def restored(program: Program, helds: Iterable[Held]) -> list[Sent]:
     for held in helds:
         target = addresses[held.into]
         written = Written(held.into, target.payload)
-        items = [written.back(item) for item in held.items]
-        sent.append(Sent(target.wire, held.slot, target.level, False, Batch.of(items)))
+        batch = Batch.of([written.back(item) for item in held.items])
+        if target.keys:  # there may be other partitions now, and each key has its own
+            shares = target.shares(batch, held.slot, 0)
+        elif held.slot < target.slots:
+            shares = iter([(held.slot, batch)])
+        else:
+            raise ItemsStranded(held.into, held.slot + 1, target.slots)
+        sent += [Sent(target.wire, slot, target.level, False, share) for slot, share in shares]
     return sent

@@ -22,7 +22,6 @@ from dagkit.errors import DagkitError
 from dagkit.ledger import EmittedItem, WorkBlock
 from dagkit.ranges import OFFSET_INFINITY
 
-
 _CONTROL = "#control"
 """Marks the rows of control tuples; the names of ports are words of Python, and hold no such sign."""
 

@@ -66,10 +66,10 @@ def memory_after(
 
 def left_of(program: Program, answer: Answer, deal: Deal) -> list[Waiting]:
     """What a window was dealt and did not read, as the queue knows it."""
-    sources = {(into, each.block.block_id): each.source for into, hs in deal.items() for h in hs for each in h}
+    sources = {(into, each.block.source): each.source for into, hs in deal.items() for h in hs for each in h}
     into = {target.wire: address(target) for target in program.targets.values()}
     return [
-        Waiting(into=into[each.wire], block=each.block, source=sources[into[each.wire], each.block.block_id])
+        Waiting(into=into[each.wire], block=each.block, source=sources[into[each.wire], each.block.source])
         for report in answer.reports
         for each in report.left
     ]

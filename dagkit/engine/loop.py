@@ -21,6 +21,7 @@ from dagkit.api.state import declared_state
 from dagkit.clock import SystemClock, Timer
 from dagkit.engine.assignment import Answer, Assignment, Backend
 from dagkit.engine.chronicle import Chronicle
+from dagkit.engine.continuing import refuse_renamed, refuse_stranded
 from dagkit.engine.decide import Action, Await, Commit, Finish, Look, Outlook, Sleep, Start, Stop, Stopping, next_action
 from dagkit.engine.delays import first_of_delays, restored
 from dagkit.engine.failures import OperatorFailed
@@ -176,13 +177,15 @@ class Loop:
         """Stand where the ledger says that the last commit left the application."""
         program = self.program
         memory = self.memory = self.chronicle.memory()
+        self._promise = self.chronicle.promised()
+        refuse_stranded(program, memory, self._promise[0]["deal"] if self._promise else {})
+        refuse_renamed(program, memory.state)
         self.queue = BlockQueue.of(memory.queue)
         self.state: State = moved(program, memory.state)
         self._addresses = {address(target): target for target in program.targets.values()}
         self.held = restored(program, memory.held) if memory.window else first_of_delays(program)
         self.found: deque[Finding] = deque(self.chronicle.findings())
         self.unfinished: dict[str, list[Part]] = by_file(memory.finished)
-        self._promise = self.chronicle.promised()
         self.flights: deque[Flight] = deque()
         self._last_window = memory.window + (self.settings.windows or 0)
         self._counts = {count for name, count in program.windows.items() if name in program.stage_of}
@@ -254,7 +257,7 @@ class Loop:
             last = bool(self._promise[0].get("last"))
             (notes, upto), self._promise = self._promise, None
             sent, given = self._given(dict(upto))
-            deal = self.queue.take_these(notes["deal"])
+            deal = self.queue.take_these(notes["deal"], self._slots)
             promised, lasts = True, notes["lasts_millis"]
         else:
             upto = {finding.operator: finding.seq for finding in self.found}

@@ -5,13 +5,13 @@ from typing import ClassVar
 
 from pydantic import JsonValue
 
-from dagkit.api.operators import Operator
 from dagkit.api.partitioning import PartitionKeys
-from dagkit.api.state import KeyedState, State, declared_state
+from dagkit.api.state import KeyedState, declared_state
 from dagkit.engine.live import SavedState
 from dagkit.engine.program import Program
 from dagkit.engine.sliding import together
 from dagkit.errors import DagkitError
+from dagkit.ledger.hashing import canonical
 
 
 class StateStranded(DagkitError):
@@ -22,7 +22,8 @@ class StateStranded(DagkitError):
     def __init__(self, operator: str, names: Sequence[str], before: int, now: int) -> None:
         super().__init__(
             f"{operator} has {now} partitions and had {before}, and its state {', '.join(names)} belongs to one of "
-            "them each; keep it in a KeyedState, which follows its keys, or start with as many as before"
+            "them each; keep it in a KeyedState by the key of its input, which it follows, or start with as many as "
+            "before"
         )
 
 
@@ -43,20 +44,22 @@ def _dealt(name: str, program: Program, states: Sequence[SavedState]) -> tuple[S
     states = [{n: value for n, value in state.items() if n in declared} for state in states]
     if len(states) == len(operators) or len(operators) == 1 == len(states):
         return tuple(states)
-    single = sorted({n for state in states[len(operators) :] for n in state if isinstance(declared[n], State)})
-    if single:
-        raise StateStranded(name, single, len(states), len(operators))
-    dealt: list[dict[str, JsonValue]] = [
-        {n: value for n, value in state.items() if isinstance(declared[n], State)} for state in states[: len(operators)]
-    ]
-    dealt += [{} for _ in range(len(operators) - len(dealt))]
     owners = _owners(name, program)
-    for state_name, kind in declared.items():
-        if isinstance(kind, KeyedState):
-            entries = [entry for state in states for entry in state.get(state_name, [])]  # type: ignore[union-attr]
-            for slot, mine in enumerate(_by_owner(entries, owners, operators)):
-                if mine:
-                    dealt[slot][state_name] = mine
+    follows = {n for n, kind in declared.items() if isinstance(kind, KeyedState) and (owners or len(operators) == 1)}
+    staying = sorted(
+        {n for state in states[len(operators) :] for n, value in state.items() if value and n not in follows}
+    )
+    if staying:
+        raise StateStranded(name, staying, len(states), len(operators))
+    dealt = [{n: value for n, value in state.items() if n not in follows} for state in states[: len(operators)]]
+    dealt += [{} for _ in range(len(operators) - len(dealt))]
+    for state_name in sorted(follows):
+        entries = [entry for state in states for entry in state.get(state_name, [])]  # type: ignore[union-attr]
+        if len({canonical(entry[0]) for entry in entries}) < len(entries):  # type: ignore[index] # key, value, code
+            raise StateStranded(name, [state_name], len(states), len(operators))
+        for slot, mine in enumerate(_by_owner(entries, owners, len(operators))):
+            if mine:
+                dealt[slot][state_name] = mine
     return tuple(dealt)
 
 
@@ -73,10 +76,8 @@ def _owners(name: str, program: Program) -> Sequence[PartitionKeys]:
     return next(keyed, ())
 
 
-def _by_owner(
-    entries: Sequence[JsonValue], owners: Sequence[PartitionKeys], operators: Sequence[Operator]
-) -> list[list[JsonValue]]:
-    mine: list[list[JsonValue]] = [[] for _ in operators]
+def _by_owner(entries: Sequence[JsonValue], owners: Sequence[PartitionKeys], count: int) -> list[list[JsonValue]]:
+    mine: list[list[JsonValue]] = [[] for _ in range(count)]
     for entry in entries:
         code = int(entry[2])  # type: ignore[index, arg-type] # key, value, code: as KeyedState writes them
         slot = next((slot for slot, keys in enumerate(owners) if keys.owns(code)), 0)

@@ -87,35 +87,16 @@ class SlotRun:
 
     def _run(self, arriving: Iterable[tuple[int, Batch[Any]]]) -> Iterator[Sent]:
         for name, operator in self.operators.items():
-            context = self._context(name)
-            operator.setup(context)
-            operator.activate(context)
-            if self.committed:
-                operator.checkpointed(self.committed)
-                operator.committed(self.committed)
-            if (self.window_id - 1) % self.program.windows[name] == 0:
-                operator.begin_window(self.window_id)
+            self._begin(name, operator)
         for wire, batch in arriving:
-            target = self.program.targets[wire]
-            told = controls_in(batch)
-            if told:
-                for stamped in told:
-                    self._controls[target.into[0]].take(stamped)
-            else:
-                self._entrance(target).batch(batch)
+            self._take(self.program.targets[wire], batch)
             yield from self.outbox.ready()
         self._flush()
         for unifier, _ in self._merging.values():
             unifier.end_window()
             unifier.teardown()
         for name, operator in self.operators.items():
-            self._flush_into(name)
-            self._controls[name].end()
-            if self._last:
-                operator.drained()
-            if self.window_id % self.program.windows[name] == 0:
-                operator.end_window()
-            self._slide(name)
+            self._end(name, operator)
             yield from self.outbox.ready()
         self._let_go()
         for operator in self.operators.values():
@@ -123,6 +104,32 @@ class SlotRun:
             operator.deactivate()
             operator.teardown()
         yield from self.outbox.rest()
+
+    def _begin(self, name: str, operator: Operator) -> None:
+        context = self._context(name)
+        operator.setup(context)
+        operator.activate(context)
+        if self.committed:
+            operator.checkpointed(self.committed)
+            operator.committed(self.committed)
+        if (self.window_id - 1) % self.program.windows[name] == 0:
+            operator.begin_window(self.window_id)
+
+    def _take(self, target: Target, batch: Batch[Any]) -> None:
+        told = controls_in(batch)
+        for stamped in told:
+            self._controls[target.into[0]].take(stamped)
+        if not told:
+            self._entrance(target).batch(batch)
+
+    def _end(self, name: str, operator: Operator) -> None:
+        self._flush_into(name)
+        self._controls[name].end()
+        if self._last:
+            operator.drained()
+        if self.window_id % self.program.windows[name] == 0:
+            operator.end_window()
+        self._slide(name)
 
     def _context(self, name: str) -> Context:
         return Context(

@@ -62,16 +62,20 @@ class BlockQueue:
             dealt[into] = [sorted(hand, key=place_of) for hand in hands]
         return dealt
 
-    def take_these(self, deal: Mapping[str, Sequence[Sequence[Sequence[int]]]]) -> Deal:
-        """The very blocks, by id and start, that a window was promised."""
+    def take_these(self, deal: Mapping[str, Sequence[Sequence[Sequence[int]]]], slots: Mapping[str, int]) -> Deal:
+        """The very blocks, by id and start, that a window was promised; to the slots that there are now."""
         dealt: dict[str, list[list[Waiting]]] = {}
         for into, hands in deal.items():
-            by_place = {(each.block.block_id, each.block.start): each for each in self.waiting.get(into, [])}
-            dealt[into] = [[by_place[block_id, start] for block_id, start in hand] for hand in hands]
-            gone = {place for hand in hands for place in map(tuple, hand)}
-            self.waiting[into] = [
-                each for each in self.waiting.get(into, []) if (each.block.block_id, each.block.start) not in gone
-            ]
+            by_place: dict[tuple[int, ...], list[Waiting]] = {}
+            for each in reversed(self.waiting.get(into, [])):
+                by_place.setdefault(place_of(each), []).append(each)
+            dealt[into] = [[] for _ in range(slots[into])]
+            for slot, hand in enumerate(hands):
+                for place in map(tuple, hand):
+                    assert by_place.get(place), f"block {place} was promised and does not wait for {into}"
+                    dealt[into][slot % slots[into]].append(by_place[place].pop())
+            gone = {id(each) for hand in dealt[into] for each in hand}
+            self.waiting[into] = [each for each in self.waiting.get(into, []) if id(each) not in gone]
         return dealt
 
     def _first(self, into: str, slots: int, positions: float) -> list[Waiting]:

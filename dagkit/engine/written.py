@@ -34,8 +34,9 @@ class Written:
     def of(self, item: Any) -> JsonValue:
         """The item as JSON."""
         try:
-            data: JsonValue = self._adapter.dump_python(item, mode="json")
-            if self._adapter.validate_python(data) == item:
+            data: JsonValue = self._adapter.dump_python(item, mode="json", warnings="error")
+            back = self._adapter.validate_python(data)
+            if type(back) is type(item) and back == item:
                 return data
         except (ValueError, ValidationError):
             pass  # told below, with the item

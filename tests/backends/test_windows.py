@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from dagkit import (
+    Batch,
+    Control,
     Dag,
     DelayOperator,
+    Delivery,
     InputOperator,
     InputPort,
     KeyedState,
@@ -21,13 +24,15 @@ from dagkit import (
     StatelessPartitioner,
     Unifier,
 )
+from dagkit.api.controls import Stamped
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.assignment import Backend
+from dagkit.engine.assignment import Assignment, Backend
 from dagkit.engine.loop import Loop, Settings
 from dagkit.engine.program import program_of
+from dagkit.engine.slot import SlotRun
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 
@@ -264,3 +269,90 @@ def test_keyed_state_is_written_and_read_back_with_the_codes_of_its_keys() -> No
 def test_a_key_that_no_item_brought_has_no_home() -> None:
     with pytest.raises(KeyError, match="no item is being processed"):
         CountWords().counts["a"] += 1
+
+
+@dataclass(frozen=True)
+class Mark(Control):
+    """Ends a group of words."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Hurry(Control):
+    """Is told as soon as it comes."""
+
+    delivery = Delivery.IMMEDIATE
+    name: str
+
+
+class Marked(InputOperator):
+    """A word, a control tuple of each kind, and a word, in each window."""
+
+    out = OutputPort(str, controls=(Mark, Hurry))
+    at = State(0)
+
+    def emit_tuples(self) -> None:
+        if self.at < 2:
+            self.at += 1
+            self.out.emit(f"a{self.at}")
+            self.out.emit_control(Mark(f"mark {self.at}"))
+            self.out.emit_control(Hurry(f"hurry {self.at}"))
+            self.out.emit(f"b{self.at}")
+
+
+class Listening(Collect):
+    """Keeps control tuples among the items."""
+
+    def process_control(self, control: Control) -> bool:
+        self.arrived.append(str(control.name))  # type: ignore[attr-defined] # both kinds have one
+        return False
+
+
+class Deaf(Upper):
+    """Sends control tuples on by itself, and only those that end groups."""
+
+    def process_control(self, control: Control) -> bool:
+        if isinstance(control, Mark):
+            self.output.emit_control(Mark(control.name.upper()))
+        return True
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_control_tuple_reaches_every_partition_once(start: Start, partitions: int) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        words = dag.add_operator("words", Marked())
+        upper, collect = dag.add_operator("upper", Upper()), dag.add_operator("collect", Listening())
+        dag.set_operator_attribute(upper, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
+        dag.set_operator_attribute(collect, OperatorContext.PARTITIONER, StatelessPartitioner(3))
+        words >> upper >> collect
+
+    runs = start(draw)
+    for _ in range(2):
+        runs.window()
+    held = [list(state["arrived"]) for state in runs.state_of("collect")]
+    told = [sorted(item for item in arrived if " " in item) for arrived in held]
+    assert told == [["hurry 1", "hurry 2", "mark 1", "mark 2"]] * 3
+    assert sorted(item for arrived in held for item in arrived if " " not in item) == ["A1", "A2", "B1", "B2"]
+
+
+def test_an_operator_may_take_over_what_goes_on(start: Start) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        words = dag.add_operator("words", Marked())
+        words >> dag.add_operator("deaf", Deaf()) >> dag.add_operator("collect", Listening())
+
+    assert collected(start(draw), 2) == ["A1", "B1", "MARK 1", "A2", "B2", "MARK 2"]
+
+
+def test_an_immediate_one_keeps_its_place_among_the_items_in_a_stage() -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        words = dag.add_operator("words", Marked())
+        words >> dag.add_operator("upper", Upper()) >> dag.add_operator("collect", Listening())
+
+    compilation = compile_application(draw)
+    program = program_of(compilation)
+    (into,) = [target for outputs in program.sources.values() for ends in outputs.values() for target in ends]
+    run = SlotRun(program, 0, 0, Assignment(1), {})
+    batches = [Batch.of(["a"]), Batch.of([Stamped(Hurry("now"), "1")]), Batch.of(["b"])]
+    assert list(run.run((into.wire, batch) for batch in batches)) == []
+    assert run.report().state["collect"] == {"arrived": ["A", "now", "B"]}

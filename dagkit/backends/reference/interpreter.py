@@ -6,9 +6,10 @@ other, in the order of the plan. Whatever another backend does faster must come 
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dagkit.api.controls import Stamped, controls_in
 from dagkit.api.files import output_files
 from dagkit.api.operators import DelayOperator, InputOperator, Operator
 from dagkit.api.ports import output_ports
@@ -17,6 +18,7 @@ from dagkit.api.work import SplittableOperator
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
 from dagkit.engine.assignment import Answer, Assignment, Report
+from dagkit.engine.controls import Controls
 from dagkit.engine.failures import failure_of, place_of, who_failed
 from dagkit.engine.finishing import put_in_place
 from dagkit.engine.live import SavedState, Take, bind_output, entrance, live, of_items, saved
@@ -39,6 +41,8 @@ class _Partition:
 
     operator: Operator
     sent: dict[str, Items] = field(default_factory=dict)
+    told: dict[str, list[Stamped]] = field(default_factory=dict)
+    """Control tuples, by the output port that they left by."""
     staging: Staging | None = None
     reading: Reading | None = None
     millis: float = 0.0
@@ -134,6 +138,7 @@ class _Window:
                 self._read(node, port, index, partition, operator)
             else:
                 _process(operator, port, self._arriving(node, port, index), keying_of(node, port))
+        self._tell_controls(node, index, operator)
         if self.assignment.last:
             operator.drained()
         if window_id % count == 0:
@@ -143,6 +148,20 @@ class _Window:
         operator.teardown()
         for port in node.output_ports:
             self._slide(node.name, port, index, partition)
+
+    def _tell_controls(self, node: Node, index: int, operator: Operator) -> None:
+        """The control tuples of all that come before, each once, after the items."""
+        controls = Controls(node.name, operator, lambda _: None)
+        for number, wire in self.into.get(node.name, ()):
+            arriving = [s.batch for s in self.assignment.arriving if (s.wire, s.slot) == (number, index)]
+            told = [stamped for batch in arriving for stamped in controls_in(batch)]
+            if wire.routing is not Routing.DELAYED:
+                senders = enumerate(self.live.get(wire.source.node, ()))
+                reached = [p for i, p in senders if wire.routing is not Routing.STRAIGHT or i == index]
+                told += [stamped for sender in reached for stamped in sender.told.get(wire.source.port, ())]
+            for stamped in told:
+                controls.take(stamped)
+        controls.end()
 
     def _slide(self, name: str, port: str, index: int, partition: _Partition) -> None:
         """Where windows overlap, what was sent waits in panes until they slide."""
@@ -194,7 +213,8 @@ class _Window:
 
     def _from(self, number: int, wire: Wire, node: Node, index: int) -> Items:
         """What one partition gets by one wire: unified where several partitions sent it."""
-        handed = [s.batch.items() for s in self.assignment.arriving if (s.wire, s.slot) == (number, index)]
+        arriving = [s.batch for s in self.assignment.arriving if (s.wire, s.slot) == (number, index)]
+        handed = [batch.items() for batch in arriving if not controls_in(batch)]
         parts = [*handed]
         if wire.source.node in self.live and wire.routing is not Routing.DELAYED:
             senders = [partition.sent[wire.source.port] for partition in self.live[wire.source.node]]
@@ -247,7 +267,9 @@ def _live(configured: Operator, kept: Any) -> _Partition:
     partition = _Partition(live(configured, kept))
     for port in output_ports(type(configured)):
         partition.sent[port] = []
-        bind_output(partition.operator, port, [of_items(_kept(partition, port))])
+        partition.told[port] = []
+        into = replace(of_items(_kept(partition, port)), control=partition.told[port].append)
+        bind_output(partition.operator, port, [into])
     return partition
 
 

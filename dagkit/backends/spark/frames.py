@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from dagkit.api.controls import controls_in
 from dagkit.api.streams import StreamCodec
 from dagkit.backends.spark.forms import Arrays, AsArrow, Form, NoForm, read, written
 from dagkit.backends.spark.shipping import Known
@@ -59,7 +60,7 @@ class Frames:
     def of(self, batch: Batch[Any], wire: int) -> Iterator[Frame]:
         """A batch as frames, of which none is larger than it must be."""
         codec = self._targets[wire].keying.codec
-        if codec is not None:
+        if codec is not None and not controls_in(batch):
             coded = pa.array([codec.to_bytes(item) for item in batch.items()], pa.large_binary())
             yield from self._arrow(Writing.CODED, AsArrow(), [coded])
             return

@@ -1,0 +1,39 @@
+"""Control tuples as one operator meets them: each once, at its time, and handed on unless the operator does that."""
+
+from collections.abc import Callable
+
+from dagkit.api.controls import Delivery, Stamped
+from dagkit.api.operators import Operator
+
+
+class Controls:
+    """The control tuples that reach one operator in one window."""
+
+    def __init__(self, name: str, operator: Operator, flush: Callable[[str], None]) -> None:
+        self._name = name
+        self._operator = operator
+        self._flush = flush
+        self._seen: set[str] = set()
+        self._waiting: list[Stamped] = []
+
+    def take(self, stamped: Stamped) -> None:
+        """One came; the same one may come again from another partition, and is passed over."""
+        if stamped.stamp in self._seen:
+            return
+        self._seen.add(stamped.stamp)
+        if stamped.control.delivery is Delivery.END_WINDOW:
+            self._waiting.append(stamped)
+        else:
+            self._deliver(stamped)
+
+    def end(self) -> None:
+        """All items were processed; what waited for that is told."""
+        waiting, self._waiting = self._waiting, []
+        for stamped in waiting:
+            self._deliver(stamped)
+
+    def _deliver(self, stamped: Stamped) -> None:
+        self._flush(self._name)  # items that came before it are processed before it
+        if not self._operator.process_control(stamped.control):
+            for sink in self._operator._control_sinks.values():  # noqa: SLF001 - outputs are bound there
+                sink(stamped)
