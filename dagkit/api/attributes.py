@@ -189,7 +189,9 @@ class OperatorContext(_Context):
     scope = Scope.OPERATOR
 
     ACTIVATION_WINDOW_ID = Attribute(-1, int, "the window after which the operator starts")
-    RECOVERY_ATTEMPTS = Attribute[int | None](None, _Count, "how often a window that failed is tried again; none: not at all")
+    RECOVERY_ATTEMPTS = Attribute[int | None](
+        None, _Count, "how often a window that failed is tried again; none: not at all"
+    )
     STATS_LISTENERS = Attribute[Any](
         None, Instance("StatsListener", many=True), "who is told the operator's statistics"
     )
