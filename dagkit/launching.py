@@ -24,8 +24,9 @@ from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.steps import Author
 from dagkit.engine.assignment import Backend
 from dagkit.engine.loop import Loop, Settings
+from dagkit.engine.lower import program_of
 from dagkit.engine.observing import Observer, Probe
-from dagkit.engine.program import Program, program_of
+from dagkit.engine.program import Program
 from dagkit.ledger import Ledger
 from dagkit.plan import fingerprint
 

@@ -31,7 +31,7 @@ from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.assignment import Assignment, Backend
 from dagkit.engine.loop import Loop, Settings
-from dagkit.engine.program import program_of
+from dagkit.engine.lower import program_of
 from dagkit.engine.slot import SlotRun
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore

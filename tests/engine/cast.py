@@ -25,8 +25,8 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
 from dagkit.engine.assignment import Answer, Assignment, Backend
 from dagkit.engine.loop import Loop, Settings
+from dagkit.engine.lower import program_of
 from dagkit.engine.observing import Happening, Probe
-from dagkit.engine.program import program_of
 from dagkit.ledger import Ledger
 from dagkit.ledger.verify import verify
 from dagkit.plan import fingerprint

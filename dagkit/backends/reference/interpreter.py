@@ -22,8 +22,9 @@ from dagkit.engine.controls import Controls
 from dagkit.engine.failures import failure_of, place_of, who_failed
 from dagkit.engine.finishing import put_in_place
 from dagkit.engine.live import SavedState, Take, bind_output, entrance, live, of_items, saved
+from dagkit.engine.lower import keying_of, numbered, program_of
 from dagkit.engine.outbox import Outbox, Sent
-from dagkit.engine.program import Keying, Program, keying_of, numbered, program_of
+from dagkit.engine.program import Keying, Program
 from dagkit.engine.reading import Reading
 from dagkit.engine.sliding import Panes, slider_name
 from dagkit.engine.slot import work_port

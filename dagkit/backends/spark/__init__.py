@@ -1,6 +1,16 @@
 """Plans on Spark: one job for each window, whatever the graph. Only here is pyspark imported."""
 
-from dagkit.backends.spark.backend import SparkBackend, SparkFailed
-from dagkit.backends.spark.session import local_session, session_at
+from typing import Any
+
+_HOMES = {"SparkBackend": "backend", "SparkFailed": "backend", "local_session": "session", "session_at": "session"}
+"""Each name with its module: a worker, which reads tasks of this package, needs none of them."""
 
 __all__ = ["SparkBackend", "SparkFailed", "local_session", "session_at"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - see above
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
