@@ -2,17 +2,21 @@
 
 import os
 import sys
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from dagkit.backends.spark.java import ensure_java
+
+_SAYS_ERRORS = Path(__file__).with_name("log4j2.properties")
 
 LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "0",
-    "spark.log.level": "ERROR",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_SAYS_ERRORS.as_uri()}",
 }
 """One job for each window: nothing to adapt, and no page to keep."""
 
