@@ -61,6 +61,8 @@ class Outbox:
 
         def send(batch: Batch[Any]) -> None:
             nonlocal number
+            if not len(batch):  # a delay that holds nothing must not make another window for it
+                return
             for slot, share in target.shares(batch, self.slot, number):
                 self._full.append(self.keep(Sent(target.wire, slot, target.level, target.delayed, share)))
             number += len(batch)

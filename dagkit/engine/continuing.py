@@ -1,0 +1,66 @@
+"""Continuing under a plan that may have changed: whether what was kept still has somebody who takes it. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from dagkit.api.state import declared_state
+from dagkit.engine.inputs import address
+from dagkit.engine.live import SavedState
+from dagkit.engine.memory import Memory
+from dagkit.engine.program import Program
+from dagkit.errors import DagkitError, did_you_mean
+
+
+class WorkStranded(DagkitError):
+    """Work was kept for an input that is no more; whoever went on without it would lose it."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, what: str, into: str, known: Iterable[str]) -> None:
+        super().__init__(
+            f"{what} for {into}, and the application has no such input any more; {did_you_mean(into, known)} Give it "
+            "its old name and wire until that is done, or begin anew under another APPLICATION_PATH"
+        )
+
+
+class OperatorRenamed(DagkitError):
+    """What an operator left is kept under its old name; under a new one it would begin anew, unnoticed."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, before: str, now: str, what: str, consequence: str) -> None:
+        super().__init__(
+            f"{before} is gone, and {now} is new: if it is the same operator, give it its old name, under which its "
+            f"{what} is kept. If it is another one, launch with neither of them until a window is committed, and "
+            f"then with {now}: {consequence}"
+        )
+
+
+def refuse_stranded(program: Program, memory: Memory, deal: Mapping[str, Any]) -> None:
+    """Returns only if there is an input for every block that waits and every item that a delay holds."""
+    inputs = sorted({address(target) for target in program.targets.values()})
+    waiting = [each.into for each in memory.queue]
+    for into in [*waiting, *deal]:
+        if into not in inputs:
+            blocks = max(1, waiting.count(into))
+            raise WorkStranded(f"{blocks} block{'s wait' if blocks > 1 else ' waits'}", into, inputs)
+    for held in memory.held:
+        if held.into not in inputs:
+            raise WorkStranded(f"{len(held.items)} items were held back by a delay", held.into, inputs)
+
+
+def refuse_renamed(program: Program, kept: Mapping[str, Sequence[SavedState]]) -> None:
+    """Returns only if no state waits for an operator that is gone while another one is new that could be it."""
+    new = {
+        name: set(declared_state(type(operators[0])))
+        for name, operators in program.operators.items()
+        if name not in kept and name in program.stage_of
+    }
+    for before, states in kept.items():
+        if before in program.operators or "." in before:
+            continue
+        names = {name for state in states for name in state}
+        now = next((name for name, declared in new.items() if names and names <= declared), None)
+        if now is not None:
+            what = f"state {', '.join(sorted(names))}"
+            raise OperatorRenamed(before, now, what, f"what {before} remembered is forgotten then")
