@@ -5,12 +5,13 @@ stretch can be split while it is read, and comes to the stretch's end by a claim
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dagkit import Arrowed, Batch, Block, Column, Constant, Lines
 from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.schema.columns import TEXT_ERRORS
 from dagkit_operators.blocks import Record
 from dagkit_operators.lines import CHUNK_SIZE, LONGEST_LINE, Chunk, LineTooLong, Seekable, chunks
 
@@ -54,25 +55,53 @@ class ReadAheadLines(ReaderContext[str]):
         reading = chunks(stream, start, block.end, self.delimiter, size=self.chunk_size, longest=self.longest_line)
         try:
             for chunk in reading:
-                granted = tracker.claim_many(chunk.base + chunk.starts)
+                count = len(chunk)
+                granted = tracker.claim_many(chunk.places)
                 if granted:
-                    yield _records(block, Lines(self._lines(chunk.up_to(granted)), self.delimiter, chunk.base))
-                if granted < len(chunk.ends):
+                    yield _records(block, ReadLines(chunk if granted == count else chunk.up_to(granted)))
+                if granted < count:
                     return
         except LineTooLong as fault:
             raise LineTooLong(fault.start, fault.longest, block.path) from None
         tracker.try_claim(block.end)
 
-    def _lines(self, chunk: Chunk) -> "pa.BinaryArray | pa.LargeBinaryArray":
-        """The lines over the chunk's own bytes. A last line that nothing ends is ended, in a copy."""
-        import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
 
-        data, ends = chunk.data, chunk.ends
-        if data[-len(self.delimiter) :].tobytes() != self.delimiter:
-            data = np.append(data, np.frombuffer(self.delimiter, np.uint8))
-            ends = ends.copy()
-            ends[-1] = len(data)
-        return binary_array(data, ends)
+class ReadLines(Lines):
+    """Lines over a chunk's own bytes. Where they end is found when it is asked for."""
+
+    __slots__ = ("_chunk", "_ended")
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.delimiter = chunk.delimiter
+        self._chunk = chunk if chunk.is_ended else _ended(chunk)
+        self._ended: pa.BinaryArray | pa.LargeBinaryArray | None = None
+
+    def __len__(self) -> int:
+        return len(self._chunk)
+
+    @property
+    def ended(self) -> "pa.BinaryArray | pa.LargeBinaryArray":
+        """The lines as bytes, their delimiters included."""
+        if self._ended is None:
+            self._ended = binary_array(self._chunk.data, self._chunk.ends)
+        return self._ended
+
+    @property
+    def content(self) -> memoryview:
+        return self._chunk.data.data
+
+    def values(self) -> Sequence[str]:
+        texts = str(self.content, "utf-8", TEXT_ERRORS).split(self.delimiter.decode())
+        texts.pop()  # what follows the last delimiter: nothing
+        return texts
+
+
+def _ended(chunk: Chunk) -> Chunk:
+    """The chunk with its last line ended, in a copy."""
+    import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
+
+    data = np.append(chunk.data, np.frombuffer(chunk.delimiter, np.uint8))
+    return Chunk(data, chunk.base, chunk.delimiter)
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,8 +118,12 @@ class Expression:
 
     def mask(self, column: Column) -> "pa.BooleanArray":
         """For which values of a column it holds."""
-        known = _known(self, column)
+        known = self.known(column)
         return each(self._function, column) if known is None else known
+
+    def known(self, column: Column) -> "pa.BooleanArray | None":
+        """For which values of a column it holds, if nothing must be decoded to tell."""
+        return _known(self, column)
 
     def of(self, column: Column) -> Column:
         """What it gives for each value of a column."""

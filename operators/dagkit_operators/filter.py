@@ -1,17 +1,16 @@
 """Keeping the items that a predicate holds for."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, Self
+from typing import Any, Generic, Self
 
 from pydantic import model_validator
 from typing_extensions import TypeVar
 
-from dagkit import Batch, Column, InputPort, Listed, OutputPort, RowOperator
-from dagkit_operators.looking import seen, seen_column
-from dagkit_operators.masks import mask_of, masked
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, RowOperator
+from dagkit.schema.batch import ITEM
+from dagkit_operators.expressions import Expression
+from dagkit_operators.looking import seen, seen_column, seen_field
+from dagkit_operators.masks import each, masked
 
 T = TypeVar("T", default=Any)
 
@@ -47,14 +46,38 @@ class Filter(RowOperator, Generic[T]):
 
     def process(self, item: T) -> Iterator[T]:
         value = seen(item, self.on)
-        if self.predicate(value) if self.predicate is not None else self._mask(Listed([value]))[0].as_py():
+        if self.predicate(value) if self.predicate is not None else masked(self._asked(Listed([value])), 1)[0].as_py():
             yield item
 
     def process_batch(self, batch: Batch[T]) -> Batch[T]:
-        return batch.where(self._mask(seen_column(batch, self.on))) if len(batch) else batch
+        if not len(batch):
+            return batch
+        column = seen_column(batch, self.on)
+        if self.predicate is None:
+            return batch.where(masked(self._asked(column), len(column)))
+        known = self.predicate.known(column) if isinstance(self.predicate, Expression) else None
+        return kept(self.predicate, batch, seen_field(batch, self.on), column) if known is None else batch.where(known)
 
-    def _mask(self, column: Column) -> "pa.BooleanArray":
-        if self.batch is not None:
-            return masked(self.batch(column), len(column))
-        assert self.predicate is not None, "a filter without a predicate is a fault that was told"
-        return mask_of(self.predicate, column)
+    def _asked(self, column: Column) -> Any:
+        assert self.batch is not None, "a filter that is told nothing is a fault that was told"
+        return self.batch(column)
+
+
+def kept(predicate: Callable[[Any], Any], batch: Batch[T], field: str | None, column: Column) -> Batch[T]:
+    """The items for which a predicate holds that must be asked of each value.
+
+    Where all other fields are constant, the values that are kept are all there is to an item: so they stay the texts
+    that they were decoded to, which costs less than finding them in their bytes again.
+    """
+    others = [other for name, other in batch.columns.items() if name != (ITEM if field is None else field)]
+    alone = batch.made_by is None if field is None else field in batch.columns
+    if not alone or not all(isinstance(other, Constant) for other in others):
+        return batch.where(each(predicate, column))
+    values = list(filter(predicate, column.values()))
+    if field is None:
+        return Batch.of(values)
+    columns = {
+        name: Constant(other.value, len(values)) if isinstance(other, Constant) and name != field else Listed(values)
+        for name, other in batch.columns.items()
+    }
+    return Batch(columns, batch.made_by)

@@ -5,7 +5,6 @@ lines end. A line longer than the buffer makes the buffer grow, up to a limit.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:  # whoever only compiles does not load numpy
@@ -19,6 +18,8 @@ CHUNK_SIZE = 1 << 20
 """Bytes read at a time: more leaves the processor's cache, less costs calls."""
 LONGEST_LINE = 1 << 30
 """Bytes of a line beyond which it is no line but a fault."""
+LOOKED_BACK = 4096
+"""Bytes in which the start of a chunk's last line is looked for first."""
 
 
 class LineTooLong(ValueError):
@@ -42,15 +43,49 @@ class Seekable(Protocol):
     def readinto(self, buffer: memoryview, /) -> int | None: ...
 
 
-@dataclass(frozen=True, slots=True)
 class Chunk:
-    """Whole lines, one after the other, with what ends them. Good until the next chunk is asked for."""
+    """Whole lines, one after the other, with what ends them. Good until the next chunk is asked for.
 
-    data: "Bytes"
-    ends: "Places"
-    """Where each line ends in `data`, its delimiter included."""
-    base: int
-    """Where `data` starts in the file."""
+    Where lines end is found when it is asked for: what only wants the bytes, or the text, is spared that.
+    """
+
+    __slots__ = ("_count", "_ends", "base", "data", "delimiter")
+
+    def __init__(self, data: "Bytes", base: int, delimiter: bytes, ends: "Places | None" = None) -> None:
+        self.data = data
+        self.base = base
+        """Where `data` starts in the file."""
+        self.delimiter = delimiter
+        self._ends = ends
+        self._count: int | None = None
+
+    def __len__(self) -> int:
+        """How many lines there are."""
+        if self._count is None:
+            self._count = self._counted()
+        return self._count
+
+    def _counted(self) -> int:
+        if self._ends is not None or len(self.delimiter) > 1:
+            return len(self.ends)
+        import numpy as np  # noqa: PLC0415
+
+        return int(np.count_nonzero(self.data == self.delimiter[0])) + (not self.is_ended)
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the last line is ended, as all others are."""
+        return self.data[-len(self.delimiter) :].tobytes() == self.delimiter
+
+    @property
+    def ends(self) -> "Places":
+        """Where each line ends in `data`, its delimiter included."""
+        if self._ends is None:
+            import numpy as np  # noqa: PLC0415
+
+            ends = _ends(self.data, self.delimiter)
+            self._ends = ends if self.is_ended else np.append(ends, len(self.data))
+        return self._ends
 
     @property
     def starts(self) -> "Places":
@@ -62,10 +97,51 @@ class Chunk:
         starts[1:] = self.ends[:-1]
         return starts
 
+    @property
+    def last_start(self) -> int:
+        """Where the last line starts in `data`."""
+        if self._ends is not None:
+            return int(self._ends[-2]) if len(self._ends) > 1 else 0
+        place = len(self.data) - (len(self.delimiter) if self.is_ended else 0)
+        width = LOOKED_BACK
+        while True:
+            before = max(0, place - width)
+            found = self.data[before:place].tobytes().rfind(self.delimiter)
+            if found >= 0:
+                return before + found + len(self.delimiter)
+            if not before:
+                return 0
+            width *= 8
+
+    @property
+    def places(self) -> "Starts":
+        """Where each line starts in the file."""
+        return Starts(self)
+
     def up_to(self, count: int) -> "Chunk":
         """The first lines alone."""
         end = int(self.ends[count - 1]) if count else 0
-        return Chunk(self.data[:end], self.ends[:count], self.base)
+        return Chunk(self.data[:end], self.base, self.delimiter, self.ends[:count])
+
+
+class Starts:
+    """Where the lines of a chunk start in the file. The first and the last are known before all others are found."""
+
+    __slots__ = ("_chunk",)
+
+    def __init__(self, chunk: Chunk) -> None:
+        self._chunk = chunk
+
+    def __len__(self) -> int:
+        return len(self._chunk)
+
+    def __getitem__(self, index: int) -> int:
+        chunk = self._chunk
+        if index == 0:
+            return chunk.base
+        if index == -1:
+            return chunk.base + chunk.last_start
+        return chunk.base + int(chunk.starts[index])
 
 
 def delimiter_of(text: str | bytes) -> bytes:
@@ -100,30 +176,38 @@ def chunks(
         chunk = reading.lines()
         if chunk is None:
             return
-        if end is not None:
+        if end is not None and chunk.base + chunk.last_start >= end:
             starting = int(np.searchsorted(chunk.starts, end - chunk.base))
-            if starting < len(chunk.ends):
-                if starting:
-                    yield chunk.up_to(starting)
-                return
+            if starting:
+                yield chunk.up_to(starting)
+            return
+        after = chunk.base + len(chunk.data)
         yield chunk
+        if end is not None and after >= end:
+            return
 
 
 class _Reading:
     """A buffer that moves along the stream: what is read of it, and where it lies in the file."""
 
     def __init__(self, stream: Seekable, delimiter: bytes, size: int, longest: int) -> None:
-        import numpy as np  # noqa: PLC0415
-
         self.stream = stream
         self.delimiter = delimiter
         self.longest = longest
-        self.buffer: Bytes = np.empty(max(size, len(delimiter)), np.uint8)
+        self._take(bytearray(max(size, len(delimiter))))
         self.filled = 0
         self.base = 0
         self.consumed = 0
         """Bytes of the buffer that were given out as lines."""
         self.ended = False
+
+    def _take(self, memory: bytearray) -> None:
+        """Read into other memory from now on."""
+        import numpy as np  # noqa: PLC0415
+
+        self.bytes = memory
+        self.view = memoryview(memory)
+        self.buffer: Bytes = np.frombuffer(memory, np.uint8)
 
     def begin(self, start: int) -> bool:
         """Stand at the first line that starts at `start` or after; False where there is none."""
@@ -133,9 +217,9 @@ class _Reading:
             return True
         while True:
             self._fill()
-            ends = _ends(self.buffer[: self.filled], self.delimiter)
-            if len(ends):
-                self.consumed = int(ends[0])
+            found = self.bytes.find(self.delimiter, 0, self.filled)
+            if found >= 0:
+                self.consumed = found + len(self.delimiter)
                 return True
             if self.ended:
                 return False
@@ -145,18 +229,15 @@ class _Reading:
 
     def lines(self) -> Chunk | None:
         """The next whole lines; the last of the stream may lack its delimiter."""
-        import numpy as np  # noqa: PLC0415
-
         self._move()
         searched = 0
         while True:
             self._fill()
-            ends = _ends(self.buffer[searched : self.filled], self.delimiter) + searched
-            if self.ended and (not len(ends) or ends[-1] < self.filled) and self.filled:
-                ends = np.append(ends, self.filled)
-            if len(ends):
-                self.consumed = int(ends[-1])
-                return Chunk(self.buffer[: self.consumed], ends, self.base)
+            found = self.bytes.rfind(self.delimiter, searched, self.filled)
+            whole = self.filled if self.ended else found + len(self.delimiter) if found >= 0 else 0
+            if whole:
+                self.consumed = whole
+                return Chunk(self.buffer[:whole], self.base, self.delimiter)
             if self.ended:
                 return None
             searched = max(0, self.filled - len(self.delimiter) + 1)
@@ -164,31 +245,24 @@ class _Reading:
 
     def _fill(self) -> None:
         """Read until the buffer is full, or the stream ends."""
-        view = memoryview(self.buffer)  # type: ignore[arg-type] # numpy arrays are buffers; the stubs say so from 3.12 on
         while self.filled < len(self.buffer) and not self.ended:
-            got = self.stream.readinto(view[self.filled :]) or 0
+            got = self.stream.readinto(self.view[self.filled :]) or 0
             self.filled += got
             self.ended = got == 0
 
     def _move(self) -> None:
         """Bring what was not consumed to the front."""
         rest = self.filled - self.consumed
-        self.buffer[:rest] = (
-            self.buffer[self.consumed : self.filled].copy()
-            if rest > self.consumed
-            else self.buffer[self.consumed : self.filled]
-        )
+        self.view[:rest] = self.view[self.consumed : self.filled]
         self.base += self.consumed
         self.filled, self.consumed = rest, 0
 
     def _grow(self) -> None:
-        import numpy as np  # noqa: PLC0415
-
-        if len(self.buffer) >= self.longest:
+        if len(self.bytes) >= self.longest:
             raise LineTooLong(self.base, self.longest)
-        larger: Bytes = np.empty(min(2 * len(self.buffer), self.longest), np.uint8)
-        larger[: self.filled] = self.buffer[: self.filled]
-        self.buffer = larger
+        larger = bytearray(min(2 * len(self.bytes), self.longest))
+        larger[: self.filled] = self.view[: self.filled]
+        self._take(larger)
 
 
 def _ends(data: "Bytes", delimiter: bytes) -> "Places":

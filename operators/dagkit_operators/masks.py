@@ -1,16 +1,12 @@
 """Masks: for which values of a column something holds."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dagkit import Column, Lines
+from dagkit import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-PIECE = 256 << 10
-"""Bytes of lines that are decoded at a time: the texts of more leave the processor's cache before they are asked."""
 
 
 def mask_of(predicate: Callable[[Any], Any], column: Column) -> "pa.BooleanArray":
@@ -24,22 +20,7 @@ def each(predicate: Callable[[Any], Any], column: Column) -> "pa.BooleanArray":
     import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
     import pyarrow as pa  # noqa: PLC0415
 
-    mask = np.empty(len(column), np.bool_)
-    place = 0
-    for piece in _pieces(column):
-        mask[place : place + len(piece)] = np.fromiter(map(predicate, piece.values()), np.bool_, len(piece))
-        place += len(piece)
-    return pa.array(mask)
-
-
-def _pieces(column: Column) -> Iterator[Column]:
-    """A column in parts, one after the other, where its values are yet to be made."""
-    if not isinstance(column, Lines):
-        yield column
-        return
-    count = max(1, len(column) * PIECE // max(1, len(column.content)))
-    for start in range(0, len(column), count):
-        yield Lines(column.ended.slice(start, count), column.delimiter)
+    return pa.array(np.fromiter(map(predicate, column.values()), np.bool_, len(column)))
 
 
 def masked(answer: Any, count: int) -> "pa.BooleanArray":

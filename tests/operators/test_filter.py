@@ -67,17 +67,28 @@ def test_a_field_can_be_looked_at_instead() -> None:
         assert one_by_one.sent() == at_once.sent() == of_columns.sent() == items[1:]
 
 
-def test_kept_lines_stay_lines() -> None:
-    kept = Filter(lambda text: not text.startswith(".")).process_batch(lines(TEXTS))
+def test_lines_that_an_expression_keeps_stay_lines() -> None:
+    kept = Filter(~value.starts_with(".")).process_batch(lines(TEXTS))
     assert bytes(kept.column("value").content) == "a\n\nb.\nä\n".encode()
     assert isinstance(kept.column("block_id"), Constant)
 
 
-def test_a_batch_of_many_pieces_is_asked_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dagkit_operators.masks.PIECE", 10)
-    texts = [f"{'.' * (number % 3 == 0)}{number}" for number in range(100)]
-    kept = Filter(lambda text: not text.startswith(".")).process_batch(lines(texts))
-    assert kept.column("value").values() == [text for text in texts if text[0] != "."]
+@pytest.mark.parametrize("keep", [lambda text: len(text) < 2, value.length() < 2], ids=["a lambda", "an expression"])
+def test_lines_that_must_be_decoded_stay_decoded(keep: Callable[[str], bool]) -> None:
+    """What was decoded is written as fast as what would be found in its bytes again."""
+    kept = Filter(keep).process_batch(lines(TEXTS))
+    assert kept.column("value").values() == ["a", "", "ä"]
+    assert isinstance(kept.column("value"), Listed)
+    assert isinstance(kept.column("block_id"), Constant)
+
+
+def test_items_of_several_fields_are_kept_whole() -> None:
+    items = Batch({"name": Listed(["a", "b", "c"]), "size": Listed([1, 2, 3])}, Named)
+    assert Filter(lambda size: size != 2, on="size").process_batch(items).items() == [Named("a", 1), Named("c", 3)]
+    one_size = Batch({"name": Listed(["a", "b"]), "size": Constant(1, 2)}, Named)
+    assert Filter(lambda name: name != "a", on="name").process_batch(one_size).items() == [Named("b", 1)]
+    assert Filter(lambda item: item.name != "a").process_batch(one_size).items() == [Named("b", 1)]
+    assert Filter(lambda size: size > 1, on="size").process_batch(one_size).items() == []
 
 
 def test_an_empty_batch_stays_empty() -> None:

@@ -96,3 +96,27 @@ def test_a_delimiter_that_overlaps_itself_is_refused(delimiter: str) -> None:
 @pytest.mark.parametrize("delimiter", ["\n", "\r\n", "ab", "||#"])
 def test_other_delimiters_are_taken(delimiter: str) -> None:
     assert delimiter_of(delimiter) == delimiter.encode()
+
+
+@pytest.mark.parametrize("looked_back", [1, 3, 4096])
+@pytest.mark.parametrize("delimiter", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("ended", [True, False])
+def test_the_first_and_the_last_line_are_known_before_all_others(
+    looked_back: int, delimiter: bytes, ended: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dagkit_operators.lines.LOOKED_BACK", looked_back)
+    for texts in ([b"a"], [b"a", b"bb"], [b"", b"", b""], [b"a" * 30, b"", b"b" * 20], [b"x", b"b" * 40]):
+        content = delimiter.join(texts) + (delimiter if ended else b"")
+        for start in (0, len(texts[0]) + len(delimiter)):
+            for chunk in chunks(io.BytesIO(content), start, None, delimiter):
+                known = [chunk.places[0], chunk.places[-1], len(chunk), len(chunk.places)]
+                every = (chunk.base + chunk.starts).tolist()
+                assert known == [every[0], every[-1], len(every), len(every)]
+                assert [chunk.places[index] for index in range(len(every))] == every
+                assert [chunk.places[-index - 1] for index in range(len(every))] == every[::-1]
+
+
+def test_nothing_is_read_beyond_a_stretch_that_ends_with_a_line() -> None:
+    stream = io.BytesIO(b"aaa\nbbb\nccc\n")
+    assert [chunk.data.tobytes() for chunk in chunks(stream, 0, 8, size=8)] == [b"aaa\nbbb\n"]
+    assert stream.tell() == 8
