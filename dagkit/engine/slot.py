@@ -92,9 +92,6 @@ class SlotRun:
             self._take(self.program.targets[wire], batch)
             yield from self.outbox.ready()
         self._flush()
-        for unifier, _ in self._merging.values():
-            unifier.end_window()
-            unifier.teardown()
         for name, operator in self.operators.items():
             self._end(name, operator)
             yield from self.outbox.ready()
@@ -123,6 +120,7 @@ class SlotRun:
             self._entrance(target).batch(batch)
 
     def _end(self, name: str, operator: Operator) -> None:
+        self._merge_into(name)
         self._flush_into(name)
         self._controls[name].end()
         if self._last:
@@ -187,7 +185,29 @@ class SlotRun:
             yield self._entrances[stage.links[output]]
         for target in stage.targets.get(output, ()):
             here = target.level == self.level and target.routing is Routing.STRAIGHT and not target.delayed
-            yield self._entrances[target.into] if here else self.outbox.slit(target)
+            if not here:
+                yield self.outbox.slit(target)
+            elif target.unifier is None:
+                yield self._entrances[target.into]
+            else:
+                yield self._merged(target)
+
+    def _merged(self, target: Target) -> Entrance:
+        """The unifier before an input of this very slot, made when its first items come."""
+        return Entrance(
+            lambda item: self._entrance(target).item(item),
+            lambda batch: self._entrance(target).batch(batch),
+            control=self._entrances[target.into].control,
+        )
+
+    def _merge_into(self, name: str) -> None:
+        """What unifiers have for an operator flows in: all that they merge has ended."""
+        for wire, (unifier, into) in self._merging.items():
+            if self.program.targets[wire].into[0] == name:
+                if into.flush is not None:
+                    into.flush()
+                unifier.end_window()
+                unifier.teardown()
 
     def _into_panes(self, output: Port, sinks: list[Entrance]) -> Entrance:
         kept = self._kept.get(slider_name(*output), {})

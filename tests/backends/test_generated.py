@@ -1,0 +1,379 @@
+"""Graphs that nobody drew: whatever the wiring, all backends come to the same, with batches or without."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from dagkit import (
+    Batch,
+    Dag,
+    DelayOperator,
+    InputOperator,
+    InputPort,
+    KeyedState,
+    Operator,
+    OperatorContext,
+    OutputPort,
+    PortContext,
+    RowOperator,
+    State,
+    StatelessPartitioner,
+    Unifier,
+)
+from dagkit.api.running import Until
+from dagkit.backends.reference import ReferenceBackend
+from dagkit.backends.spark import SparkBackend
+from dagkit.compiler import Compilation, compile_application
+from dagkit.engine.assignment import Backend
+from dagkit.engine.loop import Loop, Settings
+from dagkit.engine.lower import program_of
+from dagkit.errors import ApplicationFaults
+from dagkit.ledger import Ledger
+from dagkit.ledger.stores import MemoryStore
+from tests.backends.slots import InSlots
+
+# ---- what graphs are made of
+
+
+class Source(InputOperator):
+    """A few numbers for each window."""
+
+    kind = "generated.source/1"
+    output = OutputPort(int)
+    windows: tuple[tuple[int, ...], ...]
+    at = State(0)
+
+    def emit_tuples(self) -> None:
+        if self.at < len(self.windows):
+            for number in self.windows[self.at]:
+                self.output.emit(number)
+            self.at += 1
+
+
+class Plus(RowOperator):
+    kind = "generated.plus/1"
+    input = InputPort(int)
+    output = OutputPort(int)
+    added: int = 1
+
+    def process(self, item: int) -> Iterator[int]:
+        yield item + self.added
+
+
+class PlusInBatches(Plus):
+    kind = "generated.plus-in-batches/1"
+
+    def process_batch(self, batch: Batch[int]) -> Batch[int]:
+        return Batch.of([item + self.added for item in batch.items()])
+
+
+class Fork(RowOperator):
+    """None, one or two of each."""
+
+    kind = "generated.fork/1"
+    input = InputPort(int)
+    output = OutputPort(int)
+    added: int = 1
+
+    def process(self, item: int) -> Iterator[int]:
+        for time in range((item + self.added) % 3):
+            yield item * 2 + time
+
+
+class ForkInBatches(Fork):
+    kind = "generated.fork-in-batches/1"
+
+    def process_batch(self, batch: Batch[int]) -> Batch[int]:
+        return Batch.of([made for item in batch for made in self.process(item)])
+
+
+class Both(Operator):
+    """Two inputs that are told apart."""
+
+    kind = "generated.both/1"
+    left = InputPort(int)
+    right = InputPort(int)
+    output = OutputPort(int)
+    added: int = 1
+
+    @left.process
+    def on_left(self, item: int) -> None:
+        self.output.emit(item + self.added)
+
+    @right.process
+    def on_right(self, item: int) -> None:
+        self.output.emit(item - self.added)
+
+
+class AddUp(Unifier[tuple[int, int]]):
+    """One pair for each key, from those of all partitions."""
+
+    kind = "generated.add-up/1"
+    sums = KeyedState[int, int](int)
+
+    def process(self, item: tuple[int, int]) -> None:
+        self.sums[item[0]] += item[1]
+
+    def end_window(self) -> None:
+        for pair in self.sums.items():
+            self.unified.emit(pair)
+
+
+class Tally(Operator):
+    """How often each remainder came in this window; and so far, for whoever looks at its state."""
+
+    kind = "generated.tally/1"
+    input = InputPort[int](key=lambda item: item % 5)
+    output = OutputPort[tuple[int, int]](unifier=AddUp)
+    added: int = 1
+    in_window = KeyedState[int, int](int)
+    so_far = KeyedState[int, int](int)
+
+    def process(self, item: int) -> None:
+        self.in_window[item % 5] += 1
+        self.so_far[item % 5] += self.added
+
+    def end_window(self) -> None:
+        for pair in self.in_window.items():
+            self.output.emit(pair)
+        self.in_window.clear()
+
+
+class TallyInBatches(Tally):
+    kind = "generated.tally-in-batches/1"
+
+    def process_batch(self, batch: Batch[int]) -> None:
+        for key, count in Counter(item % 5 for item in batch.items()).items():
+            self.in_window[key] += count
+            self.so_far[key] += count * self.added
+
+
+class Flat(Operator):
+    """Pairs as numbers."""
+
+    kind = "generated.flat/1"
+    input = InputPort[tuple[int, int]]()
+    output = OutputPort(int)
+
+    def process(self, item: tuple[int, int]) -> None:
+        self.output.emit(item[0] * 100 + item[1])
+
+
+class Sum(Operator):
+    """The sum so far, told at the end of each window in which something came."""
+
+    kind = "generated.sum/1"
+    input = InputPort(int)
+    output = OutputPort(int)
+    added: int = 1
+    total = State(0)
+    fresh = State[bool](False)
+
+    def process(self, item: int) -> None:
+        self.total += item * self.added
+        self.fresh = True
+
+    def end_window(self) -> None:
+        if self.fresh:
+            self.output.emit(self.total)
+            self.fresh = False
+
+
+class Round(Operator):
+    """Sends each number on, and a smaller one around, until there is none."""
+
+    kind = "generated.round/1"
+    begin = InputPort(int)
+    again = InputPort(int)
+    output = OutputPort(int)
+    around = OutputPort(int)
+
+    @begin.process
+    def on_begin(self, item: int) -> None:
+        self.output.emit(item)
+        if item % 4:
+            self.around.emit(item % 4 - 1)
+
+    @again.process
+    def on_again(self, item: int) -> None:
+        self.output.emit(item)
+        if item > 0:
+            self.around.emit(item - 1)
+
+
+class Collect(Operator):
+    """Keeps what arrives; nothing of it in order."""
+
+    kind = "generated.collect/1"
+    input = InputPort[Any]()
+    arrived = State[list[int]](list)
+
+    def process(self, item: Any) -> None:
+        self.arrived.append(item)
+
+
+# ---- how they are wired
+
+Shape = Literal["plus", "fork", "both", "tally", "sum", "round"]
+KINDS: Mapping[Shape, tuple[Callable[..., Operator], Callable[..., Operator]]] = {
+    "plus": (Plus, PlusInBatches),
+    "fork": (Fork, ForkInBatches),
+    "both": (Both, Both),
+    "tally": (Tally, TallyInBatches),
+    "sum": (Sum, Sum),
+    "round": (Round, Round),
+}
+
+
+@dataclass(frozen=True)
+class Vertex:
+    """One operator between the sources and the collectors."""
+
+    shape: Shape
+    inputs: tuple[int, int]
+    """Which outputs before it feed it; one that has a single input takes the first."""
+    added: int
+    partitions: int
+    parallel: bool
+    count: int
+    """Streaming windows of an application window."""
+    slide: bool
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A graph with its data."""
+
+    sources: tuple[tuple[tuple[int, ...], ...], ...]
+    vertices: tuple[Vertex, ...]
+
+    def draw(self, *, batches: bool) -> Callable[[Dag, Any], None]:
+        def populate_dag(dag: Dag, conf: object) -> None:
+            outputs = [
+                dag.add_operator(f"source{n}", Source(windows=windows)).output for n, windows in enumerate(self.sources)
+            ]
+            fed: dict[int, list[Any]] = {}
+            for number, vertex in enumerate(self.vertices):
+                inlets, outlet = self._place(dag, f"{vertex.shape}{number}", vertex, batches=batches)
+                for inlet, chosen in zip(inlets, vertex.inputs, strict=False):
+                    fed.setdefault(chosen % len(outputs), []).append(inlet)
+                outputs.append(outlet)
+            for number, outlet in enumerate(outputs):
+                inlets = fed.get(number) or [dag.add_operator(f"collect{number}", Collect()).input]
+                dag.add_stream(f"stream{number}", outlet, *inlets)
+
+        return populate_dag
+
+    def _place(self, dag: Dag, name: str, vertex: Vertex, *, batches: bool) -> tuple[list[Any], Any]:
+        """The operator, with its inputs and the output that others may take from."""
+        kind = KINDS[vertex.shape][batches]
+        operator: Any = dag.add_operator(name, kind() if kind is Round else kind(added=vertex.added))
+        if vertex.shape != "sum":
+            dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(vertex.partitions))
+        if vertex.shape in ("tally", "sum"):
+            dag.set_operator_attribute(operator, OperatorContext.APPLICATION_WINDOW_COUNT, vertex.count)
+            if vertex.slide and vertex.count > 1:
+                dag.set_operator_attribute(operator, OperatorContext.SLIDE_BY_WINDOW_COUNT, 1)
+        if vertex.shape == "both":
+            return [operator.left, operator.right], operator.output
+        if vertex.shape == "round":
+            delay = dag.add_operator(f"{name}-delay", DelayOperator[int]())
+            dag.add_stream(f"{name}-around", operator.around, delay.input)
+            dag.add_stream(f"{name}-again", delay.output, operator.again)
+            return [operator.begin], operator.output
+        if vertex.parallel and vertex.shape in ("plus", "fork"):
+            dag.set_input_port_attribute(operator.input, PortContext.PARTITION_PARALLEL, True)
+        if vertex.shape == "tally":
+            flat = dag.add_operator(f"{name}-flat", Flat())
+            dag.add_stream(f"{name}-pairs", operator.output, flat.input)
+            return [operator.input], flat.output
+        return [operator.input], operator.output
+
+
+numbers = st.lists(st.integers(0, 30), max_size=6).map(tuple)
+vertices = st.builds(
+    Vertex,
+    shape=st.sampled_from(list(KINDS)),
+    inputs=st.tuples(st.integers(0, 9), st.integers(0, 9)),
+    added=st.integers(1, 3),
+    partitions=st.integers(1, 3),
+    parallel=st.booleans(),
+    count=st.integers(1, 3),
+    slide=st.booleans(),
+)
+sketches = st.builds(
+    Sketch,
+    sources=st.lists(st.lists(numbers, min_size=1, max_size=3).map(tuple), min_size=1, max_size=2).map(tuple),
+    vertices=st.lists(vertices, max_size=6).map(tuple),
+)
+
+# ---- what came of them
+
+Came = Mapping[str, Any]
+
+
+def came(compilation: Compilation, backend: Backend) -> Came:
+    """What collectors hold and what was counted, without any order."""
+    loop = Loop(
+        program_of(compilation), backend, Ledger(MemoryStore()), Settings("nowhere", until=Until.ONCE, windows=12)
+    )
+    loop.run()
+    found: dict[str, Any] = {"windows": loop.memory.window}
+    for name, states in loop.state.items():
+        if name.startswith("collect"):
+            found[name] = Counter(item for state in states for item in state.get("arrived", []))  # type: ignore[union-attr, misc]
+        elif name.startswith("tally") and "." not in name:
+            entries = [entry for state in states for entry in state.get("so_far", [])]  # type: ignore[union-attr]
+            found[name] = Counter({entry[0]: entry[1] for entry in entries})  # type: ignore[index, misc]
+        elif name.startswith("sum") and "." not in name:
+            found[name] = [state.get("total") for state in states]
+    return found
+
+
+def compiled(sketch: Sketch, *, batches: bool) -> Compilation:
+    try:
+        return compile_application(sketch.draw(batches=batches))
+    except ApplicationFaults:
+        assume(False)
+        raise
+
+
+@pytest.mark.slow
+@settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
+@given(sketches)
+def test_fused_operators_come_to_what_single_ones_do(sketch: Sketch) -> None:
+    plain = compiled(sketch, batches=False)
+    expected = came(plain, ReferenceBackend(plain))
+    assert came(plain, InSlots(program_of(plain))) == expected
+
+
+@pytest.mark.slow
+@settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
+@given(sketches)
+def test_batches_come_to_what_single_items_do(sketch: Sketch) -> None:
+    plain, batched = compiled(sketch, batches=False), compiled(sketch, batches=True)
+    expected = came(plain, ReferenceBackend(plain))
+    assert came(batched, ReferenceBackend(batched)) == expected
+    assert came(batched, InSlots(program_of(batched))) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_spark_comes_to_what_the_reference_does(spark: SparkSession) -> None:
+    @settings(max_examples=max(8, settings().max_examples // 25), suppress_health_check=list(HealthCheck))
+    @given(sketches, st.booleans())
+    def holds(sketch: Sketch, batches: bool) -> None:
+        compilation = compiled(sketch, batches=batches)
+        backend = SparkBackend(program_of(compilation), spark)
+        try:
+            assert came(compilation, backend) == came(compilation, ReferenceBackend(compilation))
+        finally:
+            backend.close()
+
+    holds()
