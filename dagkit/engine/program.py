@@ -5,16 +5,21 @@ A worker loads this module and not the compiler, which makes programs in `lower.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 from dagkit.api.operators import Operator, Unifier
 from dagkit.api.partitioning import PartitionKeys
 from dagkit.api.streams import StreamCodec
 from dagkit.engine.sliding import Sliding
 from dagkit.plan.model import Routing
-from dagkit.schema.batch import Batch
-from dagkit.schema.routing import routing_code, routing_codes
+from dagkit.schema.batch import ITEM, Batch
+from dagkit.schema.columns import Constant
+from dagkit.schema.routing import column_codes, low_codes, routing_code, routing_codes
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 Port = tuple[str, str]
 """An operator and one of its ports."""
@@ -38,14 +43,16 @@ class Keying:
         """The code of a key itself, for state that is kept under the very keys that items are routed by."""
         return routing_code(key)
 
-    def codes(self, batch: Batch[Any]) -> Sequence[int]:
-        """The codes of many items."""
+    def codes(self, batch: Batch[Any]) -> "npt.NDArray[np.int64]":
+        """The lowest 32 bits of the codes of many items."""
         if self.codec is not None:
-            return [self.codec.get_partition(item) for item in batch.items()]
+            return low_codes([self.codec.get_partition(item) for item in batch.items()])
         if self.field is not None:
-            return routing_codes(batch.column(self.field).values())
+            return column_codes(batch.column(self.field))
+        if self.key is None and batch.made_by is None:
+            return column_codes(batch.columns[ITEM])
         items = batch.items()
-        return routing_codes(items if self.key is None else [self.key(item) for item in items])
+        return low_codes(routing_codes(items if self.key is None else [self.key(item) for item in items]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +110,54 @@ class Target:
                 yield from ((slot, batch) for slot in range(self.slots))
 
     def _by_owner(self, batch: Batch[Any]) -> Iterator[tuple[int, Batch[Any]]]:
-        import numpy as np  # noqa: PLC0415 - whoever only compiles does not load Arrow
-        import pyarrow as pa  # noqa: PLC0415
+        import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
 
-        codes = np.fromiter((code & 0xFFFFFFFF for code in self.keying.codes(batch)), np.int64, len(batch))
-        for slot, keys in enumerate(self.keys):
-            owned = np.isin(codes & keys.mask, list(keys.keys))
+        if self.keying.field is not None and isinstance(batch.column(self.keying.field), Constant):
+            yield from ((slot, batch) for slot in self._owners_of(batch))
+            return
+        codes = self.keying.codes(batch)
+        for slot, owned in _owned(self.keys, codes):
             if owned.all():
                 yield slot, batch
             elif owned.any():
                 yield slot, batch.where(pa.array(owned))
+
+    def _owners_of(self, batch: Batch[Any]) -> list[int]:
+        """Who owns items that all have the same key."""
+        code = int(self.keying.codes(batch.sliced(0, 1))[0]) if len(batch) else 0
+        return [slot for slot, keys in enumerate(self.keys) if len(batch) and keys.owns(code)]
+
+
+def _owned(keys: tuple[PartitionKeys, ...], codes: "npt.NDArray[np.int64]") -> "Iterator[tuple[int, npt.NDArray[Any]]]":
+    """Which of the codes each slot owns."""
+    import numpy as np  # noqa: PLC0415 - whoever only compiles does not load Arrow
+
+    table = _owners(keys)
+    if table is None:
+        yield from ((slot, np.isin(codes & own.mask, list(own.keys))) for slot, own in enumerate(keys))
+        return
+    owners = table[codes & (len(table) - 1)]
+    yield from ((slot, owners == slot) for slot in range(len(keys)))
+
+
+LARGEST_TABLE = 1 << 16
+
+
+@lru_cache(maxsize=256)
+def _owners(keys: tuple[PartitionKeys, ...]) -> "npt.NDArray[np.int64] | None":
+    """The slot that owns each key of the mask; none where masks differ, are wide, or a key has several owners."""
+    import numpy as np  # noqa: PLC0415 - whoever only compiles does not load Arrow
+
+    size = keys[0].mask + 1
+    owned = [key for own in keys for key in own.keys]
+    if {own.mask for own in keys} != {size - 1} or size > LARGEST_TABLE or size & (size - 1):
+        return None
+    if len(set(owned)) < len(owned):
+        return None
+    table = np.full(size, -1, np.int64)
+    for slot, own in enumerate(keys):
+        table[[key for key in own.keys if key < size]] = slot
+    return table
 
 
 @dataclass(frozen=True, slots=True)

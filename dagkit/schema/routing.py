@@ -5,7 +5,15 @@ import struct
 import zlib
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from dagkit.schema.columns import Arrowed, Column, Constant, Lines
+
+if TYPE_CHECKING:  # whoever only compiles loads neither numpy nor Arrow
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
 
 
 class NoRoutingCode(TypeError):
@@ -49,3 +57,70 @@ def routing_codes(keys: Sequence[Any]) -> list[int]:
         crc = zlib.crc32
         return [crc(key.encode("utf-8", "surrogatepass")) for key in keys]
     return [routing_code(key) for key in keys]
+
+
+def column_codes(column: Column) -> "npt.NDArray[np.int64]":
+    """The lowest 32 bits of the codes of a column, all that partitions look at; where it can be, no value is made."""
+    import numpy as np  # noqa: PLC0415
+
+    if isinstance(column, Constant):
+        return np.full(len(column), routing_code(column.value) & _LOW, np.int64)
+    if isinstance(column, Lines):
+        return _codes_of_lines(column)
+    if isinstance(column, Arrowed):
+        found = _codes_of_array(column.arrow)
+        if found is not None:
+            return found
+    return low_codes(routing_codes(column.values()))
+
+
+def low_codes(codes: Sequence[int]) -> "npt.NDArray[np.int64]":
+    """The lowest 32 bits of codes."""
+    import numpy as np  # noqa: PLC0415
+
+    return np.fromiter((code & _LOW for code in codes), np.int64, len(codes))
+
+
+def _codes_of_lines(column: Lines) -> "npt.NDArray[np.int64]":
+    content = bytes(column.content)
+    if not (content.isascii() or _is_text(content)):
+        return low_codes(routing_codes(column.values()))
+    lines = content.split(column.delimiter)
+    lines.pop()  # what follows the last delimiter: nothing
+    return _checksums(lines)
+
+
+def _codes_of_array(array: "pa.Array") -> "npt.NDArray[np.int64] | None":
+    import numpy as np  # noqa: PLC0415
+    import pyarrow as pa  # noqa: PLC0415
+
+    kind = array.type
+    if pa.types.is_signed_integer(kind):
+        codes: npt.NDArray[np.int64] = array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64) & _LOW
+        return codes
+    if array.null_count or not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+        return None
+    _, places, data = array.buffers()
+    if data is None:
+        return _checksums([b""] * len(array))
+    ends = np.frombuffer(places, np.int32)[array.offset : array.offset + len(array) + 1].tolist()
+    first = ends[0]
+    content = memoryview(data)[first : ends[-1]].tobytes()
+    return _checksums([content[start - first : end - first] for start, end in pairwise(ends)])
+
+
+def _checksums(values: Sequence[bytes]) -> "npt.NDArray[np.int64]":
+    import numpy as np  # noqa: PLC0415
+
+    return np.fromiter(map(zlib.crc32, values), np.int64, len(values))
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+_LOW = 0xFFFFFFFF
