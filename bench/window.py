@@ -16,13 +16,23 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from dagkit import Batch, Dag, InputOperator, InputPort, Operator, OperatorContext, OutputPort, PortContext
-from dagkit import StatelessPartitioner
+from dagkit import (
+    Batch,
+    Dag,
+    InputOperator,
+    InputPort,
+    Operator,
+    OperatorContext,
+    OutputPort,
+    PortContext,
+    StatelessPartitioner,
+)
 from dagkit.backends.spark import SparkBackend, local_session
 from dagkit.compiler import compile_application
 from dagkit.engine.assignment import Assignment
+from dagkit.engine.lower import program_of
 from dagkit.engine.outbox import Outbox
-from dagkit.engine.program import Program, program_of
+from dagkit.engine.program import Program
 
 LARGEST_SHARE = 0.5
 """Of the time of a trigger: what a window without an exchange may take."""

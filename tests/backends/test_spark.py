@@ -20,8 +20,9 @@ from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import compile_application
 from dagkit.engine.assignment import Answer, Assignment
 from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.lower import program_of
 from dagkit.engine.outbox import Outbox
-from dagkit.engine.program import Program, program_of
+from dagkit.engine.program import Program
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -79,9 +80,9 @@ def state_of(answer: Answer, operator: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
-def test_words_are_counted_over_windows(spark: SparkSession, partitions: int) -> None:
+def test_words_are_counted_over_windows(session: SparkSession, partitions: int) -> None:
     counting_words = counting(partitions)
-    backend = SparkBackend(counting_words, spark)
+    backend = SparkBackend(counting_words, session)
     state: Any = {}
     for window, text in enumerate(["a b a", "c a"], 1):
         answer = backend.run(Assignment(window, sent(counting_words, text.split()), state))
@@ -91,9 +92,9 @@ def test_words_are_counted_over_windows(spark: SparkSession, partitions: int) ->
     backend.close()
 
 
-def test_what_an_operator_raises_arrives_as_a_failure(spark: SparkSession) -> None:
+def test_what_an_operator_raises_arrives_as_a_failure(session: SparkSession) -> None:
     counting_words = counting(2)
-    backend = SparkBackend(counting_words, spark)
+    backend = SparkBackend(counting_words, session)
     with pytest.raises(OperatorFailed, match="no such word") as raised:
         backend.run(Assignment(1, sent(counting_words, ["a", "fail"])))
     assert (raised.value.failure.operator, raised.value.failure.window_id) == ("count", 1)

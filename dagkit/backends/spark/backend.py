@@ -3,16 +3,16 @@
 import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from dagkit.backends.spark.frames import Frames
 from dagkit.backends.spark.rows import SPARK_SCHEMA, Kind, rows_in
+from dagkit.backends.spark.artifacts import ship_own_code
 from dagkit.backends.spark.shipping import by_value, modules_of, shipped
 from dagkit.backends.spark.task import Given, LevelTask, TaskFailed, Told
 from dagkit.engine.assignment import Answer, Assignment
@@ -41,12 +41,13 @@ class SparkBackend:
         self._by_value.__enter__()
         self.shipped, self._known = shipped(program, self._modules)
         self._frames = Frames(self._known, program.targets)
+        ship_own_code(spark)
         self._tag = f"dagkit-{uuid4().hex}"
         self._closed = False
 
     def run(self, assignment: Assignment) -> Answer:
         """Run one attempt at a window to its end."""
-        with self._tagged(), _told_as_ours(assignment.window_id):
+        with self._tagged(), _told_as_ours(f"Spark failed in window {assignment.window_id}"):
             table = self._frame(assignment).toArrow()
         return self._answer(assignment, table)
 
@@ -62,7 +63,8 @@ class SparkBackend:
         """Nothing runs any more."""
         if not self._closed:
             self._closed = True
-            self.spark.interruptTag(self._tag)
+            with suppress(Exception):  # where Spark itself is gone there is nothing to stop
+                self.spark.interruptTag(self._tag)
             self._by_value.__exit__(None, None, None)
 
     def _frame(self, assignment: Assignment) -> DataFrame:
@@ -125,21 +127,34 @@ class SparkBackend:
 
     @contextmanager
     def _tagged(self) -> Iterator[None]:
-        """What this thread runs in the meantime can be stopped by `close`."""
+        """What this thread runs in the meantime is stopped by `close`, and by whatever interrupts the thread."""
+        own = f"{self._tag}-{uuid4().hex}"
         self.spark.addTag(self._tag)
+        self.spark.addTag(own)
         try:
             yield
+        except BaseException:
+            with suppress(Exception):  # where Spark itself is gone there is nothing to stop
+                self.spark.interruptTag(own)
+            raise
         finally:
-            self.spark.removeTag(self._tag)
+            with suppress(Exception):
+                self.spark.removeTag(own)
+                self.spark.removeTag(self._tag)
 
 
 @contextmanager
-def _told_as_ours(window_id: int) -> Iterator[None]:
+def _told_as_ours(what: str) -> Iterator[None]:
+    """An error of Spark's, or of its connection, as one of ours that says so."""
     try:
         yield
-    except PySparkException as error:
-        raise SparkFailed(f"Spark failed in window {window_id}: {_first_line(error)}") from error
+    except DagkitError:
+        raise
+    except Exception as error:
+        raise SparkFailed(f"{what}: {_first_line(error)}") from error
 
 
 def _first_line(error: Exception) -> str:
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    """The type and the words of an error, without the traces of two languages that follow."""
+    told = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {told}" if told else type(error).__name__

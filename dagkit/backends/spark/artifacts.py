@@ -1,0 +1,43 @@
+"""Our own code for workers that do not run on this machine's Python: each runs the very dagkit that the driver runs."""
+
+import atexit
+import functools
+import hashlib
+import io
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from dagkit.backends.spark.shipping import own_folders
+
+
+def ship_own_code(spark: SparkSession) -> None:
+    """Every worker of the session can import dagkit, and the operator library where that is in use."""
+    if not _workers_are_here(spark):
+        spark.addArtifacts(_archive(tuple(own_folders())), pyfile=True)
+
+
+def _workers_are_here(spark: SparkSession) -> bool:
+    """Whether this very process starts the workers, so that they find what it finds."""
+    master = spark.conf.get("spark.master") or ""
+    return not type(spark).__module__.startswith("pyspark.sql.connect") and (
+        master == "local" or master[:6] == "local["
+    )
+
+
+@functools.cache
+def _archive(folders: tuple[Path, ...]) -> str:
+    """The Python files below the folders, in one file that Python can import from; named by what it holds."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for folder in folders:
+            for file in sorted(folder.rglob("*.py")):
+                archive.writestr(zipfile.ZipInfo(str(file.relative_to(folder.parent))), file.read_bytes())
+    home = Path(tempfile.mkdtemp(prefix="dagkit-code-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    path = home / f"dagkit_{hashlib.sha256(content.getvalue()).hexdigest()[:16]}.zip"
+    path.write_bytes(content.getvalue())
+    return str(path)

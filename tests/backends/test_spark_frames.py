@@ -1,0 +1,221 @@
+"""Whatever is written as frames is read as it was: equal values of equal types; batches are routed as items are."""
+
+import dataclasses
+import math
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit import Batch
+from dagkit.api.partitioning import PartitionKeys, deal_keys
+from dagkit.api.streams import StreamCodec
+from dagkit.backends.spark.frames import LARGEST_BYTES, Frames, Writing
+from dagkit.backends.spark.shipping import Known
+from dagkit.engine.program import Keying, Target
+from dagkit.plan.model import Routing
+from dagkit.schema.columns import Arrowed, Column, Constant, Lines, Listed
+from dagkit.schema.routing import column_codes, routing_code
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    x: Any
+    y: Any
+
+
+@dataclass
+class Named:
+    name: str
+    at: Point
+
+
+@dataclass
+class Doubled:
+    """What calling it with its fields would change."""
+
+    value: int
+
+    def __post_init__(self) -> None:
+        self.value *= 2
+
+
+@dataclass
+class Tagged(dict):  # type: ignore[type-arg]
+    """More than its fields."""
+
+    tag: str
+
+
+class Colour(Enum):
+    RED = 1
+
+
+class Reversed(StreamCodec[str]):
+    """Writes texts backwards."""
+
+    def to_bytes(self, item: str) -> bytes:
+        return item[::-1].encode()
+
+    def from_bytes(self, data: bytes) -> str:
+        return data.decode()[::-1]
+
+    def get_partition(self, item: str) -> int:
+        return len(item)
+
+
+def target(codec: StreamCodec[Any] | None = None, **routed: Any) -> Target:
+    return Target(0, ("to", "input"), Routing.KEYED, routed.pop("slots", 1), 1, Keying(codec, **routed))
+
+
+def frames(codec: StreamCodec[Any] | None = None) -> Frames:
+    return Frames(Known([Point, Named]), {0: target(codec)})
+
+
+def carried(batch: Batch[Any], codec: StreamCodec[Any] | None = None) -> list[Any]:
+    """The items as they come out on the other side, several frames in one row."""
+    both = frames(codec)
+    row = b"".join(b"".join(map(bytes, frame.pieces(0))) for frame in both.of(batch, 0))
+    return [item for _, read in both.read(pa.py_buffer(row)) for item in read.items()]
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal, and of equal types all the way down; what is no number equals what is no number."""
+    if type(left) is not type(right):
+        return False
+    if dataclasses.is_dataclass(left) and not isinstance(left, type):
+        return all(same(getattr(left, f.name), getattr(right, f.name)) for f in dataclasses.fields(left))
+    if isinstance(left, list | tuple):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, float):
+        return struct.pack("d", left) == struct.pack("d", right) or (math.isnan(left) and math.isnan(right))
+    return bool(left == right)
+
+
+simple = st.none() | st.booleans() | st.integers() | st.floats() | st.binary() | st.text(st.characters())
+texts = st.text(st.characters(codec=None))
+values = st.one_of(simple, texts, st.tuples(simple, simple), st.sampled_from(Colour))
+points = st.builds(Point, values, values)
+alike = st.sampled_from(
+    [st.integers(-(2**63), 2**63 - 1), st.integers(), st.booleans(), st.floats(), texts, st.binary()]
+)
+columns = alike.flatmap(lambda kind: st.lists(st.one_of(kind, kind, kind, st.none())))
+named = st.builds(Named, st.text(), st.builds(Point, st.integers(0, 9), st.text()))
+items = st.one_of(columns, st.lists(values), st.lists(points), st.lists(named), st.lists(st.one_of(points, named)))
+
+
+@given(items)
+def test_items_come_back_as_they_were(listed: Sequence[Any]) -> None:
+    assert same(carried(Batch.of(listed)), list(listed))
+
+
+@given(st.lists(st.tuples(columns, columns)).map(lambda pairs: [p for a, b in pairs for p in zip(a, b, strict=False)]))
+def test_columns_come_back_as_they_were(pairs: list[tuple[Any, Any]]) -> None:
+    batch = Batch({"x": Listed([x for x, _ in pairs]), "y": Listed([y for _, y in pairs])}, Point)
+    assert same(carried(batch), [Point(x, y) for x, y in pairs])
+
+
+@pytest.mark.parametrize("value", [None, True, 1, 1.0, -0.0, 2**70, "\udc80", b"x", Colour.RED, (1, "a")])
+def test_a_constant_keeps_its_type(value: Any) -> None:
+    both = frames()
+    for constant in (value, 1, True, 1.0):  # equal ones must not be taken for each other
+        batch = Batch({"x": Listed(["a", "b"]), "y": Constant(constant, 2)}, Point)
+        ((frame, *_),) = [list(both.of(batch, 0))]
+        ((_, read),) = both.read(pa.py_buffer(b"".join(map(bytes, frame.pieces(0)))))
+        assert same(list(read.items()), [Point("a", constant), Point("b", constant)])
+
+
+def lines(text: bytes) -> Lines:
+    return Lines(pa.array(text.splitlines(keepends=True), pa.binary()))
+
+
+def test_lines_travel_with_their_delimiters() -> None:
+    both = frames()
+    batch = Batch({"x": Constant(7, 3), "y": lines(b"one\n\xff\n\n").sliced(0, 3)}, Point)
+    (frame,) = both.of(batch, 0)
+    ((_, read),) = both.read(pa.py_buffer(b"".join(map(bytes, frame.pieces(0)))))
+    assert frame.writing is Writing.ARROW
+    assert isinstance(read.columns["x"], Constant)
+    assert isinstance(read.columns["y"], Lines)
+    assert bytes(read.columns["y"].content) == b"one\n\xff\n\n"
+    assert list(read.items()) == [Point(7, "one"), Point(7, "\udcff"), Point(7, "")]
+
+
+def test_what_is_more_than_its_fields_is_pickled() -> None:
+    loose = Named("a", Point(1, 2))
+    loose.more = 3  # type: ignore[attr-defined]
+    tagged = Tagged("t")
+    tagged["key"] = 1
+    (doubled,) = carried(Batch.of([Doubled(2)]))
+    (kept,) = carried(Batch.of([loose]))
+    (carried_tagged,) = carried(Batch.of([tagged]))
+    assert (doubled.value, kept.more, dict(carried_tagged)) == (4, 3, {"key": 1})
+
+
+def test_a_codec_writes_the_items_itself() -> None:
+    (frame,) = frames(Reversed()).of(Batch.of(["abc", "ü"]), 0)
+    assert frame.writing is Writing.CODED
+    assert b"cba" in bytes(frame.content)
+    assert carried(Batch.of(["abc", "ü"]), Reversed()) == ["abc", "ü"]
+
+
+@pytest.mark.parametrize("make", [str, lambda text: (text, 1)], ids=["as Arrow", "as a pickle"])
+def test_large_batches_are_split(make: Callable[[str], Any]) -> None:
+    listed = [make(f"{number:0>10000}") for number in range(1500)]
+    written = list(frames().of(Batch.of(listed), 0))
+    assert len(written) > 2
+    assert max(memoryview(frame.content).nbytes for frame in written) <= LARGEST_BYTES + 1000
+    assert carried(Batch.of(listed)) == listed
+
+
+keys = st.one_of(
+    st.lists(st.integers(-(2**63), 2**63 - 1)), st.lists(st.integers()), st.lists(texts), st.lists(st.binary())
+)
+
+
+def forms(listed: list[Any]) -> list[Column]:
+    """The same values in every form that a column can have."""
+    made: list[Column] = [Listed(listed)]
+    try:
+        made += [Arrowed(pa.array(listed)), Arrowed(pa.array([None, *listed]).slice(1)), Arrowed(pa.array(listed * 2))]
+    except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
+        return made
+    if listed and all(type(one) is str and "\n" not in one for one in listed):
+        made.append(Lines(pa.array([one.encode() + b"\n" for one in listed], pa.binary())))
+    return [*made, *(Constant(one, 3) for one in listed[:1])]
+
+
+@given(keys)
+def test_a_column_is_routed_as_its_values_are(listed: list[Any]) -> None:
+    for column in forms(listed):
+        assert column_codes(column).tolist() == [routing_code(value) & 0xFFFFFFFF for value in column.values()]
+
+
+def test_lines_that_are_no_text_are_routed_as_the_texts_that_they_become() -> None:
+    column = lines(b"a\n\xff\xfe\n")
+    assert column_codes(column).tolist() == [routing_code(value) for value in column.values()]
+
+
+WIDE = [PartitionKeys(0xFFFFFF, frozenset({1, 5, 7})), PartitionKeys(0xFFFFFF, frozenset({2}))]
+SHARED = [PartitionKeys(3, frozenset({0, 1})), PartitionKeys(3, frozenset({1, 2, 3}))]
+
+
+@pytest.mark.parametrize("dealt", [deal_keys(1), deal_keys(2), deal_keys(5), WIDE, SHARED])
+@pytest.mark.parametrize("constant", [False, True])
+def test_a_batch_is_shared_out_as_its_items_are(dealt: list[PartitionKeys], constant: bool) -> None:
+    numbers = [5] * 40 if constant else list(range(-20, 20))
+    column = Constant(5, 40) if constant else Arrowed(pa.array(numbers))
+    routed = target(field="x", key=lambda point: point.x, slots=len(dealt))
+    routed = dataclasses.replace(routed, keys=tuple(dealt))
+    batch = Batch({"x": column, "y": Listed(list(map(str, numbers)))}, Point)
+    shares = {slot: list(share.items()) for slot, share in routed.shares(batch, 0, 0)}
+    expected = {
+        slot: [item for item in batch.items() if slot in routed.slots_of(item, 0, 0)] for slot in range(len(dealt))
+    }
+    assert shares == {slot: owned for slot, owned in expected.items() if owned}
