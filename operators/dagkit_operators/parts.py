@@ -3,32 +3,20 @@
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Annotated, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
-from pydantic import AfterValidator, PositiveInt, PrivateAttr
+from pydantic import Field, PositiveInt, PrivateAttr, field_validator
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Context, InputPort, Lines, Operator, OutputFiles, State
 from dagkit_operators.looking import seen, seen_column
-from dagkit_operators.writer import Place, as_bytes
+from dagkit_operators.writer import as_bytes, path_as_text
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 T = TypeVar("T", default=Any)
-
-
-def _tells_parts_apart(pattern: str) -> str:
-    try:
-        names = {pattern.format(partition=partition, number=number) for partition in (1, 2) for number in (1, 2)}
-    except (LookupError, ValueError) as error:
-        raise ValueError(f"{pattern!r} is no name of {{partition}} and {{number}}: {error}") from error
-    if len(names) < 4 or any(not name or name.startswith("/") or ".." in name.split("/") for name in names):
-        raise ValueError(
-            f"{pattern!r} does not give every {{partition}} and {{number}} a file of its own below file_path"
-        )
-    return pattern
 
 
 class PartWriter(Operator, Generic[T]):
@@ -43,9 +31,9 @@ class PartWriter(Operator, Generic[T]):
     input = InputPort[T]()
     files = OutputFiles(lambda writer: writer.file_path)
 
-    file_path: Place
-    """The directory that the files are written to."""
-    file_name: Annotated[str, AfterValidator(_tells_parts_apart)] = "part-{partition:05}-{number:05}"
+    file_path: str = Field(min_length=1)
+    """The directory that the files are written to: a path or a URL."""
+    file_name: str = "part-{partition:05}-{number:05}"
     """The names of the files, by the number of the partition and that of the file in it."""
     max_length: PositiveInt | None = None
     """Bytes after which a file is finished; none: it is not."""
@@ -60,6 +48,24 @@ class PartWriter(Operator, Generic[T]):
     """Bytes that it has."""
 
     _partition: int = PrivateAttr(default=0)
+
+    @field_validator("file_path", mode="before")
+    @classmethod
+    def _as_text(cls, given: Any) -> Any:
+        return path_as_text(given)
+
+    @field_validator("file_name")
+    @classmethod
+    def _tells_parts_apart(cls, pattern: str) -> str:
+        try:
+            names = {pattern.format(partition=partition, number=number) for partition in (1, 2) for number in (1, 2)}
+        except (LookupError, ValueError) as error:
+            raise ValueError(f"{pattern!r} is no name of {{partition}} and {{number}}: {error}") from error
+        if len(names) < 4:
+            raise ValueError(f"{pattern!r} does not give every {{partition}} and {{number}} a file of its own")
+        if any(not name or name.startswith("/") or ".." in name.split("/") for name in names):
+            raise ValueError(f"{pattern!r} leads out of file_path")
+        return pattern
 
     def setup(self, context: Context) -> None:
         self._partition = context.partition

@@ -2,9 +2,9 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
-from pydantic import AfterValidator, NonNegativeInt, PositiveInt, model_validator
+from pydantic import NonNegativeInt, PositiveInt, field_validator, model_validator
 
 from dagkit import (
     Batch,
@@ -72,11 +72,6 @@ class BlockReader(SplittableOperator[Block], Partitioner, Generic[T]):
         return [*partitions[:wanted], *[Partition(self)] * (wanted - len(partitions))]
 
 
-def _unambiguous(delimiter: str) -> str:
-    delimiter_of(delimiter)
-    return delimiter
-
-
 class LineReader(BlockReader[str]):
     """Reads blocks of text files, a record for each line.
 
@@ -87,10 +82,16 @@ class LineReader(BlockReader[str]):
     kind = "files.line-reader/1"
     messages = OutputPort[Record[str]](main=True)
 
-    delimiter: Annotated[str, AfterValidator(_unambiguous)] = "\n"
+    delimiter: str = "\n"
     """What ends a line."""
     longest_line: PositiveInt = LONGEST_LINE
     """Bytes of a line at most; a longer one is a fault."""
+
+    @field_validator("delimiter")
+    @classmethod
+    def _unambiguous(cls, delimiter: str) -> str:
+        delimiter_of(delimiter)
+        return delimiter
 
     def reader_context(self) -> ReadAheadLines:
         return ReadAheadLines(delimiter_of(self.delimiter), self.chunk_size, self.longest_line)

@@ -3,14 +3,15 @@
 import base64
 import hashlib
 import logging
+import os
 import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, PrivateAttr, field_validator
 
 from dagkit import Block, Context, InputOperator, OutputPort, State, Until
 from dagkit_operators.blocks import FileInfo
@@ -28,17 +29,6 @@ KEPT_OF_GONE = 1000
 _log = logging.getLogger(__name__)
 
 
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"it is no regular expression: {error}") from error
-    return text
-
-
-Pattern = Annotated[str, AfterValidator(_pattern)]
-
-
 class DirectoryScanner(BaseModel):
     """Which files are looked for, where, and how often."""
 
@@ -50,14 +40,32 @@ class DirectoryScanner(BaseModel):
     """Whether directories inside directories are scanned too."""
     scan_interval_millis: NonNegativeInt = 5000
     """The time from the end of a scan to the start of the next."""
-    file_pattern_regular_exp: Pattern | None = None
+    file_pattern_regular_exp: str | None = None
     """What the whole path must match; none: every path."""
-    ignore_file_pattern_regular_exp: Pattern | None = None
+    ignore_file_pattern_regular_exp: str | None = None
     """What the whole path must not match."""
     skip_unfinished: bool = True
     """Whether what is hidden or not finished is passed over in directories: `.name`, `name.tmp`, `name._COPYING_`."""
     trigger: bool = False
     """Set while running, it starts a scan at once."""
+
+    @field_validator("files", mode="before")
+    @classmethod
+    def _one_or_many(cls, given: Any) -> Any:
+        if isinstance(given, str | os.PathLike):
+            return (os.fspath(given),)
+        if isinstance(given, list | tuple):
+            return tuple(os.fspath(path) if isinstance(path, os.PathLike) else path for path in given)
+        return given
+
+    @field_validator("file_pattern_regular_exp", "ignore_file_pattern_regular_exp")
+    @classmethod
+    def _compiles(cls, pattern: str | None) -> str | None:
+        try:
+            re.compile(pattern or "")
+        except re.error as error:
+            raise ValueError(f"it is no regular expression: {error}") from error
+        return pattern
 
     def scan(self, *, once_there: bool = False) -> Iterator[Found]:
         """The files that are there now. A path that is named and not there is an error, or a warning if it once was."""

@@ -1,18 +1,13 @@
 """Writing records to files."""
 
 import os
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field, field_validator
 
 from dagkit import Batch, Column, InputPort, Lines, Operator, OutputFiles
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit_operators.blocks import Record
-
-Place = Annotated[
-    str, BeforeValidator(lambda path: os.fspath(path) if isinstance(path, os.PathLike) else path), Field(min_length=1)
-]
-"""A directory: a path or a URL."""
 
 
 class RecordWriter(Operator):
@@ -27,10 +22,15 @@ class RecordWriter(Operator):
     input = InputPort[Record[str] | Record[bytes]]()
     files = OutputFiles(lambda writer: writer.file_path)
 
-    file_path: Place
-    """The directory that the files are written to."""
+    file_path: str = Field(min_length=1)
+    """The directory that the files are written to: a path or a URL."""
     record_separator: str = "\n"
     """What ends each record."""
+
+    @field_validator("file_path", mode="before")
+    @classmethod
+    def _as_text(cls, given: Any) -> Any:
+        return path_as_text(given)
 
     def process(self, record: Record[str] | Record[bytes]) -> None:
         if not isinstance(record.value, str | bytes):
@@ -49,6 +49,11 @@ class RecordWriter(Operator):
 
     def _file(self, block_id: int) -> Any:
         return self.files.open(f"{block_id:x}", block=block_id)
+
+
+def path_as_text(given: Any) -> Any:
+    """A path as it is written."""
+    return os.fspath(given) if isinstance(given, os.PathLike) else given
 
 
 def as_bytes(value: str | bytes) -> bytes:

@@ -9,7 +9,8 @@ import fsspec
 import pytest
 
 import dagkit_operators.splitter as splitting
-from dagkit import Until
+from dagkit import Config, Dag, Until
+from dagkit.compiler import compile_application
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import Block, DirectoryScanner, FileInfo, FileSplitterInput
 
@@ -383,6 +384,34 @@ def test_urls_of_filesystems_that_arrow_or_fsspec_know_are_scanned(clock: FakeCl
         ("memory://scanned/sub/100%.txt", 2),
     ]
     assert len(blocks) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "files"),
+    [
+        ("in,put", ("in,put",)),
+        (Path("input"), ("input",)),
+        (["a", Path("b")], ("a", "b")),
+        (("a",), ("a",)),
+    ],
+)
+def test_files_are_paths_of_any_form_one_or_many(given: object, files: tuple[str, ...]) -> None:
+    assert DirectoryScanner(files=given).files == files
+
+
+@pytest.mark.parametrize("text", ["a,b", "a, b", '["a", "b"]'])
+def test_in_a_property_file_commas_part_the_paths(text: str) -> None:
+    def populate_dag(dag: Dag, conf: Config) -> None:
+        dag.add_operator("Splitter", FileSplitterInput())
+
+    conf = Config.of({"dt.operator.Splitter.prop.scanner.files": text})
+    graph = compile_application(populate_dag, conf).graph
+    assert [path.strip() for path in graph.by_name["Splitter"].operator.scanner.files] == ["a", "b"]
+
+
+@pytest.mark.parametrize("given", [(), [], [7], 7, None])
+def test_without_paths_there_is_a_fault(given: object) -> None:
+    assert FileSplitterInput(scanner={"files": given}).faults
 
 
 @pytest.mark.parametrize("field", ["file_pattern_regular_exp", "ignore_file_pattern_regular_exp"])
