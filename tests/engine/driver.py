@@ -1,0 +1,41 @@
+"""A driver in a process of its own, to be killed: `python -m tests.engine.driver HOME` runs on Spark."""
+
+import sys
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from dagkit.engine.observing import Happening
+from dagkit.launching import launch
+from tests.engine.cast import Desk, Hurried, lines_through_filter, numbers_collected, some_lines
+
+KILLED = {"block_size": 150, "readers": 3, "threshold": 4}
+RANGES = ((7, 3, 9), (20,), (1, 1, 1, 8), (6, 6))
+
+
+def fill(home: Path) -> None:
+    """Files enough for a dozen windows."""
+    (home / "in").mkdir(parents=True)
+    for number in range(6):
+        (home / "in" / f"{number}.txt").write_text(some_lines(40, seed=number))
+
+
+def run_lines(home: Path, told: Connection) -> None:
+    """Lines through a filter, on the reference; whatever happens is told."""
+    Desk(home, lines_through_filter(home, **KILLED)).run(observers=[lambda happening: told.send(str(happening))])
+
+
+def run_ranges(home: Path, told: Connection) -> None:
+    """Numbers of blocks that are split in every window, on the reference."""
+    desk = Desk(home, numbers_collected(RANGES, readers=2, waits_every=3), backend=Hurried)
+    desk.run(observers=[lambda happening: told.send(str(happening))])
+
+
+def on_spark(home: Path, observer: Callable[[Happening], None]) -> None:
+    """Lines through a filter, on Spark."""
+    draw = lines_through_filter(home, block_size=800, readers=2, threshold=4)
+    launch(draw, until="once", path=home / "app", observers=[observer], durable=False)
+
+
+if __name__ == "__main__":
+    on_spark(Path(sys.argv[1]), lambda happening: print(happening, flush=True))  # noqa: T201

@@ -1,0 +1,100 @@
+"""Real processes, really killed: whatever the instant, the next run ends with the same output."""
+
+import multiprocessing
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import count
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+
+import pytest
+
+from tests.engine import driver
+from tests.engine.cast import Desk, arrived, lines_through_filter, numbers_collected
+
+KILLS = 12
+"""Of each application, at most; it may come to its end before."""
+LONGEST_SECONDS = 0.02
+"""Between what happened and the kill, at most."""
+GOLDEN = 0.6180339887498949
+"""Its multiples fall evenly into whatever is divided, and never twice at one place."""
+
+Run = Callable[[Path, Connection], None]
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def processes() -> ForkServerContext:
+    """Processes that begin with everything imported."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.engine.driver", "dagkit.backends.reference", "dagkit_operators"])
+    return context
+
+
+def killed(processes: ForkServerContext, run: Run, home: Path, first: float) -> int:
+    """Run until it ends, and kill it again and again soon after something happened; tells how often that was."""
+    for kills in count():
+        told, tells = processes.Pipe(duplex=False)
+        process = processes.Process(target=run, args=(home, tells))
+        process.start()
+        tells.close()
+        try:
+            for _ in range(2 + kills % 3 if kills < KILLS else 10_000):
+                told.recv()
+        except EOFError:
+            process.join()
+            assert process.exitcode == 0
+            return kills
+        process.join(LONGEST_SECONDS * ((kills + first) * GOLDEN % 1))
+        process.kill()
+        process.join()
+    raise AssertionError("counting never ends")
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_driver_that_is_killed_again_and_again_writes_each_line_once(
+    tmp_path: Path, processes: ForkServerContext, number: int
+) -> None:
+    once, often = tmp_path / "once", tmp_path / "often"
+    for home in (once, often):
+        driver.fill(home)
+    undisturbed, desk = (Desk(home, lines_through_filter(home, **driver.KILLED)) for home in (once, often))
+    undisturbed.run()
+    assert killed(processes, driver.run_lines, often, number / 4) >= 4
+    assert desk.outputs() == undisturbed.outputs()
+    assert desk.faults() == []
+    assert desk.leftovers() == []
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_a_driver_that_is_killed_again_and_again_reads_each_position_once(
+    tmp_path: Path, processes: ForkServerContext, number: int
+) -> None:
+    assert killed(processes, driver.run_ranges, tmp_path, number / 2) >= 4
+    desk = Desk(tmp_path, numbers_collected(driver.RANGES, readers=2, waits_every=3))
+    assert sorted(arrived(desk.run())) == list(range(sum(map(sum, driver.RANGES))))
+    assert desk.faults() == []
+
+
+@pytest.mark.spark
+def test_a_driver_on_spark_that_is_killed_writes_each_line_once(tmp_path: Path) -> None:
+    home = tmp_path / "spark"
+    driver.fill(home)
+    command = [sys.executable, "-m", "tests.engine.driver", str(home)]
+    for told in ("Started(window_id=1", "Committed(window_id=1", "Started(window_id=3"):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own
+            assert process.stdout is not None
+            assert any(line.startswith(told) for line in process.stdout), f"nobody told of {told}"
+            process.kill()
+    subprocess.run(command, check=True, stdout=subprocess.PIPE)  # noqa: S603 - as above
+    once = tmp_path / "once"
+    driver.fill(once)
+    undisturbed = Desk(once, lines_through_filter(once, block_size=800, readers=2, threshold=4))
+    undisturbed.run()
+    desk = Desk(home, lines_through_filter(home, block_size=800, readers=2, threshold=4))
+    assert desk.outputs() == undisturbed.outputs()
+    assert desk.faults() == []
+    assert desk.leftovers() == []
