@@ -1,5 +1,6 @@
 """Each record of a file comes exactly once, however the file is cut into blocks, and wherever a block is split."""
 
+import io
 import logging
 import os
 import random
@@ -10,9 +11,10 @@ import fsspec
 import pytest
 
 from dagkit import Block
-from dagkit.ranges import OFFSET_INFINITY
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker
 from dagkit.testing import Alone
 from dagkit_operators import FileChanged, FixedLengthReader, LineReader, Record
+from dagkit_operators.contexts import ReadAheadLines
 from dagkit_operators.lines import LineTooLong
 
 FILES = {
@@ -87,6 +89,17 @@ def test_a_block_that_is_split_after_every_chunk_is_read_once(content: bytes, tm
         stretches += 1
     assert values(reader) == whole(content)
     assert stretches >= min(2, len(whole(content)) - 1)
+
+
+def test_nothing_more_is_read_of_what_was_split_off() -> None:
+    stream = io.BytesIO(b"a\n" * 100)
+    tracker = OffsetRestrictionTracker(OffsetRange(0, 200))
+    batches = ReadAheadLines(chunk_size=10).batches(stream, Block(0, "", 0, 200), tracker)
+    assert len(next(batches)) == 5
+    assert tracker.try_split(0.0) == (OffsetRange(0, 9), OffsetRange(9, 200))
+    assert list(batches) == []
+    assert stream.tell() == 20
+    tracker.check_done()
 
 
 def test_random_files_in_random_blocks_in_any_order(tmp_path: Path) -> None:

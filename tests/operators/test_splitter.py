@@ -174,11 +174,11 @@ def test_it_looks_once_where_it_was_asked_to(folder: Path, clock: FakeClock) -> 
 
 
 def test_no_scan_begins_before_all_of_the_last_one_is_split(folder: Path, clock: FakeClock) -> None:
-    at_work = splitter(clock, folder, block_size=2, blocks_threshold=36)
+    at_work = splitter(clock, folder, block_size=2, blocks_threshold=40)
     window(at_work)
     write(folder / "first.txt", "new", at=0)
     clock.advance(seconds=60)
-    assert names(window(at_work)[0])[-1] == "file11.txt"
+    assert names(window(at_work)[0]) == [f"file{number}.txt" for number in range(7, 12)]
     assert names(window(at_work)[0]) == ["first.txt"]
 
 
