@@ -139,6 +139,12 @@ class Chronicle:
         )
         self.chain.append(event, [content, checkpoint] if rows else [checkpoint], planned=planned)
 
+    def refuse_overtaken(self, error: BaseException) -> None:
+        """Returns only if nobody else has appended: what fails while another driver tidies up fails for that."""
+        chain = self.chain
+        if chain.log.has(chain.standing.next_seq):
+            raise chain.log.taken(chain.standing.next_seq) from error
+
     def _nothing_new(self) -> dict[str, int]:
         """Limits that leave all that was found since to later windows."""
         consumed = self.chain.standing.consumed

@@ -5,6 +5,9 @@ from collections.abc import Iterable, Mapping
 from dagkit.engine.places import Piece, folder_at
 from dagkit.engine.staging import Part
 
+_FINISHED = "finished"
+"""A folder that holds one of the name of the last window whose files were all put in place."""
+
 
 def pieces_of(parts: Iterable[Part], application_path: str) -> list[Piece]:
     """The pieces of one file, in the order in which they make it up, by their whole paths."""
@@ -17,6 +20,21 @@ def put_in_place(files: Mapping[str, Iterable[Part]], application_path: str, *, 
     """Make each file of its pieces."""
     for file, parts in files.items():
         folder_at(file.rpartition("/")[0]).put_in_place(pieces_of(parts, application_path), file, durable=durable)
+
+
+def note_finished(application_path: str, window_id: int) -> None:
+    """From now on the files of this window are anybody's: whoever takes one away takes nothing that is missed."""
+    noted = folder_at(application_path).below(_FINISHED)
+    before = noted.folders()
+    noted.below(str(window_id)).make()
+    for window in before:
+        if window != str(window_id):
+            noted.below(window).remove()
+
+
+def is_finished(application_path: str, window_id: int) -> bool:
+    """Whether all files of this window were put in place before."""
+    return str(window_id) in folder_at(application_path).below(_FINISHED).folders()
 
 
 def staged_in(parts: Iterable[Part]) -> set[str]:

@@ -1,6 +1,7 @@
 """Input operators at work on the driver: what they find becomes a finding, which is in the ledger before it is used."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
@@ -73,8 +74,9 @@ class DriverInput:
             if program.sources[name].get(port):
                 keep = self._keep(port)
                 bind_output(operator, port, [replace(of_items(keep), control=keep)])
-        operator.setup(context)
-        operator.activate(context)
+        with self._named(context.window_id):
+            operator.setup(context)
+            operator.activate(context)
 
     def due(self, now: datetime) -> bool:
         return not self.ended and (self.next_look is None or self.next_look <= now)
@@ -82,14 +84,12 @@ class DriverInput:
     def look(self, window_id: int, spin_millis: int) -> Finding:
         """Let it emit what there is."""
         self._emitted = []
-        try:
+        with self._named(window_id):
             self._emit(window_id)
-        except Exception as error:
-            raise failure_of(error, self.name, window_id) from error
+            again = self.operator.looks_again_in_millis()
         self.in_vain = not self._emitted
         self.next_look = None
         if self.in_vain and not self.ended:
-            again = self.operator.looks_again_in_millis()
             self.next_look = self._now() + timedelta(milliseconds=spin_millis if again is None else again)
         return Finding(self.name, tuple(self._emitted))
 
@@ -103,6 +103,20 @@ class DriverInput:
             self.ended = True
         self.operator.end_window()
         self.operator.before_checkpoint(window_id)
+
+    def commit(self, window_id: int) -> None:
+        """Tell it that a window can never come back."""
+        with self._named(window_id):
+            self.operator.checkpointed(window_id)
+            self.operator.committed(window_id)
+
+    @contextmanager
+    def _named(self, window_id: int) -> Iterator[None]:
+        """What its code raises says whose it is."""
+        try:
+            yield
+        except Exception as error:
+            raise failure_of(error, self.name, window_id) from error
 
     @property
     def state(self) -> SavedState:

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import JsonValue
 
 from dagkit.api.operators import Operator, batch_handler_of, handler_name, handler_of
 from dagkit.api.ports import input_ports
-from dagkit.api.state import Keyed, KeyedState, declared_state, kept_by
+from dagkit.api.state import Declared, Keyed, KeyedState, declared_state, kept_by
 from dagkit.engine.program import Keying
+from dagkit.errors import DagkitError
 from dagkit.schema.batch import Batch
 
 SavedState = Mapping[str, JsonValue]
@@ -18,6 +19,22 @@ Take = Callable[[Any], None]
 
 GATHERED_ITEMS = 8192
 """Single items that wait for one call, where an operator takes batches only, or where they go far."""
+
+
+class StateUnreadable(DagkitError):
+    """State was saved that the class of today cannot take back."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, operator: str, state: str, error: Exception) -> None:
+        super().__init__(
+            f"{operator}.{state} was saved by another version of the class, and cannot be read by this one: {error}\n"
+            "let its type read what was saved, or declare the new state under another name"
+        )
+        self.operator, self.state, self.error = operator, state, error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StateUnreadable, (self.operator, self.state, ValueError(str(self.error)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +54,16 @@ def live(configured: Operator, saved: SavedState) -> Operator:
     operator = configured.configured({})
     declared = declared_state(type(operator))
     for name, value in saved.items():
-        kept_by(operator)[name] = declared[name].restored(value)
+        if name in declared:
+            kept_by(operator)[name] = _restored(operator, name, declared[name], value)
     return operator
+
+
+def _restored(operator: Operator, name: str, declared: Declared, value: JsonValue) -> Any:
+    try:
+        return declared.restored(value)
+    except (ValueError, TypeError) as error:
+        raise StateUnreadable(type(operator).__name__, name, error) from error
 
 
 def saved(operator: Operator) -> SavedState:

@@ -25,7 +25,7 @@ from dagkit.engine.continuing import refuse_renamed, refuse_stranded
 from dagkit.engine.decide import Action, Await, Commit, Finish, Look, Outlook, Sleep, Start, Stop, Stopping, next_action
 from dagkit.engine.delays import first_of_delays, restored
 from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.finishing import staged_in, sweep, sweep_windows
+from dagkit.engine.finishing import is_finished, note_finished, staged_in, sweep, sweep_windows
 from dagkit.engine.inputs import DriverInput, Finding, address, context_of, delivered, queued_slots
 from dagkit.engine.leaving import (
     State,
@@ -185,7 +185,9 @@ class Loop:
         self._addresses = {address(target): target for target in program.targets.values()}
         self.held = restored(program, memory.held) if memory.window else first_of_delays(program)
         self.found: deque[Finding] = deque(self.chronicle.findings())
-        self.unfinished: dict[str, list[Part]] = by_file(memory.finished)
+        self.unfinished: dict[str, list[Part]] = {}
+        if memory.finished and not is_finished(self.settings.application_path, memory.window):
+            self.unfinished = by_file(memory.finished)
         self.flights: deque[Flight] = deque()
         self._last_window = memory.window + (self.settings.windows or 0)
         self._counts = {count for name, count in program.windows.items() if name in program.stage_of}
@@ -308,7 +310,10 @@ class Loop:
         """The window counts from here on, or is tried again, or its failure is raised."""
         try:
             answer = flight.answer.result()
-        except OperatorFailed as error:
+        except Exception as error:
+            self.chronicle.refuse_overtaken(error)
+            if not isinstance(error, OperatorFailed):
+                raise
             self._try_again(flight, error)
             return
         self._probe(Point.STAGED, flight.window_id)
@@ -325,8 +330,7 @@ class Loop:
         self.pace = self.pace.after(read, sum(report.busy_millis for report in answer.reports if report.positions))
         self._beat = self.clock.now() + timedelta(milliseconds=self._millis)
         for each in self.inputs.values():
-            each.operator.checkpointed(flight.window_id)
-            each.operator.committed(flight.window_id)
+            each.commit(flight.window_id)
         if not self._swept:
             # only now: before, another driver might still have been at work, and it is fenced off here
             sweep(self.settings.application_path, self._needed() | staged_in(memory.finished))
@@ -377,6 +381,7 @@ class Loop:
             self._probe(Point.HALF_FINISHED, self.memory.window)
         self._put_in_place(files)
         self.unfinished = {}
+        note_finished(self.settings.application_path, self.memory.window)
         sweep_windows(self.settings.application_path, staged_in(self.memory.finished) - self._needed())
         self._probe(Point.FINISHED, self.memory.window)
 

@@ -4,6 +4,7 @@ A place is a path, or a URL such as `s3://bucket/folder`. A file is known by the
 """
 
 import errno
+import glob
 import os
 import secrets
 import shutil
@@ -24,7 +25,30 @@ class PiecesLost(DagkitError):
     exit_code: ClassVar[int] = 7
 
     def __init__(self, file: str) -> None:
-        super().__init__(f"staged pieces of {file} are gone, and it is not whole: somebody removed one or the other")
+        super().__init__(
+            f"staged pieces of {file} are gone, and it is not whole: somebody removed one or the other; bring either "
+            "back from a copy, for it is committed"
+        )
+        self.file = file
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PiecesLost, (self.file,)
+
+
+class FileUnplaced(DagkitError):
+    """A file of a committed window cannot be where it belongs; what it is made of is kept."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, file: str, error: OSError) -> None:
+        super().__init__(
+            f"{file} is committed, and cannot be put in place: {error}; nothing of it is lost: repair that, and start "
+            "again"
+        )
+        self.file, self.error = file, error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FileUnplaced, (self.file, self.error)
 
 
 class Piece(NamedTuple):
@@ -73,6 +97,10 @@ class Folder(ABC):
         return True
 
     @abstractmethod
+    def sync(self, levels: int) -> None:
+        """That it exists, and so many folders that it lies in, survives a power cut."""
+
+    @abstractmethod
     def remove(self) -> None:
         """It does not exist, nor does what was in it."""
 
@@ -115,17 +143,29 @@ class LocalFolder(Folder):
 
     def put_in_place(self, pieces: Sequence[Piece], file: str, *, durable: bool) -> None:
         target = Path(file)
-        if not self.is_in_place(pieces, file):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                _place([Path(piece.path) for piece in pieces], target, durable=durable)
-            except FileNotFoundError:
-                if not self.is_in_place(pieces, file):  # another driver, which ends now, was faster
-                    raise
-        for piece in pieces:
-            Path(piece.path).unlink(missing_ok=True)
-        if durable:
-            _sync_folder(target.parent)
+        try:
+            for again in (True, True, False):
+                if self.is_in_place(pieces, file):
+                    break
+                target.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    _place([Path(piece.path) for piece in pieces], target, durable=durable)
+                    break
+                except FileNotFoundError:  # another driver, which ends now, works on the same file
+                    if not again:
+                        raise
+            if durable:  # before the pieces go: they may lie on another disk
+                _sync_folder(target.parent)
+            for piece in pieces:
+                Path(piece.path).unlink(missing_ok=True)
+        except OSError as error:
+            raise FileUnplaced(file, error) from error
+
+    def sync(self, levels: int) -> None:
+        folder = self.path
+        for _ in range(levels):
+            _sync_folder(folder)
+            folder = folder.parent
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
@@ -147,9 +187,13 @@ def _place(pieces: Sequence[Path], target: Path, *, durable: bool) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        copy = target.parent / f".{target.name}.finishing"  # always the same, so that none is left behind for good
+        for left in target.parent.glob(f".{glob.escape(target.name)}.*.finishing"):
+            left.unlink(missing_ok=True)  # of somebody who was killed over it
+        copy = target.parent / f".{target.name}.{secrets.token_hex(8)}.finishing"
         _copy([whole], copy, durable=durable)
         copy.replace(target)
+        if len(pieces) > 1:
+            whole.unlink(missing_ok=True)
 
 
 def _copy(pieces: Sequence[Path], whole: Path, *, durable: bool) -> None:
@@ -201,6 +245,9 @@ class RemoteFolder(Folder):
         for piece in inner:
             if self.length(f"{self.scheme}://{piece}") is not None:
                 self.filesystem.delete_file(piece)
+
+    def sync(self, levels: int) -> None:
+        """What was written there stays."""
 
     def _place(self, inner: Sequence[str], target: str) -> None:
         self.filesystem.create_dir(target.rpartition("/")[0], recursive=True)

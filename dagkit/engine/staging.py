@@ -6,11 +6,29 @@ APPLICATION_PATH/staging/<window>/<attempt>/<task>/<number>.part
 import os
 import secrets
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
+from dagkit.engine.failures import Failure, OperatorFailed
 from dagkit.engine.places import Folder, folder_at
+from dagkit.errors import DagkitError
+
+
+class StagingFailed(DagkitError):
+    """What a window writes cannot be staged; nothing of the window was committed."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, file: str, error: OSError) -> None:
+        super().__init__(
+            f"a piece of {file} cannot be staged: {error}; nothing of the window was committed: make room or give the "
+            "right to write, and start again"
+        )
+        self.file, self.error = file, error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StagingFailed, (self.file, self.error)
 
 
 class Part(BaseModel):
@@ -79,6 +97,8 @@ class Staging:
         """All pieces, closed, safely on disk."""
         for key in list(self._open):
             self._close(key)
+        if self._below is not None and self.place.durable:
+            self._below.sync(levels=4)  # the task's, and those of its attempt, its window and all windows
         done = [
             part.model_copy(update={"finished": True}) if (part.operator, part.file) in self._finished else part
             for part in self._parts
@@ -91,12 +111,16 @@ class Staging:
     def piece(self, operator: str, file: str, block: int | None) -> "_Piece":
         key = (operator, file, self.order)
         if key not in self._open:
-            if self._below is None:
-                self._below = folder_at(self.place.application_path).below(self.folder)
-                self._below.make()
             name = f"{self._count:08d}.part"
             self._count += 1
-            self._open[key] = _Piece(name, self._below.create(name), block)
+            try:
+                if self._below is None:
+                    below = folder_at(self.place.application_path).below(self.folder)
+                    below.make()
+                    self._below = below
+                self._open[key] = _Piece(file, name, self._below.create(name), block)
+            except OSError as error:
+                raise StagingFailed(file, error) from error
         return self._open[key]
 
     def finish(self, operator: str, file: str) -> None:
@@ -105,7 +129,10 @@ class Staging:
     def _close(self, key: tuple[str, str, int]) -> None:
         operator, file, order = key
         piece = self._open.pop(key)
-        piece.close(durable=self.place.durable)
+        try:
+            piece.close(durable=self.place.durable)
+        except OSError as error:
+            raise self._failed(operator, StagingFailed(file, error)) from error
         self._parts.append(
             Part(
                 operator=operator,
@@ -119,6 +146,10 @@ class Staging:
             )
         )
 
+    def _failed(self, operator: str, error: Exception) -> OperatorFailed:
+        told = f"{type(error).__name__}: {error}"
+        return OperatorFailed(Failure(operator, self.place.window, self.slot, told))
+
     def _empty(self, operator: str, file: str) -> Part:
         return Part(
             operator=operator, file=file, part="", length=0, window=self.place.window, slot=self.slot, finished=True
@@ -128,7 +159,8 @@ class Staging:
 class _Piece:
     """One piece that is being written."""
 
-    def __init__(self, name: str, stream: BinaryIO, block: int | None) -> None:
+    def __init__(self, file: str, name: str, stream: BinaryIO, block: int | None) -> None:
+        self.file = file
         self.name = name
         self.stream = stream
         self.block = block
@@ -137,7 +169,10 @@ class _Piece:
 
     def write(self, content: Any, /) -> None:
         self.length += content.nbytes if isinstance(content, memoryview) else len(content)
-        self._write(content)
+        try:
+            self._write(content)
+        except OSError as error:
+            raise StagingFailed(self.file, error) from error
 
     def close(self, *, durable: bool) -> None:
         self.stream.flush()
