@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Tracker = RestrictionTracker[OffsetRange, int]
 
+DECODED = 256 << 10
+"""Bytes of lines that are decoded at a time, where that is up to us."""
 MOST_SHORT_OFFSETS = 2**31 - 1
 """Bytes that 32 bits can count."""
 
@@ -89,6 +91,17 @@ class ReadLines(Lines):
     @property
     def content(self) -> memoryview:
         return self._chunk.data.data
+
+    def pieces(self) -> Iterator["ReadLines"]:
+        """The same lines in smaller parts, whose texts stay in the processor's cache, and in memory that is at hand."""
+        chunk, start = self._chunk, 0
+        while start < len(chunk.data):
+            piece = Chunk(chunk.data[start : start + DECODED], chunk.base + start, chunk.delimiter)
+            if not piece.is_ended:
+                whole = piece.last_start or len(chunk.data) - start
+                piece = Chunk(chunk.data[start : start + whole], chunk.base + start, chunk.delimiter)
+            yield ReadLines(piece)
+            start += len(piece.data)
 
     def values(self) -> Sequence[str]:
         texts = str(self.content, "utf-8", TEXT_ERRORS).split(self.delimiter.decode())

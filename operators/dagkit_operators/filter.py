@@ -8,6 +8,7 @@ from typing_extensions import TypeVar
 
 from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, RowOperator
 from dagkit.schema.batch import ITEM
+from dagkit_operators.contexts import ReadLines
 from dagkit_operators.expressions import Expression
 from dagkit_operators.looking import seen, seen_column, seen_field
 from dagkit_operators.masks import each, masked
@@ -49,18 +50,36 @@ class Filter(RowOperator, Generic[T]):
         if self.predicate(value) if self.predicate is not None else masked(self._asked(Listed([value])), 1)[0].as_py():
             yield item
 
-    def process_batch(self, batch: Batch[T]) -> Batch[T]:
+    def process_batch(self, batch: Batch[T]) -> Batch[T] | Iterator[Batch[T]]:
         if not len(batch):
             return batch
         column = seen_column(batch, self.on)
         if self.predicate is None:
             return batch.where(masked(self._asked(column), len(column)))
         known = self.predicate.known(column) if isinstance(self.predicate, Expression) else None
-        return kept(self.predicate, batch, seen_field(batch, self.on), column) if known is None else batch.where(known)
+        if known is not None:
+            return batch.where(known)
+        field = seen_field(batch, self.on)
+        if isinstance(column, ReadLines) and field is not None:
+            return (kept(self.predicate, part, field, part.columns[field]) for part in parts(batch, field, column))
+        return kept(self.predicate, batch, field, column)
 
     def _asked(self, column: Column) -> Any:
         assert self.batch is not None, "a filter that is told nothing is a fault that was told"
         return self.batch(column)
+
+
+def parts(batch: Batch[T], field: str, lines: ReadLines) -> Iterator[Batch[T]]:
+    """The batch in smaller ones, where all other fields are constant."""
+    if not all(isinstance(other, Constant) for name, other in batch.columns.items() if name != field):
+        yield batch
+        return
+    for piece in lines.pieces():
+        columns = {
+            name: Constant(other.value, len(piece)) if isinstance(other, Constant) else piece
+            for name, other in batch.columns.items()
+        }
+        yield Batch(columns, batch.made_by)
 
 
 def kept(predicate: Callable[[Any], Any], batch: Batch[T], field: str | None, column: Column) -> Batch[T]:

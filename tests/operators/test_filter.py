@@ -1,5 +1,6 @@
 """A filter keeps the same items whether it is handed one, or many at once, and however it was told what to keep."""
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 from dagkit import Batch, Column, Constant, Lines, Listed
 from dagkit.testing import Alone
 from dagkit_operators import Filter, Record, value
+from dagkit_operators.contexts import ReadLines
+from dagkit_operators.lines import chunks
 
 TEXTS = [".a", "a", "", "b.", "..", "ä"]
 KEPT = ["a", "", "b.", "ä"]
@@ -21,6 +24,12 @@ KEPT = ["a", "", "b.", "ä"]
 class Named:
     name: str
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    number: int
+    value: str
 
 
 PREDICATES: dict[str, dict[str, Callable[[Any], Any]]] = {
@@ -80,6 +89,26 @@ def test_lines_that_must_be_decoded_stay_decoded(keep: Callable[[str], bool]) ->
     assert kept.column("value").values() == ["a", "", "ä"]
     assert isinstance(kept.column("value"), Listed)
     assert isinstance(kept.column("block_id"), Constant)
+
+
+@pytest.mark.parametrize("decoded", [1, 2, 5, 8, 100])
+@pytest.mark.parametrize("delimiter", [b"\n", b"\r\n"])
+def test_lines_just_read_are_decoded_in_parts_and_none_is_lost(
+    decoded: int, delimiter: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dagkit_operators.contexts.DECODED", decoded)
+    texts = ["a", "", "bb", ".", "c" * 12, "", "d"]
+    for content in (delimiter.join(text.encode() for text in texts), delimiter):
+        (chunk,) = chunks(io.BytesIO(content), 0, None, delimiter)
+        lines = ReadLines(chunk)
+        expected = [text for text in lines.values() if text != "."]
+        batch = Batch({"block_id": Constant(7, len(lines)), "value": lines}, Record)
+        alone = Alone(Filter(lambda text: text != ".", on="value"))
+        alone.send_batch(batch)
+        assert alone.sent() == [Record(7, text) for text in expected]
+        several = Batch({"number": Listed(range(len(lines))), "value": lines}, Numbered)
+        alone.send_batch(several)
+        assert [item.number for item in alone.sent()] == [n for n, text in enumerate(lines.values()) if text != "."]
 
 
 def test_items_of_several_fields_are_kept_whole() -> None:
