@@ -149,11 +149,12 @@ class Reading:
     def _failing_offset(self, outlet: Outlet[Any], batch: Batch[Any]) -> int | None:
         """Where the record starts that somebody failed on: the attempt is lost, so each is sent again by itself."""
         lines = next((column for column in batch.columns.values() if isinstance(column, Lines)), None)
-        if lines is None or lines.base is None:
+        base = getattr(lines, "base", None)  # whoever reads may leave it unsaid, and the first error is what counts
+        if lines is None or base is None:
             return None
         for index in range(len(batch)):
             try:
                 outlet.emit_batch(batch.sliced(index, 1))
             except Exception:  # noqa: BLE001 - whatever it raises, this is the record; the first error goes on
-                return lines.base + lines.place(index)
+                return int(base) + lines.place(index)
         return None

@@ -64,9 +64,11 @@ class SlotRun:
         """Work through what arrives, wire by wire, and give what goes on as it gets ready."""
         try:
             yield from self._run(arriving)
-        except OperatorFailed:
-            raise
-        except Exception as error:
+        except BaseException as error:
+            if self.staging is not None:
+                self.staging.abandon()
+            if isinstance(error, OperatorFailed) or not isinstance(error, Exception):
+                raise
             raise self._failure(error) from error
         finally:
             self.reading.deadline.end()

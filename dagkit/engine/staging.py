@@ -5,6 +5,7 @@ APPLICATION_PATH/staging/<window>/<attempt>/<task>/<number>.part
 
 import os
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar
 
@@ -107,6 +108,13 @@ class Staging:
         # a file of earlier windows may be finished in one that adds nothing to it
         done += [self._empty(operator, file) for operator, file in sorted(self._finished - known)]
         return done
+
+    def abandon(self) -> None:
+        """The attempt failed: nothing is open any more, and what was written counts for nothing."""
+        for piece in self._open.values():
+            with suppress(OSError):
+                piece.stream.close()
+        self._open.clear()
 
     def piece(self, operator: str, file: str, block: int | None) -> "_Piece":
         key = (operator, file, self.order)

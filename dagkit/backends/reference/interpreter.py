@@ -89,10 +89,15 @@ class _Window:
         workers = [name for name in order if not isinstance(self.program.operators[name][0], InputOperator)]
         for name in workers:
             self.live[name] = [self._started(name, index) for index in range(len(self.program.operators[name]))]
-        for name in workers:
-            for index, partition in enumerate(self.live[name]):
-                self._guarded(name, index, partition)
-        return Answer(tuple(self._reports()), tuple(self.delayed))
+        try:
+            for name in workers:
+                for index, partition in enumerate(self.live[name]):
+                    self._guarded(name, index, partition)
+            return Answer(tuple(self._reports()), tuple(self.delayed))
+        finally:  # of an attempt that failed: after a report nothing is open
+            for partition in (each for partitions in self.live.values() for each in partitions):
+                if partition.staging is not None:
+                    partition.staging.abandon()
 
     def _started(self, name: str, index: int) -> _Partition:
         stage = self.program.stage_of[name]

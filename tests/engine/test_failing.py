@@ -1,0 +1,441 @@
+"""What fails says whose it is and on what record, and the run goes on from the last commit once it is repaired."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+
+from dagkit import (
+    Batch,
+    Block,
+    Column,
+    Constant,
+    Dag,
+    InputOperator,
+    InputPort,
+    Lines,
+    Operator,
+    OutputFiles,
+    OutputPort,
+    SplittableOperator,
+    State,
+)
+from dagkit.backends.reference import ReferenceBackend
+from dagkit.compiler import compile_application
+from dagkit.engine.failures import OperatorFailed, failure_of, place_of, who_failed
+from dagkit.engine.live import StateUnreadable
+from dagkit.engine.loop import Loop, Settings
+from dagkit.engine.lower import program_of
+from dagkit.engine.observing import Point
+from dagkit.engine.places import FileUnplaced
+from dagkit.engine.staging import StagingFailed
+from dagkit.engine.written import ItemUnwritable
+from dagkit.ledger import Ledger, StoreError
+from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.testing.crashes import CrashAfter
+from dagkit_operators import FileSplitterInput, Filter, Record, RecordWriter
+from tests.backends.slots import InSlots
+from tests.engine.cast import Collect, Desk, Draw, Script, arrived
+
+LINES = "".join(f"line {number:04}\n" for number in range(200))
+BAD = 137
+"""The line that somebody fails on; it starts at byte 10 * 137."""
+
+
+def is_good(line: str) -> bool:
+    return "0137" not in line
+
+
+def strictly(line: str) -> bool:
+    if not is_good(line):
+        raise ValueError(f"cannot stand {line!r}")
+    return True
+
+
+def strictly_in_batches(column: Column) -> list[bool]:
+    return [strictly(line) for line in column.values()]
+
+
+class Strict(Operator):
+    """Fails on one record, given each by itself."""
+
+    kind = "cast.strict/1"
+    input = InputPort[Any]()
+    output = OutputPort[Any]()
+
+    def process(self, item: Any) -> None:
+        strictly(item.value)
+        self.output.emit(item)
+
+
+class StrictInBatches(Strict):
+    """Fails on one record, given many at once."""
+
+    kind = "cast.strict-in-batches/1"
+
+    def process_batch(self, batch: Batch[Any]) -> None:
+        strictly_in_batches(batch.column("value"))
+        self.output.emit_batch(batch)
+
+
+class Lined(SplittableOperator[Block]):
+    """Reads lines of ten bytes, and says where they stand."""
+
+    kind = "cast.lined/1"
+    served_by_engine = True
+    blocks = InputPort(Block)
+    messages = OutputPort[Record[str]]()
+
+    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[Record[str]]]:
+        data = Path(element.path).read_bytes()
+        for first in range(element.start, element.end, 250):
+            starts = range(first, min(first + 250, element.end), 10)
+            granted = tracker.claim_many(starts)
+            lines = Lines(pa.array([data[start : start + 10] for start in starts[:granted]]), base=first)
+            yield Batch({"block_id": Constant(element.block_id, granted), "value": lines}, Record)
+            if granted < len(starts):
+                return
+        tracker.try_claim(element.end)
+
+
+def reading(home: Path, *operators: tuple[str, Callable[[], Any]]) -> Draw:
+    """Lines through these operators into files."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        scanner = {"files": [str(home / "in")]}
+        splitter = dag.add_operator("splitter", FileSplitterInput(scanner=scanner, block_size=700, blocks_threshold=1))
+        reader = dag.add_operator("reader", Lined())
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks)
+        outlet: Any = reader.messages
+        for name, make in (*operators, ("writer", lambda: RecordWriter(file_path=str(home / "out")))):
+            operator: Any = dag.add_operator(name, make())
+            dag.add_stream(f"to {name}", outlet, operator.input)
+            outlet = getattr(operator, "output", None)
+
+    return draw
+
+
+def in_slots(desk: Desk) -> Loop:
+    """A loop on operators that are fused as on Spark."""
+    program = program_of(compile_application(desk.draw))
+    settings = Settings(desk.place, desk.until, durable=False, home=str(desk.home))
+    return Loop(program, InSlots(program), Ledger.create(desk.place, durable=False), settings)
+
+
+@pytest.mark.parametrize(
+    ("operators", "name"),
+    [
+        pytest.param([("strict", lambda: Filter(strictly))], "strict", id="a predicate for each record"),
+        pytest.param([("strict", lambda: Filter(batch=strictly_in_batches))], "strict", id="a predicate for batches"),
+        pytest.param([("strict", Strict)], "strict", id="a method for each record"),
+        pytest.param([("strict", StrictInBatches)], "strict", id="a method for batches"),
+        pytest.param(
+            [("odd", lambda: Filter(lambda line: line[-1] in "13579")), ("strict", StrictInBatches)],
+            "strict",
+            id="after a filter that left lines out",
+        ),
+    ],
+)
+def test_a_failure_names_the_very_line(tmp_path: Path, operators: Any, name: str) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(LINES)
+    desk = Desk(tmp_path, reading(tmp_path, *operators))
+    with pytest.raises(OperatorFailed, match="cannot stand 'line 0137'") as raised:
+        in_slots(desk).run()
+    failure = raised.value.failure
+    assert (failure.operator, failure.slot, failure.window_id) == (name, 0, 2)
+    assert failure.place == f"{tmp_path}/in/a.txt, byte {10 * BAD} (block 1)"
+    assert "in strictly" in failure.traceback
+    assert f"{name} failed in window 2, slot 0 at {tmp_path}/in/a.txt, byte 1370" in str(raised.value)
+
+
+def test_after_a_failure_the_run_goes_on_from_the_last_commit_with_repaired_code(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(LINES)
+    with pytest.raises(OperatorFailed):
+        in_slots(Desk(tmp_path, reading(tmp_path, ("strict", Strict)))).run()
+    repaired = Desk(tmp_path, reading(tmp_path, ("strict", lambda: Filter(is_good))))
+    assert sorted(repaired.outputs()) == ["0"]
+    in_slots(repaired).run()
+    written = "".join(text.decode() for _, text in sorted(repaired.outputs().items()))
+    assert written == LINES.replace("line 0137\n", "")
+    assert repaired.faults() == []
+    assert repaired.leftovers() == []
+
+
+# ---- who failed
+
+
+class Inner(Operator):
+    kind = "cast.inner/1"
+    input = InputPort(int)
+
+    def process(self, item: int) -> None:
+        raise ValueError("inner")
+
+
+class Outer(Operator):
+    kind = "cast.outer/1"
+    input = InputPort(int)
+
+    def process(self, item: int) -> None:
+        INNER.process(item)
+
+
+INNER, OUTER = Inner(), Outer()
+
+
+@pytest.mark.parametrize(
+    ("known", "who"),
+    [
+        pytest.param({"outer": OUTER, "inner": INNER}, "inner", id="the last that the traceback passes"),
+        pytest.param({"outer": OUTER}, "outer", id="whoever called what failed"),
+        pytest.param({"other": Inner()}, None, id="nobody that is known"),
+    ],
+)
+def test_who_failed(known: dict[str, Operator], who: str | None) -> None:
+    with pytest.raises(ValueError, match="inner") as raised:
+        OUTER.process(1)
+    assert who_failed(raised.value.__traceback__, known) == who
+
+
+def test_a_failure_keeps_what_it_came_of() -> None:
+    try:
+        try:
+            OUTER.process(1)
+        except ValueError as error:
+            raise KeyError("outer") from error
+    except KeyError as error:
+        failed = failure_of(error, "outer", 3, 1, place_of("an item", None))
+    assert str(failed).startswith("outer failed in window 3, slot 1: KeyError: 'outer'\n")
+    assert "ValueError: inner" in str(failed)
+    assert "direct cause" in str(failed)
+
+
+# ---- on the driver
+
+
+class Broken(InputOperator):
+    """Fails where it is told to."""
+
+    kind = "cast.broken/1"
+    out = OutputPort(int)
+    where: str
+    at = State(0)
+
+    def setup(self, context: Any) -> None:
+        self._fail("setup")
+
+    def emit_tuples(self) -> None:
+        self._fail("emit_tuples")
+        if not self.at:
+            self.out.emit(1)
+        self.at = 1
+
+    def looks_again_in_millis(self) -> int:
+        self._fail("looks_again_in_millis")
+        return 0
+
+    def committed(self, window_id: int) -> None:
+        self._fail("committed")
+
+    def _fail(self, where: str) -> None:
+        if self.where == where:
+            raise ValueError(f"broken in {where}")
+
+
+@pytest.mark.parametrize("where", ["setup", "emit_tuples", "looks_again_in_millis", "committed"])
+def test_a_failure_on_the_driver_names_the_operator(tmp_path: Path, where: str) -> None:
+    def draw(where: str) -> Draw:
+        def drawn(dag: Dag, conf: object) -> None:
+            dag.add_operator("broken", Broken(where=where)) >> dag.add_operator("collect", Collect())
+
+        return drawn
+
+    match = f"broken failed in window 1, on the driver: ValueError: broken in {where}"
+    with pytest.raises(OperatorFailed, match=match):
+        Desk(tmp_path, draw(where)).run()
+    assert arrived(Desk(tmp_path, draw("nowhere")).run()) == [1]
+
+
+def counting(default: Any, on_driver: type[InputOperator] = Script) -> Draw:
+    class Counting(Operator):
+        kind = "cast.counting/1"
+        input = InputPort(int)
+        count = State[type(default)](default)  # type: ignore[misc] # a class of each time
+
+        def process(self, item: int) -> None:
+            self.count = default
+
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("script", on_driver(looks=((1,), (2,)))) >> dag.add_operator("counting", Counting())
+
+    return draw
+
+
+def test_state_that_the_class_of_today_cannot_take_back_is_told(tmp_path: Path) -> None:
+    Desk(tmp_path, counting([1])).run(windows=1)
+    with pytest.raises((StateUnreadable, OperatorFailed), match=r"Counting\.count was saved by another version"):
+        Desk(tmp_path, counting({})).run()
+
+
+class Unkeepable(InputOperator):
+    """Emits what has no JSON."""
+
+    kind = "cast.unkeepable/1"
+    out = OutputPort[Any]()
+    item: ClassVar[Any] = object()
+    at = State(0)
+
+    def emit_tuples(self) -> None:
+        if not self.at:
+            self.at = 1
+            self.out.emit(self.item)
+
+
+def test_an_item_that_cannot_be_kept_is_told_and_nothing_is_committed(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("source", Unkeepable()) >> dag.add_operator("collect", Collect())
+
+    desk = Desk(tmp_path, draw)
+    with pytest.raises(ItemUnwritable, match=r"source\.out emitted <object object at .*declare the port with a type"):
+        desk.run()
+    Unkeepable.item = 5
+    assert arrived(desk.run()) == [5]
+    assert desk.faults() == []
+
+
+# ---- places that refuse
+
+
+class Writer(Operator):
+    """Writes numbers to one file, and finishes it at the end."""
+
+    kind = "cast.writer/1"
+    input = InputPort(int)
+    files = OutputFiles(lambda writer: writer.directory)
+    directory: str
+
+    def process(self, item: int) -> None:
+        self.files.open("numbers.txt").write(f"{item}\n".encode())
+
+    def drained(self) -> None:
+        self.files.finish("numbers.txt")
+
+
+def writing(home: Path) -> Draw:
+    def draw(dag: Dag, conf: object) -> None:
+        writer = dag.add_operator("writer", Writer(directory=str(home / "out")))
+        dag.add_operator("script", Script(looks=((1, 2), (3,)))) >> writer
+
+    return draw
+
+
+def test_a_file_of_several_windows_is_whole_when_somebody_says_so(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, writing(tmp_path))
+    desk.run(windows=2)
+    assert desk.outputs() == {}
+    desk.run()
+    assert desk.outputs() == {"numbers.txt": b"1\n2\n3\n"}
+    assert desk.leftovers() == []
+
+
+@pytest.mark.parametrize("on", [ReferenceBackend, InSlots], ids=["reference", "slots"])
+def test_where_nothing_can_be_staged_nothing_is_committed(tmp_path: Path, on: Any) -> None:
+    desk = Desk(tmp_path, writing(tmp_path), backend=lambda backend: on_program(on, backend))
+    Ledger.create(desk.place, durable=False)
+    (tmp_path / "app" / "staging").write_text("in the way")
+    with pytest.raises(OperatorFailed, match=r"writer failed in window 1.* a piece of .*numbers\.txt cannot be staged"):
+        desk.run()
+    (tmp_path / "app" / "staging").unlink()
+    desk.run()
+    assert desk.outputs() == {"numbers.txt": b"1\n2\n3\n"}
+    assert desk.faults() == []
+
+
+def on_program(on: Any, backend: Any) -> Any:
+    return backend if on is ReferenceBackend else on(backend.program)
+
+
+def test_a_file_that_cannot_be_put_in_place_is_put_there_by_the_next_run(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, writing(tmp_path))
+    (tmp_path / "out" / "numbers.txt").mkdir(parents=True)
+    for _ in range(2):
+        with pytest.raises(FileUnplaced, match=r"numbers\.txt is committed, and cannot be put in place"):
+            desk.run()
+    (tmp_path / "out" / "numbers.txt").rmdir()
+    desk.run()
+    assert desk.outputs() == {"numbers.txt": b"1\n2\n3\n"}
+    assert desk.leftovers() == []
+
+
+def test_a_file_that_was_taken_away_is_not_missed(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, writing(tmp_path))
+    desk.run()
+    (tmp_path / "out" / "numbers.txt").unlink()
+    desk.run()
+    assert desk.outputs() == {}
+
+
+def test_a_crash_before_all_files_are_noted_as_being_in_place_does_no_harm(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, writing(tmp_path))
+    assert desk.crash(CrashAfter(Point.APPENDED, 3), CrashAfter(Point.FINISHED, 3)) == 2
+    desk.run()
+    assert desk.outputs() == {"numbers.txt": b"1\n2\n3\n"}
+
+
+def test_a_place_that_holds_no_ledger_is_told(tmp_path: Path) -> None:
+    (tmp_path / "app").write_text("no folder")
+    with pytest.raises((StoreError, OSError), match="app"):
+        Desk(tmp_path, writing(tmp_path)).run()
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from tests.engine.test_failing import Desk, writing_much
+home, most = Path(sys.argv[1]), int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+Desk(home, writing_much(home)).run()
+"""
+
+
+class WriterOfMuch(Writer):
+    """Writes a number a thousand times."""
+
+    kind = "cast.writer-of-much/1"
+
+    def process(self, item: int) -> None:
+        self.files.open(f"{item}.txt").write(f"{item}\n".encode() * 1000 * item)
+        self.files.finish(f"{item}.txt")
+
+
+def writing_much(home: Path) -> Draw:
+    def draw(dag: Dag, conf: object) -> None:
+        writer = dag.add_operator("writer", WriterOfMuch(directory=str(home / "out")))
+        dag.add_operator("script", Script(looks=((1, 2), (9,)))) >> writer
+
+    return draw
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_costs_the_open_window_and_nothing_else(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path), "10000"]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own
+    assert "writer failed in window 2, slot 0" in ended.stderr
+    assert "9.txt cannot be staged: [Errno 27] File too large" in ended.stderr
+    desk = Desk(tmp_path, writing_much(tmp_path))
+    assert sorted(desk.outputs()) == ["1.txt", "2.txt"]
+    desk.run()
+    assert desk.outputs() == {f"{number}.txt": f"{number}\n".encode() * 1000 * number for number in (1, 2, 9)}
+    assert desk.faults() == []
+    assert desk.leftovers() == []
+
+
+def test_a_piece_that_cannot_be_written_says_of_which_file() -> None:
+    error = StagingFailed("out/a.txt", OSError(28, "No space left on device"))
+    assert str(error).startswith("a piece of out/a.txt cannot be staged: [Errno 28] No space left on device; nothing")
