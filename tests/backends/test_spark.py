@@ -1,5 +1,9 @@
 """Windows as Spark jobs: what arrives, what is sent on, and what comes back to the driver."""
 
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from dagkit import (
     Batch,
+    DelayOperator,
     InputOperator,
     InputPort,
     KeyedState,
@@ -16,7 +21,8 @@ from dagkit import (
     State,
     StatelessPartitioner,
 )
-from dagkit.backends.spark import SparkBackend
+from dagkit.backends.spark import SparkBackend, SparkFailed
+from dagkit.backends.spark.backend import LARGEST_CLOSURE_BYTES
 from dagkit.compiler import compile_application
 from dagkit.engine.assignment import Answer, Assignment
 from dagkit.engine.failures import OperatorFailed
@@ -99,4 +105,187 @@ def test_what_an_operator_raises_arrives_as_a_failure(session: SparkSession) -> 
         backend.run(Assignment(1, sent(counting_words, ["a", "fail"])))
     assert (raised.value.failure.operator, raised.value.failure.window_id) == ("count", 1)
     assert "in process" in raised.value.failure.traceback
+    backend.close()
+
+
+class Blow(Operator):
+    """Holds more than a closure should, and as much on the next level."""
+
+    words = InputPort(str)
+    held = State[str](str)
+    out = OutputPort(str)
+
+    def process(self, word: str) -> None:
+        self.held += word
+        self.out.emit(word)
+
+
+def blown_up(dag: Any, conf: object) -> None:
+    words, first, second = (
+        dag.add_operator("words", Words()),
+        *(dag.add_operator(n, Blow()) for n in ("first", "second")),
+    )
+    for blow in (first, second):
+        dag.set_operator_attribute(blow, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+    words >> first >> second
+
+
+def test_large_state_goes_to_each_slot_by_itself(session: SparkSession) -> None:
+    blowing = program(blown_up)
+    backend = SparkBackend(blowing, session)
+    texts = [str(number) * LARGEST_CLOSURE_BYTES for number in range(4)]
+    state: Any = {}
+    for window in (1, 2):
+        answer = backend.run(Assignment(window, sent(blowing, texts), state))
+        state = {(report.level, report.slot): report.state for report in answer.reports}
+        for operator in ("first", "second"):
+            held = sum(len(state["held"]) for state in state_of(answer, operator))
+            assert held == window * len(texts) * LARGEST_CLOSURE_BYTES
+    backend.close()
+
+
+def test_a_session_with_settings_of_its_own_is_used_as_it_is(spark: SparkSession) -> None:
+    own = spark.newSession()
+    own.conf.set("spark.sql.adaptive.enabled", "true")
+    own.conf.set("spark.sql.adaptive.coalescePartitions.initialPartitionNum", "1")
+    own.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
+    own.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
+    counting_words = counting(5)
+    backend = SparkBackend(counting_words, own)
+    words = [f"{number % 50}" for number in range(50_000)]
+    answer = backend.run(Assignment(1, sent(counting_words, words)))
+    (collected,) = state_of(answer, "collect")
+    assert sorted(collected["arrived"]) == sorted(str((str(number), 1000)) for number in range(50))
+    backend.close()
+
+
+class Pair(Operator):
+    """Takes from near and from far."""
+
+    near = InputPort(tuple)
+    far = InputPort(str)
+    arrived = State[list[str]](list)
+
+    @near.process
+    def on_near(self, item: Any) -> None:
+        self.arrived.append(f"near {item}")
+
+    @far.process
+    def on_far(self, item: str) -> None:
+        self.arrived.append(f"far {item}")
+
+
+class Same(Operator):
+    input = InputPort(str)
+    output = OutputPort(str)
+
+    def process(self, item: str) -> None:
+        self.output.emit(item)
+
+
+def test_what_skips_a_level_passes_through_it(session: SparkSession) -> None:
+    def draw(dag: Any, conf: object) -> None:
+        words, same = dag.add_operator("words", Words()), dag.add_operator("same", Same())
+        count, pair = dag.add_operator("count", Count()), dag.add_operator("pair", Pair())
+        dag.set_operator_attribute(same, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+        dag.set_operator_attribute(count, OperatorContext.PARTITIONER, StatelessPartitioner(3))
+        dag.add_stream("words", words.out, same.input)
+        dag.add_stream("same", same.output, count.words, pair.far)
+        dag.add_stream("counts", count.totals, pair.near)
+
+    skipping = program(draw)
+    assert skipping.levels == 3
+    backend = SparkBackend(skipping, session)
+    answer = backend.run(Assignment(1, sent(skipping, ["a", "b", "a"])))
+    (paired,) = state_of(answer, "pair")
+    assert sorted(paired["arrived"]) == ["far a", "far a", "far b", "near ('a', 2)", "near ('b', 1)"]
+    backend.close()
+
+
+class Round(Operator):
+    """Sends what comes; what comes round again it keeps."""
+
+    words = InputPort(str)
+    again = InputPort(str)
+    output = OutputPort(str)
+    arrived = State[list[str]](list)
+
+    @words.process
+    def on_word(self, word: str) -> None:
+        self.output.emit(word)
+
+    @again.process
+    def on_again(self, word: str) -> None:
+        self.arrived.append(word)
+
+
+def test_what_is_held_back_comes_to_the_driver(session: SparkSession) -> None:
+    def draw(dag: Any, conf: object) -> None:
+        words, turn = dag.add_operator("words", Words()), dag.add_operator("turn", Round())
+        delay = dag.add_operator("delay", DelayOperator[str]())
+        dag.add_stream("words", words.out, turn.words)
+        dag.add_stream("out", turn.output, delay.input)
+        dag.add_stream("again", delay.output, turn.again)
+
+    delaying = program(draw)
+    backend = SparkBackend(delaying, session)
+    first = backend.run(Assignment(1, sent(delaying, ["a", "b"])))
+    second = backend.run(Assignment(2, first.delayed))
+    assert [item for held in first.delayed for item in held.batch.items()] == ["a", "b"]
+    assert [state["arrived"] for state in state_of(second, "turn")] == [["a", "b"]]
+    backend.close()
+
+
+class Exit(Operator):
+    """Takes its whole process with it."""
+
+    words = InputPort(str)
+
+    def process(self, word: str) -> None:
+        os._exit(1)
+
+
+def ending(operator: Operator) -> Program:
+    return program(lambda dag, conf: dag.add_operator("words", Words()) >> dag.add_operator("ends", operator))
+
+
+def test_what_fails_in_spark_is_told_as_a_failure_of_spark(session: SparkSession) -> None:
+    leaving = ending(Exit())
+    backend = SparkBackend(leaving, session)
+    with pytest.raises(SparkFailed, match="Spark failed in window 7") as raised:
+        backend.run(Assignment(7, sent(leaving, ["a"])))
+    assert raised.value.__cause__ is not None
+    backend.close()
+
+
+class Linger(Operator):
+    """Works on for a very long time."""
+
+    words = InputPort(str)
+
+    def process(self, word: str) -> None:
+        Path(word).touch()
+        time.sleep(600)
+
+
+def test_closing_ends_what_runs(session: SparkSession, tmp_path: Path) -> None:
+    lingering = ending(Linger())
+    backend = SparkBackend(lingering, session)
+    sign = tmp_path / "at work"
+    with ThreadPoolExecutor(1) as pool:
+        window = pool.submit(backend.run, Assignment(1, sent(lingering, [str(sign)])))
+        while not sign.exists() and not window.done():
+            time.sleep(0.05)
+        backend.close()
+        with pytest.raises(SparkFailed):
+            window.result(60)
+
+
+def test_two_windows_run_at_the_same_time(session: SparkSession) -> None:
+    counting_words = counting(2)
+    backend = SparkBackend(counting_words, session)
+    with ThreadPoolExecutor(2) as pool:
+        both = [Assignment(number, sent(counting_words, ["a"] * number)) for number in (1, 2)]
+        answers = list(pool.map(backend.run, both))
+    assert [state_of(answer, "collect")[0]["arrived"] for answer in answers] == [["('a', 1)"], ["('a', 2)"]]
     backend.close()

@@ -3,16 +3,16 @@
 import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
-from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from dagkit.backends.spark.frames import Frames
-from dagkit.backends.spark.rows import SPARK_SCHEMA, Kind, rows_in
 from dagkit.backends.spark.artifacts import ship_own_code
+from dagkit.backends.spark.frames import Frames
+from dagkit.backends.spark.jobs import Jobs
+from dagkit.backends.spark.rows import SPARK_SCHEMA, Kind, rows_in
 from dagkit.backends.spark.shipping import by_value, modules_of, shipped
 from dagkit.backends.spark.task import Given, LevelTask, TaskFailed, Told
 from dagkit.engine.assignment import Answer, Assignment
@@ -22,6 +22,10 @@ from dagkit.engine.places import Piece, folder_at
 from dagkit.engine.program import Program
 from dagkit.engine.staging import Part
 from dagkit.errors import DagkitError
+
+LARGEST_CLOSURE_BYTES = 1 << 20
+"""What all slots of a level are given together and still travels to each of them; more goes to each its own."""
+NOTHING_GIVEN = pickle.dumps(Given())
 
 
 class SparkFailed(DagkitError):
@@ -42,12 +46,12 @@ class SparkBackend:
         self.shipped, self._known = shipped(program, self._modules)
         self._frames = Frames(self._known, program.targets)
         ship_own_code(spark)
-        self._tag = f"dagkit-{uuid4().hex}"
+        self._jobs = Jobs(spark)
         self._closed = False
 
     def run(self, assignment: Assignment) -> Answer:
         """Run one attempt at a window to its end."""
-        with self._tagged(), _told_as_ours(f"Spark failed in window {assignment.window_id}"):
+        with self._jobs.tagged(), _told_as_ours(f"Spark failed in window {assignment.window_id}"):
             table = self._frame(assignment).toArrow()
         return self._answer(assignment, table)
 
@@ -63,21 +67,36 @@ class SparkBackend:
         """Nothing runs any more."""
         if not self._closed:
             self._closed = True
-            with suppress(Exception):  # where Spark itself is gone there is nothing to stop
-                self.spark.interruptTag(self._tag)
+            self._jobs.end()
             self._by_value.__exit__(None, None, None)
 
     def _frame(self, assignment: Assignment) -> DataFrame:
         """The job of one window."""
         given = self._given(assignment)
-        slots = self.program.slots_at(0)
         window = replace(assignment, arriving=(), state={})
-        frame = self.spark.range(0, slots, 1, slots)
+        frame: DataFrame | None = None
         for level in range(self.program.levels):
-            if level:
-                frame = frame.repartitionById(self.program.slots_at(level), "slot")
-            frame = frame.mapInArrow(LevelTask(self.shipped, level, window, given[level]), SPARK_SCHEMA)
+            slots, own = self.program.slots_at(level), given[level]
+            by_row = sum(map(len, own.values())) > LARGEST_CLOSURE_BYTES
+            if by_row:
+                frame = self._among(frame, level, own)
+            elif frame is None:
+                frame = self.spark.range(0, slots, 1, slots)
+            else:
+                frame = frame.repartitionById(slots, "slot")
+            task = LevelTask(self.shipped, level, window, {} if by_row else own, given_by_row=by_row)
+            frame = frame.mapInArrow(task, SPARK_SCHEMA)
+        assert frame is not None, "there is at least one level"
         return frame
+
+    def _among(self, frame: DataFrame | None, level: int, given: Mapping[int, bytes]) -> DataFrame:
+        """What each slot is given as a row of its own, the first in its partition, before what comes from above."""
+        slots = self.program.slots_at(level)
+        rows = [(slot, level, slot, int(Kind.GIVEN), given.get(slot, NOTHING_GIVEN)) for slot in range(slots)]
+        handed = self.spark.createDataFrame(rows, SPARK_SCHEMA)
+        if frame is None:
+            return handed.repartitionById(slots, "slot")
+        return frame.unionAll(handed).repartitionById(slots, "slot").sortWithinPartitions("kind")
 
     def _given(self, assignment: Assignment) -> Mapping[int, Mapping[int, bytes]]:
         """What each slot is given, by level and slot."""
@@ -124,23 +143,6 @@ class SparkBackend:
                     f"Spark ran part of window {assignment.window_id} again after others had received from it, as it "
                     "does when an executor is lost; what both attempts sent does not fit together: run it again"
                 )
-
-    @contextmanager
-    def _tagged(self) -> Iterator[None]:
-        """What this thread runs in the meantime is stopped by `close`, and by whatever interrupts the thread."""
-        own = f"{self._tag}-{uuid4().hex}"
-        self.spark.addTag(self._tag)
-        self.spark.addTag(own)
-        try:
-            yield
-        except BaseException:
-            with suppress(Exception):  # where Spark itself is gone there is nothing to stop
-                self.spark.interruptTag(own)
-            raise
-        finally:
-            with suppress(Exception):
-                self.spark.removeTag(own)
-                self.spark.removeTag(self._tag)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.python.unix.domain.socket.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "0",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_SAYS_ERRORS.as_uri()}",
 }
