@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 LONGEST_MILLIS = 10_000.0
 """Of a window in the middle of a large backlog: so long that what a window costs besides its work hardly shows."""
-FIRST_POSITIONS = 64 << 20
-"""What a slot is given before anything was measured."""
+FIRST_POSITIONS = 512 << 20
+"""What a slot is given before anything was measured: more than it reads in time, for what it leaves costs nothing."""
 _NEWEST = 0.5
 """How much the newest window counts in the average."""
 
