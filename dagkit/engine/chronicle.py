@@ -63,6 +63,14 @@ class Chronicle:
         transform = transform_of(fingerprint, version)
         self.chain = ledger.application(name, list(self.roots), transform, PIECES_SCHEMA)
         self._planned: Transaction | None = None
+        self._after = self.chain.standing.data_at
+        """The last window that this run knows of: whatever it plans, it plans after that one."""
+        self._heads = {source: root.head for source, root in self.roots.items()}
+        """The last finding that this run knows of, by input operator: whatever it finds was found after that one."""
+        self._states: dict[str, SavedState] = {
+            source: {} if root.standing.source_state is None else json.loads(root.standing.source_state.value)
+            for source, root in self.roots.items()
+        }
 
     # ---- resuming
 
@@ -73,9 +81,7 @@ class Chronicle:
 
     def state_of(self, operator: str) -> SavedState:
         """The state of an input operator after its last finding."""
-        kept = self.roots[operator].standing.source_state
-        state: SavedState = {} if kept is None else json.loads(kept.value)
-        return state
+        return self._states[operator]
 
     def findings(self) -> list[Finding]:
         """What was found and not given to a window yet, in the order in which it was found."""
@@ -85,14 +91,14 @@ class Chronicle:
             first = 0 if consumed is None or consumed.seq is None else consumed.seq + 1
             found += [
                 (record.block.system_time, self._read(name, root, record))
-                for record in root.records(first)
+                for record in root.records(first, self._heads[name].seq)
                 if isinstance(record.block.event, AddData)
             ]
         return [finding for _, finding in sorted(found, key=lambda each: (each[0], each[1].operator, each[1].seq))]
 
     def promised(self) -> tuple[Mapping[str, Any], Mapping[str, int]] | None:
         """The window that was promised and not committed: what was noted of it, and up to which findings it goes."""
-        planned = self.chain.plan_next(self._nothing_new())
+        planned = self._followed(self.chain.plan_next(self._nothing_new()))
         if not planned.promised:
             return None
         self._planned = planned
@@ -106,6 +112,8 @@ class Chronicle:
         """The finding is in the ledger, with the state that its operator was left in."""
         root = self.roots[finding.operator]
         planned = root.plan_next()
+        if root.head != self._heads[finding.operator]:  # a chain that nobody here wrote to follows other writers
+            raise root.log.taken(self._heads[finding.operator].seq + 1)
         rows = list(self.writing.rows(finding, planned.next_offset))
         content = lines_of(rows)
         event = planned.add_data(
@@ -115,6 +123,7 @@ class Chronicle:
             ),
         )
         record = root.append(event, [content] if rows else [], planned=planned)
+        self._heads[finding.operator] = root.head
         return Finding(finding.operator, finding.emitted, record.seq)
 
     def promise(self, upto: Mapping[str, int], notes: Mapping[str, Any]) -> None:
@@ -122,7 +131,7 @@ class Chronicle:
         given = {self.roots[name].dataset_id: seq for name, seq in upto.items()}
         unseen = {root.dataset_id: 0 for root in self.roots.values()}  # its Seed, and no finding
         limits = {**unseen, **self._nothing_new(), **given}
-        planned = self.chain.plan_next(limits)
+        planned = self._followed(self.chain.plan_next(limits))
         if planned.promised and (planned.notes != notes or _limits_of(planned) != limits):
             raise SequenceTaken(_promised_by_another(self.chain.name))
         self._planned = planned if planned.promised else self.chain.promise(planned, notes)
@@ -138,6 +147,13 @@ class Chronicle:
             checkpoint=checkpoint_of(checkpoint),
         )
         self.chain.append(event, [content, checkpoint] if rows else [checkpoint], planned=planned)
+        self._after = self.chain.standing.data_at
+
+    def _followed(self, planned: Transaction) -> Transaction:
+        """The plan of the window after the last one that this run knows of; another driver's next one is not ours."""
+        if planned.after != self._after:
+            raise self.chain.log.taken(0 if planned.after is None else planned.after.seq)
+        return planned
 
     def refuse_overtaken(self, error: BaseException) -> None:
         """Returns only if nobody else has appended: what fails while another driver tidies up fails for that."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from dagkit.engine.places import Piece, folder_at
-from dagkit.engine.staging import Part
+from dagkit.engine.staging import Part, StagingPlace
 
 _FINISHED = "finished"
 """A folder that holds one of the name of the last window whose files were all put in place."""
@@ -54,3 +54,13 @@ def sweep_windows(application_path: str, windows: Iterable[str]) -> None:
     """The folders of these windows are gone."""
     for window in windows:
         folder_at(application_path).below(f"staging/{window}").remove()
+
+
+def sweep_attempts(application_path: str, attempts: Iterable[StagingPlace]) -> None:
+    """What these attempts staged is gone, and the folders of windows that hold nothing else."""
+    home = folder_at(application_path)
+    for attempt in attempts:
+        home.below(attempt.folder).remove()
+        window = home.below(f"staging/{attempt.window}")
+        if not window.folders():
+            window.remove()

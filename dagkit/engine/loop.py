@@ -25,7 +25,7 @@ from dagkit.engine.continuing import refuse_renamed, refuse_stranded
 from dagkit.engine.decide import Action, Await, Commit, Finish, Look, Outlook, Sleep, Start, Stop, Stopping, next_action
 from dagkit.engine.delays import first_of_delays, restored
 from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.finishing import is_finished, note_finished, staged_in, sweep, sweep_windows
+from dagkit.engine.finishing import is_finished, note_finished, staged_in, sweep, sweep_attempts, sweep_windows
 from dagkit.engine.inputs import DriverInput, Finding, address, context_of, delivered, queued_slots
 from dagkit.engine.leaving import (
     State,
@@ -55,7 +55,7 @@ from dagkit.engine.pace import Pace
 from dagkit.engine.program import Program
 from dagkit.engine.staging import Part, StagingPlace
 from dagkit.engine.waiting import BlockQueue, Deal, length_of, places
-from dagkit.ledger import Ledger
+from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.schema.batch import Batch
 
 
@@ -126,6 +126,13 @@ class Loop:
 
     def run(self) -> None:
         """Run until the end, or until somebody stops it."""
+        try:
+            self._run()
+        except SequenceTaken:
+            sweep_attempts(self.settings.application_path, self._uncommitted)  # nobody will ever commit them
+            raise
+
+    def _run(self) -> None:
         with ThreadPoolExecutor(self._overlap, thread_name_prefix="window") as self._threads:
             try:
                 self._begin()
@@ -189,6 +196,7 @@ class Loop:
         if memory.finished and not is_finished(self.settings.application_path, memory.window):
             self.unfinished = by_file(memory.finished)
         self.flights: deque[Flight] = deque()
+        self._uncommitted: list[StagingPlace] = []
         self._last_window = memory.window + (self.settings.windows or 0)
         self._counts = {count for name, count in program.windows.items() if name in program.stage_of}
         self._overlap = self.settings.overlap if self._is_stateless() else 1
@@ -321,6 +329,7 @@ class Loop:
             self.chronicle.promise(flight.upto, flight.notes)
         memory, parts = self._memory_after(flight, answer), parts_of(answer)
         self.chronicle.commit(memory, parts)
+        self._uncommitted = [place for place in self._uncommitted if place.window != flight.window_id]
         self._probe(Point.APPENDED, flight.window_id)
         read = sum(report.positions for report in answer.reports)
         self.memory, self.state = memory, memory.state
@@ -356,7 +365,10 @@ class Loop:
         """The same work, whose pieces lie under another attempt's name."""
         settings, attempt = self.settings, secrets.token_hex(4)
         place = StagingPlace(settings.application_path, assignment.window_id, attempt, settings.durable, settings.home)
-        return replace(assignment, staging=place if self._writes else None)
+        if not self._writes:
+            return assignment
+        self._uncommitted.append(place)
+        return replace(assignment, staging=place)
 
     def _memory_after(self, flight: Flight, answer: Answer) -> Memory:
         return memory_after(
