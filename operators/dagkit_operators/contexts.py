@@ -75,6 +75,7 @@ class ReadLines(Lines):
 
     def __init__(self, chunk: Chunk) -> None:
         self.delimiter = chunk.delimiter
+        self.base = chunk.base
         self._chunk = chunk if chunk.is_ended else _ended(chunk)
         self._ended: pa.BinaryArray | pa.LargeBinaryArray | None = None
 

@@ -146,6 +146,15 @@ def test_lines_are_handed_on_over_the_bytes_that_were_read_delimiters_included(t
     assert bytes(batch.column("value").content) == b"a\nbb\nc\n"
 
 
+def test_lines_know_where_they_stand_in_their_file(tmp_path: Path) -> None:
+    """So that whoever fails over one can tell which it was."""
+    (block,) = blocks_of(file(tmp_path, b"a\nbb\nccc\nd"), 11)
+    reader = LineReader(chunk_size=5)
+    columns = [batch.column("value") for batch in reader.process(block, reader.tracker(OffsetRange(0, 11)))]
+    assert [column.base for column in columns] == [0, 5, 9]
+    assert [column.place(len(column)) for column in columns] == [5, 4, 2]
+
+
 def test_a_line_that_is_too_long_is_named_by_file_and_place(tmp_path: Path) -> None:
     path = file(tmp_path, b"a\n" + b"b" * 100)
     reader = Alone(LineReader(chunk_size=4, longest_line=50))
