@@ -40,6 +40,9 @@ class SplittableOperator(Operator, Generic[T]):
     and hands it out again, to any slot.
     """
 
+    served_by_engine = True
+    """Its `process` is given a tracker besides, which only the engine makes."""
+
     def initial_restriction(self, element: T) -> OffsetRange:
         """The whole work that an item stands for; that of a Block is its stretch."""
         if isinstance(element, Block):
