@@ -1,0 +1,38 @@
+"""Runs windows of the application beside it at a master, and prints what was counted: `main.py MASTER MARK WORD…`."""
+
+import json
+import sys
+
+from words import draw  # type: ignore[import-not-found] # beside this file
+
+from dagkit import Batch
+from dagkit.backends.spark import SparkBackend, session_at
+from dagkit.compiler import compile_application
+from dagkit.engine.assignment import Assignment
+from dagkit.engine.lower import program_of
+from dagkit.engine.outbox import Outbox
+
+
+def main(master: str, mark: str, *words: str) -> None:
+    """Two windows with the same words."""
+    program = program_of(compile_application(lambda dag, _: draw(dag, mark)))
+    session = session_at(master)
+    backend = SparkBackend(program, session)
+    state = {}
+    for window in (1, 2):
+        outbox = Outbox(0)
+        for target in program.sources["words"]["out"]:
+            outbox.slit(target).batch(Batch.of(list(words)))
+        answer = backend.run(Assignment(window, tuple(outbox.rest()), state))
+        state = {(report.level, report.slot): report.state for report in answer.reports}
+    kept = [own["counts"]["counts"] for own in state.values() if "counts" in own]
+    counts = {word: number for one in kept for word, number, _ in one}
+    zipped = all(".zip" in own["shouts"]["dagkit_at"] for own in state.values() if "shouts" in own)
+    slots = [[report.level, report.slot] for report in answer.reports]
+    sys.stdout.write(json.dumps({"counts": counts, "slots": sorted(slots), "zipped": zipped}) + "\n")
+    backend.close()
+    session.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

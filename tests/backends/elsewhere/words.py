@@ -1,0 +1,58 @@
+"""An application in a module that no worker has, with a helper that none has either."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from shouting import Shout, loud  # type: ignore[import-not-found] # beside this file, as an author's helpers are
+
+import dagkit
+from dagkit import (
+    InputOperator,
+    InputPort,
+    KeyedState,
+    Operator,
+    OperatorContext,
+    OutputPort,
+    State,
+    StatelessPartitioner,
+)
+
+
+class Words(InputOperator):
+    out = OutputPort(str)
+
+
+class Shouts(Operator):
+    """Says each word aloud; the first to meet "die" takes its process with it, once."""
+
+    words = InputPort(str)
+    shouts = OutputPort(Shout)
+    mark: str
+    dagkit_at = State[str]("")
+
+    def process(self, word: str) -> None:
+        self.dagkit_at = str(dagkit.__file__)
+        if word == "die" and not Path(self.mark).exists():
+            Path(self.mark).touch()
+            os._exit(1)
+        self.shouts.emit(Shout(loud(word), os.getpid()))
+
+
+class Counts(Operator):
+    shouts = InputPort(Shout, key="word")
+    counts = KeyedState[str, int](int)
+
+    def process(self, shout: Shout) -> None:
+        assert type(shout) is Shout
+        self.counts[shout.word] += 1
+
+
+def draw(dag: Any, mark: str) -> None:
+    """Words are shouted by two and counted by two."""
+    words, shouts = dag.add_operator("words", Words()), dag.add_operator("shouts", Shouts(mark=mark))
+    counts = dag.add_operator("counts", Counts())
+    for operator in (shouts, counts):
+        dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+    dag.add_stream("words", words.out, shouts.words)
+    dag.add_stream("shouts", shouts.shouts, counts.shouts)

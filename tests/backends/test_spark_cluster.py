@@ -1,0 +1,55 @@
+"""Workers in processes of their own, which lack the application, and dagkit itself; and workers that die."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+HERE = Path(__file__).parent
+SLOTS = [[0, 0], [0, 1], [1, 0], [1, 1]]
+
+
+def ran(master: str, mark: Path, *words: str, **environment: str) -> Any:
+    """What two windows of the application beside this file came to."""
+    done = subprocess.run(  # noqa: S603 - our own script
+        [sys.executable, str(HERE / "elsewhere" / "main.py"), master, str(mark), *words],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def without_dagkit(folder: Path) -> str:
+    """A Python that finds what dagkit depends on, and not dagkit."""
+    python = folder / "python"
+    packages = sysconfig.get_path("purelib")
+    python.write_text(f'#!/bin/sh\nexport PYTHONPATH="{packages}:$PYTHONPATH"\nexec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    told = subprocess.run([python, "-c", "import dagkit"], check=False, capture_output=True, text=True, cwd=folder)  # noqa: S603
+    if told.returncode == 0:
+        pytest.skip("dagkit is installed where its dependencies are")
+    return str(python)
+
+
+def test_workers_elsewhere_are_sent_dagkit_and_the_application(tmp_path: Path) -> None:
+    bare = without_dagkit(tmp_path)
+    environment = {"PYTHONPATH": str(HERE.parents[1]) + os.pathsep + str(HERE.parents[1] / "operators")}
+    told = ran("local-cluster[2,1,1024]", tmp_path / "never", "a", "b", "a", PYSPARK_PYTHON=bare, **environment)
+    assert told == {"counts": {"A!": 4, "B!": 2}, "slots": SLOTS, "zipped": True}
+
+
+def test_a_task_whose_worker_dies_is_run_again_and_nothing_comes_twice(tmp_path: Path) -> None:
+    words = ["a", "b", "die", "a", "c"]
+    told = ran("local[2,3]", tmp_path / "died", *words)
+    assert (tmp_path / "died").exists()
+    assert told == {"counts": {"A!": 4, "B!": 2, "DIE!": 2, "C!": 2}, "slots": SLOTS, "zipped": False}
