@@ -171,9 +171,10 @@ class LocalFolder(Folder):
         shutil.rmtree(self.path, ignore_errors=True)
 
     def folders(self) -> list[str]:
-        if not self.path.is_dir():
+        try:
+            return sorted(entry.name for entry in self.path.iterdir() if entry.is_dir())
+        except (FileNotFoundError, NotADirectoryError):
             return []
-        return sorted(entry.name for entry in self.path.iterdir() if entry.is_dir())
 
 
 def _place(pieces: Sequence[Path], target: Path, *, durable: bool) -> None:

@@ -147,8 +147,8 @@ def test_of_drivers_that_begin_together_the_ledger_believes_one_at_a_time(tmp_pa
     def drive() -> None:
         try:
             desk.run()
-        except (SequenceTaken, BlockRefused) as refused:
-            told.append(str(refused))
+        except Exception as error:  # noqa: BLE001 - judged below, where a test may fail
+            told.append("" if isinstance(error, SequenceTaken | BlockRefused) else repr(error))
         else:
             told.append("")
 
@@ -157,7 +157,7 @@ def test_of_drivers_that_begin_together_the_ledger_believes_one_at_a_time(tmp_pa
         each.start()
     for each in racing:
         each.join()
-    assert len(told) == 3
+    assert told == ["", "", ""]
     desk.run()
     assert desk.outputs() == undisturbed(tmp_path / "alone")
     assert desk.faults() == []
