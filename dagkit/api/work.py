@@ -49,6 +49,10 @@ class SplittableOperator(Operator, Generic[T]):
             return OffsetRange(element.start, element.end)
         raise NotImplementedError(f"{type(self).__name__} must say what of a {type(element).__name__} is to be read")
 
+    def cut_near(self, element: T, position: int) -> int | None:  # noqa: ARG002 - for whoever must look at it
+        """Where an element's work may be cut, before anybody began it: at this position, near it, or nowhere."""
+        return position
+
     def tracker(self, restriction: OffsetRange) -> RestrictionTracker[OffsetRange, int]:
         """What guards the work on a restriction."""
         return OffsetRestrictionTracker(restriction)

@@ -9,15 +9,16 @@ from typing import Any, ClassVar
 from pydantic import JsonValue
 
 from dagkit.api.controls import Stamped, by_name
-from dagkit.api.operators import InputOperator
+from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.ports import output_ports
 from dagkit.api.running import Context, Shutdown, Until
-from dagkit.api.work import Block
+from dagkit.api.work import Block, SplittableOperator
 from dagkit.engine.failures import failure_of
 from dagkit.engine.live import SavedState, bind_output, live, of_items, saved
 from dagkit.engine.memory import Waiting
 from dagkit.engine.outbox import Outbox, Sent
 from dagkit.engine.program import Program, Target
+from dagkit.engine.splitting import CutNear
 from dagkit.engine.written import Written
 from dagkit.errors import DagkitError
 from dagkit.ledger import EmittedItem, WorkBlock
@@ -237,6 +238,20 @@ def address(target: Target) -> str:
 def queued_slots(program: Program) -> dict[str, int]:
     """How many slots read from each queue."""
     return {address(target): target.slots for target in program.targets.values() if target.queued}
+
+
+def cuts_of(program: Program) -> dict[str, CutNear]:
+    """Where the blocks of each queue may be cut before they are read: the reader says."""
+    return {
+        address(target): _cut_near(program.operators[target.into[0]][0])
+        for target in program.targets.values()
+        if target.queued
+    }
+
+
+def _cut_near(reader: Operator) -> CutNear:
+    assert isinstance(reader, SplittableOperator), "only readers that can be stopped have a queue"
+    return lambda each, position: reader.cut_near(each.block, position)
 
 
 def context_of(program: Program, name: str, *, until: Until, now: Callable[[], datetime], window_id: int) -> Context:

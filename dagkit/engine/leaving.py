@@ -46,8 +46,9 @@ def memory_after(
     """The checkpoint of a window. Blocks that younger windows in flight were given wait still, as far as it knows."""
     younger = list(younger)
     ahead = [each for other in younger for hands in other.deal.values() for hand in hands for each in hand]
-    unknown = {id(each) for other in younger for each in other.given}
-    waiting = [each for each in (*left_of(program, answer, taken.deal), *ahead, *queue) if id(each) not in unknown]
+    unknown = {_known_by(each) for other in younger for each in other.given}
+    known = (*left_of(program, answer, taken.deal), *ahead, *queue)
+    waiting = [each for each in known if _known_by(each) not in unknown]
     had = [*before.work.pending, *(span_of(each) for each in taken.given)]
     pending = joined(span_of(each) for each in waiting)
     whole, still_open = settled([*before.files, *parts_of(answer)], {each.block.block_id for each in waiting})
@@ -62,6 +63,11 @@ def memory_after(
         drained=last,
         ended=tuple(sorted(ended)),
     )
+
+
+def _known_by(each: Waiting) -> tuple[str, str, int]:
+    """What all stretches of one block share."""
+    return each.into, each.source, each.block.block_id
 
 
 def left_of(program: Program, answer: Answer, deal: Deal) -> list[Waiting]:

@@ -26,7 +26,7 @@ from dagkit.engine.decide import Action, Await, Commit, Finish, Look, Outlook, S
 from dagkit.engine.delays import first_of_delays, restored
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.finishing import is_finished, note_finished, staged_in, sweep, sweep_attempts, sweep_windows
-from dagkit.engine.inputs import DriverInput, Finding, address, context_of, delivered, queued_slots
+from dagkit.engine.inputs import DriverInput, Finding, address, context_of, cuts_of, delivered, queued_slots
 from dagkit.engine.leaving import (
     State,
     Taken,
@@ -53,8 +53,9 @@ from dagkit.engine.observing import (
 from dagkit.engine.outbox import Sent
 from dagkit.engine.pace import Pace
 from dagkit.engine.program import Program
+from dagkit.engine.splitting import length_of
 from dagkit.engine.staging import Part, StagingPlace
-from dagkit.engine.waiting import BlockQueue, Deal, length_of, places
+from dagkit.engine.waiting import BlockQueue, Deal, places
 from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.schema.batch import Batch
 
@@ -204,6 +205,7 @@ class Loop:
         workers = [type(program.operators[name][0]) for name in program.stage_of]
         self._drains = any(cls.drained is not Operator.drained for cls in workers)
         self._slots = queued_slots(program)
+        self._cuts = cuts_of(program)
         self._millis = self._application_value(DagContext.STREAMING_WINDOW_SIZE_MILLIS)
         self.pace = Pace(float(self._millis))
         self._beat: datetime | None = None
@@ -274,7 +276,7 @@ class Loop:
             sent, given = self._given(upto)
             backlog = self.queue.positions
             lasts = self.pace.lasts_millis(backlog, sum(self._slots.values()))
-            deal = self.queue.take(self._slots, self.pace.positions_each(lasts))
+            deal = self.queue.take(self._slots, self.pace.positions_each(lasts), self._cuts)
             lasts = lasts if len(self.queue) else 2 * lasts
             notes, promised = {"deal": places(deal), "lasts_millis": lasts, "last": last}, False
         if not promised and not self.flights:

@@ -20,6 +20,11 @@ CutNear = Callable[[Waiting, int], int | None]
 Hands = list[list[Waiting]]
 
 
+def nowhere(_: Waiting, position: int) -> int | None:  # noqa: ARG001 - as whoever cuts is asked
+    """Some work is all or nothing."""
+    return None
+
+
 def anywhere(_: Waiting, position: int) -> int | None:
     """Lines and numbers may be cut at any position."""
     return position
@@ -80,8 +85,15 @@ def cut(each: Waiting, position: int, cut_near: CutNear, least: int) -> tuple[Wa
     place = cut_near(each, position)
     if place is None or not block.start < place < block.end:
         return None
-    first = each.model_copy(update={"block": replace(block, end=place, last=False)})
-    return first, each.model_copy(update={"block": replace(block, start=place)})
+    return stretch_of(each, block.start, place), stretch_of(each, place, block.end)
+
+
+def stretch_of(each: Waiting, start: int, end: int) -> Waiting:
+    """A part of a block, or the whole of it."""
+    block = each.block
+    if (start, end) == (block.start, block.end):
+        return each
+    return each.model_copy(update={"block": replace(block, start=start, end=end, last=block.last and end == block.end)})
 
 
 def length_of(each: Waiting) -> int:

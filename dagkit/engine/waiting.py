@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dagkit.engine.memory import Waiting
-from dagkit.ranges import OFFSET_INFINITY
+from dagkit.engine.splitting import CutNear, Hands, dealt, length_of, nowhere, place_of, stretch_of
 
 Deal = Mapping[str, Sequence[Sequence[Waiting]]]
 """The blocks of one window: by the input that they go to, then by slot."""
+NO_CUTS: Mapping[str, CutNear] = {}
 
 
 @dataclass
@@ -45,38 +46,37 @@ class BlockQueue:
         """How much there is to read; what has no end counts as one block's worth of nothing."""
         return sum(length_of(each) for each in self.all())
 
-    def take(self, slots: Mapping[str, int], positions_each: float) -> Deal:
-        """Deal out as much as each slot can read in a window, evenly, and at least one block to whoever can have one.
+    def take(self, slots: Mapping[str, int], positions_each: float, cuts: Mapping[str, CutNear] = NO_CUTS) -> Deal:
+        """Deal out as much as each slot can read in a window, and at least one block to whoever can have one.
 
-        The longest block goes to whoever has least so far, so that all slots end at about the same time.
+        Where whole blocks cannot be dealt evenly, and `cuts` tells where they may be cut, some are cut.
         """
-        dealt: dict[str, list[list[Waiting]]] = {}
-        for into, count in slots.items():
-            taken = self._first(into, count, positions_each * count)
-            hands: list[list[Waiting]] = [[] for _ in range(count)]
-            loads = [0] * count
-            for each in sorted(taken, key=lambda w: (-length_of(w), place_of(w))):
-                slot = loads.index(min(loads))
-                hands[slot].append(each)
-                loads[slot] += max(1, length_of(each))
-            dealt[into] = [sorted(hand, key=place_of) for hand in hands]
-        return dealt
+        return {
+            into: dealt(self._first(into, count, positions_each * count), count, cuts.get(into, nowhere))
+            for into, count in slots.items()
+        }
 
     def take_these(self, deal: Mapping[str, Sequence[Sequence[Sequence[int]]]], slots: Mapping[str, int]) -> Deal:
-        """The very blocks, by id and start, that a window was promised; to the slots that there are now."""
-        dealt: dict[str, list[list[Waiting]]] = {}
+        """The very stretches, by block, start and end, that a window was promised; to the slots that there are now."""
+        taken: dict[str, Hands] = {}
         for into, hands in deal.items():
-            by_place: dict[tuple[int, ...], list[Waiting]] = {}
-            for each in reversed(self.waiting.get(into, [])):
-                by_place.setdefault(place_of(each), []).append(each)
-            dealt[into] = [[] for _ in range(slots[into])]
+            taken[into] = [[] for _ in range(slots[into])]
             for slot, hand in enumerate(hands):
-                for place in map(tuple, hand):
-                    assert by_place.get(place), f"block {place} was promised and does not wait for {into}"
-                    dealt[into][slot % slots[into]].append(by_place[place].pop())
-            gone = {id(each) for hand in dealt[into] for each in hand}
-            self.waiting[into] = [each for each in self.waiting.get(into, []) if id(each) not in gone]
-        return dealt
+                taken[into][slot % slots[into]] += [self._stretch(into, *place) for place in hand]
+        return taken
+
+    def _stretch(self, into: str, number: int, start: int, end: int) -> Waiting:
+        """One stretch of a block that waits; what stands before and after it waits still."""
+        waiting = self.waiting.get(into, [])
+        for index, each in enumerate(waiting):
+            block = each.block
+            if block.block_id == number and block.start <= start and end <= block.end:
+                stretches = [(block.start, start), (start, end), (end, block.end)]
+                before, taken, after = (stretch_of(each, *stretch) for stretch in stretches)
+                rest = [part for part in (before, after) if length_of(part)]
+                self.waiting[into] = [*waiting[:index], *rest, *waiting[index + 1 :]]
+                return taken
+        raise AssertionError(f"block {number} [{start}, {end}) was promised and does not wait for {into}")
 
     def _first(self, into: str, slots: int, positions: float) -> list[Waiting]:
         """The first blocks that are about so long together, and at least one for each slot."""
@@ -89,15 +89,9 @@ class BlockQueue:
         return taken
 
 
-def length_of(each: Waiting) -> int:
-    """How many positions a block has; one without an end has none that can be counted."""
-    return 0 if each.block.end >= OFFSET_INFINITY else each.block.end - each.block.start
-
-
-def place_of(each: Waiting) -> tuple[int, int]:
-    return each.block.block_id, each.block.start
-
-
 def places(deal: Deal) -> dict[str, list[list[list[int]]]]:
-    """A deal as a promise keeps it: the blocks by id and start."""
-    return {into: [[list(place_of(each)) for each in hand] for hand in hands] for into, hands in deal.items()}
+    """A deal as a promise keeps it: each stretch by the number of its block, its start and its end."""
+    return {
+        into: [[[each.block.block_id, each.block.start, each.block.end] for each in hand] for hand in hands]
+        for into, hands in deal.items()
+    }

@@ -32,7 +32,6 @@ class BlockReader(SplittableOperator[Block], Partitioner, Generic[T]):
     The reader partitions itself: it starts with `min_readers` partitions, which all take from one queue of blocks.
     """
 
-    served_by_engine = True
     stateless = True
     blocks_metadata_input = InputPort(Block)
     blocks_metadata_output = OutputPort(Block)
@@ -108,6 +107,9 @@ class FixedLengthReader(BlockReader[bytes]):
 
     length: PositiveInt
     """Bytes of a record."""
+
+    def cut_near(self, element: Block, position: int) -> int | None:
+        return element.start + (position - element.start) // self.length * self.length
 
     def tracker(self, restriction: OffsetRange) -> StrideTracker:
         return StrideTracker(restriction, self.length)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from dagkit import Block
 from dagkit.engine.memory import Waiting
 from dagkit.engine.splitting import LEAST, anywhere, dealt, length_of, load_of
+from dagkit.engine.waiting import BlockQueue, places
 from dagkit.ranges import OFFSET_INFINITY
 
 MIB = 1 << 20
@@ -90,3 +91,18 @@ def test_what_has_no_end_is_never_cut() -> None:
 def test_only_the_last_piece_ends_its_source() -> None:
     block = Waiting(into="read.blocks", block=Block(0, "a", 0, 100 * MIB, last=True), source="a")
     assert [hand[0].block.last for hand in dealt([block], 2)] == [False, True]
+
+
+def test_a_promised_cut_is_made_again() -> None:
+    first, second = (BlockQueue.of(of_lengths(100 * MIB, 7 * MIB)) for _ in range(2))
+    deal = first.take({"read.blocks": 2}, 1e9, {"read.blocks": anywhere})
+    assert stretches([*map(list, deal["read.blocks"])]) == [[(0, 0, 53)], [(0, 53, 100), (1, 100, 107)]]
+    assert second.take_these(places(deal), {"read.blocks": 2}) == deal
+    assert len(second) == 0
+
+
+def test_what_stands_around_a_promised_stretch_waits_still() -> None:
+    queue = BlockQueue.of(of_lengths(100))
+    (taken,) = queue.take_these({"read.blocks": [[[0, 10, 30]]]}, {"read.blocks": 1})["read.blocks"][0]
+    assert (taken.block.start, taken.block.end) == (10, 30)
+    assert [(each.block.start, each.block.end) for each in queue.all()] == [(0, 10), (30, 100)]
