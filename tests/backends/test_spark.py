@@ -28,7 +28,9 @@ from dagkit.engine.assignment import Answer, Assignment
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.lower import program_of
 from dagkit.engine.outbox import Outbox
+from dagkit.engine.places import PiecesLost
 from dagkit.engine.program import Program
+from dagkit.engine.staging import Part
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -288,4 +290,29 @@ def test_two_windows_run_at_the_same_time(session: SparkSession) -> None:
         both = [Assignment(number, sent(counting_words, ["a"] * number)) for number in (1, 2)]
         answers = list(pool.map(backend.run, both))
     assert [state_of(answer, "collect")[0]["arrived"] for answer in answers] == [["('a', 1)"], ["('a', 2)"]]
+    backend.close()
+
+
+@pytest.mark.parametrize("by_job", [True, False], ids=["by a job", "by the driver"])
+def test_files_are_made_of_their_pieces(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_job: bool
+) -> None:
+    if by_job:
+        monkeypatch.setattr("dagkit.backends.spark.placing.MANY_BYTES", 1)
+    backend = SparkBackend(counting(1), session)
+    (tmp_path / "staging").mkdir()
+    for name in ("a", "b", "c"):
+        (tmp_path / "staging" / name).write_text(name * 3)
+
+    def part(file: str, piece: str) -> Part:
+        return Part(operator="o", file=str(tmp_path / "out" / file), part=f"staging/{piece}", length=3)
+
+    one, two = [part("one", "a"), part("one", "b")], [part("two", "c")]
+    files = {of[0].file: of for of in (one, two)}
+    for _ in range(2):  # again, as after a crash
+        backend.put_in_place(files, str(tmp_path), durable=False)
+    assert (tmp_path / "out" / "one").read_text() + (tmp_path / "out" / "two").read_text() == "aaabbbccc"
+    (tmp_path / "out" / "one").unlink()
+    with pytest.raises(PiecesLost, match=r"pieces of [^ ]*one are"):
+        backend.put_in_place(files, str(tmp_path), durable=False)
     backend.close()

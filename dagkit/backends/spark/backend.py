@@ -12,13 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from dagkit.backends.spark.artifacts import ship_own_code
 from dagkit.backends.spark.frames import Frames
 from dagkit.backends.spark.jobs import Jobs
+from dagkit.backends.spark.placing import Placing
 from dagkit.backends.spark.rows import SPARK_SCHEMA, Kind, rows_in
 from dagkit.backends.spark.shipping import by_value, modules_of, shipped
 from dagkit.backends.spark.task import Given, LevelTask, TaskFailed, Told
 from dagkit.engine.assignment import Answer, Assignment
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.outbox import Sent
-from dagkit.engine.places import Piece, folder_at
 from dagkit.engine.program import Program
 from dagkit.engine.staging import Part
 from dagkit.errors import DagkitError
@@ -57,11 +57,10 @@ class SparkBackend:
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
         """Make files of their committed pieces."""
-        application = folder_at(application_path)
-        for file, parts in files.items():
-            pieces = [Piece(application.path_of(part.part), part.length) for part in parts if part.part]
-            if pieces:
-                application.put_in_place(pieces, file, durable=durable)
+        here, as_job = Placing.of(files, application_path, durable=durable).divided(self.spark)
+        here.run_here()
+        with self._jobs.tagged(), _told_as_ours("Spark failed while files were put in place"):
+            as_job.run_as_job(self.spark)
 
     def close(self) -> None:
         """Nothing runs any more."""
