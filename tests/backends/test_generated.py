@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -344,8 +344,15 @@ def compiled(sketch: Sketch, *, batches: bool) -> Compilation:
         raise
 
 
+SLIDING = Sketch(
+    sources=(((0,), (0,)),), vertices=(Vertex("tally", (0, 0), 1, 1, parallel=False, count=2, slide=True),)
+)
+"""What slides goes through a unifier, also before an operator of the same slot."""
+
+
 @pytest.mark.slow
-@settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
+@example(SLIDING)
 @given(sketches)
 def test_fused_operators_come_to_what_single_ones_do(sketch: Sketch) -> None:
     plain = compiled(sketch, batches=False)
@@ -354,7 +361,8 @@ def test_fused_operators_come_to_what_single_ones_do(sketch: Sketch) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
+@example(SLIDING)
 @given(sketches)
 def test_batches_come_to_what_single_items_do(sketch: Sketch) -> None:
     plain, batched = compiled(sketch, batches=False), compiled(sketch, batches=True)

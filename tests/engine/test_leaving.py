@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Dag, InputPort, KeyedState, Operator, OperatorContext, State, StatelessPartitioner
+from dagkit import (
+    Dag,
+    InputPort,
+    KeyedState,
+    Operator,
+    OperatorContext,
+    OutputPort,
+    PortContext,
+    State,
+    StatelessPartitioner,
+)
 from dagkit.compiler import compile_application
 from dagkit.engine.leaving import settled
 from dagkit.engine.lower import program_of
@@ -46,6 +56,7 @@ def test_which_files_are_whole(parts: Sequence[Part], open_blocks: set[int], who
 class Tally(Operator):
     kind = "cast.tally-and-total/1"
     numbers = InputPort(int, key=lambda number: number)
+    output = OutputPort(int)
     counts = KeyedState[int, int](int)
     total = State(0)
 
@@ -109,6 +120,18 @@ def test_keyed_values_lie_where_their_keys_do(counts: dict[int, int], before: in
 def test_other_state_stays_where_it_is(before: Sequence[Any], now: Sequence[Any]) -> None:
     kept: Any = {"tally": tuple(before)}
     assert moved(PROGRAMS[len(now)], kept)["tally"] == tuple(now)
+
+
+def test_values_of_partitions_that_own_no_keys_stay_where_they_are() -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        head, tally = dag.add_operator("head", Tally()), dag.add_operator("tally", Unkeyed())
+        dag.set_operator_attribute(head, OperatorContext.PARTITIONER, StatelessPartitioner(3))
+        dag.set_input_port_attribute(tally.numbers, PortContext.PARTITION_PARALLEL, True)
+        dag.add_operator("script", Script()) >> head
+        dag.add_stream("numbers", head.output, tally.numbers)
+
+    before: Any = ({"counts": [[1, 1, 0]]}, {"counts": [[1, 2, 0]]})
+    assert moved(program_of(compile_application(draw)), {"tally": before})["tally"] == (*before, {})
 
 
 @pytest.mark.parametrize(

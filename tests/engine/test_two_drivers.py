@@ -162,3 +162,16 @@ def test_of_drivers_that_begin_together_the_ledger_believes_one_at_a_time(tmp_pa
     assert desk.outputs() == undisturbed(tmp_path / "alone")
     assert desk.faults() == []
     assert desk.leftovers() == []
+
+
+def test_a_window_that_another_driver_ran_in_the_meantime_is_not_run_again(tmp_path: Path) -> None:
+    desk = with_lines(tmp_path / "shared")
+    assert desk.crash(CrashAfter(Point.PLANNED, 2)) == 1
+    desk.run(windows=1)
+    late = desk.loop()  # what window 2 is to be given was found, and nothing is promised
+    desk.run(windows=1)
+    with pytest.raises(SequenceTaken, match="another writer has appended this block"):
+        late.run()
+    desk.run()
+    assert desk.outputs() == undisturbed(tmp_path / "alone")
+    assert desk.faults() == []
