@@ -22,6 +22,10 @@ class Sent:
     batch: Batch[Any]
 
 
+NOTHING_SENT = Sent(wire=-1, slot=-1, level=-1, delayed=False, batch=Batch.of([]))
+"""What is given where there is nothing, so that others get a turn."""
+
+
 def owned(sent: Sent) -> Sent:
     """The batch as Python values: its columns may lie in memory that is used again once the call returns."""
     return replace(sent, batch=Batch.of(sent.batch.items()))

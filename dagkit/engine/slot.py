@@ -19,7 +19,7 @@ from dagkit.engine.assignment import Assignment, Report, SlotState
 from dagkit.engine.controls import Controls
 from dagkit.engine.failures import OperatorFailed, failure_of, place_of, who_failed
 from dagkit.engine.live import Entrance, SavedState, bind_output, entrance, live, of_items, saved, to_all
-from dagkit.engine.outbox import Outbox, Sent
+from dagkit.engine.outbox import NOTHING_SENT, Outbox, Sent
 from dagkit.engine.program import Keying, Port, Program, StageProgram, Target
 from dagkit.engine.reading import Reading
 from dagkit.engine.sliding import Panes, slider_name
@@ -60,8 +60,11 @@ class SlotRun:
         for name, operator in self.operators.items():
             self._serve(name, operator)
 
-    def run(self, arriving: Iterable[tuple[int, Batch[Any]]]) -> Iterator[Sent]:
-        """Work through what arrives, wire by wire, and give what goes on as it gets ready."""
+    def run(self, arriving: Iterable[tuple[int, Batch[Any]] | None]) -> Iterator[Sent]:
+        """Work through what arrives, wire by wire, and give what goes on as it gets ready.
+
+        None arrives where whoever carries batches wants a turn, and is given `NOTHING_SENT`.
+        """
         try:
             yield from self._run(arriving)
         except BaseException as error:
@@ -87,10 +90,14 @@ class SlotRun:
             busy_millis=(time.monotonic() - self._started) * 1000,
         )
 
-    def _run(self, arriving: Iterable[tuple[int, Batch[Any]]]) -> Iterator[Sent]:
+    def _run(self, arriving: Iterable[tuple[int, Batch[Any]] | None]) -> Iterator[Sent]:
         for name, operator in self.operators.items():
             self._begin(name, operator)
-        for wire, batch in arriving:
+        for arrived in arriving:
+            if arrived is None:
+                yield NOTHING_SENT
+                continue
+            wire, batch = arrived
             self._take(self.program.targets[wire], batch)
             yield from self.outbox.ready()
         self._flush()

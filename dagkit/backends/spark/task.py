@@ -127,19 +127,22 @@ class _Task:
                 known = self.slot = slot
                 yield row
 
-    def _arriving(self) -> Iterator[tuple[int, Batch[Any]]]:
+    def _arriving(self) -> Iterator[tuple[int, Batch[Any]] | None]:
         """What the driver sends, and what comes from the levels above."""
         for payload in self.given.rows:
             yield from self.frames.read(pa.py_buffer(payload))
         for row in self._items():
             if self.failed:
                 raise _FailedAbove
-            yield from self.frames.read(row.payload)
+            if row is None:
+                yield None
+            else:
+                yield from self.frames.read(row.payload)
         if self.failed:
             raise _FailedAbove
 
-    def _items(self) -> Iterator[Row]:
-        """The rows for this slot; what is for a later level, or for the driver, passes on."""
+    def _items(self) -> Iterator[Row | None]:
+        """The rows for this slot; what is for a later level, or for the driver, passes on, and none stands for it."""
         for row in self.rows:
             if row.kind is Kind.END:
                 end = End.of(row.payload)
@@ -152,6 +155,7 @@ class _Task:
                 yield row
             elif row.level == DRIVER or not self.failed:
                 self.sending.add(row)
+                yield None
 
     def _check_ends(self) -> None:
         if self.level:
