@@ -4,7 +4,7 @@ Opening reads a constant number of blocks, and those findings that no window was
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from dagkit.engine.continuing import OperatorRenamed
@@ -32,6 +32,8 @@ from dagkit.ledger.events import DataField, DataSchema, SourceState
 from dagkit.ledger.objects import rows_of
 
 STATE_KIND = "dagkit/state"
+NAMED_STATE_KIND = "dagkit/state/named"
+"""That of an input operator whose sources bear its name."""
 
 PIECES_SCHEMA = DataSchema(
     fields=(
@@ -54,12 +56,13 @@ class Chronicle:
     """The root chain of each input operator, and the chain of the application itself."""
 
     def __init__(self, ledger: Ledger, program: Program, fingerprint: str, version: str) -> None:
-        self.writing = Writing(program)
         name = program.application
         while name in program.sources:
             name += " (application)"
         _refuse_another(ledger, name, program)
+        others = {*ledger.names(), *program.sources} - {name}
         self.roots: dict[str, Chain] = {source: ledger.root(source) for source in sorted(program.sources)}
+        self.writing = Writing(program, {source for source in self.roots if self._is_named(source, others)})
         transform = transform_of(fingerprint, version)
         self.chain = ledger.application(name, list(self.roots), transform, PIECES_SCHEMA)
         self._planned: Transaction | None = None
@@ -119,7 +122,9 @@ class Chronicle:
         event = planned.add_data(
             new_data=slice_of(content, planned.next_offset, len(rows)) if rows else None,
             source_state=SourceState(
-                source_name=finding.operator, kind=STATE_KIND, value=_text(state, finding.operator)
+                source_name=finding.operator,
+                kind=NAMED_STATE_KIND if finding.operator in self.writing.named else STATE_KIND,
+                value=_text(state, finding.operator),
             ),
         )
         record = root.append(event, [content] if rows else [], planned=planned)
@@ -160,6 +165,11 @@ class Chronicle:
         chain = self.chain
         if chain.log.has(chain.standing.next_seq):
             raise chain.log.taken(chain.standing.next_seq) from error
+
+    def _is_named(self, source: str, others: Collection[str]) -> bool:
+        """Whether the ledger knows what an input operator finds by its name, too: once that was settled it stays."""
+        kept = self.roots[source].standing.source_state
+        return len({*others, source}) > 1 if kept is None else kept.kind == NAMED_STATE_KIND
 
     def _nothing_new(self) -> dict[str, int]:
         """Limits that leave all that was found since to later windows."""

@@ -1,6 +1,6 @@
 """Input operators at work on the driver: what they find becomes a finding, which is in the ledger before it is used."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -137,18 +137,19 @@ def _no_clock() -> datetime:
 class Writing:
     """How the findings of an application are written into root chains, and read back."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, named: Collection[str]) -> None:
+        self.named = named
+        """Input operators whose sources the ledger knows by the operator's name, too: two may read the same file."""
         self._written = {port: Written(".".join(port), payload) for port, payload in program.outputs.items()}
         self._controls = {
             (name, port): by_name(declared.controls)
             for name in program.sources
             for port, declared in output_ports(type(program.operators[name][0])).items()
         }
-        self._several = len(program.sources) > 1
 
     def source(self, operator: str, block: Block) -> str:
-        """Under what name the ledger knows what a block is of; two inputs may read the same file."""
-        return f"{operator}: {block.source}" if self._several else block.source
+        """Under what name the ledger knows what a block is of."""
+        return f"{operator}: {block.source}" if operator in self.named else block.source
 
     def rows(self, finding: Finding, first: int) -> Iterator[JsonValue]:
         """The rows of a finding, numbered from its first on."""

@@ -287,3 +287,32 @@ def test_a_folder_remembers_one_application(tmp_path: Path) -> None:
     named("first").run()
     with pytest.raises(AnotherApplication, match="the ledger is that of first, and the application is called second"):
         named("second").run()
+
+
+@pytest.mark.parametrize("point", Point)
+@pytest.mark.parametrize("window", [1, 2, 4])
+def test_a_loop_goes_on_after_a_crash_at_any_step(tmp_path: Path, point: Point, window: int) -> None:
+    desk = Desk(tmp_path, looping())
+    desk.crash(CrashAfter(point, window), CrashAfter(point, window + 1))
+    loop = desk.run()
+    assert loop.state["round"] == ({"seen": [5, 4, 3, 2, 1, 0]},)
+    assert loop.memory.window == 6
+    assert desk.faults() == []
+
+
+def test_an_input_that_joins_others_does_not_rename_what_they_found(tmp_path: Path) -> None:
+    def draw(*names: str) -> Draw:
+        def drawn(dag: Dag, conf: object) -> None:
+            for name in names:
+                digits = dag.add_operator(f"{name}-digits", Digits())
+                dag.add_operator(name, Ranges(looks=((4,), (3, 2), (5,)))) >> digits
+                digits >> dag.add_operator(f"{name}-collect", Collect())
+
+        return drawn
+
+    alone, both = Desk(tmp_path, draw("a")), Desk(tmp_path, draw("a", "b"))
+    alone.run(windows=1)
+    alone.crash(CrashAfter(Point.PLANNED))
+    loop = both.run()
+    assert [sorted(arrived(loop, f"{name}-collect")) for name in "ab"] == [list(range(14))] * 2
+    assert both.faults() == []
