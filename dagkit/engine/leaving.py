@@ -1,8 +1,11 @@
 """What a window leaves: made of the memory before it, of what it was given, and of what came of it. Pure."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
+from math import inf
+from typing import Any, ClassVar
 
 from dagkit.engine.assignment import Answer, SlotState
 from dagkit.engine.delays import kept
@@ -12,6 +15,7 @@ from dagkit.engine.memory import Memory, Waiting
 from dagkit.engine.program import Program
 from dagkit.engine.staging import Part
 from dagkit.engine.waiting import Deal
+from dagkit.errors import DagkitError
 from dagkit.ledger import Span, Work
 from dagkit.ledger.work import joined, without
 from dagkit.ranges import OFFSET_INFINITY
@@ -51,7 +55,10 @@ def memory_after(
     waiting = [each for each in known if _known_by(each) not in unknown]
     had = [*before.work.pending, *(span_of(each) for each in taken.given)]
     pending = joined(span_of(each) for each in waiting)
-    whole, still_open = settled([*before.files, *parts_of(answer)], {each.block.block_id for each in waiting})
+    open_blocks = {each.block.block_id for each in waiting}
+    worked_on = {each.block.block_id for hands in taken.deal.values() for hand in hands for each in hand}
+    refuse_late(before, worked_on, parts_of(answer))
+    whole, still_open = settled([*before.files, *parts_of(answer)], open_blocks)
     return Memory(
         window=window_id,
         work=Work(consumed=tuple(without(had, pending)), pending=tuple(pending)),
@@ -60,9 +67,48 @@ def memory_after(
         held=tuple(kept(program, sent) for sent in answer.delayed),
         files=tuple(still_open),
         finished=tuple(whole),
+        read=with_numbers(before.read, worked_on - open_blocks),
         drained=last,
         ended=tuple(sorted(ended)),
     )
+
+
+class PieceLate(DagkitError):
+    """A file was whole with its block, and more was written to it in a later window."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(
+            f"{part.operator} wrote to {part.file} in window {part.window}, and block {part.block}, with which the "
+            f"file is whole, was read to its end before; something before {part.operator} holds items back from "
+            "window to window: write them to files that are of no block"
+        )
+
+
+def refuse_late(before: Memory, worked_on: AbstractSet[int], parts: Iterable[Part]) -> None:
+    """Returns only if no piece comes for a file that may be in place already: it would take the place of the others."""
+    still = worked_on | {each.block.block_id for each in before.queue}
+    for part in parts:
+        if part.block is not None and part.block not in still and is_among(part.block, before.read):
+            raise PieceLate(part)
+
+
+def with_numbers(stretches: Sequence[tuple[int, int]], more: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Numbers as half-open stretches in order; none touch."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted([*stretches, *((number, number + 1) for number in more)]):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return tuple(found)
+
+
+def is_among(number: int, stretches: Sequence[tuple[int, int]]) -> bool:
+    """Whether a number lies in one of the stretches."""
+    place = bisect_right(stretches, (number, inf)) - 1
+    return place >= 0 and number < stretches[place][1]
 
 
 def _known_by(each: Waiting) -> tuple[str, str, int]:

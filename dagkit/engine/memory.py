@@ -51,6 +51,8 @@ class Memory(_Value):
     """Pieces of files that are not whole yet."""
     finished: tuple[Part, ...] = ()
     """Pieces of the files that became whole with this window; they are put in place after the commit."""
+    read: tuple[tuple[int, int], ...] = ()
+    """The numbers of the blocks that were read to their end, as half-open stretches: their files are whole."""
     drained: bool = False
     """Whether operators were told, with this window, that nothing more comes for now."""
     ended: tuple[str, ...] = ()

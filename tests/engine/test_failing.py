@@ -27,6 +27,7 @@ from dagkit import (
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
 from dagkit.engine.failures import OperatorFailed, failure_of, place_of, who_failed
+from dagkit.engine.leaving import PieceLate
 from dagkit.engine.live import StateUnreadable
 from dagkit.engine.loop import Loop, Settings
 from dagkit.engine.lower import program_of
@@ -392,6 +393,30 @@ def test_a_place_that_holds_no_ledger_is_told(tmp_path: Path) -> None:
     (tmp_path / "app").write_text("no folder")
     with pytest.raises((StoreError, OSError), match="app"):
         Desk(tmp_path, writing(tmp_path)).run()
+
+
+class HoldOne(Operator):
+    """Sends what it got last only when something else has come."""
+
+    kind = "cast.hold-one/1"
+    input = InputPort[Record[str]]()
+    output = OutputPort[Record[str]]()
+    held = State[list[tuple[int, str]]](list)
+
+    def process(self, item: Record[str]) -> None:
+        for block_id, value in self.held:
+            self.output.emit(Record(block_id, value))
+        self.held = [(item.block_id, item.value)]
+
+
+def test_a_piece_that_comes_after_its_file_was_whole_is_not_put_in_its_place(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(LINES)
+    desk = Desk(tmp_path, reading(tmp_path, ("hold", HoldOne)))
+    for _ in range(2):
+        with pytest.raises(PieceLate, match=r"writer wrote to .*out/0 in window 2, and block 0, .* read to its end"):
+            desk.run()
+        assert desk.outputs() == {"0": LINES[:690].encode()}
 
 
 FULL_DISK = """

@@ -1,6 +1,7 @@
 """What a window leaves: which files are whole, and whose state follows whom."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from dagkit import (
     StatelessPartitioner,
 )
 from dagkit.compiler import compile_application
-from dagkit.engine.leaving import settled
+from dagkit.engine.leaving import is_among, settled, with_numbers
 from dagkit.engine.lower import program_of
 from dagkit.engine.moving import StateStranded, moved
 from dagkit.engine.program import Program
@@ -48,6 +49,17 @@ def test_which_files_are_whole(parts: Sequence[Part], open_blocks: set[int], who
     done, still_open = settled(parts, open_blocks)
     assert "".join(each.file for each in done) == whole
     assert sorted([*done, *still_open], key=parts.index) == list(parts)
+
+
+@given(st.lists(st.sets(st.integers(0, 40)), max_size=5), st.integers(0, 40))
+def test_numbers_are_kept_as_stretches(numbers: list[set[int]], asked: int) -> None:
+    stretches: tuple[tuple[int, int], ...] = ()
+    for some in numbers:
+        stretches = with_numbers(stretches, some)
+    known = set().union(*numbers)
+    assert {number for start, end in stretches for number in range(start, end)} == known
+    assert is_among(asked, stretches) == (asked in known)
+    assert all(first[1] < second[0] for first, second in pairwise(stretches))
 
 
 # ---- state and partitions
