@@ -22,7 +22,6 @@ from dagkit import (
     StatelessPartitioner,
 )
 from dagkit.backends.spark import SparkBackend, SparkFailed
-from dagkit.backends.spark.backend import LARGEST_CLOSURE_BYTES
 from dagkit.compiler import compile_application
 from dagkit.engine.assignment import Answer, Assignment
 from dagkit.engine.failures import OperatorFailed
@@ -132,17 +131,18 @@ def blown_up(dag: Any, conf: object) -> None:
     words >> first >> second
 
 
-def test_large_state_goes_to_each_slot_by_itself(session: SparkSession) -> None:
+def test_large_state_goes_to_each_slot_by_itself(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dagkit.backends.spark.backend.LARGEST_CLOSURE_BYTES", 1000)
     blowing = program(blown_up)
     backend = SparkBackend(blowing, session)
-    texts = [str(number) * LARGEST_CLOSURE_BYTES for number in range(4)]
+    texts = [str(number) * 1_000_000 for number in range(4)]
     state: Any = {}
     for window in (1, 2):
         answer = backend.run(Assignment(window, sent(blowing, texts), state))
         state = {(report.level, report.slot): report.state for report in answer.reports}
         for operator in ("first", "second"):
             held = sum(len(state["held"]) for state in state_of(answer, operator))
-            assert held == window * len(texts) * LARGEST_CLOSURE_BYTES
+            assert held == window * len(texts) * 1_000_000
     backend.close()
 
 

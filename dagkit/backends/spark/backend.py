@@ -23,7 +23,7 @@ from dagkit.engine.program import Program
 from dagkit.engine.staging import Part
 from dagkit.errors import DagkitError
 
-LARGEST_CLOSURE_BYTES = 1 << 20
+LARGEST_CLOSURE_BYTES = 16 << 20
 """What all slots of a level are given together and still travels to each of them; more goes to each its own."""
 NOTHING_GIVEN = pickle.dumps(Given())
 

@@ -18,7 +18,8 @@ from dagkit.engine.program import Program
 from dagkit.engine.slot import SlotRun
 from dagkit.schema.batch import Batch
 
-_settled = False
+_settled_for = ""
+"""The digest of the program that this worker has run before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,9 @@ class LevelTask:
     given_by_row: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _settle()
         program, known = self.shipped.unpacked()
         yield from _Task(self, program, Frames(known, program.targets), iter(batches)).run()
+        _settle(self.shipped.digest)
 
 
 class _Task:
@@ -185,10 +186,10 @@ def _chained(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
     yield from rows
 
 
-def _settle() -> None:
-    """Once for each worker: what is imported stays, so the collection after each task need not look at it again."""
-    global _settled  # noqa: PLW0603 - it is the worker process that is settled
-    if not _settled:
+def _settle(digest: str) -> None:
+    """Once for each worker and program: what is loaded stays, so the collection after each task need not look at it."""
+    global _settled_for  # noqa: PLW0603 - it is the worker process that is settled
+    if _settled_for != digest:
         gc.collect()
         gc.freeze()
-        _settled = True
+        _settled_for = digest
