@@ -261,6 +261,9 @@ class Loop:
                 if finding.emitted:
                     self.found.append(self.chronicle.add(finding, each.state))
                     self._tell_of(finding)
+                    if self.settings.until is Until.IDLE:  # whoever looked in vain before looks once more after this
+                        for other in self.inputs.values():
+                            other.in_vain = False
 
     def _start(self, *, last: bool) -> None:
         """The next window takes off: promised first where it is the oldest."""

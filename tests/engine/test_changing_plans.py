@@ -70,7 +70,7 @@ def counts(desk: Desk, windows: int | None = None, name: str = "tally") -> dict[
     return {key: value for key, value, _ in entries}  # type: ignore[misc, str-unpack]
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples // 5)
 @given(
     looks=st.lists(st.lists(st.integers(0, 20), min_size=1, max_size=9).map(tuple), min_size=2, max_size=4).map(tuple),
     partitions=st.lists(st.integers(1, 5), min_size=2, max_size=4),

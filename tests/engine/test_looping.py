@@ -49,6 +49,29 @@ def test_idle_ends_after_a_look_that_finds_nothing(tmp_path: Path) -> None:
     assert (arrived(loop), clock.now()) == ([1, 2], began)
 
 
+def test_idle_looks_again_wherever_nothing_was_found_before_there_was_work(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("early", Script(looks=((1,), (2,)))) >> dag.add_operator("a", Collect())
+        dag.add_operator("late", Script(looks=((), (3,)), pause_millis=5000)) >> dag.add_operator("b", Collect())
+
+    clock = FakeClock()
+    began = clock.now()
+    loop = Desk(tmp_path, draw, until=Until.IDLE, clock=clock).run()
+    assert (arrived(loop, "a"), arrived(loop, "b")) == ([1, 2], [3])
+    assert clock.now() - began == timedelta(seconds=6)  # late finds at five, and early looks once more a second later
+
+
+def test_once_looks_no_more_where_nothing_was_found(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("early", Script(looks=((1,), (2,)))) >> dag.add_operator("a", Collect())
+        dag.add_operator("late", Script(looks=((), (3,)), pause_millis=5000)) >> dag.add_operator("b", Collect())
+
+    clock = FakeClock()
+    began = clock.now()
+    loop = Desk(tmp_path, draw, clock=clock).run()
+    assert (arrived(loop, "a"), arrived(loop, "b"), clock.now()) == ([1, 2], [], began)
+
+
 def test_windows_without_work_are_not_run_and_not_appended(tmp_path: Path) -> None:
     clock, seen = FakeClock(), []
     desk = Desk(tmp_path, told((1,), (), (), (2,), pause_millis=700), until=Until.STOPPED, clock=clock)

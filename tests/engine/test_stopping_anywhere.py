@@ -118,7 +118,7 @@ crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.intege
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples // 4)
 @given(
     looks=st.lists(st.lists(st.integers(0, 12), min_size=1, max_size=5).map(tuple), max_size=4).map(tuple),
     readers=st.integers(1, 3),
@@ -143,7 +143,7 @@ def test_every_position_is_read_once_however_short_the_windows_are(
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 6)
 @given(
     block_size=st.integers(20, 200),
     readers=st.integers(1, 4),

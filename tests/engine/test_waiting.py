@@ -112,3 +112,10 @@ def test_each_input_has_a_queue_of_its_own() -> None:
     queue = BlockQueue.of([block(0, 5), block(1, 5, into="other.blocks")])
     deal = queue.take({INTO: 1, "other.blocks": 2}, 1)
     assert [[len(hand) for hand in deal[into]] for into in (INTO, "other.blocks")] == [[1], [1, 0]]
+
+
+def test_sources_without_an_end_take_turns() -> None:
+    queue = queue_of(-1, -1, 5)
+    (first,) = queue.take({INTO: 1}, 0)[INTO]
+    queue.put_back(first)
+    assert [each.block.block_id for each in queue.all()] == [1, 2, 0]
