@@ -50,8 +50,11 @@ class SplittableOperator(Operator, Generic[T]):
         raise NotImplementedError(f"{type(self).__name__} must say what of a {type(element).__name__} is to be read")
 
     def cut_near(self, element: T, position: int) -> int | None:  # noqa: ARG002 - for whoever must look at it
-        """Where an element's work may be cut, before anybody began it: at this position, near it, or nowhere."""
-        return position
+        """Where an element's work may be cut before anybody began it: at this position, near it, or, as here, nowhere.
+
+        A reader that understands any stretch of its source, wherever it begins, gives the position back.
+        """
+        return None
 
     def tracker(self, restriction: OffsetRange) -> RestrictionTracker[OffsetRange, int]:
         """What guards the work on a restriction."""

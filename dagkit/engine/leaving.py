@@ -50,9 +50,11 @@ def memory_after(
     """The checkpoint of a window. Blocks that younger windows in flight were given wait still, as far as it knows."""
     younger = list(younger)
     ahead = [each for other in younger for hands in other.deal.values() for hand in hands for each in hand]
-    unknown = {_known_by(each) for other in younger for each in other.given}
+    unknown: dict[tuple[str, str, int], list[Waiting]] = {}
+    for each in (each for other in younger for each in other.given):
+        unknown.setdefault(_known_by(each), []).append(each)
     known = (*left_of(program, answer, taken.deal), *ahead, *queue)
-    waiting = [each for each in known if _known_by(each) not in unknown]
+    waiting = [each for each in known if not _lies_in(each, unknown.get(_known_by(each), ()))]
     had = [*before.work.pending, *(span_of(each) for each in taken.given)]
     pending = joined(span_of(each) for each in waiting)
     open_blocks = {each.block.block_id for each in waiting}
@@ -114,6 +116,12 @@ def is_among(number: int, stretches: Sequence[tuple[int, int]]) -> bool:
 def _known_by(each: Waiting) -> tuple[str, str, int]:
     """What all stretches of one block share."""
     return each.into, each.source, each.block.block_id
+
+
+def _lies_in(each: Waiting, given: Iterable[Waiting]) -> bool:
+    """Whether it is one of these blocks, or was cut off one of them."""
+    start, end = each.block.start, each.block.end
+    return any(other.block.start <= start and end <= other.block.end for other in given)
 
 
 def left_of(program: Program, answer: Answer, deal: Deal) -> list[Waiting]:

@@ -80,7 +80,7 @@ def wrapped(blocks: Sequence[Waiting], slots: int, cut_near: CutNear, least: int
 def cut(each: Waiting, position: int, cut_near: CutNear, least: int) -> tuple[Waiting, Waiting] | None:
     """A block as two, cut near a position; none where no piece would be worth it."""
     block = each.block
-    if position - block.start < least or block.end - position < least or block.end >= OFFSET_INFINITY:
+    if position - block.start < least or block.end - position < least or not has_end(each):
         return None
     place = cut_near(each, position)
     if place is None or not block.start < place < block.end:
@@ -96,9 +96,14 @@ def stretch_of(each: Waiting, start: int, end: int) -> Waiting:
     return each.model_copy(update={"block": replace(block, start=start, end=end, last=block.last and end == block.end)})
 
 
+def has_end(each: Waiting) -> bool:
+    """Whether a block can be read to its end at all."""
+    return each.block.end < OFFSET_INFINITY
+
+
 def length_of(each: Waiting) -> int:
     """How many positions a block has; one without an end has none that can be counted."""
-    return 0 if each.block.end >= OFFSET_INFINITY else each.block.end - each.block.start
+    return each.block.end - each.block.start if has_end(each) else 0
 
 
 def load_of(hand: Sequence[Waiting]) -> int:

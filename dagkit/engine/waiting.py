@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dagkit.engine.memory import Waiting
-from dagkit.engine.splitting import CutNear, Hands, dealt, length_of, nowhere, place_of, stretch_of
+from dagkit.engine.splitting import CutNear, Hands, dealt, has_end, length_of, nowhere, place_of, stretch_of
 
 Deal = Mapping[str, Sequence[Sequence[Waiting]]]
 """The blocks of one window: by the input that they go to, then by slot."""
@@ -29,11 +29,13 @@ class BlockQueue:
             self.waiting.setdefault(each.into, []).append(each)
 
     def put_back(self, blocks: Iterable[Waiting]) -> None:
-        """What a window left, at the front: it waits longest."""
+        """What a window left, at the front: it waits longest. What has no end goes behind all others of its input."""
         returned = list(blocks)
         for into in {each.into for each in returned}:
-            mine = [each for each in returned if each.into == into]
-            self.waiting[into] = sorted(mine, key=place_of) + self.waiting.get(into, [])
+            mine = sorted((each for each in returned if each.into == into), key=place_of)
+            ending = [each for each in mine if has_end(each)]
+            endless = [each for each in mine if not has_end(each)]
+            self.waiting[into] = [*ending, *self.waiting.get(into, []), *endless]
 
     def all(self) -> list[Waiting]:
         return [each for blocks in self.waiting.values() for each in blocks]

@@ -92,6 +92,9 @@ class LineReader(BlockReader[str]):
         delimiter_of(delimiter)
         return delimiter
 
+    def cut_near(self, element: Block, position: int) -> int | None:  # noqa: ARG002 - lines can be cut anywhere
+        return position
+
     def reader_context(self) -> ReadAheadLines:
         return ReadAheadLines(delimiter_of(self.delimiter), self.chunk_size, self.longest_line)
 
