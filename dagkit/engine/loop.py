@@ -95,6 +95,14 @@ class Settings:
     """The folder that relative paths of operators are taken from."""
 
 
+class Woken(threading.Event):
+    """An event that a signal's handler may set, also while the thread that it interrupts is at this very event."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cond = threading.Condition(threading.RLock())
+
+
 class Loop:
     """One run of an application."""
 
@@ -119,7 +127,7 @@ class Loop:
         self._probe = probe or _not_probed
         self._stopping = Stopping.NOT
         self._swept = False
-        self._woken = threading.Event()
+        self._woken = Woken()
         self.chronicle = Chronicle(ledger, program, fingerprint, version)
         self._resume()
 

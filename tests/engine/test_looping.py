@@ -103,6 +103,22 @@ def test_stopped_goes_on_until_somebody_stops_it(tmp_path: Path) -> None:
     assert arrived(loop) == list(range(loop.memory.window))
 
 
+def test_a_signal_may_stop_it_while_it_wakes_up(tmp_path: Path) -> None:
+    """The handler runs in the thread that it interrupts, wherever that is: here, while it holds what wakes it."""
+    loop = Desk(tmp_path, told((1,))).loop()
+
+    def interrupted() -> None:
+        with loop._woken._cond:
+            loop.stop()
+
+    thread = threading.Thread(target=interrupted, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    loop.run()
+    assert arrived(loop) == []
+
+
 def test_what_is_in_flight_when_it_is_stopped_is_committed(tmp_path: Path) -> None:
     desk = Desk(tmp_path, told((1,), (2,), (3,)), until=Until.STOPPED)
     loop = desk.loop(observers=[lambda happening: loop.stop() if isinstance(happening, Started) else None])
