@@ -134,16 +134,30 @@ def _backend(compilation: Compilation, program: Program, machine: Machine) -> It
 
         yield ReferenceBackend(compilation)
         return
-    from dagkit.backends.spark import SparkBackend, local_session, session_at  # noqa: PLC0415 - as above
+    from dagkit.backends.spark import SparkBackend  # noqa: PLC0415 - as above
 
-    session = machine.spark or (session_at(machine.master) if machine.master else local_session(machine.cores))
-    backend = SparkBackend(program, session)
+    with _session(machine) as session:
+        backend = SparkBackend(program, session)
+        try:
+            yield backend
+        finally:
+            backend.close()
+
+
+@contextlib.contextmanager
+def _session(machine: Machine) -> Iterator[Any]:
+    """The session that is meant; one that somebody else started stays."""
+    from dagkit.backends.spark import local_session, running_session, session_at  # noqa: PLC0415 - see above
+
+    there = machine.spark or (None if machine.master else running_session())
+    if there is not None:
+        yield there
+        return
+    session = session_at(machine.master) if machine.master else local_session(machine.cores)
     try:
-        yield backend
+        yield session
     finally:
-        backend.close()
-        if machine.spark is None:
-            session.stop()
+        session.stop()
 
 
 @contextlib.contextmanager
@@ -154,9 +168,10 @@ def _signals(stop: Callable[[], None]) -> Iterator[None]:
         return
 
     def asked(*_: Any) -> None:
-        stop()
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, _at_once)
+        # in another thread: this one may hold the very lock that stopping takes
+        threading.Thread(target=stop, daemon=True).start()
 
     before = {each: signal.signal(each, asked) for each in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -183,5 +183,6 @@ def test_a_session_that_is_there_is_used_and_stays() -> None:
 
     spark = local_session(2)
     launched = launch(summing, until="once", spark=spark)
-    assert launched.window_id == 3
+    unasked = launch(summing, until="once", path="another")
+    assert (launched.window_id, unasked.window_id) == (3, 3)
     assert spark.range(3).count() == 3

@@ -2,10 +2,16 @@
 
 from typing import Any
 
-_HOMES = {"SparkBackend": "backend", "SparkFailed": "backend", "local_session": "session", "session_at": "session"}
+_HOMES = {
+    "SparkBackend": "backend",
+    "SparkFailed": "backend",
+    "local_session": "session",
+    "running_session": "session",
+    "session_at": "session",
+}
 """Each name with its module: a worker, which reads tasks of this package, needs none of them."""
 
-__all__ = ["SparkBackend", "SparkFailed", "local_session", "session_at"]
+__all__ = ["SparkBackend", "SparkFailed", "local_session", "running_session", "session_at"]
 
 
 def __getattr__(name: str) -> Any:

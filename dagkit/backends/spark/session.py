@@ -20,6 +20,11 @@ LOCAL_SETTINGS = {
 """One job for each window: nothing to adapt, and no page to keep."""
 
 
+def running_session() -> SparkSession | None:
+    """The session that this process has already, if it has one."""
+    return SparkSession.getActiveSession()
+
+
 def local_session(cores: int | None = None) -> SparkSession:
     """A Spark session on this machine; the one that runs already, where there is one."""
     return session_at(f"local[{cores or '*'}]")
