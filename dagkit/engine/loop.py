@@ -4,7 +4,6 @@ One thread decides, looks for work and writes the ledger. Each window in flight 
 for the backend and touches nothing else.
 """
 
-import secrets
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -24,13 +23,11 @@ from dagkit.engine.chronicle import Chronicle
 from dagkit.engine.continuing import refuse_renamed, refuse_stranded
 from dagkit.engine.decide import Action, Await, Commit, Finish, Look, Outlook, Sleep, Start, Stop, Stopping, next_action
 from dagkit.engine.delays import first_of_delays, restored
-from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.finishing import is_finished, note_finished, staged_in, sweep, sweep_attempts, sweep_windows
+from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.inputs import DriverInput, Finding, address, context_of, cuts_of, delivered, queued_slots
 from dagkit.engine.leaving import (
     State,
     Taken,
-    by_file,
     left_of,
     memory_after,
     parts_of,
@@ -51,13 +48,17 @@ from dagkit.engine.observing import (
     Started,
 )
 from dagkit.engine.outbox import Sent
+from dagkit.engine.outputs import Outputs
 from dagkit.engine.pace import Pace
 from dagkit.engine.program import Program
 from dagkit.engine.splitting import length_of
-from dagkit.engine.staging import Part, StagingPlace
+from dagkit.engine.staging import Part
 from dagkit.engine.waiting import BlockQueue, Deal, places
 from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.schema.batch import Batch
+
+ATTEMPTS_AT_LOST_WINDOWS = 2
+"""How often a window is tried again that was lost with a machine, and not by an operator's failure."""
 
 
 @dataclass
@@ -126,7 +127,6 @@ class Loop:
         self.observers = Observers(list(observers))
         self._probe = probe or _not_probed
         self._stopping = Stopping.NOT
-        self._swept = False
         self._woken = Woken()
         self.chronicle = Chronicle(ledger, program, fingerprint, version)
         self._resume()
@@ -138,7 +138,7 @@ class Loop:
         try:
             self._run()
         except SequenceTaken:
-            sweep_attempts(self.settings.application_path, self._uncommitted)  # nobody will ever commit them
+            self.outputs.abandon()
             raise
 
     def _run(self) -> None:
@@ -170,7 +170,7 @@ class Loop:
             now=self.clock.now(),
             stopping=self._stopping,
             windows_left=None if self.settings.windows is None else self._last_window - begun_after,
-            unfinished=bool(self.unfinished),
+            unfinished=bool(self.outputs.unfinished),
             in_flight=len(self.flights),
             landed=bool(self.flights) and self.flights[0].answer.done(),
             overlap=self._overlap,
@@ -201,11 +201,9 @@ class Loop:
         self._addresses = {address(target): target for target in program.targets.values()}
         self.held = restored(program, memory.held) if memory.window else first_of_delays(program)
         self.found: deque[Finding] = deque(self.chronicle.findings())
-        self.unfinished: dict[str, list[Part]] = {}
-        if memory.finished and not is_finished(self.settings.application_path, memory.window):
-            self.unfinished = by_file(memory.finished)
+        settings = self.settings
+        self.outputs = Outputs(memory, settings.application_path, durable=settings.durable, home=settings.home)
         self.flights: deque[Flight] = deque()
-        self._uncommitted: list[StagingPlace] = []
         self._last_window = memory.window + (self.settings.windows or 0)
         self._counts = {count for name, count in program.windows.items() if name in program.stage_of}
         self._overlap = self.settings.overlap if self._is_stateless() else 1
@@ -333,7 +331,7 @@ class Loop:
             answer = flight.answer.result()
         except Exception as error:
             self.chronicle.refuse_overtaken(error)
-            if not isinstance(error, OperatorFailed):
+            if not isinstance(error, OperatorFailed | WindowLost):
                 raise
             self._try_again(flight, error)
             return
@@ -342,32 +340,34 @@ class Loop:
             self.chronicle.promise(flight.upto, flight.notes)
         memory, parts = self._memory_after(flight, answer), parts_of(answer)
         self.chronicle.commit(memory, parts)
-        self._uncommitted = [place for place in self._uncommitted if place.window != flight.window_id]
         self._probe(Point.APPENDED, flight.window_id)
         read = sum(report.positions for report in answer.reports)
         self.memory, self.state = memory, memory.state
         self.queue.put_back(left_of(self.program, answer, flight.taken.deal))
-        self.unfinished = by_file(memory.finished)
+        self.outputs.commit(memory)
         self.held = list(answer.delayed)
         self.pace = self.pace.after(read, sum(report.busy_millis for report in answer.reports if report.positions))
         self._beat = self.clock.now() + timedelta(milliseconds=self._millis)
         for each in self.inputs.values():
             each.commit(flight.window_id)
-        if not self._swept:
-            # only now: before, another driver might still have been at work, and it is fenced off here
-            sweep(self.settings.application_path, self._needed() | staged_in(memory.finished))
-            self._swept = True
+        self.outputs.sweep()
         self._tell_of_commit(flight, read, parts)
 
-    def _try_again(self, flight: Flight, error: OperatorFailed) -> None:
-        """The same window runs again, as often as the operator's RECOVERY_ATTEMPTS says; else the failure is raised."""
-        attributes = self.program.attributes[error.failure.operator]
+    def _try_again(self, flight: Flight, error: OperatorFailed | WindowLost) -> None:
+        """The same window runs again: as often as the operator's RECOVERY_ATTEMPTS says, or where it was merely lost."""
         flight.failures += 1
-        if flight.failures > (attributes.get(OperatorContext.RECOVERY_ATTEMPTS.qualified) or 0):
+        if flight.failures > self._attempts(error):
             raise error
         flight.assignment = self._restaged(flight.assignment)
         flight.answer = self._handed_over(flight.assignment)
         self.flights.appendleft(flight)
+
+    def _attempts(self, error: OperatorFailed | WindowLost) -> int:
+        """How often a window is tried again."""
+        if isinstance(error, WindowLost):
+            return ATTEMPTS_AT_LOST_WINDOWS
+        attributes = self.program.attributes[error.failure.operator]
+        return attributes.get(OperatorContext.RECOVERY_ATTEMPTS.qualified) or 0
 
     def _handed_over(self, assignment: Assignment) -> "Future[Answer]":
         answer = self._threads.submit(self.backend.run, assignment)
@@ -376,12 +376,7 @@ class Loop:
 
     def _restaged(self, assignment: Assignment) -> Assignment:
         """The same work, whose pieces lie under another attempt's name."""
-        settings, attempt = self.settings, secrets.token_hex(4)
-        place = StagingPlace(settings.application_path, assignment.window_id, attempt, settings.durable, settings.home)
-        if not self._writes:
-            return assignment
-        self._uncommitted.append(place)
-        return replace(assignment, staging=place)
+        return replace(assignment, staging=self.outputs.attempt(assignment.window_id)) if self._writes else assignment
 
     def _memory_after(self, flight: Flight, answer: Answer) -> Memory:
         return memory_after(
@@ -398,24 +393,10 @@ class Loop:
         )
 
     def _finish(self) -> None:
-        """The files of the last commit are where they belong; a crash in between does no harm."""
-        files = {file: parts for file, parts in self.unfinished.items() if any(part.part for part in parts)}
-        if len(files) > 1 and self._probe is not _not_probed:
-            first = dict([next(iter(files.items()))])
-            self._put_in_place(first)
-            self._probe(Point.HALF_FINISHED, self.memory.window)
-        self._put_in_place(files)
-        self.unfinished = {}
-        note_finished(self.settings.application_path, self.memory.window)
-        sweep_windows(self.settings.application_path, staged_in(self.memory.finished) - self._needed())
-        self._probe(Point.FINISHED, self.memory.window)
-
-    def _needed(self) -> set[str]:
-        """The windows whose staged pieces somebody still needs."""
-        return staged_in(self.memory.files) | {str(flight.window_id) for flight in self.flights}
-
-    def _put_in_place(self, files: dict[str, list[Part]]) -> None:
-        self.backend.put_in_place(files, self.settings.application_path, durable=self.settings.durable)
+        window_id, path, durable = self.memory.window, self.settings.application_path, self.settings.durable
+        probe = None if self._probe is _not_probed else lambda point: self._probe(point, window_id)
+        self.outputs.finish(lambda files: self.backend.put_in_place(files, path, durable=durable), probe)
+        self._probe(Point.FINISHED, window_id)
 
     def _await(self, until: datetime | None) -> None:
         """Return when the oldest window has ended, or when somebody is due to look for more."""
@@ -445,7 +426,7 @@ class Loop:
                 window_id=flight.window_id,
                 millis=(self.clock.now() - flight.began).total_seconds() * 1000,
                 positions=read,
-                files=len(self.unfinished),
+                files=len(self.outputs.unfinished),
                 written=sum(part.length for part in parts),
                 waiting=len(self.queue),
                 waiting_positions=self.queue.positions,

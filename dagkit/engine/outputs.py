@@ -1,0 +1,66 @@
+"""The files of one run: where its attempts stage them, which are whole and not in place, and what may be swept."""
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+
+from dagkit.engine.finishing import is_finished, note_finished, staged_in, sweep, sweep_attempts, sweep_windows
+from dagkit.engine.leaving import by_file
+from dagkit.engine.memory import Memory
+from dagkit.engine.observing import Point
+from dagkit.engine.staging import Part, StagingPlace
+
+Place = Callable[[Mapping[str, Iterable[Part]]], object]
+"""Makes files of their pieces."""
+
+
+class Outputs:
+    """What a run stages, and what becomes of it."""
+
+    def __init__(self, memory: Memory, application_path: str, *, durable: bool, home: str) -> None:
+        self.unfinished: Mapping[str, list[Part]] = {}
+        """The pieces of files that are whole and not in place yet."""
+        self._memory = memory
+        self._path = application_path
+        self._durable = durable
+        self._home = home
+        self._swept = False
+        self._uncommitted: list[StagingPlace] = []
+        if memory.finished and not is_finished(application_path, memory.window):
+            self.unfinished = by_file(memory.finished)
+
+    def attempt(self, window_id: int) -> StagingPlace:
+        """Where one more attempt at a window stages what it writes."""
+        place = StagingPlace(self._path, window_id, secrets.token_hex(4), self._durable, self._home)
+        self._uncommitted.append(place)
+        return place
+
+    def commit(self, memory: Memory) -> None:
+        """A window is in the ledger, and with it what it staged."""
+        self._memory = memory
+        self._uncommitted = [place for place in self._uncommitted if place.window != memory.window]
+        self.unfinished = by_file(memory.finished)
+
+    def sweep(self) -> None:
+        """What earlier runs left is gone; only after a commit, which fences off whoever might still be at work."""
+        if not self._swept:
+            sweep(self._path, self._needed() | staged_in(self._memory.finished))
+            self._swept = True
+
+    def finish(self, place: Place, between: Callable[[Point], None] | None) -> None:
+        """The files of the last commit are where they belong; a crash in between does no harm."""
+        files = {file: parts for file, parts in self.unfinished.items() if any(part.part for part in parts)}
+        if between is not None and len(files) > 1:
+            place(dict([next(iter(files.items()))]))
+            between(Point.HALF_FINISHED)
+        place(files)
+        self.unfinished = {}
+        note_finished(self._path, self._memory.window)
+        sweep_windows(self._path, staged_in(self._memory.finished) - self._needed())
+
+    def abandon(self) -> None:
+        """What was not committed is gone: nobody ever will commit it."""
+        sweep_attempts(self._path, self._uncommitted)
+
+    def _needed(self) -> set[str]:
+        """The windows whose staged pieces somebody still needs."""
+        return staged_in(self._memory.files) | {str(place.window) for place in self._uncommitted}
