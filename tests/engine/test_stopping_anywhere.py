@@ -6,9 +6,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagkit import Block, Dag, InputOperator, OutputPort, State
 from dagkit.engine.observing import Point
+from dagkit.ranges import OFFSET_INFINITY
 from dagkit.testing.crashes import Crash, CrashAfter
-from tests.engine.cast import Desk, Hurried, InPairs, arrived, lines_through_filter, numbers_collected, some_lines
+from tests.engine.cast import (
+    Collect,
+    Desk,
+    Digits,
+    Hurried,
+    InPairs,
+    arrived,
+    lines_through_filter,
+    numbers_collected,
+    some_lines,
+)
 
 WINDOWS = 3
 
@@ -112,6 +124,32 @@ def test_a_crash_with_two_windows_in_flight_changes_nothing(
     assert desk.outputs() == undisturbed
     assert desk.faults() == []
     assert desk.leftovers() == []
+
+
+class Endless(InputOperator):
+    """Finds one source that has no end."""
+
+    kind = "cast.endless/1"
+    blocks = OutputPort(Block)
+    found = State[bool](False)
+
+    def emit_tuples(self) -> None:
+        if not self.found:
+            self.blocks.emit(Block(0, "numbers", 0, OFFSET_INFINITY))
+        self.found = True
+
+
+def test_a_source_without_an_end_is_read_window_by_window(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        digits = dag.add_operator("digits", Digits(waits_every=4))
+        dag.add_operator("endless", Endless()) >> digits >> dag.add_operator("collect", Collect())
+
+    desk = Desk(tmp_path, draw, backend=Hurried)
+    desk.run(windows=2)
+    desk.crash(CrashAfter(Point.STAGED, 3))
+    loop = desk.run(windows=2)
+    assert arrived(loop) == list(range(16))
+    assert [fault.split("[bytes-")[1][:6] for fault in desk.faults()] == ["unread"]
 
 
 crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.integers(1, 6)), max_size=3)
