@@ -8,14 +8,19 @@
             self.counts[word.text] += 1
 
 What else an operator puts on itself is transient: `setup` makes it anew. State is saved as JSON, so it holds what its
-declared type can be written as.
+declared type can be written as, and what would not come back as it was is refused. Where no type is declared, numbers,
+text, bytes, None, and tuples, lists, dicts and sets of these come back.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, MutableMapping
-from typing import Any, Generic, Self, TypeVar, get_args, overload
+from typing import Any, Generic, Protocol, Self, TypeVar, get_args, get_origin, overload
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue, PydanticSchemaGenerationError, TypeAdapter
+
+from dagkit.api.tagged import Unwritable, tagged, untagged
+from dagkit.schema import spelled
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -35,6 +40,11 @@ class Declared(ABC):
         subscripted = getattr(self, "__orig_class__", None)
         return get_args(subscripted)[index] if subscripted is not None else Any
 
+    @property
+    @abstractmethod
+    def spelled(self) -> str:
+        """What it is declared as."""
+
     @abstractmethod
     def fresh(self) -> Any:
         """What a partition starts with."""
@@ -48,21 +58,108 @@ class Declared(ABC):
         """The value that `saved` gave."""
 
 
-class Plain:
-    """Writes what JSON has anyway, and any text: pydantic refuses bytes of files that are no UTF-8."""
+class Adapter(Protocol):
+    """What writes values of one type as JSON, and reads them again."""
 
-    @staticmethod
-    def dump_python(value: Any, *, mode: str) -> Any:  # noqa: ARG004 - as an adapter is asked
-        return value
+    def dump(self, value: Any) -> JsonValue:
+        """The value as JSON; `Unwritable` where it would not come back as it was."""
 
-    @staticmethod
-    def validate_python(data: Any) -> Any:
+    def load(self, data: JsonValue) -> Any:
+        """The value that was written."""
+
+
+class Untyped:
+    """Of what is told by the value itself; also numbers and text, so that any text is written, as pydantic does not."""
+
+    def dump(self, value: Any) -> JsonValue:
+        data: JsonValue = tagged(value)
         return data
 
+    def load(self, data: JsonValue) -> Any:
+        return untagged(data)
 
-def adapter_of(declared: Any) -> "TypeAdapter[Any] | Plain":
+
+class Typed:
+    """Of a type that pydantic knows; what it holds that is of no declared type is told by the value."""
+
+    def __init__(self, declared: Any) -> None:
+        try:
+            self._adapter: TypeAdapter[Any] | None = TypeAdapter(declared)
+        except PydanticSchemaGenerationError:
+            self._adapter = None
+        self._open = _is_open(declared)
+
+    def dump(self, value: Any) -> JsonValue:
+        if self._adapter is None:
+            raise Unwritable(value)
+        data = tagged(value) if self._open else self._dumped(value)
+        if not is_same(self._read(data, value), value):
+            raise Unwritable(value)
+        return data  # type: ignore[no-any-return] # as JSON has it
+
+    def load(self, data: JsonValue) -> Any:
+        assert self._adapter is not None, "nothing was written of what cannot be"
+        return self._adapter.validate_python(untagged(data) if self._open else data)
+
+    def _dumped(self, value: Any) -> Any:
+        assert self._adapter is not None, "only what has an adapter is dumped"
+        try:
+            return self._adapter.dump_python(value, mode="json", warnings="none")
+        except (ValueError, TypeError) as error:
+            raise Unwritable(value) from error
+
+    def _read(self, data: Any, value: Any) -> Any:
+        try:
+            return self.load(data)
+        except (ValueError, TypeError) as error:
+            raise Unwritable(value) from error
+
+
+def is_same(back: Any, value: Any) -> bool:
+    """Whether what came back is what was written; what knows no equality is compared by its parts."""
+    if type(back) is not type(value):
+        return False
+    if isinstance(value, list | tuple):
+        return len(back) == len(value) and all(map(is_same, back, value))
+    if isinstance(value, dict):
+        return back.keys() == value.keys() and all(is_same(back[key], each) for key, each in value.items())
+    if back == value:
+        return True
+    if isinstance(value, float):
+        return math.isnan(back) and math.isnan(value)
+    return not _knows_equality(value) and is_same(vars(back), vars(value))
+
+
+def _knows_equality(value: Any) -> bool:
+    return not hasattr(value, "__dict__") or any("__eq__" in vars(cls) for cls in type(value).__mro__[:-1])
+
+
+def adapter_of(declared: Any) -> Adapter:
     """What writes values of a type as JSON, and reads them again."""
-    return Plain() if declared in (str, int, float, bool) else TypeAdapter(declared)
+    untyped = declared in (str, int, float, bool, Any, object) or isinstance(declared, TypeVar)
+    return Untyped() if untyped else Typed(declared)
+
+
+def _is_open(declared: Any) -> bool:
+    """Whether it is bytes, or a container of Python's own, in which the values have to tell what they are."""
+    parts = list(_parts(declared))
+    return all(part in _KNOWN for part in parts) and any(part in _TELLING for part in parts)
+
+
+def _parts(declared: Any) -> Iterator[Any]:
+    """What a type is made of; Any, where it holds what it does not declare."""
+    origin, arguments = get_origin(declared), get_args(declared)
+    if origin is None:
+        yield Any if declared in _CONTAINERS or isinstance(declared, TypeVar) else declared
+    else:
+        yield origin
+        for each in arguments:
+            yield from _parts(each)
+
+
+_CONTAINERS = (list, dict, tuple, set, frozenset)
+_TELLING = (Any, object, bytes)
+_KNOWN = (*_CONTAINERS, *_TELLING, str, int, float, bool, None, type(None), ...)
 
 
 class State(Declared, Generic[T]):
@@ -87,22 +184,28 @@ class State(Declared, Generic[T]):
     def __set__(self, instance: Any, value: T) -> None:
         kept_by(instance)[self.name] = value
 
+    @property
+    def spelled(self) -> str:
+        return f"State[{spelled(self._declared)}]"
+
     def fresh(self) -> T:
         made: T = self._default() if callable(self._default) else self._default
         return made
 
     def saved(self, value: T) -> JsonValue:
-        data: JsonValue = self._adapter.dump_python(value, mode="json")
-        return data
+        return adapter_of(self._declared).dump(value)
 
     def restored(self, saved: JsonValue) -> T:
-        value: T = self._adapter.validate_python(saved)
+        value: T = adapter_of(self._declared).load(saved)
         return value
 
     @property
-    def _adapter(self) -> "TypeAdapter[Any] | Plain":
-        argument = self._argument(0)
-        return adapter_of(type(self.fresh()) if argument is Any else argument)
+    def _declared(self) -> Any:
+        """The type between the brackets, else that of what it starts with; None says nothing of what will follow it."""
+        if hasattr(self, "__orig_class__"):
+            return self._argument(0)
+        default = self.fresh()
+        return Any if default is None else type(default)
 
 
 class Keyed(MutableMapping[K, V]):
@@ -173,21 +276,22 @@ class KeyedState(Declared, Generic[K, V]):
         keyed: Keyed[K, V] = kept[self.name]
         return keyed
 
+    @property
+    def spelled(self) -> str:
+        return f"KeyedState[{spelled(self._argument(0))}, {spelled(self._argument(1))}]"
+
     def fresh(self) -> Keyed[K, V]:
         return Keyed(self._make)
 
     def saved(self, value: Keyed[K, V]) -> JsonValue:
         keys, values = adapter_of(self._argument(0)), adapter_of(self._argument(1))
-        return [
-            [keys.dump_python(key, mode="json"), values.dump_python(held, mode="json"), value.codes[key]]
-            for key, held in value.items()
-        ]
+        return [[keys.dump(key), values.dump(held), value.codes[key]] for key, held in value.items()]
 
     def restored(self, saved: JsonValue) -> Keyed[K, V]:
         keys, values = adapter_of(self._argument(0)), adapter_of(self._argument(1))
         keyed = self.fresh()
         for key, held, code in saved:  # type: ignore[union-attr, misc, str-unpack] # as `saved` wrote it
-            keyed.put(keys.validate_python(key), values.validate_python(held), int(code))  # type: ignore[arg-type]
+            keyed.put(keys.load(key), values.load(held), int(code))  # type: ignore[arg-type]
         return keyed
 
 

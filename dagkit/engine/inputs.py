@@ -121,7 +121,7 @@ class DriverInput:
 
     @property
     def state(self) -> SavedState:
-        return saved(self.operator)
+        return saved(self.operator, self.name)
 
     def _keep(self, port: str) -> Callable[[Any], None]:
         def keep(item: Any) -> None:

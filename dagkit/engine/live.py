@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from dagkit.api.operators import Operator, batch_handler_of, handler_name, handler_of
 from dagkit.api.ports import input_ports
 from dagkit.api.state import Declared, Keyed, KeyedState, declared_state, kept_by
+from dagkit.api.tagged import Unwritable
 from dagkit.engine.program import Keying
 from dagkit.errors import DagkitError
 from dagkit.schema.batch import Batch
@@ -35,6 +36,23 @@ class StateUnreadable(DagkitError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StateUnreadable, (self.operator, self.state, ValueError(str(self.error)))
+
+
+class StateUnwritable(DagkitError):
+    """State cannot be saved so that it comes back as it was."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, operator: str, state: str, told: str, declared: str) -> None:
+        super().__init__(
+            f"{operator}.{state} holds {told}, which cannot be saved as {declared} and come back as it was; declare "
+            "a type for it that can, as in `State[…]` and `KeyedState[…, …]`: a dataclass, a pydantic model, an enum, "
+            "numbers, text, lists of them"
+        )
+        self.operator, self.state, self.told, self.declared = operator, state, told, declared
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StateUnwritable, (self.operator, self.state, self.told, self.declared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +84,18 @@ def _restored(operator: Operator, name: str, declared: Declared, value: JsonValu
         raise StateUnreadable(type(operator).__name__, name, error) from error
 
 
-def saved(operator: Operator) -> SavedState:
+def saved(operator: Operator, called: str = "") -> SavedState:
     """The state that the operator has now, as JSON; what was never touched is left out."""
     declared = declared_state(type(operator))
-    return {name: declared[name].saved(value) for name, value in sorted(kept_by(operator).items())}
+    called = f"{called} ({type(operator).__name__})" if called else type(operator).__name__
+    return {name: _saved(called, name, declared[name], value) for name, value in sorted(kept_by(operator).items())}
+
+
+def _saved(operator: str, name: str, declared: Declared, value: Any) -> JsonValue:
+    try:
+        return declared.saved(value)
+    except Unwritable as error:
+        raise StateUnwritable(operator, name, str(error), declared.spelled) from error
 
 
 def bind_output(operator: Operator, port: str, sinks: Sequence[Entrance]) -> None:

@@ -78,7 +78,7 @@ class SlotRun:
 
     def report(self) -> Report:
         """What the window left."""
-        state: dict[str, SavedState] = {name: saved(operator) for name, operator in self.operators.items()}
+        state: dict[str, SavedState] = {name: saved(operator, name) for name, operator in self.operators.items()}
         state |= {slider_name(*port): panes.saved() for port, panes in self._panes.items()}
         return Report(
             level=self.level,

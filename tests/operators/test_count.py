@@ -98,3 +98,15 @@ def test_finals_are_told_when_nothing_more_comes_and_again_when_more_came() -> N
             at_work.send(("b", numbers[1]))
         assert at_work.sent("finals") == finals
         at_work = at_work.restarted()
+
+
+@pytest.mark.parametrize("key", ["a", b"a", ("a", 1), None, 1.5], ids=repr)
+def test_a_key_of_any_type_is_one_key_over_restarts(key: object) -> None:
+    at_work = Alone(SumByKey())
+    for _ in range(3):
+        with at_work.window():
+            at_work.send((key, 1))
+        at_work = at_work.restarted()
+    with at_work.window():
+        at_work.send((key, 1))
+    assert at_work.sent() == [(key, 4)]

@@ -255,7 +255,7 @@ class _Window:
         for name, partitions in self.live.items():
             level = self.program.stage_of[name].level
             for slot, partition in enumerate(partitions):
-                state = saved(partition.operator)
+                state = saved(partition.operator, name)
                 reading = partition.reading
                 yield Report(
                     level=level,

@@ -1,0 +1,133 @@
+"""State is saved as JSON, and comes back as it was or is refused."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit import KeyedState, Operator, State
+from dagkit.api.state import Declared
+from dagkit.api.tagged import tagged, untagged
+from dagkit.engine.live import StateUnwritable, live, saved
+
+K = TypeVar("K")
+
+
+@dataclass(frozen=True)
+class Place:
+    x: int
+    tags: tuple[str, ...] = ()
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+class Nameless:
+    """Nothing that could be written."""
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
+keys = st.recursive(scalars, lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=3), max_leaves=5)
+values = st.recursive(
+    keys,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(keys, inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["~tuple", "~bytes", "~", "a"]), inner, max_size=2)
+    ),
+    max_leaves=8,
+)
+
+
+def told(value: Any) -> str:
+    """The value with the types of all that it holds."""
+    if isinstance(value, dict):
+        return "{" + ",".join(sorted(f"{told(key)}:{told(each)}" for key, each in value.items())) + "}"
+    if isinstance(value, list | tuple):
+        return type(value).__name__ + "(" + ",".join(map(told, value)) + ")"
+    if isinstance(value, set | frozenset):
+        return type(value).__name__ + "(" + ",".join(sorted(map(told, value))) + ")"
+    return f"{type(value).__name__} {value!r}"
+
+
+@given(values)
+def test_what_has_no_declared_type_comes_back_as_it_was(value: Any) -> None:
+    text = json.dumps(tagged(value), allow_nan=False)
+    assert told(untagged(json.loads(text))) == told(value)
+
+
+@pytest.mark.parametrize("key", ["a", 1, -0.5, None, True, b"\xff", ("a", 1), ("a", (b"b", None)), math.inf])
+def test_a_key_of_any_type_is_found_again(key: Hashable) -> None:
+    class Tally(Operator):
+        seen = KeyedState[Any, int](int)
+
+    first = live(Tally(), {})
+    first.seen.put(key, 1, 7)  # type: ignore[attr-defined]
+    again = live(Tally(), json.loads(json.dumps(saved(first))))
+    assert (again.seen[key], again.seen.codes) == (1, {key: 7})  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("state", "value"),
+    [
+        (State[Any](None), ("a", 1)),
+        (State(None), ("a", 1)),
+        (State[list](list), [(b"a", 1)]),
+        (State[list[Any]](list), [("a", 1), {1: "one"}]),
+        (State[dict[str, Any]](dict), {"a": (1, 2)}),
+        (State[bytes](b""), b"\xff\x00"),
+        (State(0.0), math.nan),
+        (State[Place | None](None), Place(1, ("a",))),
+        (State[dict[Place, int]](dict), {}),
+        (State[Colour](Colour.RED), Colour.RED),
+        (State[Counter[str]](Counter), Counter("abba")),
+        (State(""), "\udcff"),
+    ],
+    ids=repr,
+)
+def test_a_value_comes_back_as_it_was(state: Declared, value: Any) -> None:
+    back = state.restored(json.loads(json.dumps(state.saved(value), allow_nan=False)))
+    assert told(back) == told(value)
+
+
+@pytest.mark.parametrize(
+    ("state", "value"),
+    [
+        (State[Any](None), Place(1)),
+        (State[list[Any]](list), [Place(1)]),
+        (State(0), Nameless()),
+        (State[list[int]](list), ["a"]),
+        (State[Nameless](Nameless), Nameless()),
+        (State[dict[str, Any]](dict), {"a": Colour.RED}),
+    ],
+    ids=repr,
+)
+def test_a_value_that_would_not_come_back_is_refused(state: Declared, value: Any) -> None:
+    holder = type("Holder", (Operator,), {"held": state})
+    operator = live(holder(), {})
+    operator.held = value  # type: ignore[attr-defined]
+    with pytest.raises(StateUnwritable, match=r"Keeper \(Holder\)\.held holds .* cannot be saved as State\[.*declare"):
+        saved(operator, "Keeper")
+
+
+def test_a_variable_of_type_is_told_by_its_values() -> None:
+    class Tally(Operator, Generic[K]):
+        seen = KeyedState[K, int](int)
+
+    first = live(Tally(), {})
+    first.seen.put((1, "a"), 2, 0)
+    assert dict(live(Tally(), saved(first)).seen) == {(1, "a"): 2}
+
+
+def test_what_older_checkpoints_hold_is_read() -> None:
+    assert State[tuple[Any, ...]](tuple).restored(["a", 1]) == ("a", 1)
+    assert State[set[Any]](set).restored(["a"]) == {"a"}
+    assert State[bytes](b"").restored("a") == b"a"
