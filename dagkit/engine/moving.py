@@ -1,12 +1,12 @@
-"""State when the number of partitions changed since it was saved: keyed values follow their keys."""
+"""State when the partitions changed, in number or in what they own, since it was saved: keyed values follow their keys."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import JsonValue
 
 from dagkit.api.partitioning import PartitionKeys
-from dagkit.api.state import KeyedState, declared_state
+from dagkit.api.state import Declared, KeyedState, declared_state
 from dagkit.engine.live import SavedState
 from dagkit.engine.program import Program
 from dagkit.engine.sliding import together
@@ -42,9 +42,9 @@ def _dealt(name: str, program: Program, states: Sequence[SavedState]) -> tuple[S
     operators = program.operators[name]
     declared = declared_state(type(operators[0]))
     states = [{n: value for n, value in state.items() if n in declared} for state in states]
-    if len(states) == len(operators) or len(operators) == 1 == len(states):
-        return tuple(states)
     owners = _owners(name, program)
+    if len(states) == len(operators):
+        return _dealt_anew(states, owners, declared)
     follows = {n for n, kind in declared.items() if isinstance(kind, KeyedState) and (owners or len(operators) == 1)}
     staying = sorted(
         {n for state in states[len(operators) :] for n, value in state.items() if value and n not in follows}
@@ -54,13 +54,38 @@ def _dealt(name: str, program: Program, states: Sequence[SavedState]) -> tuple[S
     dealt = [{n: value for n, value in state.items() if n not in follows} for state in states[: len(operators)]]
     dealt += [{} for _ in range(len(operators) - len(dealt))]
     for state_name in sorted(follows):
-        entries = [entry for state in states for entry in state.get(state_name, [])]  # type: ignore[union-attr]
-        if len({canonical(entry[0]) for entry in entries}) < len(entries):  # type: ignore[index] # key, value, code
+        if _is_held_twice(states, state_name):
             raise StateStranded(name, [state_name], len(states), len(operators))
-        for slot, mine in enumerate(_by_owner(entries, owners, len(operators))):
+        for slot, mine in enumerate(_by_owner(states, state_name, owners, len(operators))):
             if mine:
                 dealt[slot][state_name] = mine
     return tuple(dealt)
+
+
+def _dealt_anew(
+    states: Sequence[SavedState], owners: Sequence[PartitionKeys], declared: Mapping[str, Declared]
+) -> tuple[SavedState, ...]:
+    """As many partitions as before, which may own other keys; what several of them hold stays where it is."""
+    dealt = [dict(state) for state in states]
+    for state_name in sorted(n for n, kind in declared.items() if isinstance(kind, KeyedState) and owners):
+        if _is_held_twice(states, state_name):
+            continue
+        for slot, mine in enumerate(_by_owner(states, state_name, owners, len(states))):
+            if mine or state_name in dealt[slot]:
+                dealt[slot][state_name] = mine
+    return tuple(dealt)
+
+
+def _is_held_twice(states: Sequence[SavedState], state_name: str) -> bool:
+    """Whether a key is held by more than one partition."""
+    keys = [canonical(entry[0]) for state in states for entry in _entries(state, state_name)]
+    return len(set(keys)) < len(keys)
+
+
+def _entries(state: SavedState, state_name: str) -> Sequence[Any]:
+    """Key, value and code of each key, as KeyedState writes them."""
+    entries: Any = state.get(state_name, ())
+    return entries  # type: ignore[no-any-return] # as it was written
 
 
 def _panes_dealt(states: Sequence[SavedState], count: int) -> tuple[SavedState, ...]:
@@ -76,10 +101,13 @@ def _owners(name: str, program: Program) -> Sequence[PartitionKeys]:
     return next(keyed, ())
 
 
-def _by_owner(entries: Sequence[JsonValue], owners: Sequence[PartitionKeys], count: int) -> list[list[JsonValue]]:
+def _by_owner(
+    states: Sequence[SavedState], state_name: str, owners: Sequence[PartitionKeys], count: int
+) -> list[list[JsonValue]]:
+    """The entries of each partition of now; what nobody owns stays with whoever had it, if it is there still."""
     mine: list[list[JsonValue]] = [[] for _ in range(count)]
-    for entry in entries:
-        code = int(entry[2])  # type: ignore[index, arg-type] # key, value, code: as KeyedState writes them
-        slot = next((slot for slot, keys in enumerate(owners) if keys.owns(code)), 0)
-        mine[slot].append(entry)
+    for before, state in enumerate(states):
+        for entry in _entries(state, state_name):
+            code, otherwise = int(entry[2]), before if before < count else 0
+            mine[next((slot for slot, keys in enumerate(owners) if keys.owns(code)), otherwise)].append(entry)
     return mine

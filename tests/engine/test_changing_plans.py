@@ -1,6 +1,7 @@
 """The plan changes between two launches: what was kept finds its place, or an error says what to do."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from dagkit import (
     Operator,
     OperatorContext,
     OutputPort,
+    Partition,
+    PartitioningContext,
+    PartitionKeys,
     State,
     StatelessPartitioner,
 )
@@ -82,6 +86,58 @@ def test_keyed_state_follows_its_keys_from_launch_to_launch(
     for count in partitions[:-1]:
         counts(Desk(home, tallied(looks, count)), windows=1)
     assert counts(Desk(home, tallied(looks, partitions[-1]))) == Counter(number for look in looks for number in look)
+
+
+class Dealing(StatelessPartitioner):
+    """Two partitions that own the even and the odd numbers, in one order or the other."""
+
+    odd_first: bool = False
+
+    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
+        rests = (1, 0) if self.odd_first else (0, 1)
+        return [Partition(partitions[0].operator, {"numbers": PartitionKeys(1, frozenset({rest}))}) for rest in rests]
+
+
+def test_keyed_state_follows_its_keys_to_other_owners_where_the_count_stays(tmp_path: Path) -> None:
+    def draw(*, odd_first: bool) -> Draw:
+        def drawn(dag: Dag, conf: object) -> None:
+            tally = dag.add_operator("tally", Tally())
+            dag.set_operator_attribute(tally, OperatorContext.PARTITIONER, Dealing(2, odd_first=odd_first))
+            dag.add_operator("script", Script(looks=((1, 2, 3), (1, 2, 3), (2,)))) >> tally
+
+        return drawn
+
+    assert counts(Desk(tmp_path, draw(odd_first=False)), windows=1) == {1: 1, 2: 1, 3: 1}
+    assert counts(Desk(tmp_path, draw(odd_first=True)), windows=1) == {1: 2, 2: 2, 3: 2}
+    assert counts(Desk(tmp_path, draw(odd_first=False))) == {1: 2, 2: 3, 3: 2}
+
+
+def test_what_every_partition_was_told_of_stays_with_each(tmp_path: Path) -> None:
+    class Knows(Operator):
+        kind = "cast.knows/1"
+        numbers = InputPort(int, key=lambda number: number)
+        told = InputPort(int)
+        known = KeyedState[int, int](int)
+
+        @numbers.process
+        def take_number(self, number: int) -> None:
+            """Of these nothing is kept."""
+
+        @told.process
+        def take_told(self, number: int) -> None:
+            self.known[number] += 1
+
+    def draw(dag: Dag, conf: object) -> None:
+        knows = dag.add_operator("knows", Knows())
+        dag.set_operator_attribute(knows, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+        script = dag.add_operator("script", Script(looks=((1, 2), (1, 2))))
+        again = dag.add_operator("again", Script(looks=((1, 2), (1, 2))))
+        dag.add_stream("numbers", script.out, knows.numbers)
+        dag.add_stream("told", again.out, knows.told)
+
+    Desk(tmp_path, draw).run(windows=1)
+    states = Desk(tmp_path, draw).run().state["knows"]
+    assert [[entry[:2] for entry in state["known"]] for state in states] == [[[1, 2], [2, 2]]] * 2  # type: ignore[index, union-attr]
 
 
 def test_state_of_partitions_that_are_no_more_is_not_dropped(tmp_path: Path) -> None:
