@@ -46,6 +46,18 @@ class OperatorFailed(DagkitError):
         return str(self.failure)
 
 
+class WindowLost(DagkitError):
+    """A window came to nothing for a reason that no operator gave, such as a machine that went away."""
+
+    exit_code: ClassVar[int] = 7
+
+
+class WorkerFailed(DagkitError):
+    """A worker could not begin or end its part of a window, in dagkit's own words."""
+
+    exit_code: ClassVar[int] = 7
+
+
 def failure_of(
     error: BaseException, operator: str, window_id: int, slot: int | None = None, place: str = ""
 ) -> OperatorFailed:

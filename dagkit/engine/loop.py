@@ -7,6 +7,7 @@ for the backend and touches nothing else.
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -54,6 +55,7 @@ from dagkit.engine.program import Program
 from dagkit.engine.splitting import length_of
 from dagkit.engine.staging import Part
 from dagkit.engine.waiting import BlockQueue, Deal, places
+from dagkit.errors import DagkitError
 from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.schema.batch import Batch
 
@@ -138,7 +140,8 @@ class Loop:
         try:
             self._run()
         except SequenceTaken:
-            self.outputs.abandon()
+            with suppress(DagkitError, OSError):  # whoever commits next sweeps, too
+                self.outputs.abandon(self.chronicle.newest_memory())
             raise
 
     def _run(self) -> None:
@@ -354,7 +357,7 @@ class Loop:
         self._tell_of_commit(flight, read, parts)
 
     def _try_again(self, flight: Flight, error: OperatorFailed | WindowLost) -> None:
-        """The same window runs again: as often as the operator's RECOVERY_ATTEMPTS says, or where it was merely lost."""
+        """The same window runs again, as often as the failure allows; else the failure is raised."""
         flight.failures += 1
         if flight.failures > self._attempts(error):
             raise error

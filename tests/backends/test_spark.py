@@ -24,7 +24,7 @@ from dagkit import (
 from dagkit.backends.spark import SparkBackend, SparkFailed
 from dagkit.compiler import compile_application
 from dagkit.engine.assignment import Answer, Assignment
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.failures import OperatorFailed, WorkerFailed
 from dagkit.engine.lower import program_of
 from dagkit.engine.outbox import Outbox
 from dagkit.engine.places import PiecesLost
@@ -257,6 +257,24 @@ def test_what_fails_in_spark_is_told_as_a_failure_of_spark(session: SparkSession
     with pytest.raises(SparkFailed, match="Spark failed in window 7") as raised:
         backend.run(Assignment(7, sent(leaving, ["a"])))
     assert raised.value.__cause__ is not None
+    backend.close()
+
+
+class Settled(Operator):
+    """Remembers a number."""
+
+    words = InputPort(str)
+    seen = State[tuple[int, str]]((0, ""))
+
+    def process(self, word: str) -> None:
+        self.seen = (1, word)
+
+
+def test_what_keeps_a_slot_from_beginning_is_told_in_its_own_words(session: SparkSession) -> None:
+    settled = ending(Settled())
+    backend = SparkBackend(settled, session)
+    with pytest.raises(WorkerFailed, match="seen"):
+        backend.run(Assignment(2, sent(settled, ["a"]), {(0, 0): {"ends": {"seen": "nothing of the kind"}}}))
     backend.close()
 
 

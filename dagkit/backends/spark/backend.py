@@ -17,7 +17,7 @@ from dagkit.backends.spark.rows import SPARK_SCHEMA, Kind, rows_in
 from dagkit.backends.spark.shipping import by_value, modules_of, shipped
 from dagkit.backends.spark.task import Given, LevelTask, TaskFailed, Told
 from dagkit.engine.assignment import Answer, Assignment
-from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.failures import WindowLost
 from dagkit.engine.outbox import Sent
 from dagkit.engine.program import Program
 from dagkit.engine.staging import Part
@@ -28,10 +28,8 @@ LARGEST_CLOSURE_BYTES = 16 << 20
 NOTHING_GIVEN = pickle.dumps(Given())
 
 
-class SparkFailed(DagkitError):
+class SparkFailed(WindowLost):
     """Spark could not run a window, for a reason that no operator gave."""
-
-    exit_code = 6
 
 
 class SparkBackend:
@@ -121,7 +119,7 @@ class SparkBackend:
                     read = pickle.loads(row.payload)  # noqa: S301 - written by our own tasks, and never kept
                     (failed if row.kind is Kind.FAILURE else told).append(read)
         if failed:
-            raise OperatorFailed(min(failed, key=lambda one: (one.level, one.failure.slot)).failure)
+            raise min(failed, key=lambda one: (one.level, one.slot)).error
         self._check(assignment, told)
         return Answer(tuple(one.report for one in told), tuple(delayed))
 
@@ -152,10 +150,13 @@ def _told_as_ours(what: str) -> Iterator[None]:
     except DagkitError:
         raise
     except Exception as error:
-        raise SparkFailed(f"{what}: {_first_line(error)}") from error
+        raise SparkFailed(f"{what}: {_told(error)}") from error
 
 
-def _first_line(error: Exception) -> str:
-    """The type and the words of an error, without the traces of two languages that follow."""
-    told = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return f"{type(error).__name__}: {told}" if told else type(error).__name__
+def _told(error: Exception) -> str:
+    """The type and the words of an error, without the traces of two languages."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if type(error).__name__ == "PythonException":  # its last words are those of the worker
+        traced = [line for line in lines if not line.startswith(("at ", "File ", "JVM stacktrace"))]
+        return traced[-1] if traced else type(error).__name__
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

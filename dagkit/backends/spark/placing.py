@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import SparkSession, types
 
+from dagkit.engine.finishing import pieces_of
 from dagkit.engine.places import Piece, PiecesLost, folder_at
 from dagkit.engine.staging import Part
 
@@ -25,11 +26,7 @@ class Placing:
     @classmethod
     def of(cls, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> "Placing":
         """The files that have any piece."""
-        folder = folder_at(application_path)
-        found = [
-            (file, tuple(Piece(folder.path_of(part.part), part.length) for part in parts if part.part))
-            for file, parts in files.items()
-        ]
+        found = [(file, tuple(pieces_of(parts, application_path))) for file, parts in files.items()]
         return cls(application_path, durable, tuple((file, pieces) for file, pieces in found if pieces))
 
     def divided(self, spark: SparkSession) -> "tuple[Placing, Placing]":

@@ -13,9 +13,10 @@ from dagkit.backends.spark.rows import DRIVER, End, Kind, Row, rows_in
 from dagkit.backends.spark.sending import Sending
 from dagkit.backends.spark.shipping import Shipped
 from dagkit.engine.assignment import Assignment, Report, SlotState
-from dagkit.engine.failures import Failure, OperatorFailed
+from dagkit.engine.failures import OperatorFailed, WorkerFailed
 from dagkit.engine.program import Program
 from dagkit.engine.slot import SlotRun
+from dagkit.errors import DagkitError
 from dagkit.schema.batch import Batch
 
 _settled_for = ""
@@ -44,10 +45,11 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed:
-    """What an operator's code raised, and on which level."""
+    """What a task failed with, and where."""
 
     level: int
-    failure: Failure
+    slot: int
+    error: OperatorFailed | WorkerFailed
 
 
 class _FailedAbove(Exception):
@@ -88,18 +90,19 @@ class _Task:
         self.sending = Sending(frames, self.slot, 1 if self.is_last else program.slots_at(task.level + 1))
 
     def run(self) -> Iterator[pa.RecordBatch]:
-        run = SlotRun(self.program, self.level, self.slot, self.task.window, self.given.state)
-        run.outbox.keep = self.sending.keep
         try:
+            run = SlotRun(self.program, self.level, self.slot, self.task.window, self.given.state)
+            run.outbox.keep = self.sending.keep
             for _ in run.run(self._arriving()):
                 yield from self.sending.ready()
             self._check_ends()
             self._tell(Kind.REPORT, Told(run.report(), self.sending.attempt, self._senders()))
         except _FailedAbove:
             self.failed = True
-        except OperatorFailed as failed:
+        except DagkitError as error:
             self.failed = True
-            self._tell(Kind.FAILURE, TaskFailed(self.level, failed.failure))
+            told = error if isinstance(error, OperatorFailed) else WorkerFailed(str(error))
+            self._tell(Kind.FAILURE, TaskFailed(self.level, self.slot, told))
         if self.failed:  # what others tell the driver still passes
             for _ in self._items():
                 yield from self.sending.ready()
