@@ -1,7 +1,8 @@
 """What stops a run: an author's code that failed, told with everything that finds the record that it failed on."""
 
+import logging
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar
@@ -9,6 +10,8 @@ from typing import Any, ClassVar
 from dagkit.api.operators import Operator
 from dagkit.api.work import Block
 from dagkit.errors import DagkitError
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,16 @@ def who_failed(raised: TracebackType | None, operators: Mapping[str, Operator]) 
         found = names.get(id(raised.tb_frame.f_locals.get("self")), found)
         raised = raised.tb_next
     return found
+
+
+def tear_down(operators: Iterable[Operator], window_id: int) -> None:
+    """What was set up lets go of what it holds, though the window failed; what this raises is only logged."""
+    for operator in operators:
+        try:
+            operator.deactivate()
+            operator.teardown()
+        except Exception:  # the failure that brought us here is the one to be told
+            _logger.exception("%s could not be torn down after window %d failed", type(operator).__name__, window_id)
 
 
 def place_of(element: Any, offset: int | None) -> str:

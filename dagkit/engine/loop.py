@@ -7,8 +7,8 @@ for the backend and touches nothing else.
 import threading
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,7 +24,7 @@ from dagkit.engine.chronicle import Chronicle
 from dagkit.engine.continuing import refuse_renamed, refuse_stranded
 from dagkit.engine.decide import Action, Await, Commit, Finish, Look, Outlook, Sleep, Start, Stop, Stopping, next_action
 from dagkit.engine.delays import first_of_delays, restored
-from dagkit.engine.failures import OperatorFailed, WindowLost
+from dagkit.engine.failures import OperatorFailed, WindowLost, tear_down
 from dagkit.engine.inputs import DriverInput, Finding, address, context_of, cuts_of, delivered, queued_slots
 from dagkit.engine.leaving import (
     State,
@@ -156,6 +156,7 @@ class Loop:
                 self.observers.tell(Ended(self.memory.window))
             except BaseException:
                 self.backend.close()  # so that no thread waits for a window that nobody wants
+                tear_down((each.operator for each in self.inputs.values()), self.memory.window + 1)
                 raise
 
     def stop(self) -> None:

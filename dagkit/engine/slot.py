@@ -17,7 +17,7 @@ from dagkit.api.running import Context
 from dagkit.api.work import SplittableOperator
 from dagkit.engine.assignment import Assignment, Report, SlotState
 from dagkit.engine.controls import Controls
-from dagkit.engine.failures import OperatorFailed, failure_of, place_of, who_failed
+from dagkit.engine.failures import OperatorFailed, failure_of, place_of, tear_down, who_failed
 from dagkit.engine.live import Entrance, SavedState, bind_output, entrance, live, of_items, saved, to_all
 from dagkit.engine.outbox import NOTHING_SENT, Outbox, Sent
 from dagkit.engine.program import Keying, Port, Program, StageProgram, Target
@@ -43,6 +43,8 @@ class SlotRun:
         self.outbox = Outbox(slot)
         self.staging = None if assignment.staging is None else Staging(assignment.staging, slot)
         self.reading = Reading(assignment.lasts_millis, lambda: self.staging, self._flush)
+        self._set_up: list[Operator] = []
+        """Those that are to be torn down, whatever happens."""
         self._held: dict[str, list[Any]] = {}
         """What each delay holds back."""
         self._merging: dict[int, tuple[Operator, Entrance]] = {}
@@ -70,6 +72,7 @@ class SlotRun:
         except BaseException as error:
             if self.staging is not None:
                 self.staging.abandon()
+            tear_down(self._set_up, self.window_id)
             if isinstance(error, OperatorFailed) or not isinstance(error, Exception):
                 raise
             raise self._failure(error) from error
@@ -109,11 +112,13 @@ class SlotRun:
             operator.before_checkpoint(self.window_id)
             operator.deactivate()
             operator.teardown()
+            self._set_up.remove(operator)
         yield from self.outbox.rest()
 
     def _begin(self, name: str, operator: Operator) -> None:
         context = self._context(name)
         operator.setup(context)
+        self._set_up.append(operator)
         operator.activate(context)
         if self.committed:
             operator.checkpointed(self.committed)

@@ -26,6 +26,7 @@ from dagkit import (
 )
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
+from dagkit.engine.assignment import Assignment
 from dagkit.engine.failures import OperatorFailed, failure_of, place_of, who_failed
 from dagkit.engine.leaving import PieceLate
 from dagkit.engine.live import StateUnreadable
@@ -33,6 +34,7 @@ from dagkit.engine.loop import Loop, Settings
 from dagkit.engine.lower import program_of
 from dagkit.engine.observing import Point
 from dagkit.engine.places import FileUnplaced
+from dagkit.engine.slot import SlotRun
 from dagkit.engine.staging import StagingFailed
 from dagkit.engine.written import ItemUnwritable
 from dagkit.ledger import Ledger, StoreError
@@ -464,3 +466,50 @@ def test_a_disk_that_is_full_costs_the_open_window_and_nothing_else(tmp_path: Pa
 def test_a_piece_that_cannot_be_written_says_of_which_file() -> None:
     error = StagingFailed("out/a.txt", OSError(28, "No space left on device"))
     assert str(error).startswith("a piece of out/a.txt cannot be staged: [Errno 28] No space left on device; nothing")
+
+
+TORN_DOWN: list[str] = []
+
+
+class Holding(Operator):
+    """Holds something from `setup` to `teardown`, and fails in between."""
+
+    kind = "failing.holding/1"
+    input = InputPort(int)
+
+    def process(self, item: int) -> None:
+        raise ValueError("no")
+
+    def teardown(self) -> None:
+        TORN_DOWN.append(type(self).__name__)
+
+
+class HoldingToo(Script):
+    """An input that holds something, too."""
+
+    kind = "failing.holding-too/1"
+
+    def teardown(self) -> None:
+        TORN_DOWN.append(type(self).__name__)
+
+
+def test_what_was_set_up_is_torn_down_though_the_window_failed(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("numbers", HoldingToo(looks=((1,),))) >> dag.add_operator("holds", Holding())
+
+    TORN_DOWN.clear()
+    with pytest.raises(OperatorFailed, match="ValueError: no"):
+        Desk(tmp_path, draw).run()
+    assert TORN_DOWN == ["Holding", "HoldingToo"]
+
+
+def test_a_slot_tears_down_what_it_set_up_though_the_window_failed() -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("numbers", Script(looks=((1,),))) >> dag.add_operator("holds", Holding())
+
+    TORN_DOWN.clear()
+    program = program_of(compile_application(draw))
+    (wire,) = program.targets
+    with pytest.raises(OperatorFailed, match="ValueError: no"):
+        list(SlotRun(program, 0, 0, Assignment(1), {}).run([(wire, Batch.of([1]))]))
+    assert TORN_DOWN == ["Holding"]

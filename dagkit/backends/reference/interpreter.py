@@ -19,7 +19,7 @@ from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
 from dagkit.engine.assignment import Answer, Assignment, Report
 from dagkit.engine.controls import Controls
-from dagkit.engine.failures import failure_of, place_of, who_failed
+from dagkit.engine.failures import failure_of, place_of, tear_down, who_failed
 from dagkit.engine.finishing import put_in_place
 from dagkit.engine.live import SavedState, Take, bind_output, entrance, live, of_items, saved
 from dagkit.engine.lower import keying_of, numbered, program_of
@@ -46,6 +46,8 @@ class _Partition:
     """Control tuples, by the output port that they left by."""
     staging: Staging | None = None
     reading: Reading | None = None
+    is_set_up: bool = False
+    """Whether it is to be torn down, whatever happens."""
     millis: float = 0.0
     panes: dict[str, SavedState] = field(default_factory=dict)
 
@@ -117,6 +119,7 @@ class _Window:
         try:
             self._run(self.fused.graph.by_name[name], index, partition)
         except Exception as error:
+            tear_down([partition.operator] if partition.is_set_up else [], self.assignment.window_id)
             failed = who_failed(error.__traceback__, {name: partition.operator})
             if failed is None:
                 raise
@@ -133,6 +136,7 @@ class _Window:
         count = self.program.windows[node.name]
         context = self._context(node.name, index)
         operator.setup(context)
+        partition.is_set_up = True
         operator.activate(context)
         if self.assignment.committed:
             operator.checkpointed(self.assignment.committed)
@@ -152,6 +156,7 @@ class _Window:
         operator.before_checkpoint(window_id)
         operator.deactivate()
         operator.teardown()
+        partition.is_set_up = False
         for port in node.output_ports:
             self._slide(node.name, port, index, partition)
 
