@@ -63,6 +63,7 @@ Code = Literal[
     "parallel-unrelated",
     "parallel-count-mismatch",
     "parallel-rekeyed",
+    "window-divided",
     "checkpoint-misaligned",
     "mode-mismatch",
     "locality-invalid",

@@ -130,7 +130,7 @@ class DagContext(_Context):
     APPLICATION_ID = Attribute[str | None](None, str, "the id of this launch; set when it is launched")
     APPLICATION_PATH = Attribute[str | None](None, str, "the application's folder: ledger, checkpoints, staging")
     STREAMING_WINDOW_SIZE_MILLIS = Attribute(500, _Windows, "length of a streaming window")
-    CHECKPOINT_WINDOW_COUNT = Attribute(60, _Windows, "windows between two checkpoints")
+    CHECKPOINT_WINDOW_COUNT = Attribute(60, _Windows, "no effect: state is saved with every window")
     STRING_CODECS = Attribute[Mapping[type, Callable[[str], Any]] | None](
         None, dict, "converters from text, by class, for properties in files"
     )
@@ -200,7 +200,7 @@ class OperatorContext(_Context):
     SLIDE_BY_WINDOW_COUNT = Attribute[int | None](
         None, _Windows, "windows by which an application window slides; none: it tumbles"
     )
-    CHECKPOINT_WINDOW_COUNT = Attribute(1, _Windows, "the operator is checkpointed at multiples of this many windows")
+    CHECKPOINT_WINDOW_COUNT = Attribute(1, _Windows, "no effect: state is saved with every window")
     STORAGE_AGENT = Attribute[Any](
         None, Instance("StorageAgent"), "where state is kept; none: in the application's folder"
     )

@@ -24,7 +24,10 @@ class Operator(Component):
     partitionable: ClassVar[bool] = True
     """Whether the operator may run as several partitions."""
     checkpointable_within_app_window: ClassVar[bool] = True
-    """Whether its state may be saved in the middle of an application window."""
+    """Whether its state may be saved in the middle of an application window.
+
+    It always is: on the workers an operator of which this is False cannot have longer windows than one.
+    """
     stateless: ClassVar[bool] = False
     """Whether there is no state to save at all."""
     served_by_engine: ClassVar[bool] = False

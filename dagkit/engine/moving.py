@@ -1,4 +1,4 @@
-"""State when the partitions changed, in number or in what they own, since it was saved: keyed values follow their keys."""
+"""State when the number of partitions changed since it was saved, or what they own: keyed values follow their keys."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar

@@ -27,7 +27,6 @@ class PartWriter(Operator, Generic[T]):
     """
 
     kind = "files.part-writer/1"
-    checkpointable_within_app_window = False
     input = InputPort[T]()
     files = OutputFiles(lambda writer: writer.file_path)
 

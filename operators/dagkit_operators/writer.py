@@ -17,7 +17,6 @@ class RecordWriter(Operator):
     """
 
     kind = "files.record-writer/1"
-    checkpointable_within_app_window = False
     stateless = True
     input = InputPort[Record[str] | Record[bytes]]()
     files = OutputFiles(lambda writer: writer.file_path)

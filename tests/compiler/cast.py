@@ -173,6 +173,12 @@ class Whole(Operator):
     def process(self, item: int) -> None: ...
 
 
+class WholeSource(Source):
+    """An input operator whose state may not be saved in the middle of an application window."""
+
+    checkpointable_within_app_window = False
+
+
 class Nested(BaseModel):
     """A model inside an operator."""
 

@@ -47,7 +47,11 @@ from dagkit.compiler.rules.shape import (
     what_is_delayed_comes_round,
     what_is_sent_can_be_read,
 )
-from dagkit.compiler.rules.windows import checkpoints_fall_between_application_windows, processing_modes_agree
+from dagkit.compiler.rules.windows import (
+    application_windows_are_kept_whole,
+    checkpoints_fall_between_application_windows,
+    processing_modes_agree,
+)
 from dagkit.errors import Diagnostic
 from dagkit.graph import Graph
 
@@ -81,6 +85,7 @@ RULES: tuple[Rule, ...] = (
     an_unpartitionable_operator_has_no_partitioner,
     parallel_inputs_come_from_one_group,
     parallel_inputs_keep_their_partition,
+    application_windows_are_kept_whole,
     checkpoints_fall_between_application_windows,
     processing_modes_agree,
     one_thread_serves_one_source,

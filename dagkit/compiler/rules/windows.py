@@ -3,13 +3,33 @@
 from collections.abc import Iterator
 
 from dagkit.api.attributes import OperatorContext, ProcessingMode
+from dagkit.api.operators import InputOperator
 from dagkit.errors import Diagnostic
 from dagkit.graph import Graph, Node
 
 
-def checkpoints_fall_between_application_windows(graph: Graph) -> Iterator[Diagnostic]:
-    """An operator that cannot save half a window is saved at the end of one."""
+def application_windows_are_kept_whole(graph: Graph) -> Iterator[Diagnostic]:
+    """On the workers every streaming window makes operators anew, from what was saved."""
     for node in graph.nodes:
+        window = graph.value(node, OperatorContext.APPLICATION_WINDOW_COUNT)
+        on_workers = not isinstance(node.operator, InputOperator)
+        divides = _counts(window) and window > 1
+        if on_workers and divides and not getattr(node.operator, "checkpointable_within_app_window", True):
+            yield Diagnostic(
+                "window-divided",
+                f"{node.name} cannot be saved inside an application window, its APPLICATION_WINDOW_COUNT is {window}, "
+                "and every streaming window begins with what was saved at the end of the last",
+                "keep in State(…) what it gathers, and remove checkpointable_within_app_window = False; "
+                "or set APPLICATION_WINDOW_COUNT to 1",
+                graph.setting(node, OperatorContext.APPLICATION_WINDOW_COUNT).origin.where or node.where,
+            )
+
+
+def checkpoints_fall_between_application_windows(graph: Graph) -> Iterator[Diagnostic]:
+    """An input operator that cannot save half a window is saved at the end of one."""
+    for node in graph.nodes:
+        if not isinstance(node.operator, InputOperator):
+            continue  # on the workers such windows are refused
         checkpoint = graph.value(node, OperatorContext.CHECKPOINT_WINDOW_COUNT)
         window = graph.value(node, OperatorContext.APPLICATION_WINDOW_COUNT)
         if not _counts(checkpoint, window) or getattr(node.operator, "checkpointable_within_app_window", True):

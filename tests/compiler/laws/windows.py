@@ -2,13 +2,17 @@
 
 from dagkit import Dag, OperatorContext, ProcessingMode
 from dagkit.api.component import Component
-from tests.compiler.cast import Step, Whole
+from tests.compiler.cast import Source, Step, Whole, WholeSource
 from tests.compiler.laws.drawing import Broken, Draw, fed, looped
 
 
 def _saved(checkpoint: int, window: int, operator: Component, port: str = "input") -> Draw:
     def draw(dag: Dag) -> None:
-        fed(dag, "op", operator, port)
+        if isinstance(operator, Source):
+            source, step = dag.add_operator("op", operator), dag.add_operator("step", Step())
+            dag.add_stream("on", source.out, step.one)
+        else:
+            fed(dag, "op", operator, port)
         dag.set_operator_attribute(operator, OperatorContext.CHECKPOINT_WINDOW_COUNT, checkpoint)
         dag.set_operator_attribute(operator, OperatorContext.APPLICATION_WINDOW_COUNT, window)
 
@@ -36,7 +40,7 @@ def a_loop_that_may_lose_items(dag: Dag) -> None:
 BROKEN: Broken = [
     *(
         (
-            _saved(checkpoint, 30, Whole()),
+            _saved(checkpoint, 30, WholeSource()),
             [
                 (
                     "checkpoint-misaligned: op cannot be saved inside an application window, but its "
@@ -45,6 +49,18 @@ BROKEN: Broken = [
             ],
         )
         for checkpoint in (15, 45)
+    ),
+    *(
+        (
+            _saved(checkpoint, 30, Whole()),
+            [
+                (
+                    "window-divided: op cannot be saved inside an application window, its APPLICATION_WINDOW_COUNT is 30, "
+                    "and every streaming window begins with what was saved at the end of the last"
+                )
+            ],
+        )
+        for checkpoint in (15, 30)
     ),
     (
         _modes("AT_MOST_ONCE", "AT_LEAST_ONCE"),
@@ -69,7 +85,9 @@ BROKEN: Broken = [
 ]
 
 VALID: list[Draw] = [
-    _saved(30, 30, Whole()),
+    _saved(30, 30, WholeSource()),
+    _saved(1, 1, Whole()),
+    _saved(15, 1, Whole()),
     _saved(15, 30, Step(), "one"),
     *(_modes("AT_LEAST_ONCE", mode) for mode in ("AT_LEAST_ONCE", "AT_MOST_ONCE", "EXACTLY_ONCE", None)),
     *(_modes("AT_MOST_ONCE", mode) for mode in ("AT_MOST_ONCE", None)),
