@@ -82,6 +82,11 @@ class Chronicle:
         content = self.chain.checkpoint()
         return Memory() if content is None else Memory.model_validate(json.loads(content))
 
+    def newest_memory(self) -> Memory:
+        """What the last window left, whoever committed it."""
+        self.chain.reopen()
+        return self.memory()
+
     def state_of(self, operator: str) -> SavedState:
         """The state of an input operator after its last finding."""
         return self._states[operator]

@@ -37,17 +37,30 @@ def is_finished(application_path: str, window_id: int) -> bool:
     return str(window_id) in folder_at(application_path).below(_FINISHED).folders()
 
 
+def attempts_in(parts: Iterable[Part]) -> set[str]:
+    """The folders of the attempts that staged pieces."""
+    return {part.part.rsplit("/", 2)[0] for part in parts if part.part}
+
+
 def staged_in(parts: Iterable[Part]) -> set[str]:
     """The windows in whose folders pieces lie."""
     return {part.part.split("/")[1] for part in parts if part.part}
 
 
-def sweep(application_path: str, needed: Iterable[str]) -> None:
-    """Of what windows staged, only the folders of these are there."""
-    staging, kept = folder_at(application_path).below("staging"), set(needed)
+def sweep(application_path: str, needed: Iterable[str], upto: int) -> list[str]:
+    """Of what windows staged up to this one, only the folders of these are there; tells of whom there is a later one.
+
+    Those are no business of whoever committed this one: another driver may have gone on, and committed them.
+    """
+    staging, kept, later = folder_at(application_path).below("staging"), set(needed), []
     for window in staging.folders():
-        if window not in kept:
+        if not window.isdecimal():  # somebody else's
+            continue
+        if int(window) > upto:
+            later.append(window)
+        elif window not in kept:
             staging.below(window).remove()
+    return later
 
 
 def sweep_windows(application_path: str, windows: Iterable[str]) -> None:
@@ -61,6 +74,4 @@ def sweep_attempts(application_path: str, attempts: Iterable[StagingPlace]) -> N
     home = folder_at(application_path)
     for attempt in attempts:
         home.below(attempt.folder).remove()
-        window = home.below(f"staging/{attempt.window}")
-        if not window.folders():
-            window.remove()
+        home.below(f"staging/{attempt.window}").remove_if_empty()

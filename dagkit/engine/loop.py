@@ -7,6 +7,7 @@ for the backend and touches nothing else.
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -3,7 +3,15 @@
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 
-from dagkit.engine.finishing import is_finished, note_finished, staged_in, sweep, sweep_attempts, sweep_windows
+from dagkit.engine.finishing import (
+    attempts_in,
+    is_finished,
+    note_finished,
+    staged_in,
+    sweep,
+    sweep_attempts,
+    sweep_windows,
+)
 from dagkit.engine.leaving import by_file
 from dagkit.engine.memory import Memory
 from dagkit.engine.observing import Point
@@ -23,7 +31,7 @@ class Outputs:
         self._path = application_path
         self._durable = durable
         self._home = home
-        self._swept = False
+        self._unswept = True
         self._uncommitted: list[StagingPlace] = []
         if memory.finished and not is_finished(application_path, memory.window):
             self.unfinished = by_file(memory.finished)
@@ -42,9 +50,9 @@ class Outputs:
 
     def sweep(self) -> None:
         """What earlier runs left is gone; only after a commit, which fences off whoever might still be at work."""
-        if not self._swept:
-            sweep(self._path, self._needed() | staged_in(self._memory.finished))
-            self._swept = True
+        if self._unswept:
+            needed = self._needed() | staged_in(self._memory.finished)
+            self._unswept = bool(sweep(self._path, needed, self._memory.window))
 
     def finish(self, place: Place, between: Callable[[Point], None] | None) -> None:
         """The files of the last commit are where they belong; a crash in between does no harm."""
@@ -57,9 +65,13 @@ class Outputs:
         note_finished(self._path, self._memory.window)
         sweep_windows(self._path, staged_in(self._memory.finished) - self._needed())
 
-    def abandon(self) -> None:
-        """What was not committed is gone: nobody ever will commit it."""
-        sweep_attempts(self._path, self._uncommitted)
+    def abandon(self, newest: Memory) -> None:
+        """What was not committed is gone: nobody ever will commit it.
+
+        A commit may have got through though its answer was lost: what the newest memory names stays.
+        """
+        named = attempts_in([*newest.files, *newest.finished])
+        sweep_attempts(self._path, [place for place in self._uncommitted if place.folder not in named])
 
     def _needed(self) -> set[str]:
         """The windows whose staged pieces somebody still needs."""

@@ -10,6 +10,7 @@ import secrets
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NamedTuple
@@ -105,6 +106,10 @@ class Folder(ABC):
         """It does not exist, nor does what was in it."""
 
     @abstractmethod
+    def remove_if_empty(self) -> None:
+        """It does not exist if nothing was in it; what somebody puts into it meanwhile stays."""
+
+    @abstractmethod
     def folders(self) -> list[str]:
         """The names of the folders in it."""
 
@@ -169,6 +174,10 @@ class LocalFolder(Folder):
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
+
+    def remove_if_empty(self) -> None:
+        with suppress(OSError):  # it is not empty, or somebody was faster
+            self.path.rmdir()
 
     def folders(self) -> list[str]:
         try:
@@ -265,6 +274,9 @@ class RemoteFolder(Folder):
 
         if self.filesystem.get_file_info(self.path).type is not pyarrow.fs.FileType.NotFound:
             self.filesystem.delete_dir(self.path)
+
+    def remove_if_empty(self) -> None:
+        """An empty folder costs nothing there, and could only be removed with what comes into it meanwhile."""
 
     def folders(self) -> list[str]:
         import pyarrow.fs  # noqa: PLC0415 - only where files lie elsewhere

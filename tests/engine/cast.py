@@ -231,8 +231,9 @@ class Desk:
         return {str(path.relative_to(self.out)): path.read_bytes() for path in files_in(self.out)}
 
     def leftovers(self) -> list[str]:
-        """Staged files, and files that were being made."""
-        staged = files_in(Path(self.place) / "staging")
+        """Staged files, and files that were being made; those of windows that are still to come are swept with them."""
+        staging, last = Path(self.place) / "staging", self.loop().memory.window
+        staged = [path for path in files_in(staging) if int(path.relative_to(staging).parts[0]) <= last]
         return [str(path) for path in [*staged, *self.home.rglob("*.finishing"), *self.home.rglob("*.whole")]]
 
 

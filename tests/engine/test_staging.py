@@ -15,6 +15,7 @@ from dagkit.engine.finishing import (
     sweep_attempts,
     sweep_windows,
 )
+from dagkit.engine.places import LocalFolder
 from dagkit.engine.staging import Part, Staging, StagingFailed, StagingPlace
 from tests.engine.cast import files_in
 
@@ -140,8 +141,13 @@ def three(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_nobody_needs_is_swept(three: Path) -> None:
-    sweep(str(three / "app"), {"2"})
+def test_what_nobody_needs_is_swept_up_to_the_window_that_was_committed(three: Path) -> None:
+    assert sweep(str(three / "app"), {"2"}, upto=2) == []
+    assert staged(three) == ["2/c"]
+
+
+def test_what_later_windows_staged_is_nobodys_to_sweep_yet(three: Path) -> None:
+    assert sweep(str(three / "app"), set(), upto=1) == ["2"]
     assert staged(three) == ["2/c"]
 
 
@@ -155,6 +161,32 @@ def test_attempts_are_swept_and_others_at_the_same_window_stay(three: Path) -> N
     sweep_attempts(place, [StagingPlace(place, 1, "a"), StagingPlace(place, 2, "c")])
     assert staged(three) == ["1/b"]
     assert not (three / "app" / "staging" / "2").exists()
+
+
+def test_what_another_driver_stages_while_attempts_are_swept_stays(
+    three: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = str(three / "app")
+    listed, removed = LocalFolder.folders, Path.rmdir
+
+    def come() -> None:
+        stage = staging(three, window=2, attempt="others")
+        stage.files("writer", "out").open("x")
+        stage.parts()
+
+    def folders(self: LocalFolder) -> list[str]:
+        found = listed(self)
+        come()
+        return found
+
+    def rmdir(self: Path) -> None:
+        come()
+        removed(self)
+
+    monkeypatch.setattr(LocalFolder, "folders", folders)
+    monkeypatch.setattr(Path, "rmdir", rmdir)
+    sweep_attempts(place, [StagingPlace(place, 2, "c")])
+    assert "2/others" in staged(three)
 
 
 def test_the_last_window_whose_files_are_in_place_is_noted(tmp_path: Path) -> None:

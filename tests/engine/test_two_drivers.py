@@ -13,6 +13,7 @@ from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.loop import Loop
 from dagkit.engine.observing import Point
 from dagkit.ledger import BlockRefused, SequenceTaken
+from dagkit.ledger.log import Log
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Desk, files_in, lines_through_filter, numbers_collected, some_lines
 
@@ -175,3 +176,36 @@ def test_a_window_that_another_driver_ran_in_the_meantime_is_not_run_again(tmp_p
     desk.run()
     assert desk.outputs() == undisturbed(tmp_path / "alone")
     assert desk.faults() == []
+
+
+def test_a_commit_whose_answer_was_lost_keeps_its_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = with_lines(tmp_path / "shared")
+    create, lost = Log.create, list[int]()
+
+    def create_unheard(self: Log, seq: int, line: bytes) -> None:
+        create(self, seq, line)
+        if b"ExecuteTransform" in line and not lost:
+            lost.append(seq)
+            raise self.taken(seq)
+
+    monkeypatch.setattr(Log, "create", create_unheard)
+    with pytest.raises(SequenceTaken):
+        desk.run()
+    assert len(lost) == 1
+    desk.run()
+    assert desk.outputs() == undisturbed(tmp_path / "alone")
+    assert desk.leftovers() == []
+
+
+@pytest.mark.parametrize("point", [Point.APPENDED, Point.HALF_FINISHED])
+def test_what_another_driver_committed_is_not_swept_by_one_that_was_held_up(tmp_path: Path, point: Point) -> None:
+    """The first is held up between its commit and its first sweep; the second is killed over its own commit."""
+    desk = with_lines(tmp_path / "shared")
+    probe = Elsewhere(point, 1, lambda: desk.crash(CrashAfter(Point.APPENDED, 3)))
+    with pytest.raises(SequenceTaken):
+        desk.run(probe=probe)
+    assert probe.came == [1]
+    desk.run()
+    assert desk.outputs() == undisturbed(tmp_path / "alone")
+    assert desk.faults() == []
+    assert desk.leftovers() == []
