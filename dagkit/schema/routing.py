@@ -21,7 +21,10 @@ class NoRoutingCode(TypeError):
 
 
 def routing_code(key: Any) -> int:
-    """The code of a key: a whole number is its own, text has a checksum, and what is made of parts combines theirs."""
+    """The code of a key: a whole number is its own, text has a checksum, and what is made of parts combines theirs.
+
+    Keys that are equal have equal codes: a float that is a whole number has that number's.
+    """
     if isinstance(key, Enum):
         return routing_code(key.value)
     if isinstance(key, int):
@@ -31,13 +34,15 @@ def routing_code(key: Any) -> int:
     if isinstance(key, bytes | bytearray | memoryview):
         return zlib.crc32(key)
     if isinstance(key, float):
+        if key.is_integer():
+            return int(key)
         return zlib.crc32(struct.pack("<d", key))
     if key is None:
         return 0
     if isinstance(key, tuple | list):
         return _combined(key)
     if dataclasses.is_dataclass(key) and not isinstance(key, type):
-        return _combined([getattr(key, field.name) for field in dataclasses.fields(key)])
+        return _combined([getattr(key, field.name) for field in dataclasses.fields(key) if field.compare])
     raise NoRoutingCode(
         f"{type(key).__name__} has no routing code that another process would agree on; "
         "declare the input with key=, or set a STREAM_CODEC"

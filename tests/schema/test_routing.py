@@ -1,0 +1,85 @@
+"""Items with equal keys meet in one partition, however the keys are written and however many come at once."""
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit import Arrowed
+from dagkit.schema.columns import Listed
+from dagkit.schema.routing import column_codes, routing_code
+
+
+class Size(IntEnum):
+    LARGE = 3
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@dataclass(frozen=True)
+class Line:
+    text: str
+    place: int = field(default=0, compare=False)
+
+
+scalars = (
+    st.integers(-3, 3) | st.floats(-3, 3) | st.sampled_from([0.0, -0.0, 1e300, 2.0**70, True, False, "", b"", None])
+)
+keys = st.recursive(scalars, lambda inner: st.tuples(inner, inner), max_leaves=4)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, 1.0),
+        (1, True),
+        (0, -0.0),
+        (0.0, False),
+        (2**70, 2.0**70),
+        (-5, -5.0),
+        (3, Size.LARGE),
+        ("red", Colour.RED),
+        (b"a", bytearray(b"a")),
+        ((1, ("a", 2)), (1.0, ("a", 2.0))),
+        (Line("a", 1), Line("a", 2)),
+    ],
+    ids=repr,
+)
+def test_equal_keys_have_equal_codes(one: Any, other: Any) -> None:
+    assert one == other
+    assert routing_code(one) == routing_code(other)
+
+
+@given(keys, keys)
+def test_no_two_equal_keys_differ_in_their_codes(one: Any, other: Any) -> None:
+    assert one != other or routing_code(one) == routing_code(other)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([1, -2, None, 2**40]),
+        pa.array([1.0, -0.0, -2.5, 2.0**40, 1e300]),
+        pa.array([True, False]),
+        pa.array([1, 2**63], pa.uint64()),
+        pa.array(["a", "", "é"]),
+        pa.array([b"a", b"\xff"]),
+    ],
+    ids=lambda array: str(array.type),
+)
+def test_a_column_has_the_codes_of_its_values(array: pa.Array) -> None:
+    wanted = [routing_code(value) & 0xFFFFFFFF for value in array.to_pylist()]
+    assert column_codes(Arrowed(array)).tolist() == wanted
+    assert column_codes(Listed(array.to_pylist())).tolist() == wanted
+
+
+def test_what_has_no_fraction_is_no_other_number() -> None:
+    assert routing_code(0.5) != routing_code(0)
+    assert isinstance(routing_code(float("inf")), int)
+    assert isinstance(routing_code(float("nan")), int)
