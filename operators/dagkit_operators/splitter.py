@@ -147,6 +147,8 @@ class FileSplitterInput(InputOperator):
     """Files of the last scan that are still to be split."""
     _digests: set[str] = PrivateAttr(default_factory=set)
     """What `known` holds, to be asked."""
+    _added: list[str] = PrivateAttr(default_factory=list)
+    """What joins `known` at the end of this look: all at once, since each joining copies all that is known."""
     _next_scan: datetime | None = PrivateAttr(default=None)
     """When the next scan is due; none: at once."""
     _scans: int = PrivateAttr(default=0)
@@ -154,6 +156,7 @@ class FileSplitterInput(InputOperator):
     def setup(self, context: Context) -> None:
         self._context = context
         self._digests = {self.known[place : place + DIGEST] for place in range(0, len(self.known), DIGEST)}
+        self._added.clear()
         self._found.clear()
         self._next_scan = None
         self._scans = 0
@@ -166,6 +169,12 @@ class FileSplitterInput(InputOperator):
         """Describe as many blocks as a window may have, and scan first where nothing is left of the last scan."""
         if self.cut is None and not self._found and self._is_due():
             self._scan()
+        self._describe_what_is_due()
+        if self._added:
+            self.known += "".join(self._added)
+            self._added.clear()
+
+    def _describe_what_is_due(self) -> None:
         most = self.blocks_threshold or BLOCKS_THRESHOLD
         blocks = files = 0
         while blocks < most:
@@ -221,7 +230,7 @@ class FileSplitterInput(InputOperator):
             if letters in self._digests:
                 continue
             self._digests.add(letters)
-            self.known += letters
+            self._added.append(letters)
             count = -(-found.length // self._block_size)
             self.files_metadata_output.emit(FileInfo(found.path, found.length, found.modified_millis, count))
             if count:

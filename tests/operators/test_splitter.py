@@ -9,7 +9,7 @@ import fsspec
 import pytest
 
 import dagkit_operators.splitter as splitting
-from dagkit import Config, Dag, Until
+from dagkit import Config, Dag, State, Until
 from dagkit.compiler import compile_application
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import Block, DirectoryScanner, FileInfo, FileSplitterInput
@@ -430,3 +430,19 @@ def test_without_a_clock_the_time_is_that_of_the_machine(folder: Path) -> None:
     at_work = Alone(FileSplitterInput(scanner={"files": [str(folder)]}))
     assert len(window(at_work)[0]) == 12
     assert isinstance(at_work.operator._next_scan, datetime)
+
+
+def test_what_is_known_is_written_once_a_look(clock: FakeClock, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    remember = State.__set__
+
+    def watched(state: State[object], instance: object, value: object) -> None:
+        if state.name == "known":
+            written.append(str(value))
+        remember(state, instance, value)
+
+    monkeypatch.setattr(State, "__set__", watched)
+    at_work = splitter(clock, folder, blocks_threshold=5)
+    for _ in range(4):
+        window(at_work)
+    assert [len(known) // splitting.DIGEST for known in written] == [5, 10, 12]
