@@ -18,7 +18,8 @@ class Operator(Component):
     Every callback runs on one thread, in this order: `setup`, `activate`; for each window `begin_window`, the items,
     `end_window`; `before_checkpoint`, and once the state is saved `checkpointed`; once a window can never come back
     `committed`; `deactivate` and `teardown` at the end. On the workers each streaming window may find the operator in
-    another process: there it is set up for every window, and told at the next one what became of the last.
+    another process: there it is set up for every window, and told at the next one what became of the last. An input
+    operator lives on the driver as long as the launch does, and its windows are looks: see `InputOperator`.
     """
 
     partitionable: ClassVar[bool] = True
@@ -34,20 +35,24 @@ class Operator(Component):
     """Whether the engine itself takes what flows in; else a method does, and one that is missing is told."""
 
     def setup(self, context: Any) -> None:
-        """Called once before the first window, and again after every recovery."""
+        """Called before each streaming window on the workers, where it may be another process than the one before; in
+        an input operator once in a launch.
+        """
 
     def activate(self, context: Any) -> None:
         """Called after `setup`, when windows are about to come."""
 
     def begin_window(self, window_id: int) -> None:
-        """Called before the items of a window."""
+        """Called before the items of a window, by the id of its first streaming window; in an input operator, before
+        each look.
+        """
 
     def process_control(self, control: Control) -> bool:  # noqa: ARG002 - for whoever wants to know
         """Called with each control tuple that comes; True says that this operator itself sends on what is to go on."""
         return False
 
     def end_window(self) -> None:
-        """Called after the items of a window."""
+        """Called after the items of a window; in an input operator, after each look."""
 
     def drained(self) -> None:
         """Called before `end_window` in the last window of a launch that ends by itself: nothing more comes for now."""
@@ -56,29 +61,37 @@ class Operator(Component):
         """Called before the state at the end of this streaming window is saved."""
 
     def checkpointed(self, window_id: int) -> None:
-        """Called after the state at the end of this window was saved."""
+        """Called after the state at the end of this streaming window was saved; on the workers, in a later one."""
 
     def committed(self, window_id: int) -> None:
-        """Called when no window up to this one can ever be run again."""
+        """Called when no streaming window up to this one can ever be run again; on the workers, in a later one."""
 
     def deactivate(self) -> None:
-        """Called before `teardown`, when no window comes any more."""
+        """Called before `teardown`, when no window comes any more to this instance."""
 
     def teardown(self) -> None:
-        """Called once after the last window."""
+        """Called at the end of what `setup` began: after each streaming window on the workers, and in an input
+        operator at the end of a launch; also where these failed.
+        """
 
 
 class InputOperator(Operator):
-    """A root of the graph: it makes items, or finds work, without an input."""
+    """A root of the graph: it makes items, or finds work, without an input.
+
+    It looks for more when it is due and the workers could do with more work. A look is `begin_window`, `emit_tuples`,
+    `handle_idle_time` where that emitted nothing, `end_window` and `before_checkpoint`, with the id of the window that
+    will be given what is found. After a look in vain, the next one has that id again; there is none for windows that
+    have enough to do with what was found before.
+    """
 
     def emit_tuples(self) -> None:
-        """Called once in each window, to emit what there is; `Shutdown` says that nothing will ever come again."""
+        """Called once in each look, to emit what there is; `Shutdown` says that nothing will ever come again."""
 
     def handle_idle_time(self) -> None:
-        """Called in a window in which `emit_tuples` emitted nothing; it may emit, too."""
+        """Called in a look in which `emit_tuples` emitted nothing; it may emit, too."""
 
     def looks_again_in_millis(self) -> int | None:
-        """How long nothing new is to be expected, after a window in which nothing was emitted; None: as usual."""
+        """How long nothing new is to be expected, after a look in which nothing was emitted; None: as usual."""
         return None
 
 
