@@ -10,7 +10,7 @@ all: lint types test
 
 # An application on a local Spark, with a text that it makes, or with yours: make run TEXT=/var/log/syslog
 run: $(VENV)/ready
-	$(BIN)/python -m apps.line_filter.run $(TEXT)
+	$(BIN)/python -m apps.line_filter.run $(if $(TEXT),"$(TEXT)")
 
 # What to run before each commit: form, types, and the tests that take no time.
 check: lint types fast

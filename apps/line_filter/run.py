@@ -2,11 +2,12 @@
 
     python -m apps.line_filter.run [TEXT]
 
-Everything that it makes lies in the folder `run`; a second run finds that the text was read.
+Everything that it makes lies in the folder `run`, by the name of the text; a second run finds that it was read.
 """
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -20,19 +21,22 @@ SHOWN = 5
 
 def main(arguments: Sequence[str]) -> int:
     """Exits as the first command does that fails."""
-    text = Path(arguments[0]) if arguments else made(HOME / "input" / "lines.txt")
-    application = os.path.relpath(HERE)
+    if arguments and not Path(arguments[0]).is_file():
+        print(f"there is no file {arguments[0]!r} to read", file=sys.stderr)  # noqa: T201
+        return 2
+    text = Path(arguments[0]) if arguments else made(HOME / "lines.txt")
+    place = HOME / text.name.replace(".", "-")
+    application, output, ledger = os.path.relpath(HERE), place / "output", str(place / "ledger")
     settings = {
-        "dt.operator.File-splitter.prop.scanner.files": text,
-        "dt.operator.Record-writer.prop.filePath": HOME / "output",
+        "dt.operator.File-splitter.prop.scanner.files": text.absolute(),
+        "dt.operator.Record-writer.prop.filePath": output,
         "dt.operator.Block-reader.prop.minReaders": os.cpu_count(),
         "dt.operator.File-splitter.prop.blockSize": 16 << 20,
     }
     definitions = [word for key, value in settings.items() for word in ("-D", f"{key}={value}")]
-    ledger = str(HOME / "ledger")
     return (
         typed("launch", application, "--once", "-v", "--path", ledger, *definitions)
-        or shown(HOME / "output")
+        or shown(output)
         or typed("ledger", "ls", ledger)
         or typed("ledger", "verify", ledger)
     )
@@ -54,14 +58,26 @@ def made(text: Path) -> Path:
 
 
 def typed(*words: str) -> int:
-    """Run dagkit as if somebody had typed it."""
+    """Run dagkit as if somebody had typed it; an interrupt is for it alone."""
     print(f"\n$ dagkit {shlex.join(words)}", flush=True)  # noqa: T201
-    return subprocess.run([sys.executable, "-m", "dagkit.cli", *words], check=False).returncode  # noqa: S603
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        command = [sys.executable, "-m", "dagkit.cli", *words]
+        return subprocess.Popen(command, preexec_fn=_interruptible).wait()  # noqa: S603, PLW1509 - one thread here
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _interruptible() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def shown(output: Path) -> int:
     """The beginning of what was written."""
-    files = sorted(output.iterdir(), key=lambda file: int(file.name, 16))
+    files = sorted(output.iterdir(), key=lambda file: int(file.name, 16)) if output.is_dir() else []
+    if not files:
+        print("\nno line was kept")  # noqa: T201
+        return 0
     print(f"\n{len(files)} files in {output}, a file for each block; {files[0].name} begins with")  # noqa: T201
     with files[0].open(encoding="utf-8", errors="replace") as lines:
         for line, _ in zip(lines, range(SHOWN), strict=False):
