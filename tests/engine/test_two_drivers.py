@@ -118,9 +118,9 @@ def test_what_fails_for_another_driver_is_told_as_that(tmp_path: Path) -> None:
 def test_what_fails_for_its_own_reason_is_told_as_that(tmp_path: Path) -> None:
     desk = with_lines(tmp_path)
     slow = Desk(desk.home, desk.draw, backend=lambda backend: Slow(backend, lambda: None), overlap=1)
-    with pytest.raises(OSError, match="the staged pieces are gone"):
+    with pytest.raises(OSError, match="the staged pieces are gone") as raised:
         slow.run()
-    assert not isinstance(OSError(), OperatorFailed)
+    assert not isinstance(raised.value, SequenceTaken | OperatorFailed)
     desk.run()
     assert desk.faults() == []
     assert desk.leftovers() == []
