@@ -127,9 +127,9 @@ class SlotRun:
             operator.begin_window(self.window_id)
 
     def _take(self, target: Target, batch: Batch[Any]) -> None:
-        told = controls_in(batch)
-        for stamped in told:
-            self._controls[target.into[0]].take(stamped)
+        told, name = controls_in(batch), target.into[0]
+        for stamped in told if not isinstance(self.operators[name], DelayOperator) else ():  # there they end
+            self._controls[name].take(stamped)
         if not told:
             self._entrance(target).batch(batch)
 

@@ -245,6 +245,59 @@ def test_a_delayed_value_is_seen_in_the_next_window(start: Start) -> None:
     assert collected(start(draw), 10) == ["1", "1", "2", "3", "5", "8", "13", "21", "34", "55"]
 
 
+class Noticed(DelayOperator[int]):
+    """A delay that keeps what it is told."""
+
+    heard = State[list[str]](list)
+
+    def setup(self, context: Any) -> None:
+        self.heard.append("setup")
+
+    def begin_window(self, window_id: int) -> None:
+        self.heard.append(f"begin {window_id}")
+
+    def process_control(self, control: Control) -> bool:
+        self.heard.append("control")
+        return False
+
+    def end_window(self) -> None:
+        self.heard.append("end")
+
+    def committed(self, window_id: int) -> None:
+        self.heard.append(f"committed {window_id}")
+
+
+def test_a_delay_is_called_like_any_other_operator(start: Start) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        start, total = dag.add_operator("start", Once()), dag.add_operator("sum", Sum())
+        delay = dag.add_operator("delay", Noticed())
+        dag.add_stream("begin", start.out, total.begin)
+        dag.add_stream("numbers", total.output, delay.input)
+        dag.add_stream("again", delay.output, total.round_again)
+
+    runs = start(draw)
+    for _ in range(2):
+        runs.window()
+    (state,) = runs.state_of("delay")
+    assert state["heard"] == ["setup", "begin 1", "end", "setup", "committed 1", "begin 2", "end"]
+
+
+def test_a_control_tuple_ends_at_a_delay() -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        total, delay = dag.add_operator("sum", Sum()), dag.add_operator("delay", Noticed())
+        dag.set_operator_attribute(total, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+        dag.add_stream("begin", dag.add_operator("start", Once()).out, total.begin)
+        dag.add_stream("numbers", total.output, delay.input)
+        dag.add_stream("again", delay.output, total.round_again)
+
+    program = program_of(compile_application(draw))
+    (into,) = [target for target in program.targets.values() if target.into[0] == "delay"]
+    run = SlotRun(program, into.level, 0, Assignment(1), {})
+    sent = list(run.run([(into.wire, Batch.of([Stamped(Hurry("now"), "1")])), (into.wire, Batch.of([7]))]))
+    assert {item for each in sent for item in each.batch.items()} == {7}
+    assert run.report().state["delay"]["heard"] == ["setup", "begin 1", "end"]
+
+
 def test_an_application_window_spans_as_many_streaming_windows_as_it_counts(start: Start) -> None:
     def draw(dag: Dag, conf: object) -> None:
         words = dag.add_operator("words", Words(windows=("a", "a", "a", "a")))

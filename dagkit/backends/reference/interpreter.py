@@ -130,9 +130,6 @@ class _Window:
 
     def _run(self, node: Node, index: int, partition: _Partition) -> None:
         operator, window_id = partition.operator, self.assignment.window_id
-        if isinstance(operator, DelayOperator):
-            self._hold(node.name, index, self._arriving(node, "input", index))
-            return
         count = self.program.windows[node.name]
         context = self._context(node.name, index)
         operator.setup(context)
@@ -144,11 +141,14 @@ class _Window:
         if (window_id - 1) % count == 0:
             operator.begin_window(window_id)
         for port in node.input_ports:
-            if isinstance(operator, SplittableOperator) and port == work_port(operator):
+            if isinstance(operator, DelayOperator):
+                self._hold(node.name, index, self._arriving(node, port, index))
+            elif isinstance(operator, SplittableOperator) and port == work_port(operator):
                 self._read(node, port, index, partition, operator)
             else:
                 _process(operator, port, self._arriving(node, port, index), keying_of(node, port))
-        self._tell_controls(node, index, operator)
+        if not isinstance(operator, DelayOperator):  # there they end
+            self._tell_controls(node, index, operator)
         if self.assignment.last:
             operator.drained()
         if window_id % count == 0:
