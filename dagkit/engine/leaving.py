@@ -1,7 +1,7 @@
 """What a window leaves: made of the memory before it, of what it was given, and of what came of it. Pure."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import inf
@@ -13,7 +13,7 @@ from dagkit.engine.inputs import address
 from dagkit.engine.live import SavedState
 from dagkit.engine.memory import Memory, Waiting
 from dagkit.engine.program import Program
-from dagkit.engine.staging import Part
+from dagkit.engine.staging import NAMED_BY_BLOCK, FileShared, Part, told_of
 from dagkit.engine.waiting import Deal
 from dagkit.errors import DagkitError
 from dagkit.ledger import Span, Work
@@ -60,6 +60,7 @@ def memory_after(
     open_blocks = {each.block.block_id for each in waiting}
     worked_on = {each.block.block_id for hands in taken.deal.values() for hand in hands for each in hand}
     refuse_late(before, worked_on, parts_of(answer))
+    refuse_shared(before.files, parts_of(answer), program.operators)
     whole, still_open = settled([*before.files, *parts_of(answer)], open_blocks)
     return Memory(
         window=window_id,
@@ -94,6 +95,18 @@ def refuse_late(before: Memory, worked_on: AbstractSet[int], parts: Iterable[Par
     for part in parts:
         if part.block is not None and part.block not in still and is_among(part.block, before.read):
             raise PieceLate(part)
+
+
+def refuse_shared(before: Iterable[Part], parts: Sequence[Part], operators: Container[str]) -> None:
+    """Returns only if every file that was written to is of one operator, and of one block or of none."""
+    written = {part.file for part in parts}
+    for file, pieces in by_file(part for part in [*before, *parts] if part.file in written).items():
+        writers = sorted({piece.operator for piece in pieces if piece.operator in operators})
+        if len(writers) > 1:
+            raise FileShared(file, f"by {writers[0]} and {writers[1]}", "give each of them a file_path of its own")
+        blocks = sorted({told_of(piece.block) for piece in pieces if piece.part})
+        if len(blocks) > 1:
+            raise FileShared(file, f"by {pieces[0].operator} for {blocks[0]} and {blocks[1]}", NAMED_BY_BLOCK)
 
 
 def with_numbers(stretches: Sequence[tuple[int, int]], more: Iterable[int]) -> tuple[tuple[int, int], ...]:

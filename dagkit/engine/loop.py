@@ -7,7 +7,6 @@ for the backend and touches nothing else.
 import threading
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -344,6 +343,11 @@ class Loop:
         if not flight.promised:
             self.chronicle.promise(flight.upto, flight.notes)
         memory, parts = self._memory_after(flight, answer), parts_of(answer)
+        try:
+            self.outputs.check(memory, parts)
+        except DagkitError as error:
+            self.chronicle.refuse_overtaken(error)
+            raise
         self.chronicle.commit(memory, parts)
         self._probe(Point.APPENDED, flight.window_id)
         read = sum(report.positions for report in answer.reports)

@@ -1,8 +1,9 @@
 """The files of one run: where its attempts stage them, which are whole and not in place, and what may be swept."""
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from dagkit.engine.checking import refuse_unseen, refuse_written_again, when_began
 from dagkit.engine.finishing import (
     attempts_in,
     is_finished,
@@ -32,15 +33,24 @@ class Outputs:
         self._durable = durable
         self._home = home
         self._unswept = True
+        self._began: int | None = None
         self._uncommitted: list[StagingPlace] = []
         if memory.finished and not is_finished(application_path, memory.window):
             self.unfinished = by_file(memory.finished)
 
     def attempt(self, window_id: int) -> StagingPlace:
         """Where one more attempt at a window stages what it writes."""
+        if self._began is None:
+            self._began = when_began(self._path)
         place = StagingPlace(self._path, window_id, secrets.token_hex(4), self._durable, self._home)
         self._uncommitted.append(place)
         return place
+
+    def check(self, memory: Memory, parts: Sequence[Part]) -> None:
+        """Returns only if the window may be committed: what it staged is there, and no file would be replaced."""
+        refuse_unseen(parts, self._path)
+        if self._began is not None:
+            refuse_written_again([*parts, *memory.finished], self._began)
 
     def commit(self, memory: Memory) -> None:
         """A window is in the ledger, and with it what it staged."""

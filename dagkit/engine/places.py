@@ -8,6 +8,7 @@ import glob
 import os
 import secrets
 import shutil
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
@@ -57,6 +58,14 @@ class Piece(NamedTuple):
 
     path: str
     length: int
+
+
+class Seen(NamedTuple):
+    """A file that is there."""
+
+    length: int
+    changed: int | None
+    """When it was last written, in nanoseconds, by the clock of its storage; none where that does not tell."""
 
 
 class Folder(ABC):
@@ -298,6 +307,29 @@ def folder_at(place: Any, home: str = "") -> Folder:
     if scheme == "file":
         return LocalFolder(Path(path))
     return RemoteFolder(_filesystem(text), scheme, path.rstrip("/"))
+
+
+def look_at(files: Sequence[str]) -> list[Seen | None]:
+    """What is there of these files; one call for each on this machine, and one for all of a store elsewhere."""
+    found = {file: _looked_at(file) for file in files if "://" not in file}
+    stores: dict[tuple[str, str], list[str]] = {}
+    for file in files:
+        if "://" in file:
+            scheme, _, path = file.partition("://")
+            stores.setdefault((scheme, path.partition("/")[0]), []).append(file)
+    for remote in stores.values():
+        infos = _filesystem(remote[0]).get_file_info([file.partition("://")[2] for file in remote])
+        for file, info in zip(remote, infos, strict=True):
+            found[file] = Seen(info.size, info.mtime_ns) if info.is_file else None
+    return [found[file] for file in files]
+
+
+def _looked_at(file: str) -> Seen | None:
+    try:
+        status = os.stat(file)  # noqa: PTH116 - there may be many
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return Seen(status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
 
 
 def _filesystem(url: str) -> Any:

@@ -32,6 +32,30 @@ class StagingFailed(DagkitError):
         return StagingFailed, (self.file, self.error)
 
 
+NAMED_BY_BLOCK = "let the names of files say the block, or open them for none"
+
+
+class FileShared(DagkitError):
+    """One file was written for two; nothing of the window was committed."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, file: str, whose: str, remedy: str) -> None:
+        super().__init__(
+            f"{file} was written {whose}; a file is whole with one of them, and what comes from the other would be "
+            f"lost. Nothing of the window was committed: {remedy}, and start again"
+        )
+        self.given = file, whose, remedy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FileShared, self.given
+
+
+def told_of(block: int | None) -> str:
+    """A block in a message."""
+    return "no block" if block is None else f"block {block}"
+
+
 class Part(BaseModel):
     """One staged piece of one output file."""
 
@@ -129,7 +153,10 @@ class Staging:
                 self._open[key] = _Piece(file, name, self._below.create(name), block)
             except OSError as error:
                 raise StagingFailed(file, error) from error
-        return self._open[key]
+        piece = self._open[key]
+        if piece.block != block:
+            raise FileShared(file, f"by {operator} for {told_of(piece.block)} and {told_of(block)}", NAMED_BY_BLOCK)
+        return piece
 
     def finish(self, operator: str, file: str) -> None:
         self._finished.add((operator, file))
