@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from dagkit.api.operators import Operator
+from dagkit.api.ports import input_ports
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker
 
 T = TypeVar("T")
@@ -41,7 +42,7 @@ class SplittableOperator(Operator, Generic[T]):
     """
 
     served_by_engine = True
-    """Its `process` is given a tracker besides, which only the engine makes."""
+    """Its `process` is given a tracker besides, which only the engine makes; another input has a method of its own."""
 
     def initial_restriction(self, element: T) -> OffsetRange:
         """The whole work that an item stands for; that of a Block is its stretch."""
@@ -65,4 +66,10 @@ class SplittableOperator(Operator, Generic[T]):
         """Claim, work on what was granted, and return at the first refusal; items and batches may be yielded."""
 
 
-__all__ = ["OFFSET_INFINITY", "Block", "SplittableOperator"]
+def work_port(operator: SplittableOperator[Any]) -> str:
+    """The input whose elements are worked through claim by claim: the main one, else the first."""
+    ports = input_ports(type(operator))
+    return next((name for name, port in ports.items() if port.main), next(iter(ports)))
+
+
+__all__ = ["OFFSET_INFINITY", "Block", "SplittableOperator", "work_port"]

@@ -14,7 +14,7 @@ from dagkit.api.files import output_files
 from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.running import Context
-from dagkit.api.work import SplittableOperator
+from dagkit.api.work import SplittableOperator, work_port
 from dagkit.engine.assignment import Assignment, Report, SlotState
 from dagkit.engine.controls import Controls
 from dagkit.engine.failures import OperatorFailed, failure_of, place_of, tear_down, who_failed
@@ -262,9 +262,3 @@ class SlotRun:
             return error
         place = place_of(self.reading.element, self.reading.offset)
         return failure_of(error, name, self.window_id, self.slot, place)
-
-
-def work_port(operator: SplittableOperator[Any]) -> str:
-    """The input whose elements are worked through claim by claim: the main one, else the first."""
-    ports = input_ports(type(operator))
-    return next((name for name, port in ports.items() if port.main), next(iter(ports)))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, RowOperator
+from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, RowOperator, SplittableOperator
 from dagkit.api.operators import handler_of
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults, Diagnostic, Severity
@@ -110,6 +110,26 @@ class Served(Mute):
     served_by_engine = True
 
 
+class Looking(SplittableOperator[Any]):
+    """A reader with a second input, which nobody serves."""
+
+    words = InputPort(str)
+    more = InputPort(str)
+
+    def process(self, element: Any, tracker: Any) -> Iterator[Any]:
+        yield element
+
+
+class Knowing(Looking):
+    """A reader whose second input has a method."""
+
+    more = InputPort(str)
+    out = OutputPort(str)
+
+    @more.process
+    def take(self, item: str) -> None: ...
+
+
 def _told(operator: Any) -> list[Diagnostic]:
     dag = Dag()
     dag.add_operator("S", operator)
@@ -134,6 +154,7 @@ def _told(operator: Any) -> list[Diagnostic]:
         (Itemless(), "handler-mismatched", Severity.ERROR, "cannot take an item of S.words", "one item"),
         (Endless(), "handler-mismatched", Severity.ERROR, "S has no output", "declare an output"),
         (Forked(), "handler-mismatched", Severity.ERROR, "one and two are all outputs", "one = OutputPort(…, main"),
+        (Looking(), "input-unhandled", Severity.ERROR, "flows into S.more", "decorate a method with @more.process"),
         (Sharing(), "handler-mismatched", Severity.WARNING, "S.words and S.more share", "@words.process"),
     ],
     ids=lambda case: type(case).__name__ if isinstance(case, Operator) else "",
@@ -148,7 +169,7 @@ def test_an_operator_that_cannot_work_is_told(
     assert told.where is not None
 
 
-@pytest.mark.parametrize("operator", [SharingOnPurpose(), Served()], ids=lambda case: type(case).__name__)
+@pytest.mark.parametrize("operator", [SharingOnPurpose(), Served(), Knowing()], ids=lambda case: type(case).__name__)
 def test_what_can_work_is_not_told(operator: Operator) -> None:
     assert _told(operator) == []
 

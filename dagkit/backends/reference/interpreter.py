@@ -14,7 +14,7 @@ from dagkit.api.files import output_files
 from dagkit.api.operators import DelayOperator, InputOperator, Operator
 from dagkit.api.ports import output_ports
 from dagkit.api.running import Context
-from dagkit.api.work import SplittableOperator
+from dagkit.api.work import SplittableOperator, work_port
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
 from dagkit.engine.assignment import Answer, Assignment, Report
@@ -27,7 +27,6 @@ from dagkit.engine.outbox import Outbox, Sent
 from dagkit.engine.program import Keying, Program
 from dagkit.engine.reading import Reading
 from dagkit.engine.sliding import Panes, slider_name
-from dagkit.engine.slot import work_port
 from dagkit.engine.staging import Part, Staging
 from dagkit.graph import Node
 from dagkit.plan.model import Routing

@@ -6,6 +6,7 @@ from typing import Any
 
 from dagkit.api.operators import Operator, RowOperator, handler_name, main_outlet
 from dagkit.api.ports import InputPort, Outlet
+from dagkit.api.work import SplittableOperator, work_port
 from dagkit.errors import Code, Diagnostic, Severity, near
 from dagkit.graph import Graph, Node
 
@@ -14,17 +15,20 @@ def every_connected_input_has_a_handler(graph: Graph) -> Iterator[Diagnostic]:
     """Items that no method takes would stop the run at the first of them."""
     for node, port in _connected(graph):
         name = handler_name(port)
-        if callable(getattr(type(node.operator), name, None)):
+        if _is_handled(node, port):
             continue
         meant = near(name, _own_methods(type(node.operator)))
         help_ = f"define `def process(self, item)`, or decorate a method with @{port.name}.process"
         if meant is not None:
             help_ = f"did you mean {meant!r} to be {name!r}? Rename it, or decorate it with @{port.name}.process"
         named_wrong = meant is not None or port.handler is not None or _has_handlers(node)
+        if isinstance(node.operator, SplittableOperator) and port.handler is None:
+            named_wrong, help_ = True, f"decorate a method with @{port.name}.process: `process` does the work of blocks"
         yield _fault(
             "input-unhandled",
             node,
-            f"no method of {_class(node)} takes what flows into {node.name}.{port.name}: it has no {name!r}",
+            f"no method of {_class(node)} takes what flows into {node.name}.{port.name}"
+            + ("" if port.handler is None and hasattr(node.operator, name) else f": it has no {name!r}"),
             help_,
             Severity.ERROR if named_wrong else Severity.WARNING,
         )
@@ -34,7 +38,7 @@ def every_handler_takes_one_item(graph: Graph) -> Iterator[Diagnostic]:
     """The engine hands one item over, and nothing else."""
     for node, port in _connected(graph):
         method = getattr(node.operator, handler_name(port), None)
-        if callable(method) and not _takes_one(method):
+        if callable(method) and _is_handled(node, port) and not _takes_one(method):
             yield _fault(
                 "handler-mismatched",
                 node,
@@ -48,7 +52,7 @@ def inputs_are_told_apart(graph: Graph) -> Iterator[Diagnostic]:
     """Two inputs that one plain `process` takes are one to it; whoever means that says it."""
     sharing: dict[str, list[str]] = {}
     for node, port in _connected(graph):
-        if port.handler is None and hasattr(type(node.operator), "process"):
+        if port.handler is None and _is_handled(node, port):
             sharing.setdefault(node.name, []).append(port.name)
     for name, ports in sharing.items():
         node = graph.by_name[name]
@@ -70,7 +74,7 @@ def what_is_made_has_an_output(graph: Graph) -> Iterator[Diagnostic]:
         fed.setdefault(node.name, []).append(port)
     for name, ports in fed.items():
         node = graph.by_name[name]
-        yielding = [handler_name(port) for port in ports if _yields(node, port)]
+        yielding = [handler_name(port) for port in ports if _is_handled(node, port) and _yields(node, port)]
         if not (yielding or isinstance(node.operator, RowOperator)) or _main_outlet(node) is not None:
             continue
         outputs = list(node.output_ports)
@@ -89,10 +93,24 @@ def what_is_made_has_an_output(graph: Graph) -> Iterator[Diagnostic]:
 def _connected(graph: Graph) -> Iterator[tuple[Node, InputPort[Any]]]:
     """Every connected input that a method of its operator is to serve."""
     for node in graph.nodes:
-        if isinstance(node.operator, Operator) and not node.operator.served_by_engine:
+        if isinstance(node.operator, Operator):
             for port in node.input_ports.values():
-                if graph.streams_into(node.name, port.name):
+                if not _is_engines(node.operator, port) and graph.streams_into(node.name, port.name):
                     yield node, port
+
+
+def _is_engines(operator: Operator, port: InputPort[Any]) -> bool:
+    """Whether the engine itself takes what flows in: of readers, at the input of their work alone."""
+    if isinstance(operator, SplittableOperator):
+        return port.name == work_port(operator)
+    return operator.served_by_engine
+
+
+def _is_handled(node: Node, port: InputPort[Any]) -> bool:
+    """Whether there is a method for what flows in; the `process` of a reader is there for its work alone."""
+    if isinstance(node.operator, SplittableOperator) and port.handler is None:
+        return False
+    return callable(getattr(type(node.operator), handler_name(port), None))
 
 
 def _main_outlet(node: Node) -> Outlet[Any] | None:
