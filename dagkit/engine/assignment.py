@@ -49,8 +49,6 @@ class Report:
     state: SlotState = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
     left: tuple[Left, ...] = ()
-    items: Mapping[str, int] = field(default_factory=dict)
-    """How many items each operator sent, where that is counted."""
     positions: int = 0
     """How many positions of blocks were read."""
     busy_millis: float = 0.0
@@ -72,7 +70,10 @@ class Backend(Protocol):
         """Run one attempt at a window to its end. Called from one thread at a time for each window in flight."""
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> Any:
-        """Make files of their committed pieces, by whoever does that fastest."""
+        """Each file is whole and under its name, and its pieces are gone; may be done again by whoever was killed.
+
+        Returns only then. What a file cannot be made of, or where it cannot be, is raised.
+        """
 
     def close(self) -> None:
         """Nothing runs any more."""

@@ -12,7 +12,7 @@ class Point(StrEnum):
     """The steps of a window, in order: after each of them a run may be killed, and nothing is lost or doubled."""
 
     PLANNED = "planned"
-    """The window is promised, and nothing of it has run."""
+    """What it is given is decided, and nothing of it has run. It is promised where no older window is in flight."""
     RUNNING = "running"
     """Its job was handed to the backend."""
     STAGED = "staged"

@@ -30,6 +30,10 @@ class BlockReader(SplittableOperator[Block], Partitioner, Generic[T]):
     """Reads blocks; how their bytes become records is said by a reader context.
 
     The reader partitions itself: it starts with `min_readers` partitions, which all take from one queue of blocks.
+
+    `blocks_metadata_output` tells each stretch that was read to its end. A block that was cut, for several readers or
+    at the end of a window, is told several times then, by the same `block_id` and other bounds; of a stretch that was
+    given back in the middle, only the rest is told, when that was read.
     """
 
     stateless = True
@@ -38,13 +42,13 @@ class BlockReader(SplittableOperator[Block], Partitioner, Generic[T]):
     messages = OutputPort[Record[T]](main=True)
 
     min_readers: PositiveInt = 1
-    """Partitions at least."""
+    """Partitions at least; for as long as their number does not follow the backlog, just so many."""
     max_readers: PositiveInt = 16
-    """Partitions at most."""
+    """Partitions at most, once their number follows the backlog; so far `min_readers` stays."""
     collect_stats: bool = True
-    """Whether the number of partitions follows the backlog."""
+    """Whether the number of partitions is to follow the backlog; no effect so far."""
     interval_millis: NonNegativeInt = 120_000
-    """The time between two looks at the backlog."""
+    """The time between two looks at the backlog; no effect so far."""
     chunk_size: PositiveInt = CHUNK_SIZE
     """Bytes that are read, and handed on, at a time."""
 
@@ -59,7 +63,7 @@ class BlockReader(SplittableOperator[Block], Partitioner, Generic[T]):
         """How the bytes of a block become records."""
 
     def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[Record[T]]]:
-        """The records of what the tracker grants; the block itself follows once it was read to its end."""
+        """The records of what the tracker grants; the stretch itself follows if it was read to its end."""
         with as_seen(element) as stream:
             yield from self.reader_context().batches(stream, element, tracker)
         if tracker.current_restriction().stop == element.end:

@@ -55,8 +55,8 @@ BROKEN: Broken = [
             _saved(checkpoint, 30, Whole()),
             [
                 (
-                    "window-divided: op cannot be saved inside an application window, its APPLICATION_WINDOW_COUNT is 30, "
-                    "and every streaming window begins with what was saved at the end of the last"
+                    "window-divided: op cannot be saved inside an application window, its APPLICATION_WINDOW_COUNT is "
+                    "30, and every streaming window begins with what was saved at the end of the last"
                 )
             ],
         )
