@@ -98,6 +98,13 @@ CONTESTANTS = (
         ("pyarrow", "numpy"),
         one_core=True,
     ),
+    Contestant(
+        "kernel-cores",
+        "dagkit's kernel, every core",
+        "the same without Spark, a process for each core: what dagkit can come to at best on this machine",
+        "bench.ingesting.by_hand:kernel_on_every_core",
+        ("pyarrow", "numpy"),
+    ),
     Contestant("grep", "`grep -v`", "`LC_ALL=C grep -v '^\\.'`", "bench.ingesting.by_hand:grep", one_core=True),
     Contestant(
         "hand-loop",
