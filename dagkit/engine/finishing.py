@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from dagkit.engine import places
 from dagkit.engine.places import Piece, folder_at
 from dagkit.engine.staging import Part, StagingPlace
 
@@ -19,7 +20,7 @@ def pieces_of(parts: Iterable[Part], application_path: str) -> list[Piece]:
 def put_in_place(files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
     """Make each file of its pieces."""
     for file, parts in files.items():
-        folder_at(file.rpartition("/")[0]).put_in_place(pieces_of(parts, application_path), file, durable=durable)
+        places.put_in_place(pieces_of(parts, application_path), file, durable=durable)
 
 
 def note_finished(application_path: str, window_id: int) -> None:

@@ -19,6 +19,10 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple
 from dagkit.errors import DagkitError
 
 BUFFER_BYTES = 1 << 20
+OBJECT_STORES = frozenset(
+    ["s3", "s3a", "s3n", "gs", "gcs", "az", "abfs", "abfss", "adl", "wasb", "wasbs", "oss", "oci", "cos", "r2"]
+)
+"""Schemes of stores in which a file is seen when it was written to its end, and in which moving is copying."""
 
 
 class PiecesLost(DagkitError):
@@ -93,18 +97,10 @@ class Folder(ABC):
 
     @abstractmethod
     def put_in_place(self, pieces: Sequence[Piece], file: str, *, durable: bool) -> None:
-        """The file holds the pieces, one after the other, all at once; the pieces are gone.
+        """The file, which is in this folder, holds the pieces, one after the other, all at once; the pieces are gone.
 
-        Whoever was killed in the middle of it may do it again.
+        Pieces may lie anywhere else. Whoever was killed in the middle of it may do it again.
         """
-
-    def is_in_place(self, pieces: Sequence[Piece], file: str) -> bool:
-        """Whether that was done before: a piece is gone only when the file is whole."""
-        if all(self.length(piece.path) is not None for piece in pieces):
-            return False
-        if self.length(file) != sum(piece.length for piece in pieces):
-            raise PiecesLost(file)
-        return True
 
     @abstractmethod
     def sync(self, levels: int) -> None:
@@ -159,19 +155,21 @@ class LocalFolder(Folder):
         target = Path(file)
         try:
             for again in (True, True, False):
-                if self.is_in_place(pieces, file):
+                if is_in_place(pieces, file):
                     break
-                target.parent.mkdir(parents=True, exist_ok=True)
+                _make(target.parent, durable=durable)
                 try:
-                    _place([Path(piece.path) for piece in pieces], target, durable=durable)
+                    if any("://" in piece.path for piece in pieces):
+                        _fetch([piece.path for piece in pieces], target, durable=durable)
+                    else:
+                        _place([Path(piece.path) for piece in pieces], target, durable=durable)
                     break
                 except FileNotFoundError:  # another driver, which ends now, works on the same file
                     if not again:
                         raise
             if durable:  # before the pieces go: they may lie on another disk
                 _sync_folder(target.parent)
-            for piece in pieces:
-                Path(piece.path).unlink(missing_ok=True)
+            _remove([piece.path for piece in pieces])
         except OSError as error:
             raise FileUnplaced(file, error) from error
 
@@ -200,28 +198,69 @@ def _place(pieces: Sequence[Path], target: Path, *, durable: bool) -> None:
     whole = pieces[0]
     if len(pieces) > 1:
         whole = whole.with_name(f"{secrets.token_hex(8)}.whole")
-        _copy(pieces, whole, durable=durable)
+        _copy([str(piece) for piece in pieces], whole, durable=durable)
     try:
         whole.replace(target)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        for left in target.parent.glob(f".{glob.escape(target.name)}.*.finishing"):
-            left.unlink(missing_ok=True)  # of somebody who was killed over it
-        copy = target.parent / f".{target.name}.{secrets.token_hex(8)}.finishing"
-        _copy([whole], copy, durable=durable)
-        copy.replace(target)
+        _fetch([str(whole)], target, durable=durable)
         if len(pieces) > 1:
             whole.unlink(missing_ok=True)
 
 
-def _copy(pieces: Sequence[Path], whole: Path, *, durable: bool) -> None:
+def _fetch(pieces: Sequence[str], target: Path, *, durable: bool) -> None:
+    """What lies elsewhere is copied beside its place, and renamed."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*.finishing"):
+        left.unlink(missing_ok=True)  # of somebody who was killed over it
+    copy = target.parent / f".{target.name}.{secrets.token_hex(8)}.finishing"
+    _copy(pieces, copy, durable=durable)
+    copy.replace(target)
+
+
+def _copy(pieces: Sequence[str], whole: Path, *, durable: bool) -> None:
     with whole.open("wb", buffering=0) as sink:
-        for piece in pieces:
-            with piece.open("rb", buffering=0) as source:
-                shutil.copyfileobj(source, sink, BUFFER_BYTES)
+        _pour(pieces, sink)
         if durable:
             os.fsync(sink.fileno())
+
+
+def _pour(pieces: Sequence[str], sink: Any) -> None:
+    """One after the other, each from where it lies."""
+    for piece in pieces:
+        with _opened(piece) as source:
+            shutil.copyfileobj(source, sink, BUFFER_BYTES)
+
+
+def _opened(file: str) -> Any:
+    if "://" not in file:
+        return Path(file).open("rb", buffering=0)
+    try:
+        return _filesystem(file).open_input_stream(_inner(file))
+    except FileNotFoundError as error:  # whoever looked for it here would look on this machine
+        raise PiecesLost(file) from error
+
+
+def _remove(files: Sequence[str]) -> None:
+    """None of the files is there."""
+    for file in files:
+        if "://" not in file:
+            Path(file).unlink(missing_ok=True)
+    remote = [file for file in files if "://" in file]
+    for file, found in zip(remote, look_at(remote), strict=True):
+        if found is not None:
+            with suppress(FileNotFoundError):
+                _filesystem(file).delete_file(_inner(file))
+
+
+def _make(folder: Path, *, durable: bool) -> None:
+    """The folder exists; each one that had to be made for it survives a power cut, too."""
+    missing = [folder] if durable and not folder.exists() else []
+    while missing and not missing[-1].parent.exists():
+        missing.append(missing[-1].parent)
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in reversed(missing):
+        _sync_folder(made.parent)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -254,29 +293,51 @@ class RemoteFolder(Folder):
         return stream
 
     def length(self, file: str) -> int | None:
-        size: int | None = self.filesystem.get_file_info(self._inner(file)).size
+        size: int | None = self.filesystem.get_file_info(_inner(file)).size
         return size
 
     def put_in_place(self, pieces: Sequence[Piece], file: str, *, durable: bool) -> None:  # noqa: ARG002 - it always is
-        inner = [self._inner(piece.path) for piece in pieces]
-        if not self.is_in_place(pieces, file):
-            self._place(inner, self._inner(file))
-        for piece in inner:
-            if self.length(f"{self.scheme}://{piece}") is not None:
-                self.filesystem.delete_file(piece)
+        files = [piece.path for piece in pieces]
+        try:
+            if not is_in_place(pieces, file):
+                self._place(files, _inner(file))
+            _remove(files)
+        except OSError as error:
+            raise FileUnplaced(file, error) from error
 
     def sync(self, levels: int) -> None:
         """What was written there stays."""
 
-    def _place(self, inner: Sequence[str], target: str) -> None:
-        self.filesystem.create_dir(target.rpartition("/")[0], recursive=True)
-        if len(inner) == 1:
-            self.filesystem.move(inner[0], target)
+    def _place(self, pieces: Sequence[str], target: str) -> None:
+        """A piece of the same store is moved; what is to be copied is seen when it is whole."""
+        folder, _, name = target.rpartition("/")
+        self.filesystem.create_dir(folder, recursive=True)
+        if len(pieces) == 1 and self._holds(pieces[0]):
+            self._move(_inner(pieces[0]), target)
             return
+        if self.scheme in OBJECT_STORES:
+            self._write(pieces, target)
+            return
+        beside = f"{folder}/.{name}.{secrets.token_hex(8)}.finishing"
+        self._write(pieces, beside)
+        self._move(beside, target)
+
+    def _holds(self, file: str) -> bool:
+        """Whether a file lies in this very store."""
+        return file.startswith(f"{self.scheme}://") and bool(_filesystem(file) == self.filesystem)
+
+    def _write(self, pieces: Sequence[str], target: str) -> None:
         with self.filesystem.open_output_stream(target, buffer_size=BUFFER_BYTES) as whole:
-            for piece in inner:
-                with self.filesystem.open_input_stream(piece) as stream:
-                    shutil.copyfileobj(stream, whole, BUFFER_BYTES)
+            _pour(pieces, whole)
+
+    def _move(self, source: str, target: str) -> None:
+        try:
+            self.filesystem.move(source, target)
+        except OSError:
+            if not self.filesystem.get_file_info(target).is_file:
+                raise
+            self.filesystem.delete_file(target)  # one of an earlier life, which this store does not replace
+            self.filesystem.move(source, target)
 
     def remove(self) -> None:
         import pyarrow.fs  # noqa: PLC0415 - only where files lie elsewhere
@@ -294,9 +355,6 @@ class RemoteFolder(Folder):
         found = self.filesystem.get_file_info(inside)
         return sorted(info.base_name for info in found if info.type is pyarrow.fs.FileType.Directory)
 
-    def _inner(self, file: str) -> str:
-        return file.partition("://")[2]
-
 
 def folder_at(place: Any, home: str = "") -> Folder:
     """The folder at a path or a URL; a relative path is taken from home, else from where this process works."""
@@ -309,6 +367,21 @@ def folder_at(place: Any, home: str = "") -> Folder:
     return RemoteFolder(_filesystem(text), scheme, path.rstrip("/"))
 
 
+def put_in_place(pieces: Sequence[Piece], file: str, *, durable: bool) -> None:
+    """The file holds the pieces, wherever it is and wherever they are, and they are gone."""
+    folder_at(file.rpartition("/")[0]).put_in_place(pieces, file, durable=durable)
+
+
+def is_in_place(pieces: Sequence[Piece], file: str) -> bool:
+    """Whether that was done before: a piece is gone only when the file is whole."""
+    whole, *seen = look_at([file, *(piece.path for piece in pieces)])
+    if None not in seen:
+        return False
+    if whole is None or whole.length != sum(piece.length for piece in pieces):
+        raise PiecesLost(file)
+    return True
+
+
 def look_at(files: Sequence[str]) -> list[Seen | None]:
     """What is there of these files; one call for each on this machine, and one for all of a store elsewhere."""
     found = {file: _looked_at(file) for file in files if "://" not in file}
@@ -318,10 +391,15 @@ def look_at(files: Sequence[str]) -> list[Seen | None]:
             scheme, _, path = file.partition("://")
             stores.setdefault((scheme, path.partition("/")[0]), []).append(file)
     for remote in stores.values():
-        infos = _filesystem(remote[0]).get_file_info([file.partition("://")[2] for file in remote])
+        infos = _filesystem(remote[0]).get_file_info([_inner(file) for file in remote])
         for file, info in zip(remote, infos, strict=True):
             found[file] = Seen(info.size, info.mtime_ns) if info.is_file else None
     return [found[file] for file in files]
+
+
+def _inner(file: str) -> str:
+    """A file as its store knows it."""
+    return file.partition("://")[2]
 
 
 def _looked_at(file: str) -> Seen | None:

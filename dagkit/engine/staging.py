@@ -123,7 +123,7 @@ class Staging:
         for key in list(self._open):
             self._close(key)
         if self._below is not None and self.place.durable:
-            self._below.sync(levels=4)  # the task's, and those of its attempt, its window and all windows
+            self._below.sync(levels=5)  # the task's, those of its attempt, its window and all windows, and the home
         done = [
             part.model_copy(update={"finished": True}) if (part.operator, part.file) in self._finished else part
             for part in self._parts

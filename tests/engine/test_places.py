@@ -4,12 +4,24 @@ import errno
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, BinaryIO
 
 import pytest
 
 from dagkit.engine import places
-from dagkit.engine.places import FileUnplaced, LocalFolder, Piece, PiecesLost, RemoteFolder, checked, folder_at
+from dagkit.engine.places import (
+    FileUnplaced,
+    LocalFolder,
+    Piece,
+    PiecesLost,
+    RemoteFolder,
+    checked,
+    folder_at,
+    put_in_place,
+)
 from dagkit.testing.crashes import Crash
 
 
@@ -252,6 +264,87 @@ def test_a_remote_file_holds_its_pieces_and_they_are_gone(remote: RemoteFolder, 
         remote.put_in_place(made, file, durable=True)
         assert remote.length(file) == sum(map(len, contents))
         assert [staged.length(piece.path) for piece in made] == [None] * len(made)
+
+
+HERE_OR_THERE = [
+    pytest.param("", "memory://places/out", id="from here to a store"),
+    pytest.param("memory://places/staged", "", id="from a store to here"),
+    pytest.param("memory://places/staged", "memory://places/out", id="within a store"),
+    pytest.param("", "", id="here"),
+]
+
+
+@pytest.mark.usefixtures("remote")
+@pytest.mark.parametrize("contents", CONTENTS)
+@pytest.mark.parametrize(("source", "target"), HERE_OR_THERE)
+def test_pieces_and_file_may_lie_in_different_stores(
+    tmp_path: Path, source: str, target: str, contents: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staged, out = folder_at(source or tmp_path / "staged"), folder_at(target or tmp_path / "out")
+    staged.make()
+    made = []
+    for number, content in enumerate(contents):
+        with staged.create(f"{number}.part") as stream:
+            stream.write(content.encode())
+        made.append(Piece(staged.path_of(f"{number}.part"), len(content)))
+    file = out.path_of("below/a.txt")
+
+    def cut_off(pieces: list[str], sink: BinaryIO) -> None:
+        sink.write(b"half of")
+        raise Crash("in the middle")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(places, "_pour", cut_off)
+        with suppress(Crash):
+            put_in_place(made, file, durable=True)
+    assert out.length(file) in (None, sum(map(len, contents)))  # it is not there, or one piece was moved
+    for _ in range(2):
+        put_in_place(made, file, durable=True)
+        assert [staged.length(piece.path) for piece in made] == [None] * len(made)
+        assert read(file) == "".join(contents)
+    with pytest.raises(PiecesLost):
+        put_in_place(made, out.path_of("below/another.txt"), durable=True)
+
+
+def read(file: str) -> str:
+    if "://" not in file:
+        return Path(file).read_text()
+    import fsspec  # noqa: PLC0415 - only here
+
+    return bytes(fsspec.filesystem("memory").cat_file(file)).decode()
+
+
+def test_a_store_that_does_not_move_onto_a_file_is_helped() -> None:
+    class Strict:
+        """As hdfs does it."""
+
+        def __init__(self) -> None:
+            self.there = {"out/a": "old", "staged/0": "new"}
+
+        def move(self, source: str, target: str) -> None:
+            if target in self.there:
+                raise OSError("it exists")
+            self.there[target] = self.there.pop(source)
+
+        def get_file_info(self, file: str) -> Any:
+            return SimpleNamespace(is_file=file in self.there)
+
+        def delete_file(self, file: str) -> None:
+            del self.there[file]
+
+    store = Strict()
+    RemoteFolder(store, "hdfs", "out")._move("staged/0", "out/a")
+    assert store.there == {"out/a": "new"}
+
+
+def test_folders_that_were_made_for_a_file_survive_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(places, "_sync_folder", synced.append)
+    put_in_place(pieces(tmp_path, "one"), str(tmp_path / "a" / "b" / "c.txt"), durable=True)
+    assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
+    synced.clear()
+    put_in_place(pieces(tmp_path, "one"), str(tmp_path / "a" / "b" / "d.txt"), durable=True)
+    assert synced == [tmp_path / "a" / "b"]
 
 
 def test_folders_are_listed_and_removed(folder: LocalFolder) -> None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession, types
 
 from dagkit.engine.finishing import pieces_of
-from dagkit.engine.places import Piece, PiecesLost, folder_at
+from dagkit.engine.places import Piece, PiecesLost, put_in_place
 from dagkit.engine.staging import Part
 
 MANY_BYTES = 256 << 20
@@ -19,7 +19,6 @@ _LOST = types.StructType([types.StructField("number", types.LongType())])
 class Placing:
     """Files of committed pieces on their way to where they belong."""
 
-    application_path: str
     durable: bool
     files: tuple[tuple[str, tuple[Piece, ...]], ...]
 
@@ -27,7 +26,7 @@ class Placing:
     def of(cls, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> "Placing":
         """The files that have any piece."""
         found = [(file, tuple(pieces_of(parts, application_path))) for file, parts in files.items()]
-        return cls(application_path, durable, tuple((file, pieces) for file, pieces in found if pieces))
+        return cls(durable, tuple((file, pieces) for file, pieces in found if pieces))
 
     def divided(self, spark: SparkSession) -> "tuple[Placing, Placing]":
         """What the driver does, and what is worth a job."""
@@ -52,7 +51,7 @@ class Placing:
 
     def place(self, file: str, pieces: Sequence[Piece]) -> None:
         """The file is in place."""
-        folder_at(self.application_path).put_in_place(pieces, file, durable=self.durable)
+        put_in_place(pieces, file, durable=self.durable)
 
 
 @dataclass(frozen=True, slots=True)
