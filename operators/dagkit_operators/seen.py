@@ -6,8 +6,9 @@ from contextlib import contextmanager
 
 from dagkit import Block
 from dagkit.ranges import OFFSET_INFINITY
+from dagkit.urls import plain
 from dagkit_operators.lines import Seekable
-from dagkit_operators.places import looked_up, opened, plain
+from dagkit_operators.places import looked_up, opened
 
 _log = logging.getLogger(__name__)
 

@@ -14,8 +14,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, PrivateAttr, field_validator
 
 from dagkit import Block, Context, InputOperator, OutputPort, State, Until
+from dagkit.urls import absolute, plain
 from dagkit_operators.blocks import FileInfo
-from dagkit_operators.places import Found, absolute, exists, files_below, looked_up, plain
+from dagkit_operators.places import Found, exists, files_below, looked_up
 
 BLOCK_SIZE = 64 << 20
 """Bytes of a block where nobody says otherwise."""

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from dagkit.testing import Alone, FakeClock
+from dagkit.urls import absolute, plain
 from dagkit_operators import FileSplitterInput, LineReader
-from dagkit_operators.places import absolute, plain
 
 NAMES = ["a b.txt", "c%20d.txt", "sub/e#f?g.txt", "h+i.txt", "ä.txt", ".hidden", "sub/.hidden/j.txt", "k.tmp"]
 SEEN = ["a b.txt", "c%20d.txt", "h+i.txt", "sub/e#f?g.txt", "ä.txt"]

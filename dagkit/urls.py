@@ -1,0 +1,79 @@
+"""What a place means: a path of this machine, or a URL that pyarrow or fsspec open.
+
+`file:` URLs are paths, with nothing quoted. What follows a `?` in a URL are options of its filesystem. In URLs that
+pyarrow knows, paths are quoted; fsspec takes them as they stand.
+"""
+
+import os
+from functools import lru_cache
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+
+class Resolved(NamedTuple):
+    """Where a URL leads."""
+
+    filesystem: Any
+    """A filesystem of pyarrow, or one that looks like it."""
+    path: str
+    """The path in it."""
+    quoted: bool
+    """Whether paths in such URLs are quoted."""
+
+
+def is_url(place: str) -> bool:
+    """Whether a filesystem must be asked; `file:` is this machine."""
+    return "://" in place and not place.startswith("file:")
+
+
+def local_path(place: str) -> str:
+    """The path on this machine, of what is no URL that a filesystem is asked for."""
+    return unquote(urlsplit(place).path) if place.startswith("file:") else place
+
+
+def absolute(place: str) -> str:
+    """The place as every process understands it, whatever folder that stands in."""
+    if is_url(place):
+        return place
+    return os.path.abspath(local_path(place))  # noqa: PTH100 - a link keeps its own name
+
+
+def plain(place: str) -> str:
+    """A place as people read it, and patterns match it: a URL without its options, and with nothing quoted."""
+    if not is_url(place):
+        return local_path(place)
+    return unquote(place.partition("?")[0]) if resolved(place).quoted else place
+
+
+def below(folder: str, name: str) -> str:
+    """The URL of what lies in the folder of a URL, or below it; its options stay the last."""
+    if not resolved(folder).quoted:
+        return f"{folder.rstrip('/')}/{name}"
+    whole, mark, options = folder.partition("?")
+    return f"{whole.rstrip('/')}/{quote(name)}{mark}{options}"
+
+
+def resolved(url: str) -> Resolved:
+    """The filesystem of a URL, and the path in it."""
+    parts = urlsplit(url)
+    filesystem, before = _filesystem(parts.scheme, parts.netloc, parts.query)
+    if filesystem is not None:
+        return Resolved(filesystem, (before + unquote(parts.path)).rstrip("/") or "/", True)
+    import fsspec  # noqa: PLC0415 - whoever reads local files does not load it
+    import pyarrow.fs as pa_fs  # noqa: PLC0415
+
+    other, inner = fsspec.core.url_to_fs(url)
+    return Resolved(pa_fs.PyFileSystem(pa_fs.FSSpecHandler(other)), inner, False)
+
+
+@lru_cache(maxsize=256)
+def _filesystem(scheme: str, host: str, options: str) -> tuple[Any, str]:
+    """A filesystem of Arrow, made once, and what stands before the paths in it; none for a scheme unknown to Arrow."""
+    import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
+    import pyarrow.fs as pa_fs  # noqa: PLC0415
+
+    try:
+        filesystem, inner = pa_fs.FileSystem.from_uri(f"{scheme}://{host}/{'?' if options else ''}{options}")
+    except pa.ArrowInvalid:
+        return None, ""
+    return filesystem, inner.rstrip("/")
