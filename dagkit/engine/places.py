@@ -15,8 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NamedTuple
+from urllib.parse import urlsplit
 
 from dagkit.errors import DagkitError
+from dagkit.urls import below, is_url, local_path, parent, resolved
 
 BUFFER_BYTES = 1 << 20
 OBJECT_STORES = frozenset(
@@ -88,8 +90,15 @@ class Folder(ABC):
         """It exists from here on, and so do those that it is in."""
 
     @abstractmethod
-    def create(self, name: str) -> BinaryIO:
+    def create(self, name: str, buffer_bytes: int = BUFFER_BYTES) -> BinaryIO:
         """A new file in it, empty."""
+
+    appends: ClassVar[bool] = False
+    """Whether a file in it can be gone on with."""
+
+    def append(self, name: str, buffer_bytes: int = BUFFER_BYTES) -> BinaryIO:
+        """A file in it, at its end."""
+        raise AssertionError(f"{self.path_of(name)} is asked for what only folders do that append ({buffer_bytes})")
 
     @abstractmethod
     def length(self, file: str) -> int | None:
@@ -131,6 +140,8 @@ def checked(name: str) -> str:
 class LocalFolder(Folder):
     """A folder of this machine."""
 
+    appends: ClassVar[bool] = True
+
     path: Path
 
     def below(self, name: str) -> "LocalFolder":
@@ -142,8 +153,11 @@ class LocalFolder(Folder):
     def make(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
 
-    def create(self, name: str) -> BinaryIO:
-        return (self.path / checked(name)).open("wb", buffering=BUFFER_BYTES)
+    def create(self, name: str, buffer_bytes: int = BUFFER_BYTES) -> BinaryIO:
+        return (self.path / checked(name)).open("wb", buffering=buffer_bytes)
+
+    def append(self, name: str, buffer_bytes: int = BUFFER_BYTES) -> BinaryIO:
+        return (self.path / checked(name)).open("ab", buffering=buffer_bytes)
 
     def length(self, file: str) -> int | None:
         try:
@@ -159,7 +173,7 @@ class LocalFolder(Folder):
                     break
                 _make(target.parent, durable=durable)
                 try:
-                    if any("://" in piece.path for piece in pieces):
+                    if any(is_url(piece.path) for piece in pieces):
                         _fetch([piece.path for piece in pieces], target, durable=durable)
                     else:
                         _place([Path(piece.path) for piece in pieces], target, durable=durable)
@@ -233,10 +247,10 @@ def _pour(pieces: Sequence[str], sink: Any) -> None:
 
 
 def _opened(file: str) -> Any:
-    if "://" not in file:
+    if not is_url(file):
         return Path(file).open("rb", buffering=0)
     try:
-        return _filesystem(file).open_input_stream(_inner(file))
+        return resolved(file).filesystem.open_input_stream(resolved(file).path)
     except FileNotFoundError as error:  # whoever looked for it here would look on this machine
         raise PiecesLost(file) from error
 
@@ -244,13 +258,13 @@ def _opened(file: str) -> Any:
 def _remove(files: Sequence[str]) -> None:
     """None of the files is there."""
     for file in files:
-        if "://" not in file:
+        if not is_url(file):
             Path(file).unlink(missing_ok=True)
-    remote = [file for file in files if "://" in file]
+    remote = [file for file in files if is_url(file)]
     for file, found in zip(remote, look_at(remote), strict=True):
         if found is not None:
             with suppress(FileNotFoundError):
-                _filesystem(file).delete_file(_inner(file))
+                resolved(file).filesystem.delete_file(resolved(file).path)
 
 
 def _make(folder: Path, *, durable: bool) -> None:
@@ -276,31 +290,36 @@ class RemoteFolder(Folder):
     """A folder behind a URL."""
 
     filesystem: Any
-    scheme: str
+    url: str
     path: str
+    """As its filesystem knows it."""
+
+    @property
+    def scheme(self) -> str:
+        return self.url.partition("://")[0]
 
     def below(self, name: str) -> "RemoteFolder":
-        return RemoteFolder(self.filesystem, self.scheme, f"{self.path}/{checked(name)}")
+        return RemoteFolder(self.filesystem, self.path_of(name), f"{self.path}/{name}")
 
     def path_of(self, name: str) -> str:
-        return f"{self.scheme}://{self.path}/{checked(name)}"
+        return below(self.url, checked(name))
 
     def make(self) -> None:
         self.filesystem.create_dir(self.path, recursive=True)
 
-    def create(self, name: str) -> BinaryIO:
-        stream: BinaryIO = self.filesystem.open_output_stream(f"{self.path}/{checked(name)}", buffer_size=BUFFER_BYTES)
+    def create(self, name: str, buffer_bytes: int = BUFFER_BYTES) -> BinaryIO:
+        stream: BinaryIO = self.filesystem.open_output_stream(f"{self.path}/{checked(name)}", buffer_size=buffer_bytes)
         return stream
 
     def length(self, file: str) -> int | None:
-        size: int | None = self.filesystem.get_file_info(_inner(file)).size
+        size: int | None = self.filesystem.get_file_info(resolved(file).path).size
         return size
 
     def put_in_place(self, pieces: Sequence[Piece], file: str, *, durable: bool) -> None:  # noqa: ARG002 - it always is
         files = [piece.path for piece in pieces]
         try:
             if not is_in_place(pieces, file):
-                self._place(files, _inner(file))
+                self._place(files, resolved(file).path)
             _remove(files)
         except OSError as error:
             raise FileUnplaced(file, error) from error
@@ -313,7 +332,7 @@ class RemoteFolder(Folder):
         folder, _, name = target.rpartition("/")
         self.filesystem.create_dir(folder, recursive=True)
         if len(pieces) == 1 and self._holds(pieces[0]):
-            self._move(_inner(pieces[0]), target)
+            self._move(resolved(pieces[0]).path, target)
             return
         if self.scheme in OBJECT_STORES:
             self._write(pieces, target)
@@ -324,7 +343,7 @@ class RemoteFolder(Folder):
 
     def _holds(self, file: str) -> bool:
         """Whether a file lies in this very store."""
-        return file.startswith(f"{self.scheme}://") and bool(_filesystem(file) == self.filesystem)
+        return file.startswith(f"{self.scheme}://") and bool(resolved(file).filesystem == self.filesystem)
 
     def _write(self, pieces: Sequence[str], target: str) -> None:
         with self.filesystem.open_output_stream(target, buffer_size=BUFFER_BYTES) as whole:
@@ -359,17 +378,15 @@ class RemoteFolder(Folder):
 def folder_at(place: Any, home: str = "") -> Folder:
     """The folder at a path or a URL; a relative path is taken from home, else from where this process works."""
     text = str(place)
-    if "://" not in text:
-        return LocalFolder((Path(home) / text).absolute())
-    scheme, _, path = text.partition("://")
-    if scheme == "file":
-        return LocalFolder(Path(path))
-    return RemoteFolder(_filesystem(text), scheme, path.rstrip("/"))
+    if not is_url(text):
+        return LocalFolder((Path(home) / local_path(text)).absolute())
+    filesystem, path, _ = resolved(text)
+    return RemoteFolder(filesystem, text, path.rstrip("/"))
 
 
 def put_in_place(pieces: Sequence[Piece], file: str, *, durable: bool) -> None:
     """The file holds the pieces, wherever it is and wherever they are, and they are gone."""
-    folder_at(file.rpartition("/")[0]).put_in_place(pieces, file, durable=durable)
+    folder_at(parent(file)).put_in_place(pieces, file, durable=durable)
 
 
 def is_in_place(pieces: Sequence[Piece], file: str) -> bool:
@@ -384,22 +401,17 @@ def is_in_place(pieces: Sequence[Piece], file: str) -> bool:
 
 def look_at(files: Sequence[str]) -> list[Seen | None]:
     """What is there of these files; one call for each on this machine, and one for all of a store elsewhere."""
-    found = {file: _looked_at(file) for file in files if "://" not in file}
-    stores: dict[tuple[str, str], list[str]] = {}
+    found = {file: _looked_at(file) for file in files if not is_url(file)}
+    stores: dict[tuple[str, str, str], list[str]] = {}
     for file in files:
-        if "://" in file:
-            scheme, _, path = file.partition("://")
-            stores.setdefault((scheme, path.partition("/")[0]), []).append(file)
+        if is_url(file):
+            parts = urlsplit(file)
+            stores.setdefault((parts.scheme, parts.netloc, parts.query), []).append(file)
     for remote in stores.values():
-        infos = _filesystem(remote[0]).get_file_info([_inner(file) for file in remote])
+        infos = resolved(remote[0]).filesystem.get_file_info([resolved(file).path for file in remote])
         for file, info in zip(remote, infos, strict=True):
             found[file] = Seen(info.size, info.mtime_ns) if info.is_file else None
     return [found[file] for file in files]
-
-
-def _inner(file: str) -> str:
-    """A file as its store knows it."""
-    return file.partition("://")[2]
 
 
 def _looked_at(file: str) -> Seen | None:
@@ -408,14 +420,3 @@ def _looked_at(file: str) -> Seen | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return Seen(status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
-
-
-def _filesystem(url: str) -> Any:
-    import fsspec  # noqa: PLC0415 - only where files lie elsewhere
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.fs  # noqa: PLC0415
-
-    try:
-        return pyarrow.fs.FileSystem.from_uri(url)[0]
-    except pa.ArrowInvalid:  # a scheme that pyarrow does not know
-        return pyarrow.fs.PyFileSystem(pyarrow.fs.FSSpecHandler(fsspec.core.url_to_fs(url)[0]))

@@ -5,6 +5,7 @@ APPLICATION_PATH/staging/<window>/<attempt>/<task>/<number>.part
 
 import os
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar
@@ -12,7 +13,7 @@ from typing import Any, BinaryIO, ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from dagkit.engine.failures import Failure, OperatorFailed
-from dagkit.engine.places import Folder, folder_at
+from dagkit.engine.places import BUFFER_BYTES, Folder, folder_at
 from dagkit.errors import DagkitError
 
 
@@ -32,6 +33,13 @@ class StagingFailed(DagkitError):
         return StagingFailed, (self.file, self.error)
 
 
+Key = tuple[str, str, int]
+"""An operator, a file, and where the stretch of work starts."""
+MOST_OPEN = 64
+"""Files that a slot has open at most; one more closes that which was not written to for longest."""
+FEW_OPEN = 8
+SMALL_BUFFER_BYTES = 64 << 10
+"""The buffer of each file where there are more than a few."""
 NAMED_BY_BLOCK = "let the names of files say the block, or open them for none"
 
 
@@ -103,7 +111,12 @@ class Staging:
         self.order = 0
         """Where the stretch of work starts that is done now: what is written belongs there."""
         self._below: Folder | None = None
-        self._open: dict[tuple[str, str, int], _Piece] = {}
+        self._pieces: dict[Key, _Piece] = {}
+        """What is being written, by operator, file and stretch of work."""
+        self._open: dict[_Piece, None] = {}
+        """What has a file open; that which was not asked for for longest comes first."""
+        self._suspended: dict[_Piece, None] = {}
+        """What was closed to make room, and goes on in the same file."""
         self._parts: list[Part] = []
         self._finished: set[tuple[str, str]] = set()
         self._count = 0
@@ -114,14 +127,13 @@ class Staging:
 
     def close_block(self, block: int) -> None:
         """The block was read as far as this window goes: what is open for it can be closed."""
-        for key, piece in list(self._open.items()):
-            if piece.block == block:
-                self._close(key)
+        for piece in [piece for piece in (*self._open, *self._suspended) if piece.block == block]:
+            self._close(piece)
 
     def parts(self) -> list[Part]:
         """All pieces, closed, safely on disk."""
-        for key in list(self._open):
-            self._close(key)
+        for piece in [*self._open, *self._suspended]:
+            self._close(piece)
         if self._below is not None and self.place.durable:
             self._below.sync(levels=5)  # the task's, those of its attempt, its window and all windows, and the home
         done = [
@@ -135,36 +147,70 @@ class Staging:
 
     def abandon(self) -> None:
         """The attempt failed: nothing is open any more, and what was written counts for nothing."""
-        for piece in self._open.values():
+        for piece in self._open:
             with suppress(OSError):
                 piece.stream.close()
-        self._open.clear()
+        for pieces in (self._open, self._suspended, self._pieces):
+            pieces.clear()
 
     def piece(self, operator: str, file: str, block: int | None) -> "_Piece":
         key = (operator, file, self.order)
-        if key not in self._open:
-            name = f"{self._count:08d}.part"
-            self._count += 1
-            try:
-                if self._below is None:
-                    below = folder_at(self.place.application_path).below(self.folder)
-                    below.make()
-                    self._below = below
-                self._open[key] = _Piece(file, name, self._below.create(name), block)
-            except OSError as error:
-                raise StagingFailed(file, error) from error
-        piece = self._open[key]
+        piece = self._pieces.get(key)
+        if piece is None:
+            piece = self._pieces[key] = _Piece(self, key, block)
+            self.begin(piece)
+        elif len(self._open) == MOST_OPEN and piece in self._open:
+            self._open[piece] = self._open.pop(piece)  # the last one to make room
         if piece.block != block:
             raise FileShared(file, f"by {operator} for {told_of(piece.block)} and {told_of(block)}", NAMED_BY_BLOCK)
         return piece
 
+    def begin(self, piece: "_Piece") -> None:
+        """A file is open for it, and not more than there may be."""
+        if len(self._open) == MOST_OPEN:
+            self._suspend(next(iter(self._open)))
+        try:
+            if self._below is None:
+                below = folder_at(self.place.application_path).below(self.folder)
+                below.make()
+                self._below = below
+            buffer_bytes = BUFFER_BYTES if len(self._open) < FEW_OPEN else SMALL_BUFFER_BYTES
+            if piece in self._suspended:
+                piece.go_on(self._below.append(piece.name, buffer_bytes))
+                del self._suspended[piece]
+            else:
+                name = f"{self._count:08d}.part"
+                self._count += 1
+                piece.begin(name, self._below.create(name, buffer_bytes))
+        except OSError as error:
+            raise StagingFailed(piece.file, error) from error
+        self._open[piece] = None
+
+    def _suspend(self, piece: "_Piece") -> None:
+        """It has no file open; the next write goes on where it was, or begins another piece."""
+        if self._below is None or not self._below.appends:
+            self._close(piece)
+            return
+        del self._open[piece]
+        self._suspended[piece] = None
+        try:
+            piece.close(durable=False)
+        except OSError as error:
+            raise self._failed(piece.key[0], StagingFailed(piece.file, error)) from error
+
     def finish(self, operator: str, file: str) -> None:
         self._finished.add((operator, file))
 
-    def _close(self, key: tuple[str, str, int]) -> None:
-        operator, file, order = key
-        piece = self._open.pop(key)
+    def _close(self, piece: "_Piece") -> None:
+        operator, file, order = piece.key
+        if self._pieces.get(piece.key) is piece:
+            del self._pieces[piece.key]
         try:
+            if piece in self._suspended:
+                del self._suspended[piece]
+                self._reopen_to_sync(piece)
+            else:
+                del self._open[piece]
             piece.close(durable=self.place.durable)
         except OSError as error:
             raise self._failed(operator, StagingFailed(file, error)) from error
@@ -181,6 +227,10 @@ class Staging:
             )
         )
 
+    def _reopen_to_sync(self, piece: "_Piece") -> None:
+        if self.place.durable and self._below is not None:
+            piece.go_on(self._below.append(piece.name, SMALL_BUFFER_BYTES))
+
     def _failed(self, operator: str, error: Exception) -> OperatorFailed:
         told = f"{type(error).__name__}: {error}"
         return OperatorFailed(Failure(operator, self.place.window, self.slot, told))
@@ -192,28 +242,48 @@ class Staging:
 
 
 class _Piece:
-    """One piece that is being written."""
+    """What is written to one file in one stretch of work; its file may be closed meanwhile, so that others have one."""
 
-    def __init__(self, file: str, name: str, stream: BinaryIO, block: int | None) -> None:
-        self.file = file
-        self.name = name
-        self.stream = stream
+    name: str
+    stream: BinaryIO
+
+    def __init__(self, staging: Staging, key: Key, block: int | None) -> None:
+        self.key = key
+        self.file = key[1]
         self.block = block
         self.length = 0
+        self._staging = staging
+        self._write: Callable[[Any], Any] = self._begin_and_write
+
+    def begin(self, name: str, stream: BinaryIO) -> None:
+        """What is written goes into this file."""
+        self.name, self.length = name, 0
+        self.go_on(stream)
+
+    def go_on(self, stream: BinaryIO) -> None:
+        """The file is open again, at its end."""
+        self.stream = stream
         self._write = stream.write
 
+    def _begin_and_write(self, content: Any) -> None:
+        self._staging.begin(self)
+        self._write(content)
+
     def write(self, content: Any, /) -> None:
-        self.length += content.nbytes if isinstance(content, memoryview) else len(content)
         try:
             self._write(content)
         except OSError as error:
             raise StagingFailed(self.file, error) from error
+        self.length += content.nbytes if isinstance(content, memoryview) else len(content)
 
     def close(self, *, durable: bool) -> None:
+        if self.stream.closed:  # it was suspended, and nothing of it need survive a power cut
+            return
         self.stream.flush()
         if durable and hasattr(self.stream, "fileno"):
             os.fsync(self.stream.fileno())
         self.stream.close()
+        self._write = self._begin_and_write
 
 
 class StagedFiles:

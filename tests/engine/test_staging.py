@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from dagkit.engine import staging as staging_module
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.finishing import (
     is_finished,
@@ -86,8 +87,58 @@ def test_a_piece_that_cannot_be_closed_names_its_writer(tmp_path: Path) -> None:
         stage.parts()
 
 
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_slot_has_few_files_open_however_many_it_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, durable: bool
+) -> None:
+    monkeypatch.setattr(staging_module, "MOST_OPEN", 4)
+    stage = Staging(StagingPlace(str(tmp_path / "app"), 1, "a", durable=durable, home=str(tmp_path)), 0)
+    files = stage.files("writer", "out")
+    held = [files.open(f"{number}", block=number % 3) for number in range(30)]
+    for word in (b"one ", b"two ", b"three"):
+        for number in range(30):
+            (held[number] if word == b"two " else files.open(f"{number}", block=number % 3)).write(word)
+            assert sum(not piece.stream.closed for piece in held) <= 4
+    stage.close_block(1)
+    assert len(files_in(tmp_path / "app")) == 30
+    parts = stage.parts()
+    assert {text_of(tmp_path, part) for part in parts} == {"one two three"}
+    assert {part.length for part in parts} == {13}
+    assert len({part.file for part in parts}) == len(parts) == 30
+    assert all(piece.stream.closed for piece in held)
+
+
+def test_what_cannot_be_gone_on_with_is_written_in_several_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging_module, "MOST_OPEN", 1)
+    monkeypatch.setattr(LocalFolder, "appends", False)
+    stage = staging(tmp_path)
+    files = stage.files("writer", "out")
+    for word in (b"one ", b"two "):
+        for number in range(2):
+            files.open(f"{number}").write(word)
+    by_name: dict[str, list[Part]] = {}
+    for each in stage.parts():
+        by_name.setdefault(Path(each.file).name, []).append(each)
+    app = str(tmp_path / "app")
+    texts = {n: "".join(Path(p.path).read_text() for p in pieces_of(parts, app)) for n, parts in by_name.items()}
+    assert texts == {"0": "one two ", "1": "one two "}
+
+
+def test_an_attempt_that_failed_forgets_what_was_suspended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging_module, "MOST_OPEN", 1)
+    stage = staging(tmp_path)
+    for name in "ab":
+        stage.files("writer", "out").open(name).write(b"x")
+    stage.abandon()
+    assert stage.parts() == []
+
+
 class Full:
     """A file on a full disk: what waits in memory finds no room."""
+
+    closed = False
 
     def flush(self) -> None:
         raise OSError(28, "No space left on device")
