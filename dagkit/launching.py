@@ -29,6 +29,7 @@ from dagkit.engine.observing import Observer, Probe
 from dagkit.engine.program import Program
 from dagkit.ledger import Ledger
 from dagkit.plan import fingerprint
+from dagkit.urls import absolute
 
 HOME = ".dagkit"
 """The folder in which applications are kept that nobody gave an APPLICATION_PATH."""
@@ -95,7 +96,7 @@ def launch_compiled(
     After so many `windows` it stops, whatever is left. One that is not `durable` survives a crash of its process, and
     not one of its machine. `observers` are told what happens; a `probe` may crash the run at any step.
     """
-    program, place = program_of(compilation), _absolute(str(path or application_path(compilation)))
+    program, place = program_of(compilation), absolute(str(path or application_path(compilation)))
     ledger = Ledger.create(place, clock=clock, durable=durable)
     with _backend(compilation, program, machine) as backend:
         loop = Loop(
@@ -121,10 +122,6 @@ def application_path(compilation: Compilation) -> str:
     if setting is not None and setting.value:
         return str(setting.value)
     return str(Path(HOME) / quote(compilation.application, safe=" "))
-
-
-def _absolute(place: str) -> str:
-    return place if "://" in place else str(Path(place).absolute())
 
 
 @contextlib.contextmanager

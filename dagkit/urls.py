@@ -53,6 +53,14 @@ def below(folder: str, name: str) -> str:
     return f"{whole.rstrip('/')}/{quote(name)}{mark}{options}"
 
 
+def parent(place: str) -> str:
+    """The folder that a file lies in."""
+    if not (is_url(place) and resolved(place).quoted):
+        return place.rpartition("/")[0]
+    whole, mark, options = place.partition("?")
+    return whole.rpartition("/")[0] + mark + options
+
+
 def resolved(url: str) -> Resolved:
     """The filesystem of a URL, and the path in it."""
     parts = urlsplit(url)

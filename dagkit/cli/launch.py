@@ -13,6 +13,7 @@ from dagkit.cli.options import Asked, application, spoken
 from dagkit.cli.output import Output, counted, shown_path
 from dagkit.engine.observing import Committed, Ended, Found, Happening, Resumed
 from dagkit.launching import Launched, Machine, launch_compiled
+from dagkit.urls import is_url
 
 _SECONDS_BETWEEN = 2.0
 """Between two lines of progress."""
@@ -139,7 +140,7 @@ class Progress:
 
 
 def _shown(place: str) -> str:
-    return place if "://" in place else shown_path(Path(place))
+    return place if is_url(place) else shown_path(Path(place))
 
 
 def in_bytes(count: float) -> str:

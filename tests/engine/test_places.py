@@ -20,9 +20,12 @@ from dagkit.engine.places import (
     RemoteFolder,
     checked,
     folder_at,
+    look_at,
     put_in_place,
 )
 from dagkit.testing.crashes import Crash
+from dagkit.urls import parent, resolved
+from dagkit_operators.places import looked_up, opened
 
 
 @pytest.fixture
@@ -236,7 +239,37 @@ def test_a_name_may_lead_into_folders() -> None:
 def test_a_relative_place_is_taken_from_home(tmp_path: Path) -> None:
     assert folder_at("out", str(tmp_path)) == LocalFolder(tmp_path / "out")
     assert folder_at("/out", str(tmp_path)) == LocalFolder(Path("/out"))
-    assert folder_at("file:///out") == LocalFolder(Path("/out"))
+    for place in ("file:///out%20put", "file:/out%20put"):
+        assert folder_at(place) == LocalFolder(Path("/out put"))
+
+
+def test_a_url_means_the_same_to_whoever_reads_and_to_whoever_writes(tmp_path: Path) -> None:
+    """Pieces are staged, files are finished and found again: what is quoted in a URL is not in the name."""
+    for place in ((tmp_path / "a b").as_uri(), "memory://places/a%20b"):
+        staged = folder_at(place).below("staged")
+        staged.make()
+        with staged.create("0.part") as stream:
+            stream.write(b"content")
+        file = folder_at(place).path_of("c d.txt")
+        put_in_place([Piece(staged.path_of("0.part"), 7)], file, durable=False)
+        assert [found.length for found in look_at([file]) if found] == [7]
+        found = looked_up(file)
+        assert found is not None
+        with opened(found.path) as stream:
+            buffer = memoryview(bytearray(7))
+            assert (stream.readinto(buffer), bytes(buffer)) == (7, b"content")
+    assert [path.name for path in (tmp_path / "a b").glob("*.txt")] == ["c d.txt"]
+
+
+def test_options_of_a_url_stay_behind_the_names_that_are_put_into_it() -> None:
+    folder = folder_at("s3://bucket/a%20b/?region=eu-west-1&scheme=http")
+    assert isinstance(folder, RemoteFolder)
+    file = folder.below("c d").path_of("e?.txt")
+    assert file == "s3://bucket/a%20b/c%20d/e%3F.txt?region=eu-west-1&scheme=http"
+    assert resolved(file).path == "bucket/a b/c d/e?.txt"
+    again = folder_at(parent(file))
+    assert isinstance(again, RemoteFolder)
+    assert (again.path, again.filesystem) == ("bucket/a b/c d", folder.filesystem)
 
 
 @pytest.fixture
@@ -333,7 +366,7 @@ def test_a_store_that_does_not_move_onto_a_file_is_helped() -> None:
             del self.there[file]
 
     store = Strict()
-    RemoteFolder(store, "hdfs", "out")._move("staged/0", "out/a")
+    RemoteFolder(store, "hdfs://host/out", "out")._move("staged/0", "out/a")
     assert store.there == {"out/a": "new"}
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from dagkit.ledger.stores.local import LocalStore
 from dagkit.ledger.stores.store import Store, unfenced, unknown
+from dagkit.urls import is_url, local_path
 
 _OBJECT_STORES = ("s3://", "s3a://", "gs://", "az://", "adl://", "abfs://", "abfss://")
 
@@ -22,9 +23,7 @@ def open_store(place: Place, filesystem: Any = None, *, durable: bool = True, **
         from dagkit.ledger.stores.objects import BucketStore  # noqa: PLC0415 - only who needs it loads it
 
         return BucketStore.at(path, **options)
-    if path.startswith("file://"):
-        return LocalStore(path.removeprefix("file://"), durable=durable)
-    if "://" in path:
+    if is_url(path):
         from fsspec.core import url_to_fs  # noqa: PLC0415 - as above
 
         try:
@@ -32,7 +31,7 @@ def open_store(place: Place, filesystem: Any = None, *, durable: bool = True, **
         except (ValueError, ImportError, OSError) as error:
             raise unknown(path, str(error)) from error
         return _on(filesystem, inner, durable=durable)
-    return LocalStore(path, durable=durable)
+    return LocalStore(local_path(path), durable=durable)
 
 
 def _on(filesystem: Any, path: str, *, durable: bool) -> Store:
