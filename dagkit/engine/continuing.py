@@ -1,10 +1,11 @@
 """Continuing under a plan that may have changed: whether what was kept still has somebody who takes it. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from dagkit.api.state import declared_state
-from dagkit.engine.inputs import address
+from dagkit.engine.inputs import Finding, address, queued_slots
 from dagkit.engine.live import SavedState
 from dagkit.engine.memory import Memory
 from dagkit.engine.program import Program
@@ -36,14 +37,52 @@ class OperatorRenamed(DagkitError):
         )
 
 
+class ReaderReplaced(DagkitError):
+    """Blocks wait to be read in part, and an operator that takes them whole has come in the place of their reader."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, what: str, into: str) -> None:
+        operator = into.partition(".")[0]
+        super().__init__(
+            f"{what} for {into}, and {operator} is no splittable operator any more, so that it would never get them; "
+            "launch with the reader that it was until that is done, or begin anew under another APPLICATION_PATH"
+        )
+
+
+class FindingsStranded(DagkitError):
+    """What an input operator found left by a port that leads nowhere any more; it would count as worked on."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, operator: str, port: str, count: int) -> None:
+        super().__init__(
+            f"{operator} found {count} item{'s' if count > 1 else ''} at {port} that no window was given yet, and that "
+            "port leads nowhere any more; connect it as it was until that is done, or begin anew under another "
+            "APPLICATION_PATH"
+        )
+
+
+def refuse_stranded_findings(program: Program, findings: Iterable[Finding]) -> None:
+    """Returns only if what was found and not given to a window leads somewhere; a port that never did keeps nothing."""
+    left = Counter((found.operator, emitted.port) for found in findings for emitted in found.emitted)
+    for (operator, port), count in sorted(left.items()):
+        if not program.sources[operator].get(port):
+            raise FindingsStranded(operator, port, count)
+
+
 def refuse_stranded(program: Program, memory: Memory, deal: Mapping[str, Any]) -> None:
     """Returns only if there is an input for every block that waits and every item that a delay holds."""
     inputs = sorted({address(target) for target in program.targets.values()})
+    queues = queued_slots(program)
     waiting = [each.into for each in memory.queue]
     for into in [*waiting, *deal]:
+        blocks = max(1, waiting.count(into))
+        told = f"{blocks} block{'s wait' if blocks > 1 else ' waits'}"
         if into not in inputs:
-            blocks = max(1, waiting.count(into))
-            raise WorkStranded(f"{blocks} block{'s wait' if blocks > 1 else ' waits'}", into, inputs)
+            raise WorkStranded(told, into, inputs)
+        if into not in queues:
+            raise ReaderReplaced(told, into)
     for held in memory.held:
         if held.into not in inputs:
             raise WorkStranded(f"{len(held.items)} items were held back by a delay", held.into, inputs)

@@ -21,7 +21,7 @@ from dagkit.api.state import declared_state
 from dagkit.clock import SystemClock, Timer
 from dagkit.engine.assignment import Answer, Assignment, Backend
 from dagkit.engine.chronicle import Chronicle
-from dagkit.engine.continuing import refuse_renamed, refuse_stranded
+from dagkit.engine.continuing import refuse_renamed, refuse_stranded, refuse_stranded_findings
 from dagkit.engine.decide import Action, Await, Commit, Finish, Look, Outlook, Sleep, Start, Stop, Stopping, next_action
 from dagkit.engine.delays import first_of_delays, restored
 from dagkit.engine.failures import OperatorFailed, WindowLost, tear_down
@@ -205,6 +205,7 @@ class Loop:
         self._addresses = {address(target): target for target in program.targets.values()}
         self.held = restored(program, memory.held) if memory.window else first_of_delays(program)
         self.found: deque[Finding] = deque(self.chronicle.findings())
+        refuse_stranded_findings(program, self.found)
         settings = self.settings
         self.outputs = Outputs(memory, settings.application_path, durable=settings.durable, home=settings.home)
         self.flights: deque[Flight] = deque()

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagkit import (
+    Block,
     Dag,
     DelayOperator,
+    InputOperator,
     InputPort,
     KeyedState,
     Operator,
@@ -24,7 +26,7 @@ from dagkit import (
     StatelessPartitioner,
 )
 from dagkit.engine.chronicle import AnotherApplication, FindingsLeft
-from dagkit.engine.continuing import OperatorRenamed, WorkStranded
+from dagkit.engine.continuing import FindingsStranded, OperatorRenamed, ReaderReplaced, WorkStranded
 from dagkit.engine.delays import ItemsStranded
 from dagkit.engine.moving import StateStranded
 from dagkit.engine.observing import Point
@@ -233,6 +235,62 @@ def test_a_promised_deal_for_a_reader_that_was_renamed_is_told(tmp_path: Path) -
     Desk(tmp_path, draw("digits")).crash(CrashAfter(Point.PLANNED))
     with pytest.raises(WorkStranded, match=r"digits\.blocks"):
         Desk(tmp_path, draw("reader")).run()
+
+
+class Whole(Operator):
+    """Takes blocks as they are."""
+
+    kind = "cast.whole/1"
+    blocks = InputPort(Block)
+    numbers = OutputPort(int)
+
+    def process(self, block: Block) -> None:
+        for position in range(block.start, block.end):
+            self.numbers.emit(position)
+
+
+@pytest.mark.parametrize("promised", [False, True])
+def test_blocks_that_wait_for_a_reader_that_reads_no_more_are_told_of(tmp_path: Path, *, promised: bool) -> None:
+    def draw(reader: Operator) -> Draw:
+        def drawn(dag: Dag, conf: object) -> None:
+            digits = dag.add_operator("digits", reader)
+            dag.add_operator("ranges", Ranges(looks=((9,),))) >> digits >> dag.add_operator("collect", Collect())
+
+        return drawn
+
+    before = Desk(tmp_path, draw(Digits(waits_every=2)), backend=Hurried)
+    if promised:
+        before.crash(CrashAfter(Point.PLANNED, 2))
+    else:
+        before.run(windows=1)
+    with pytest.raises(ReaderReplaced, match=r"1 block waits for digits\.blocks, and digits is no splittable operator"):
+        Desk(tmp_path, draw(Whole())).run(windows=3)
+    assert arrived(before.run()) == list(range(9))
+
+
+@pytest.mark.parametrize("point", [Point.PLANNED, Point.RUNNING])
+def test_what_was_found_at_a_port_that_leads_nowhere_any_more_is_not_lost(tmp_path: Path, point: Point) -> None:
+    def draw(source: type[InputOperator], looks: tuple[tuple[int, ...], ...], port: str, *, joined: bool) -> Draw:
+        def drawn(dag: Dag, conf: object) -> None:
+            found = dag.add_operator("found", source(looks=looks))
+            other = dag.add_operator("other", Script(looks=((1,),)))
+            other >> dag.add_operator("counted", Collect())
+            if joined and port == "blocks":
+                whole = dag.add_operator("whole", Whole())
+                dag.add_stream("joins", found.blocks, whole.blocks)
+                whole >> dag.add_operator("collect", Collect())
+            elif joined:
+                found >> dag.add_operator("collect", Collect())
+
+        return drawn
+
+    for source, port, all_of_it in ((Script, "out", [1, 2, 3]), (Ranges, "blocks", [0, 1, 2, 3, 4, 5])):
+        home = tmp_path / port
+        before = Desk(home, draw(source, ((1, 2), (3,)), port, joined=True))
+        assert before.crash(CrashAfter(point)) == 1
+        with pytest.raises(FindingsStranded, match=rf"found found \d items? at {port} that no window was given yet"):
+            Desk(home, draw(source, ((1, 2), (3,)), port, joined=False)).run()
+        assert arrived(before.run()) == all_of_it
 
 
 class Round(Operator):
