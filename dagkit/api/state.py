@@ -141,7 +141,7 @@ def adapter_of(declared: Any) -> Adapter:
 
 
 def _is_open(declared: Any) -> bool:
-    """Whether it is bytes, or a container of Python's own, in which the values have to tell what they are."""
+    """Whether it is bytes, or a container of Python's own, in which values must tell what they are: JSON has no inf."""
     parts = list(_parts(declared))
     return all(part in _KNOWN for part in parts) and any(part in _TELLING for part in parts)
 
@@ -158,7 +158,7 @@ def _parts(declared: Any) -> Iterator[Any]:
 
 
 _CONTAINERS = (list, dict, tuple, set, frozenset)
-_TELLING = (Any, object, bytes)
+_TELLING = (Any, object, bytes, float)
 _KNOWN = (*_CONTAINERS, *_TELLING, str, int, float, bool, None, type(None), ...)
 
 
