@@ -1,11 +1,15 @@
 """Finishing: committed pieces become files that anybody may read. It may be done again, whoever was killed over it."""
 
+import logging
 from collections.abc import Iterable, Mapping
 
 from dagkit.engine import places
 from dagkit.engine.places import Piece, folder_at
 from dagkit.engine.staging import Part, StagingPlace
 
+_logger = logging.getLogger(__name__)
+_BEGUN = "finishing"
+"""A folder that holds one of the name of the window whose files are being put in place."""
 _FINISHED = "finished"
 """A folder that holds one of the name of the last window whose files were all put in place."""
 
@@ -23,14 +27,54 @@ def put_in_place(files: Mapping[str, Iterable[Part]], application_path: str, *, 
         places.put_in_place(pieces_of(parts, application_path), file, durable=durable)
 
 
+def refuse_lost(files: Mapping[str, Iterable[Part]], application_path: str) -> None:
+    """Returns only if each file is whole, or can be made; nobody has begun with them, so that nobody took one away."""
+    for file, parts in files.items():
+        places.is_in_place(pieces_of(parts, application_path), file)
+
+
+def still_to_place(files: Mapping[str, list[Part]], application_path: str) -> dict[str, list[Part]]:
+    """Those of the files that nobody has put in place, where somebody had begun with them.
+
+    A piece is gone when its file is there, and pieces go in their order. So one whose first pieces are gone was there,
+    and is anybody's; what is left of it goes.
+    """
+    rest = {}
+    for file, parts in files.items():
+        pieces = pieces_of(parts, application_path)
+        whole, *seen = places.look_at([file, *(piece.path for piece in pieces)])
+        left = [piece for piece, found in zip(pieces, seen, strict=True) if found is not None]
+        taken = left != pieces and left == pieces[len(pieces) - len(left) :]
+        if taken and (whole is None or whole.length != sum(piece.length for piece in pieces)):
+            _logger.warning("%s was put in place, and somebody has taken or changed it since", file)
+            places.remove([piece.path for piece in left])
+        else:
+            rest[file] = parts
+    return rest
+
+
+def note_begun(application_path: str, window_id: int, *, durable: bool) -> None:
+    """From now on a file of this window may be in place, and taken away again."""
+    noted = folder_at(application_path).below(_BEGUN).below(str(window_id))
+    noted.make()
+    if durable:
+        noted.sync(levels=3)
+
+
+def is_begun(application_path: str, window_id: int) -> bool:
+    """Whether somebody began to put the files of this window in place."""
+    return str(window_id) in folder_at(application_path).below(_BEGUN).folders()
+
+
 def note_finished(application_path: str, window_id: int) -> None:
     """From now on the files of this window are anybody's: whoever takes one away takes nothing that is missed."""
-    noted = folder_at(application_path).below(_FINISHED)
-    before = noted.folders()
-    noted.below(str(window_id)).make()
-    for window in before:
-        if window != str(window_id):
-            noted.below(window).remove()
+    home = folder_at(application_path)
+    before = home.below(_FINISHED).folders()
+    home.below(_FINISHED).below(str(window_id)).make()
+    for noted, windows, upto in ((_FINISHED, before, window_id - 1), (_BEGUN, home.below(_BEGUN).folders(), window_id)):
+        for window in windows:
+            if int(window) <= upto:  # later ones are another driver's, which has gone on
+                home.below(noted).below(window).remove()
 
 
 def is_finished(application_path: str, window_id: int) -> bool:

@@ -404,8 +404,14 @@ class Loop:
 
     def _finish(self) -> None:
         window_id, path, durable = self.memory.window, self.settings.application_path, self.settings.durable
-        probe = None if self._probe is _not_probed else lambda point: self._probe(point, window_id)
-        self.outputs.finish(lambda files: self.backend.put_in_place(files, path, durable=durable), probe)
+        try:
+            self.outputs.finish(
+                lambda files: self.backend.put_in_place(files, path, durable=durable),
+                lambda point: self._probe(point, window_id),
+            )
+        except DagkitError as error:
+            self.chronicle.refuse_overtaken(error)
+            raise
         self._probe(Point.FINISHED, window_id)
 
     def _await(self, until: datetime | None) -> None:

@@ -6,9 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dagkit.engine.checking import refuse_unseen, refuse_written_again, when_began
 from dagkit.engine.finishing import (
     attempts_in,
+    is_begun,
     is_finished,
+    note_begun,
     note_finished,
+    refuse_lost,
     staged_in,
+    still_to_place,
     sweep,
     sweep_attempts,
     sweep_windows,
@@ -64,13 +68,20 @@ class Outputs:
             needed = self._needed() | staged_in(self._memory.finished)
             self._unswept = bool(sweep(self._path, needed, self._memory.window))
 
-    def finish(self, place: Place, between: Callable[[Point], None] | None) -> None:
+    def finish(self, place: Place, between: Callable[[Point], None]) -> None:
         """The files of the last commit are where they belong; a crash in between does no harm."""
         files = {file: parts for file, parts in self.unfinished.items() if any(part.part for part in parts)}
-        if between is not None and len(files) > 1:
-            place(dict([next(iter(files.items()))]))
+        if is_begun(self._path, self._memory.window):
+            files = still_to_place(files, self._path)
+        elif files:
+            refuse_lost(files, self._path)
+            note_begun(self._path, self._memory.window, durable=self._durable)
+        if len(files) > 1:  # one that takes no time goes first, so that every run takes the way that tests take
+            first = min(files, key=lambda file: (len(files[file]), sum(part.length for part in files[file])))
+            place({first: files.pop(first)})
             between(Point.HALF_FINISHED)
-        place(files)
+        if files:
+            place(files)
         self.unfinished = {}
         note_finished(self._path, self._memory.window)
         sweep_windows(self._path, staged_in(self._memory.finished) - self._needed())

@@ -183,7 +183,7 @@ class LocalFolder(Folder):
                         raise
             if durable:  # before the pieces go: they may lie on another disk
                 _sync_folder(target.parent)
-            _remove([piece.path for piece in pieces])
+            remove([piece.path for piece in pieces])
         except OSError as error:
             raise FileUnplaced(file, error) from error
 
@@ -255,7 +255,7 @@ def _opened(file: str) -> Any:
         raise PiecesLost(file) from error
 
 
-def _remove(files: Sequence[str]) -> None:
+def remove(files: Sequence[str]) -> None:
     """None of the files is there."""
     for file in files:
         if not is_url(file):
@@ -320,7 +320,7 @@ class RemoteFolder(Folder):
         try:
             if not is_in_place(pieces, file):
                 self._place(files, resolved(file).path)
-            _remove(files)
+            remove(files)
         except OSError as error:
             raise FileUnplaced(file, error) from error
 
