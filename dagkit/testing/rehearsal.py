@@ -1,8 +1,8 @@
 """Rehearsals: an application run window by window in one thread, with a ledger in memory, for tests and documents.
 
-    rehearsal = Rehearsal(populate_dag)
-    rehearsal.window()
-    assert rehearsal.state_of("Count") == [{"seen": 3}]
+rehearsal = Rehearsal(populate_dag)
+rehearsal.window()
+assert rehearsal.state_of("Count") == [{"seen": 3}]
 """
 
 import shutil
