@@ -28,7 +28,10 @@ class Files(Protocol):
         """The file of this name, the same one for the same name; it may hold folders, divided by "/".
 
         A file that belongs to a block is whole once the block is read to its end, however many windows and slots that
-        takes. Any other is whole when `finish` says so, or when the application ends.
+        takes. Any other is whole when `finish` says so, or when nothing more comes for now: at the end of a launch
+        until "once" or "idle", and where all input operators have ended. A launch that is stopped leaves it to the next
+        one. A name is for one operator, and for one block or for none; once its file is whole, it is used up: a window
+        that writes to it again is refused, so let names hold something that is new each time.
         """
 
     def finish(self, name: str) -> None:

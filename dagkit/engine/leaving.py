@@ -61,7 +61,7 @@ def memory_after(
     worked_on = {each.block.block_id for hands in taken.deal.values() for hand in hands for each in hand}
     refuse_late(before, worked_on, parts_of(answer))
     refuse_shared(before.files, parts_of(answer), program.operators)
-    whole, still_open = settled([*before.files, *parts_of(answer)], open_blocks)
+    whole, still_open = settled([*before.files, *parts_of(answer)], open_blocks, last=last)
     return Memory(
         window=window_id,
         work=Work(consumed=tuple(without(had, pending)), pending=tuple(pending)),
@@ -167,16 +167,19 @@ def by_file(parts: Iterable[Part]) -> dict[str, list[Part]]:
     return files
 
 
-def settled(parts: Sequence[Part], open_blocks: set[int]) -> tuple[list[Part], list[Part]]:
-    """The pieces of files that are whole now, and those of files that are not."""
-    whole = {
-        file
-        for file, pieces in by_file(parts).items()
-        if any(piece.finished for piece in pieces)
-        or (
-            any(piece.block is not None for piece in pieces) and not any(piece.block in open_blocks for piece in pieces)
-        )
-    }
+def settled(parts: Sequence[Part], open_blocks: set[int], *, last: bool = False) -> tuple[list[Part], list[Part]]:
+    """The pieces of files that are whole now, and those of files that are not.
+
+    With the last window, after which nothing more comes for now, every file is whole that is of no block.
+    """
+
+    def is_whole(pieces: Sequence[Part]) -> bool:
+        if any(piece.finished for piece in pieces):
+            return True
+        blocks = {piece.block for piece in pieces if piece.block is not None}
+        return not blocks & open_blocks if blocks else last
+
+    whole = {file for file, pieces in by_file(parts).items() if is_whole(pieces)}
     return [p for p in parts if p.file in whole], [p for p in parts if p.file not in whole]
 
 

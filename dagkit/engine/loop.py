@@ -187,7 +187,7 @@ class Loop:
             closes=not any((begun_after + 1) % count for count in self._counts),
             next_look=min(looks, default=None),
             looked_in_vain=all(each.in_vain for each in awake),
-            undrained=self._drains and not self.memory.drained and self.memory.window > 0,
+            undrained=self._has_ends() and not self.memory.drained and self.memory.window > 0,
             next_beat=self._beat,
         )
 
@@ -422,6 +422,10 @@ class Loop:
         self._woken.clear()
 
     # ---- what is told
+
+    def _has_ends(self) -> bool:
+        """Whether anybody waits to hear that nothing more comes for now: an operator, or a file that nobody finished."""
+        return self._drains or any(part.block is None for part in self.memory.files)
 
     def _is_given(self, name: str) -> bool:
         """Whether all that an input found was given to windows."""

@@ -53,8 +53,10 @@ class Outputs:
     def check(self, memory: Memory, parts: Sequence[Part]) -> None:
         """Returns only if the window may be committed: what it staged is there, and no file would be replaced."""
         refuse_unseen(parts, self._path)
-        if self._began is not None:
-            refuse_written_again([*parts, *memory.finished], self._began)
+        written = [*parts, *memory.finished]
+        if written:
+            self._began = self._began or when_began(self._path)
+            refuse_written_again(written, self._began)
 
     def commit(self, memory: Memory) -> None:
         """A window is in the ledger, and with it what it staged."""

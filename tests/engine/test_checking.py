@@ -96,6 +96,39 @@ def test_two_operators_do_not_write_one_file_in_two_windows(tmp_path: Path) -> N
     assert desk.outputs() == {"1": b"101 ", "2": b"201 "}
 
 
+class Unfinished(Notes):
+    """Never says that a file is whole."""
+
+    kind = "cast.unfinished/1"
+
+    def process(self, number: int) -> None:
+        self.files.open(f"{number // 100}").write(b"%d " % number)
+
+
+def test_a_file_that_nobody_finishes_is_there_when_a_launch_ends_and_its_name_is_used_up(tmp_path: Path) -> None:
+    def draw(*looks: tuple[int, ...]) -> Draw:
+        def drawn(dag: Dag, conf: object) -> None:
+            dag.add_operator("script", Script(looks=looks)) >> dag.add_operator(
+                "notes", Unfinished(file_path=str(tmp_path / "out"))
+            )
+
+        return drawn
+
+    first = Desk(tmp_path, draw((101,), (102,), (201,)), overlap=1)
+    first.run(windows=2)  # stopped: it goes on
+    assert first.outputs() == {}
+    first.run()
+    assert first.outputs() == {"1": b"101 102 ", "2": b"201 "}
+    windows = first.loop().memory.window
+    first.run()
+    assert first.loop().memory.window == windows  # nothing came, and nothing is open
+    Desk(tmp_path, draw((101,), (102,), (201,), (301,)), overlap=1).run()
+    assert first.outputs() == {"1": b"101 102 ", "2": b"201 ", "3": b"301 "}
+    with pytest.raises(FileWrittenAgain, match=r"notes wrote to .*out/1"):
+        Desk(tmp_path, draw((101,), (102,), (201,), (301,), (103,)), overlap=1).run()
+    assert first.outputs()["1"] == b"101 102 "
+
+
 class AllInOne(RecordWriter):
     """Writes the lines of every block to the same file."""
 

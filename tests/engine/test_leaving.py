@@ -51,6 +51,12 @@ def test_which_files_are_whole(parts: Sequence[Part], open_blocks: set[int], who
     assert sorted([*done, *still_open], key=parts.index) == list(parts)
 
 
+def test_what_is_of_no_block_is_whole_with_the_last_window() -> None:
+    parts = [part("a"), part("b", block=1), part("c", block=2)]
+    done, still_open = settled(parts, {1}, last=True)
+    assert ([each.file for each in done], [each.file for each in still_open]) == (["a", "c"], ["b"])
+
+
 @given(st.lists(st.sets(st.integers(0, 40)), max_size=5), st.integers(0, 40))
 def test_numbers_are_kept_as_stretches(numbers: list[set[int]], asked: int) -> None:
     stretches: tuple[tuple[int, int], ...] = ()
