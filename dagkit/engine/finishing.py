@@ -17,8 +17,12 @@ _FINISHED = "finished"
 def pieces_of(parts: Iterable[Part], application_path: str) -> list[Piece]:
     """The pieces of one file, in the order in which they make it up, by their whole paths."""
     home = folder_at(application_path)
-    in_order = sorted((part for part in parts if part.part), key=lambda p: (p.order, p.window, p.slot, p.part))
-    return [Piece(home.path_of(part.part), part.length) for part in in_order]
+    return [Piece(home.path_of(part.part), part.length) for part in in_order(parts)]
+
+
+def in_order(parts: Iterable[Part]) -> list[Part]:
+    """What was written to one file, in the order in which it belongs there."""
+    return sorted((part for part in parts if part.part), key=lambda p: (p.order, p.window, p.slot, p.part))
 
 
 def put_in_place(files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:

@@ -343,8 +343,9 @@ class Loop:
         self._probe(Point.STAGED, flight.window_id)
         if not flight.promised:
             self.chronicle.promise(flight.upto, flight.notes)
-        memory, parts = self._memory_after(flight, answer), parts_of(answer)
+        parts = parts_of(answer)
         try:
+            memory = self._memory_after(flight, answer)
             self.outputs.check(memory, parts)
         except DagkitError as error:
             self.chronicle.refuse_overtaken(error)
@@ -390,7 +391,7 @@ class Loop:
 
     def _memory_after(self, flight: Flight, answer: Answer) -> Memory:
         return memory_after(
-            self.memory,
+            self.outputs.gathered(flight.window_id),
             flight.taken,
             answer,
             program=self.program,
@@ -424,7 +425,7 @@ class Loop:
     # ---- what is told
 
     def _has_ends(self) -> bool:
-        """Whether anybody waits to hear that nothing more comes for now: an operator, or a file that nobody finished."""
+        """Whether anybody waits to hear that nothing more comes for now: an operator, or an unfinished file."""
         return self._drains or any(part.block is None for part in self.memory.files)
 
     def _is_given(self, name: str) -> bool:

@@ -17,6 +17,7 @@ from dagkit.engine.finishing import (
     sweep_attempts,
     sweep_windows,
 )
+from dagkit.engine.gathering import forget, gathered, many
 from dagkit.engine.leaving import by_file
 from dagkit.engine.memory import Memory
 from dagkit.engine.observing import Point
@@ -38,6 +39,8 @@ class Outputs:
         self._home = home
         self._unswept = True
         self._began: int | None = None
+        self._replaced: Sequence[Part] = ()
+        """Pieces that the next commit no longer names."""
         self._uncommitted: list[StagingPlace] = []
         if memory.finished and not is_finished(application_path, memory.window):
             self.unfinished = by_file(memory.finished)
@@ -49,6 +52,15 @@ class Outputs:
         place = StagingPlace(self._path, window_id, secrets.token_hex(4), self._durable, self._home)
         self._uncommitted.append(place)
         return place
+
+    def gathered(self, window_id: int) -> Memory:
+        """The last memory, with no file of no block in many pieces; the commit of this window is to name them."""
+        self._replaced = ()
+        if not many(self._memory.files):
+            return self._memory
+        found = gathered(self._memory, self.attempt(window_id))
+        self._replaced = found.replaced
+        return found.memory
 
     def check(self, memory: Memory, parts: Sequence[Part]) -> None:
         """Returns only if the window may be committed: what it staged is there, and no file would be replaced."""
@@ -63,6 +75,10 @@ class Outputs:
         self._memory = memory
         self._uncommitted = [place for place in self._uncommitted if place.window != memory.window]
         self.unfinished = by_file(memory.finished)
+        if self._replaced:
+            forget(self._replaced, self._path)
+            sweep_windows(self._path, staged_in(self._replaced) - self._needed() - staged_in(memory.finished))
+            self._replaced = ()
 
     def sweep(self) -> None:
         """What earlier runs left is gone; only after a commit, which fences off whoever might still be at work."""

@@ -389,6 +389,17 @@ def put_in_place(pieces: Sequence[Piece], file: str, *, durable: bool) -> None:
     folder_at(parent(file)).put_in_place(pieces, file, durable=durable)
 
 
+def write_together(pieces: Sequence[Piece], folder: Folder, name: str, *, durable: bool) -> None:
+    """A new file in the folder holds the pieces, one after the other; they are still there."""
+    with folder.create(name) as sink:
+        _pour([piece.path for piece in pieces], sink)
+        sink.flush()
+        if durable and isinstance(folder, LocalFolder):
+            os.fsync(sink.fileno())
+    if durable:
+        folder.sync(levels=5)
+
+
 def is_in_place(pieces: Sequence[Piece], file: str) -> bool:
     """Whether that was done before: a piece is gone only when the file is whole."""
     whole, *seen = look_at([file, *(piece.path for piece in pieces)])
