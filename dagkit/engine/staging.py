@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from io import UnsupportedOperation
 from typing import Any, BinaryIO, ClassVar
 
 from pydantic import BaseModel, ConfigDict
@@ -280,8 +281,9 @@ class _Piece:
         if self.stream.closed:  # it was suspended, and nothing of it need survive a power cut
             return
         self.stream.flush()
-        if durable and hasattr(self.stream, "fileno"):
-            os.fsync(self.stream.fileno())
+        if durable:
+            with suppress(UnsupportedOperation, AttributeError):  # one of a store elsewhere stays when it is closed
+                os.fsync(self.stream.fileno())
         self.stream.close()
         self._write = self._begin_and_write
 

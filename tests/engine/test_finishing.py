@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
+from dagkit import Dag
 from dagkit.engine.assignment import Answer, Assignment, Backend
 from dagkit.engine.finishing import is_begun, note_begun, note_finished, put_in_place, still_to_place
 from dagkit.engine.observing import Point
 from dagkit.engine.places import PiecesLost
 from dagkit.engine.staging import Part
+from dagkit.launching import Machine, launch
 from dagkit.ledger import SequenceTaken
 from dagkit.testing.crashes import Crash, CrashAfter
-from tests.engine.cast import Desk, lines_through_filter, some_lines
+from dagkit_operators import PartWriter
+from tests.engine.cast import Desk, Script, lines_through_filter, some_lines
 
 
 def with_lines(home: Path) -> Desk:
@@ -151,3 +154,32 @@ def test_a_driver_that_was_overtaken_is_told_that_and_not_that_files_are_missing
 
     with pytest.raises(SequenceTaken):
         desk.run(probe=probe)
+
+
+@pytest.mark.parametrize(
+    ("application", "out"),
+    [
+        pytest.param("memory://finishing/app", "memory://finishing/out", id="all in a store"),
+        pytest.param("memory://finishing/app", "", id="the application in a store, its files here"),
+        pytest.param("", "memory://finishing/out", id="the application here, its files in a store"),
+    ],
+)
+def test_an_application_runs_wherever_its_folder_and_its_files_lie(tmp_path: Path, application: str, out: str) -> None:
+    import fsspec  # noqa: PLC0415 - only here
+
+    def draw(dag: Dag, conf: object) -> None:
+        script = dag.add_operator("script", Script(looks=tuple((number,) for number in range(40))))
+        writer = PartWriter(file_path=out or str(tmp_path / "out"), format=lambda number: f"{number}", max_length=95)
+        script >> dag.add_operator("writer", writer)
+
+    place, store = application or str(tmp_path / "app"), fsspec.filesystem("memory")
+    for windows in (36, None):
+        launch(draw, until="once", path=place, windows=windows, machine=Machine("reference"))
+    if out:
+        contents = [store.cat_file(file) for file in sorted(store.find("/finishing/out"))]
+    else:
+        contents = [file.read_bytes() for file in sorted((tmp_path / "out").iterdir())]
+    assert len(contents) == 2
+    assert b"".join(contents) == "".join(f"{number}\n" for number in range(40)).encode()
+    assert not [file for file in store.find("/") if "staging" in file]
+    store.store.clear()
