@@ -112,6 +112,9 @@ class Chronicle:
         self._planned = planned
         names = {root.dataset_id: name for name, root in self.roots.items()}
         upto = {names[p.input.dataset_id]: p.seq for p in planned.inputs if p.seq is not None}
+        for name, seq in upto.items():
+            if seq > self._heads[name].seq:  # somebody found it, and promised it, while this one was opening
+                raise self.roots[name].log.taken(seq)
         return planned.notes, upto
 
     # ---- writing

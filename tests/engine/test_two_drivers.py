@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from dagkit.compiler import compile_application
 from dagkit.engine.assignment import Answer, Assignment, Backend
+from dagkit.engine.chronicle import Chronicle
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.loop import Loop
+from dagkit.engine.lower import program_of
 from dagkit.engine.observing import Point
-from dagkit.ledger import BlockRefused, SequenceTaken
+from dagkit.ledger import BlockRefused, Ledger, SequenceTaken
 from dagkit.ledger.log import Log
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Desk, files_in, lines_through_filter, numbers_collected, some_lines
@@ -209,3 +212,13 @@ def test_what_another_driver_committed_is_not_swept_by_one_that_was_held_up(tmp_
     assert desk.outputs() == undisturbed(tmp_path / "alone")
     assert desk.faults() == []
     assert desk.leftovers() == []
+
+
+def test_who_opens_while_another_finds_and_promises_is_told_that_there_is_another(tmp_path: Path) -> None:
+    desk = with_lines(tmp_path)
+    program = program_of(compile_application(desk.draw))
+    slow = Chronicle(Ledger.create(desk.place, durable=False), program, "", "")
+    assert desk.crash(CrashAfter(Point.PLANNED, 1)) == 1  # another one finds work, promises it, and is gone
+    slow.memory()
+    with pytest.raises(SequenceTaken):
+        slow.promised()
