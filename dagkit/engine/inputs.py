@@ -257,11 +257,5 @@ def _cut_near(reader: Operator) -> CutNear:
 
 def context_of(program: Program, name: str, *, until: Until, now: Callable[[], datetime], window_id: int) -> Context:
     """What an input operator is set up with."""
-    return Context(
-        application=program.application,
-        operator=name,
-        window_id=window_id,
-        attributes=program.attributes[name],
-        until=until,
-        now=now,
-    )
+    # on the driver there is one instance, whatever was planned
+    return replace(program.context_of(name, 0, window_id), partitions=1, until=until, now=now)

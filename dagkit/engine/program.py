@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dagkit.api.operators import Operator, Unifier
 from dagkit.api.partitioning import PartitionKeys
+from dagkit.api.running import Context
 from dagkit.api.streams import StreamCodec
 from dagkit.engine.sliding import Sliding
 from dagkit.plan.model import Routing
@@ -204,6 +205,17 @@ class Program:
     def stage_of(self) -> Mapping[str, StageProgram]:
         """The stage of every operator on the workers."""
         return {operator: stage for stage in self.stages for operator in stage.operators}
+
+    def context_of(self, operator: str, partition: int, window_id: int) -> Context:
+        """What a partition of an operator is set up with."""
+        return Context(
+            application=self.application,
+            operator=operator,
+            partition=partition,
+            partitions=len(self.operators[operator]),
+            window_id=window_id,
+            attributes=self.attributes[operator],
+        )
 
     def slots_at(self, level: int) -> int:
         """As many as the widest stage of the level has."""

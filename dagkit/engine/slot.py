@@ -13,7 +13,6 @@ from dagkit.api.controls import controls_in
 from dagkit.api.files import output_files
 from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.ports import input_ports, output_ports
-from dagkit.api.running import Context
 from dagkit.api.work import SplittableOperator, work_port
 from dagkit.engine.assignment import Assignment, Report, SlotState
 from dagkit.engine.controls import Controls
@@ -116,7 +115,7 @@ class SlotRun:
         yield from self.outbox.rest()
 
     def _begin(self, name: str, operator: Operator) -> None:
-        context = self._context(name)
+        context = self.program.context_of(name, self.slot, self.window_id)
         operator.setup(context)
         self._set_up.append(operator)
         operator.activate(context)
@@ -143,16 +142,6 @@ class SlotRun:
             operator.end_window()
         self._slide(name)
 
-    def _context(self, name: str) -> Context:
-        return Context(
-            application=self.program.application,
-            operator=name,
-            partition=self.slot,
-            partitions=len(self.program.operators[name]),
-            window_id=self.window_id,
-            attributes=self.program.attributes[name],
-        )
-
     def _serve(self, name: str, operator: Operator) -> None:
         """What the operator declared that the engine does for it."""
         for service, declared in output_files(type(operator)).items():
@@ -169,7 +158,7 @@ class SlotRun:
         if target.wire not in self._merging:
             unifier = live(target.unifier(), {})
             bind_output(unifier, "unified", [self._entrances[target.into]])
-            unifier.setup(self._context(target.into[0]))
+            unifier.setup(self.program.context_of(target.into[0], self.slot, self.window_id))
             unifier.begin_window(self.window_id)
             self._merging[target.wire] = unifier, entrance(unifier, "parts", Keying())
         return self._merging[target.wire][1]

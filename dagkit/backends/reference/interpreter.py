@@ -130,7 +130,7 @@ class _Window:
     def _run(self, node: Node, index: int, partition: _Partition) -> None:
         operator, window_id = partition.operator, self.assignment.window_id
         count = self.program.windows[node.name]
-        context = self._context(node.name, index)
+        context = self.program.context_of(node.name, index, self.assignment.window_id)
         operator.setup(context)
         partition.is_set_up = True
         operator.activate(context)
@@ -206,16 +206,6 @@ class _Window:
             outbox.slit(target).batch(Batch.of(items))
         self.delayed += outbox.rest()
 
-    def _context(self, name: str, index: int) -> Context:
-        return Context(
-            application=self.program.application,
-            operator=name,
-            partition=index,
-            partitions=len(self.program.operators[name]),
-            window_id=self.assignment.window_id,
-            attributes=self.program.attributes[name],
-        )
-
     def _arriving(self, node: Node, port: str, index: int) -> Items:
         """What one partition gets at one input."""
         wires = [(number, wire) for number, wire in self.into.get(node.name, ()) if wire.sink.port == port]
@@ -233,7 +223,9 @@ class _Window:
         target = self.program.targets.get(number)
         if target is None or target.unifier is None or not arrived:
             return arrived
-        return self._unified(target.unifier, arrived, self._context(node.name, index))
+        return self._unified(
+            target.unifier, arrived, self.program.context_of(node.name, index, self.assignment.window_id)
+        )
 
     def _routed(self, wire: Wire, node: Node, index: int, sent: Items, sender: int) -> Items:
         """What of one sender's items goes to this partition."""
