@@ -218,17 +218,31 @@ def delivered(program: Program, writing: Writing, findings: Sequence[Finding]) -
         for finding in findings:
             if finding.operator != name:
                 continue
+            waiting += queued(program, writing, finding)
             for emitted in finding.emitted:
                 for target, slit in slits.get(emitted.port, ()):
-                    if target.queued and isinstance(emitted.item, Block):
-                        source = writing.source(name, emitted.item)
-                        waiting.append(Waiting(into=address(target), block=emitted.item, source=source))
-                    elif isinstance(emitted.item, Stamped) and slit.control is not None:
+                    if _waits(target, emitted):
+                        continue
+                    if isinstance(emitted.item, Stamped) and slit.control is not None:
                         slit.control(emitted.item)
                     else:
                         slit.item(emitted.item)
         sent += outbox.rest()
     return sent, waiting
+
+
+def queued(program: Program, writing: Writing, finding: Finding) -> list[Waiting]:
+    """What of a finding joins the queue, once for each reader that it is for."""
+    return [
+        Waiting(into=address(target), block=emitted.item, source=writing.source(finding.operator, emitted.item))
+        for emitted in finding.emitted
+        for target in program.sources[finding.operator].get(emitted.port, ())
+        if _waits(target, emitted)
+    ]
+
+
+def _waits(target: Target, emitted: Emitted) -> bool:
+    return target.queued and isinstance(emitted.item, Block)
 
 
 def address(target: Target) -> str:

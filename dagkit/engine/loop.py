@@ -25,7 +25,7 @@ from dagkit.engine.continuing import refuse_renamed, refuse_stranded, refuse_str
 from dagkit.engine.decide import Action, Await, Commit, Finish, Look, Outlook, Sleep, Start, Stop, Stopping, next_action
 from dagkit.engine.delays import first_of_delays, restored
 from dagkit.engine.failures import OperatorFailed, WindowLost, tear_down
-from dagkit.engine.inputs import DriverInput, Finding, address, context_of, cuts_of, delivered, queued_slots
+from dagkit.engine.inputs import DriverInput, Finding, address, context_of, cuts_of, delivered, queued, queued_slots
 from dagkit.engine.leaving import (
     State,
     Taken,
@@ -437,7 +437,7 @@ class Loop:
         return 4 * max(1, sum(self._slots.values()))
 
     def _tell_of(self, finding: Finding) -> None:
-        _, waiting = delivered(self.program, self.chronicle.writing, [finding])
+        waiting = queued(self.program, self.chronicle.writing, finding)
         positions = sum(length_of(each) for each in waiting)
         self.observers.tell(Found(finding.operator, len(waiting), positions, len(finding.emitted) - len(waiting)))
 
