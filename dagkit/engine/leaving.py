@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from dagkit.engine.assignment import Answer, SlotState
 from dagkit.engine.delays import kept
+from dagkit.engine.facts import Fact
 from dagkit.engine.inputs import address
 from dagkit.engine.live import SavedState
 from dagkit.engine.memory import Memory, Waiting
@@ -46,6 +47,7 @@ def memory_after(
     younger: Iterable[Taken],
     state: State,
     ended: Iterable[str],
+    facts: Iterable[Fact] = (),
 ) -> Memory:
     """The checkpoint of a window. Blocks that younger windows in flight were given wait still, as far as it knows."""
     younger = list(younger)
@@ -73,6 +75,7 @@ def memory_after(
         read=with_numbers(before.read, worked_on - open_blocks),
         drained=last,
         ended=tuple(sorted(ended)),
+        facts=tuple(facts),
     )
 
 

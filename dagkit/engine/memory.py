@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dagkit.api.work import Block
+from dagkit.engine.facts import Fact
 from dagkit.engine.live import SavedState
 from dagkit.engine.staging import Part
 from dagkit.ledger import Work
@@ -57,6 +58,8 @@ class Memory(_Value):
     """Whether operators were told, with this window, that nothing more comes for now."""
     ended: tuple[str, ...] = ()
     """Input operators that will never have anything again."""
+    facts: tuple[Fact, ...] = ()
+    """What was decided since the window before; the next window does not repeat it."""
 
     def as_json(self) -> dict[str, Any]:
         """The checkpoint as plain data; what is empty is left out."""
