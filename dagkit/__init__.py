@@ -24,7 +24,16 @@ from dagkit.api.partitioning import (
 from dagkit.api.ports import Inlet, InputPort, Outlet, OutputPort
 from dagkit.api.running import Context, Shutdown, Until
 from dagkit.api.state import KeyedState, State
-from dagkit.api.stats import BatchedOperatorStats, Response, StatsListener
+from dagkit.api.stats import (
+    Backlog,
+    BatchedOperatorStats,
+    Capacity,
+    DataQueueSize,
+    OperatorStats,
+    PortStats,
+    Response,
+    StatsListener,
+)
 from dagkit.api.streams import StreamCodec
 from dagkit.api.work import Block, SplittableOperator
 from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic
@@ -37,9 +46,11 @@ __all__ = [
     "AffinityType",
     "ApplicationFaults",
     "Arrowed",
+    "Backlog",
     "Batch",
     "BatchedOperatorStats",
     "Block",
+    "Capacity",
     "Column",
     "Config",
     "Constant",
@@ -48,6 +59,7 @@ __all__ = [
     "Dag",
     "DagContext",
     "DagkitError",
+    "DataQueueSize",
     "DelayOperator",
     "Delivery",
     "Diagnostic",
@@ -62,6 +74,7 @@ __all__ = [
     "Module",
     "Operator",
     "OperatorContext",
+    "OperatorStats",
     "Outlet",
     "OutputFile",
     "OutputFiles",
@@ -71,6 +84,7 @@ __all__ = [
     "Partitioner",
     "PartitioningContext",
     "PortContext",
+    "PortStats",
     "ProcessingMode",
     "Response",
     "RowOperator",

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PositiveInt
 
+from dagkit.api.stats import BatchedOperatorStats
+
 T = TypeVar("T")
 
 
@@ -29,7 +31,9 @@ class Partition:
     keys: Mapping[str, PartitionKeys] = field(default_factory=dict)
     """What it owns at each keyed input; an input without keys gets every item."""
     load: int = 0
-    """Below zero: could do more. Above: overloaded. As the last statistics had it."""
+    """Below zero: could do more. Above: overloaded. As the listeners had it last."""
+    stats: BatchedOperatorStats | None = None
+    """What it did last; None before the first window, when it is asked what there shall be to begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ class PartitioningContext:
     """The count that a parallel-partitioned operator must take over; zero where it is free."""
     input_ports: tuple[str, ...] = ()
     """The connected input ports that may be keyed, in the order in which the class declares them."""
+    wanted: int = 0
+    """The count that a listener, or whoever runs the application, asks for; zero where nobody said."""
 
 
 class Partitioner(ABC):
@@ -47,10 +53,14 @@ class Partitioner(ABC):
 
     @abstractmethod
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
-        """The partitions there shall be; a partition handed back unchanged is left alone."""
+        """The partitions there shall be; a partition handed back unchanged is left alone.
+
+        Asked first with one partition, before there is a plan, and later, while the application runs, with those that
+        there are.
+        """
 
     def partitioned(self, partitions: Mapping[int, Partition]) -> None:
-        """Told which physical id each partition got."""
+        """Told the partitions that there are from the next window on, each by its physical id."""
 
 
 def mask_for(count: int) -> int:
@@ -75,14 +85,26 @@ class StatelessPartitioner(BaseModel, Partitioner):
         super().__init__(**{"partition_count": partition_count, **properties})
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
-        first_call = len(partitions) == 1 and not partitions[0].keys and not partitions[0].load
         if context.parallel_count:
             return _matched(partitions, context.parallel_count)
-        if first_call:
+        if context.wanted:
+            return _keyed(as_many(partitions, context.wanted), context)
+        if is_first_call(partitions):
             return _keyed([partitions[0]] * self.partition_count, context)
         if not context.input_ports:
             return _rebalanced_inputs(partitions)
         return _rebalanced_keys(partitions, context.input_ports[0])
+
+
+def is_first_call(partitions: Sequence[Partition]) -> bool:
+    """Whether these are what a partitioner begins with: the operator alone, which has not run."""
+    first = partitions[0]
+    return len(partitions) == 1 and first.stats is None and not first.keys and not first.load
+
+
+def as_many(partitions: Sequence[Partition], count: int) -> list[Partition]:
+    """The first of the partitions, and copies of the first of all where there are too few."""
+    return [*partitions[:count], *[Partition(partitions[0].operator)] * (count - len(partitions))]
 
 
 def _keyed(partitions: Sequence[Partition], context: PartitioningContext) -> list[Partition]:
@@ -90,13 +112,13 @@ def _keyed(partitions: Sequence[Partition], context: PartitioningContext) -> lis
         return [replace(partition, keys={}) for partition in partitions]
     port = context.input_ports[0]
     dealt = deal_keys(len(partitions))
-    return [replace(partition, keys={port: keys}) for partition, keys in zip(partitions, dealt, strict=True)]
+    return [replace(partition, keys={port: keys}, load=0) for partition, keys in zip(partitions, dealt, strict=True)]
 
 
 def _matched(partitions: Sequence[Partition], count: int) -> list[Partition]:
     """As many as the partitions they follow: those at the head go first, copies of the first come last."""
     kept = list(partitions[max(0, len(partitions) - count) :])
-    return kept + [replace(partitions[0], keys={}) for _ in range(count - len(kept))]
+    return kept + [Partition(partitions[0].operator) for _ in range(count - len(kept))]
 
 
 def _rebalanced_inputs(partitions: Sequence[Partition]) -> list[Partition]:

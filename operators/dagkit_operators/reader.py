@@ -70,8 +70,9 @@ class BlockReader(SplittableOperator[Block], Partitioner, Generic[T]):
             self.blocks_metadata_output.emit(element)
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
-        """As many as were asked to mirror, else `min_readers` to begin with; later as many as there are."""
-        wanted = context.parallel_count or (self.min_readers if len(partitions) == 1 else len(partitions))
+        """As many as were asked to mirror, or are wanted; else `min_readers` to begin with, and later as there are."""
+        begins = len(partitions) == 1 and partitions[0].stats is None
+        wanted = context.parallel_count or context.wanted or (self.min_readers if begins else len(partitions))
         return [*partitions[:wanted], *[Partition(self)] * (wanted - len(partitions))]
 
 

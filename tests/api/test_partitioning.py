@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dagkit import Partition, PartitioningContext, PartitionKeys, StatelessPartitioner
+from dagkit import BatchedOperatorStats, Partition, PartitioningContext, PartitionKeys, StatelessPartitioner
 from dagkit.api.partitioning import deal_keys, mask_for
 
 
@@ -175,3 +175,24 @@ def test_after_any_rebalancing_every_code_still_has_one_owner(loads: list[int], 
     partitions: Sequence[Partition] = _first(len(loads), "in")
     loaded = [Partition(p.operator, p.keys, load) for p, load in zip(partitions, loads, strict=True)]
     assert sum(p.keys["in"].owns(code) for p in _again(loaded, "in")) == 1
+
+
+def _wanted(partitions: Sequence[Partition], count: int, *inputs: str, parallel: int = 0) -> Sequence[Partition]:
+    context = PartitioningContext(parallel_count=parallel, input_ports=inputs, wanted=count)
+    return StatelessPartitioner(1).define_partitions(partitions, context)
+
+
+@pytest.mark.parametrize(("before", "wanted"), [(1, 5), (5, 3), (3, 3)])
+def test_a_count_that_is_wanted_is_made_and_shares_the_keys_anew(before: int, wanted: int) -> None:
+    assert _wanted(_first(before, "in"), wanted, "in") == _first(wanted, "in")
+
+
+def test_a_mirror_follows_its_head_whatever_is_wanted() -> None:
+    assert len(_wanted(_first(2), 7, parallel=3)) == 3
+
+
+def test_one_partition_that_has_run_is_no_first_call() -> None:
+    ran = [Partition("op", stats=BatchedOperatorStats(operator_id=1, current_window_id=1))]
+    context = PartitioningContext()
+    assert len(StatelessPartitioner(4).define_partitions([Partition("op")], context)) == 4
+    assert len(StatelessPartitioner(4).define_partitions(ran, context)) == 1
