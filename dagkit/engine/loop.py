@@ -13,11 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from dagkit.api.attributes import DagContext, OperatorContext
-from dagkit.api.files import output_files
-from dagkit.api.operators import DelayOperator, Operator
+from dagkit.api.attributes import OperatorContext
 from dagkit.api.running import Until
-from dagkit.api.state import declared_state
 from dagkit.clock import SystemClock, Timer
 from dagkit.engine.assignment import Answer, Assignment, Backend
 from dagkit.engine.chronicle import Chronicle
@@ -25,7 +22,7 @@ from dagkit.engine.continuing import refuse_renamed, refuse_stranded, refuse_str
 from dagkit.engine.decide import Action, Await, Commit, Finish, Look, Outlook, Sleep, Start, Stop, Stopping, next_action
 from dagkit.engine.delays import first_of_delays, restored
 from dagkit.engine.failures import OperatorFailed, WindowLost, tear_down
-from dagkit.engine.inputs import DriverInput, Finding, address, context_of, cuts_of, delivered, queued, queued_slots
+from dagkit.engine.inputs import DriverInput, Finding, context_of, delivered, queued
 from dagkit.engine.leaving import (
     State,
     Taken,
@@ -54,6 +51,7 @@ from dagkit.engine.pace import Pace
 from dagkit.engine.program import Program
 from dagkit.engine.splitting import length_of
 from dagkit.engine.staging import Part
+from dagkit.engine.traits import Traits
 from dagkit.engine.waiting import BlockQueue, Deal, places
 from dagkit.errors import DagkitError
 from dagkit.ledger import Ledger, SequenceTaken
@@ -145,7 +143,7 @@ class Loop:
             raise
 
     def _run(self) -> None:
-        with ThreadPoolExecutor(self._overlap, thread_name_prefix="window") as self._threads:
+        with ThreadPoolExecutor(self.settings.overlap, thread_name_prefix="window") as self._threads:
             try:
                 self._begin()
                 while not isinstance(action := next_action(self.outlook()), Stop):
@@ -183,8 +181,8 @@ class Loop:
             found=len(self.found),
             promised=self._promise is not None,
             circling=bool(self.held) and not self.flights,
-            begun=any(begun_after % count for count in self._counts),
-            closes=not any((begun_after + 1) % count for count in self._counts),
+            begun=any(begun_after % count for count in self.traits.counts),
+            closes=not any((begun_after + 1) % count for count in self.traits.counts),
             next_look=min(looks, default=None),
             looked_in_vain=all(each.in_vain for each in awake),
             undrained=self._has_ends() and not self.memory.drained and self.memory.window > 0,
@@ -202,7 +200,7 @@ class Loop:
         refuse_renamed(program, memory.state)
         self.queue = BlockQueue.of(memory.queue)
         self.state: State = moved(program, memory.state)
-        self._addresses = {address(target): target for target in program.targets.values()}
+        self.traits = Traits.of(program)
         self.held = restored(program, memory.held) if memory.window else first_of_delays(program)
         self.found: deque[Finding] = deque(self.chronicle.findings())
         refuse_stranded_findings(program, self.found)
@@ -210,15 +208,7 @@ class Loop:
         self.outputs = Outputs(memory, settings.application_path, durable=settings.durable, home=settings.home)
         self.flights: deque[Flight] = deque()
         self._last_window = memory.window + (self.settings.windows or 0)
-        self._counts = {count for name, count in program.windows.items() if name in program.stage_of}
-        self._overlap = self.settings.overlap if self._is_stateless() else 1
-        self._writes = any(output_files(type(ops[0])) for ops in program.operators.values())
-        workers = [type(program.operators[name][0]) for name in program.stage_of]
-        self._drains = any(cls.drained is not Operator.drained for cls in workers)
-        self._slots = queued_slots(program)
-        self._cuts = cuts_of(program)
-        self._millis = self._application_value(DagContext.STREAMING_WINDOW_SIZE_MILLIS)
-        self.pace = Pace(float(self._millis))
+        self.pace = Pace(float(self.traits.millis))
         self._beat: datetime | None = None
         self.inputs: dict[str, DriverInput] = {}
 
@@ -234,15 +224,10 @@ class Loop:
         promised = self._promise is not None
         self.observers.tell(Resumed(self.program.application, self.memory.window, waiting, promised))
 
-    def _is_stateless(self) -> bool:
-        """Whether no window depends on the one before, so that two may be in flight."""
-        workers = [type(self.program.operators[name][0]) for name in self.program.stage_of]
-        keeps = any(declared_state(cls) or issubclass(cls, DelayOperator) for cls in workers)
-        return not keeps and self._counts <= {1} and not self.program.sliders
-
-    def _application_value(self, attribute: Any) -> Any:
-        values = next(iter(self.program.attributes.values()), {})
-        return values.get(attribute.qualified, attribute.default)
+    @property
+    def _overlap(self) -> int:
+        """How many windows may be in flight."""
+        return self.settings.overlap if self.traits.overlaps else 1
 
     # ---- perform
 
@@ -268,7 +253,7 @@ class Loop:
         window_id = self.memory.window + len(self.flights) + 1
         for each in self.inputs.values():
             if each.due(now):
-                finding = each.look(window_id, self._millis)
+                finding = each.look(window_id, self.traits.millis)
                 if finding.emitted:
                     self.found.append(self.chronicle.add(finding, each.state))
                     self._tell_of(finding)
@@ -283,14 +268,14 @@ class Loop:
             last = bool(self._promise[0].get("last"))
             (notes, upto), self._promise = self._promise, None
             sent, given = self._given(dict(upto))
-            deal = self.queue.take_these(notes["deal"], self._slots)
+            deal = self.queue.take_these(notes["deal"], self.traits.slots)
             promised, lasts = True, notes["lasts_millis"]
         else:
             upto = {finding.operator: finding.seq for finding in self.found}
             sent, given = self._given(upto)
             backlog = self.queue.positions
-            lasts = self.pace.lasts_millis(backlog, sum(self._slots.values()))
-            deal = self.queue.take(self._slots, self.pace.positions_each(lasts), self._cuts)
+            lasts = self.pace.lasts_millis(backlog, sum(self.traits.slots.values()))
+            deal = self.queue.take(self.traits.slots, self.pace.positions_each(lasts), self.traits.cuts)
             lasts = lasts if len(self.queue) else 2 * lasts
             notes, promised = {"deal": places(deal), "lasts_millis": lasts, "last": last}, False
         if not promised and not self.flights:
@@ -317,7 +302,7 @@ class Loop:
         blocks = [
             Sent(target.wire, slot, target.level, False, Batch.of([each.block for each in hand]))
             for into, hands in deal.items()
-            for target in [self._addresses[into]]
+            for target in [self.traits.addresses[into]]
             for slot, hand in enumerate(hands)
             if hand
         ]
@@ -358,7 +343,7 @@ class Loop:
         self.outputs.commit(memory)
         self.held = list(answer.delayed)
         self.pace = self.pace.after(read, sum(report.busy_millis for report in answer.reports if report.positions))
-        self._beat = self.clock.now() + timedelta(milliseconds=self._millis)
+        self._beat = self.clock.now() + timedelta(milliseconds=self.traits.millis)
         for each in self.inputs.values():
             each.commit(flight.window_id)
         self.outputs.sweep()
@@ -387,7 +372,11 @@ class Loop:
 
     def _restaged(self, assignment: Assignment) -> Assignment:
         """The same work, whose pieces lie under another attempt's name."""
-        return replace(assignment, staging=self.outputs.attempt(assignment.window_id)) if self._writes else assignment
+        return (
+            replace(assignment, staging=self.outputs.attempt(assignment.window_id))
+            if self.traits.writes
+            else assignment
+        )
 
     def _memory_after(self, flight: Flight, answer: Answer) -> Memory:
         return memory_after(
@@ -426,7 +415,7 @@ class Loop:
 
     def _has_ends(self) -> bool:
         """Whether anybody waits to hear that nothing more comes for now: an operator, or an unfinished file."""
-        return self._drains or any(part.block is None for part in self.memory.files)
+        return self.traits.drains or any(part.block is None for part in self.memory.files)
 
     def _is_given(self, name: str) -> bool:
         """Whether all that an input found was given to windows."""
@@ -434,7 +423,7 @@ class Loop:
 
     def _plenty(self) -> int:
         """How many blocks are enough for the windows that are next."""
-        return 4 * max(1, sum(self._slots.values()))
+        return 4 * max(1, sum(self.traits.slots.values()))
 
     def _tell_of(self, finding: Finding) -> None:
         waiting = queued(self.program, self.chronicle.writing, finding)

@@ -1,0 +1,55 @@
+"""Traits: what the loop reads off a program before it begins, and again when the program becomes another one. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dagkit.api.attributes import Attribute, DagContext
+from dagkit.api.files import output_files
+from dagkit.api.operators import DelayOperator, Operator
+from dagkit.api.state import declared_state
+from dagkit.engine.inputs import address, cuts_of, queued_slots
+from dagkit.engine.program import Program, Target
+from dagkit.engine.splitting import CutNear
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a program says of all its windows."""
+
+    addresses: Mapping[str, Target]
+    """The far end of every wire, by the name that a checkpoint gives it."""
+    slots: Mapping[str, int]
+    """How many slots read from each queue."""
+    cuts: Mapping[str, CutNear]
+    counts: frozenset[int]
+    """Of how many streaming windows the application windows are."""
+    overlaps: bool
+    """Whether no window depends on the one before, so that two may be in flight."""
+    writes: bool
+    """Whether anybody stages files."""
+    drains: bool
+    """Whether anybody wants to be told when nothing more comes for now."""
+    millis: int
+    """How long a streaming window is."""
+
+    @classmethod
+    def of(cls, program: Program) -> "Traits":
+        workers = [type(program.operators[name][0]) for name in program.stage_of]
+        counts = frozenset(count for name, count in program.windows.items() if name in program.stage_of)
+        keeps = any(declared_state(each) or issubclass(each, DelayOperator) for each in workers)
+        return cls(
+            addresses={address(target): target for target in program.targets.values()},
+            slots=queued_slots(program),
+            cuts=cuts_of(program),
+            counts=counts,
+            overlaps=not keeps and counts <= {1} and not program.sliders,
+            writes=any(output_files(type(operators[0])) for operators in program.operators.values()),
+            drains=any(each.drained is not Operator.drained for each in workers),
+            millis=_of_application(program, DagContext.STREAMING_WINDOW_SIZE_MILLIS),
+        )
+
+
+def _of_application(program: Program, attribute: Attribute[int]) -> int:
+    values = next(iter(program.attributes.values()), {})
+    found: int = values.get(attribute.qualified, attribute.default)
+    return found
