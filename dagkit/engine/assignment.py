@@ -38,6 +38,10 @@ class Left:
 
     wire: int
     block: Block
+    done_positions: int = 0
+    """How many positions of it this window read, just before what is left."""
+    done_millis: float = 0.0
+    """What they cost: time in the slot, with all that follows in the stage."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,13 @@ def left_of(program: Program, answer: Answer, deal: Deal) -> list[Waiting]:
     sources = {(into, each.block.source): each.source for into, hs in deal.items() for h in hs for each in h}
     into = {target.wire: address(target) for target in program.targets.values()}
     return [
-        Waiting(into=into[each.wire], block=each.block, source=sources[into[each.wire], each.block.source])
+        Waiting(
+            into=into[each.wire],
+            block=each.block,
+            source=sources[into[each.wire], each.block.source],
+            done_positions=each.done_positions,
+            done_millis=each.done_millis,
+        )
         for report in answer.reports
         for each in report.left
     ]

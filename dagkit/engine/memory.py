@@ -26,6 +26,10 @@ class Waiting(_Value):
     block: Block
     source: str
     """Under what name the ledger knows what is read."""
+    done_positions: int = 0
+    """How many positions before it were read, at a cost that it is expected to go on with; 0: nobody knows."""
+    done_millis: float = 0.0
+    """What those cost."""
 
 
 class Held(_Value):

@@ -120,6 +120,7 @@ class Reading:
         staging = self._staging()
         if staging is not None:
             staging.order = restriction.start
+        began = time.monotonic()
         self.deadline.watch(tracker)
         self._work(operator, block, tracker, send)
         residual = self.deadline.residual()
@@ -128,7 +129,8 @@ class Reading:
             staging.close_block(block.block_id)
             staging.order = 0
         if residual is not None:
-            self.left.append(Left(wire, replace(block, start=residual.start)))
+            done, millis = residual.start - restriction.start, (time.monotonic() - began) * 1000
+            self.left.append(Left(wire, replace(block, start=residual.start), done, millis))
         self.positions += (restriction.stop if residual is None else residual.start) - restriction.start
 
     def _work(self, operator: SplittableOperator[Any], element: Any, tracker: Tracker, send: Take) -> None:

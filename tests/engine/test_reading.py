@@ -73,7 +73,9 @@ def test_what_is_not_claimed_at_the_deadline_is_left() -> None:
     slot = Slot(split_at=frozenset({4}))
     slot.take(Block(1, "a", 3, 9))
     assert slot.read == [3, 4]
-    assert slot.reading.left == [Left(WIRE, Block(1, "a", 5, 9))]
+    (left,) = slot.reading.left
+    assert (left.wire, left.block, left.done_positions) == (WIRE, Block(1, "a", 5, 9), 2)
+    assert left.done_millis > 0
     assert slot.reading.positions == 2
 
 
