@@ -1,13 +1,20 @@
-"""Work: the blocks that input operators find, and the operators that read them and can be stopped at any position."""
+"""Work: what splittable operators are given, the blocks of a source above all, and can be stopped in anywhere."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from dagkit.api.operators import Operator
 from dagkit.api.ports import input_ports
-from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker
+from dagkit.ranges import (
+    OFFSET_INFINITY,
+    OffsetRange,
+    OffsetRestrictionTracker,
+    RestrictionTracker,
+    WatermarkEstimator,
+)
 
 T = TypeVar("T")
 
@@ -35,35 +42,68 @@ class Block:
 
 
 class SplittableOperator(Operator, Generic[T]):
-    """Works through part of what an item stands for, claim by claim, and can be stopped between any two claims.
+    """Works through part of what an element stands for, claim by claim, and can be stopped between any two claims.
 
-    An author writes `process` with a claim loop. When the window is over, the engine takes back what is not claimed
-    and hands it out again, to any slot.
+    It stands anywhere in a graph, and its elements are of any payload. An author says what of an element there is to
+    do, a range of offsets, and writes `process` with a claim loop. When the window is over, the engine takes back what
+    is not claimed and hands it out again, to any slot. Work without an end is work like any other.
+
+    A restriction may be cut at any offset: parts that touch must come to the same as the whole. What cannot be cut has
+    an `UnsplittableRestrictionTracker`. Side values come in by further inputs, which have methods of their own; those
+    of a window are all there before its work begins.
     """
 
     served_by_engine = True
     """Its `process` is given a tracker besides, which only the engine makes; another input has a method of its own."""
 
     def initial_restriction(self, element: T) -> OffsetRange:
-        """The whole work that an item stands for; that of a Block is its stretch."""
+        """The whole work that an element stands for; without an end where it stops at OFFSET_INFINITY.
+
+        It is asked when the element joins the queue, on the driver or in a slot, without `setup`; after a crash it may
+        be asked again, and what it says then may have grown. A Block is not asked: its work is its stretch.
+        """
         if isinstance(element, Block):
             return OffsetRange(element.start, element.end)
-        raise NotImplementedError(f"{type(self).__name__} must say what of a {type(element).__name__} is to be read")
+        raise NotImplementedError(f"{type(self).__name__} must say what of a {type(element).__name__} is to be done")
 
-    def cut_near(self, element: T, position: int) -> int | None:  # noqa: ARG002 - for whoever must look at it
-        """Where an element's work may be cut before anybody began it: at this position, near it, or, as here, nowhere.
+    def split(self, element: T, restriction: OffsetRange) -> Iterable[OffsetRange]:  # noqa: ARG002 - for whoever looks
+        """The work in parts that touch, so that many slots can begin at once; here the whole is one.
 
-        A reader that understands any stretch of its source, wherever it begins, gives the position back.
+        What is dealt unevenly is cut besides, and what is not done in a window is split off: this is for elements of
+        which it is known beforehand that they are large.
+        """
+        yield restriction
+
+    def size(self, element: T, restriction: OffsetRange) -> float:  # noqa: ARG002 - for whoever looks
+        """How much work it is, in a unit that all elements of this operator share; of work without an end, 0."""
+        return float(restriction.size) if restriction.is_bounded() else 0.0
+
+    def truncate(self, element: T, restriction: OffsetRange) -> OffsetRange | None:  # noqa: ARG002 - for whoever looks
+        """What of it, from its start on, is still done when the application drains; the rest waits for a later launch.
+
+        Here: all of what has an end, and of what has none, nothing.
+        """
+        return restriction.truncate()
+
+    def tracker(self, restriction: OffsetRange) -> RestrictionTracker[OffsetRange, int]:
+        """What guards the work on a restriction, and says where it may be cut."""
+        return OffsetRestrictionTracker(restriction)
+
+    def watermark(self, element: T, reached: datetime | None) -> WatermarkEstimator | None:  # noqa: ARG002 - as above
+        """What tells how far event time has come in an element; nothing does, unless an operator says so.
+
+        Asked before `process`, which lets it observe the times of what it reads; so the operator keeps it, too. What
+        was `reached` where the work on this element was left before, the next one goes on from.
         """
         return None
 
-    def tracker(self, restriction: OffsetRange) -> RestrictionTracker[OffsetRange, int]:
-        """What guards the work on a restriction."""
-        return OffsetRestrictionTracker(restriction)
-
     @abstractmethod
     def process(self, element: T, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Any] | None:
-        """Claim, work on what was granted, and return at the first refusal; items and batches may be yielded."""
+        """Claim, work on what was granted, and return at the first refusal; items and batches may be yielded.
+
+        `tracker.current_restriction().start` is where to begin. Where there is nothing to do yet, defer the rest with
+        `tracker.defer_remainder(delay)` and return: it comes back when the time has come.
+        """
 
 
 def work_port(operator: SplittableOperator[Any]) -> str:

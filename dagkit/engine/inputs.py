@@ -22,7 +22,7 @@ from dagkit.engine.splitting import CutNear
 from dagkit.engine.written import Written
 from dagkit.errors import DagkitError
 from dagkit.ledger import EmittedItem, WorkBlock
-from dagkit.ranges import OFFSET_INFINITY
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange
 
 _CONTROL = "#control"
 """Marks the rows of control tuples; the names of ports are words of Python, and hold no such sign."""
@@ -256,7 +256,7 @@ def queued_slots(program: Program) -> dict[str, int]:
 
 
 def cuts_of(program: Program) -> dict[str, CutNear]:
-    """Where the blocks of each queue may be cut before they are read: the reader says."""
+    """Where the blocks of each queue may be cut before they are read: the reader's tracker says."""
     return {
         address(target): _cut_near(program.operators[target.into[0]][0])
         for target in program.targets.values()
@@ -266,7 +266,14 @@ def cuts_of(program: Program) -> dict[str, CutNear]:
 
 def _cut_near(reader: Operator) -> CutNear:
     assert isinstance(reader, SplittableOperator), "only readers that can be stopped have a queue"
-    return lambda each, position: reader.cut_near(each.block, position)
+
+    def cut_near(each: Waiting, position: int) -> int | None:
+        tracker = reader.tracker(OffsetRange(each.block.start, each.block.end))
+        # a share of what lies after the offset before the first, where a tracker stands that nobody began
+        split = tracker.try_split((position - each.block.start + 1) / (each.block.end - each.block.start + 1))
+        return None if split is None else split.primary.stop
+
+    return cut_near
 
 
 def context_of(program: Program, name: str, *, until: Until, now: Callable[[], datetime], window_id: int) -> Context:

@@ -97,9 +97,6 @@ class LineReader(BlockReader[str]):
         delimiter_of(delimiter)
         return delimiter
 
-    def cut_near(self, element: Block, position: int) -> int | None:  # noqa: ARG002 - lines can be cut anywhere
-        return position
-
     def reader_context(self) -> ReadAheadLines:
         return ReadAheadLines(delimiter_of(self.delimiter), self.chunk_size, self.longest_line)
 
@@ -115,9 +112,6 @@ class FixedLengthReader(BlockReader[bytes]):
 
     length: PositiveInt
     """Bytes of a record."""
-
-    def cut_near(self, element: Block, position: int) -> int | None:
-        return element.start + (position - element.start) // self.length * self.length
 
     def tracker(self, restriction: OffsetRange) -> StrideTracker:
         return StrideTracker(restriction, self.length)
