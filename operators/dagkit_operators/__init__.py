@@ -1,5 +1,6 @@
 """The operator library: what applications are mostly made of."""
 
+from dagkit_operators.avro import AvroBroken, AvroReader
 from dagkit_operators.blocks import Block, FileInfo, Record
 from dagkit_operators.contexts import ReaderContext
 from dagkit_operators.count import CountByKey, SumByKey
@@ -13,6 +14,8 @@ from dagkit_operators.splitter import DirectoryScanner, FileSplitterInput
 from dagkit_operators.writer import RecordWriter
 
 __all__ = [
+    "AvroBroken",
+    "AvroReader",
     "Block",
     "BlockReader",
     "CountByKey",

@@ -60,7 +60,7 @@ class ReadAheadLines(ReaderContext[str]):
                 count = len(chunk)
                 granted = tracker.claim_many(chunk.places)
                 if granted:
-                    yield _records(block, ReadLines(chunk if granted == count else chunk.up_to(granted)))
+                    yield records_of(block, ReadLines(chunk if granted == count else chunk.up_to(granted)))
                 if granted < count:
                     return
         except LineTooLong as fault:
@@ -143,7 +143,7 @@ class FixedLength(ReaderContext[bytes]):
             end = min(count, granted * self.length)
             if granted:
                 ends = np.minimum(starts[:granted] + self.length, end)
-                yield _records(block, Arrowed(binary_array(buffer[:end], ends)))
+                yield records_of(block, Arrowed(binary_array(buffer[:end], ends)))
             if granted < len(starts):
                 return
             position += count
@@ -176,5 +176,5 @@ def binary_array(
     return pa.Array.from_buffers(pa.binary() if short else pa.large_binary(), len(ends), buffers)
 
 
-def _records(block: Block, values: Column) -> "Batch[Record[Any]]":
+def records_of(block: Block, values: Column) -> "Batch[Record[Any]]":
     return Batch({"block_id": Constant(block.block_id, len(values)), "value": values}, Record)
