@@ -85,7 +85,7 @@ class SplittableOperator(Operator, Generic[T]):
         """
         return restriction.truncate()
 
-    def tracker(self, restriction: OffsetRange) -> RestrictionTracker[OffsetRange, int]:
+    def tracker(self, element: T, restriction: OffsetRange) -> RestrictionTracker[OffsetRange, int]:  # noqa: ARG002 - as above
         """What guards the work on a restriction, and says where it may be cut."""
         return OffsetRestrictionTracker(restriction)
 

@@ -268,7 +268,7 @@ def _cut_near(reader: Operator) -> CutNear:
     assert isinstance(reader, SplittableOperator), "only readers that can be stopped have a queue"
 
     def cut_near(each: Waiting, position: int) -> int | None:
-        tracker = reader.tracker(OffsetRange(each.block.start, each.block.end))
+        tracker = reader.tracker(each.block, OffsetRange(each.block.start, each.block.end))
         # a share of what lies after the offset before the first, where a tracker stands that nobody began
         split = tracker.try_split((position - each.block.start + 1) / (each.block.end - each.block.start + 1))
         return None if split is None else split.primary.stop

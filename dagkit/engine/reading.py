@@ -110,13 +110,13 @@ class Reading:
                 self._begun = True
                 self._work_on_block(operator, wire, element, send)
             else:
-                self._work(operator, element, operator.tracker(operator.initial_restriction(element)), send)
+                self._work(operator, element, operator.tracker(element, operator.initial_restriction(element)), send)
 
         return read
 
     def _work_on_block(self, operator: SplittableOperator[Any], wire: int, block: Block, send: Take) -> None:
         restriction = operator.initial_restriction(block)
-        tracker = operator.tracker(restriction)
+        tracker = operator.tracker(block, restriction)
         staging = self._staging()
         if staging is not None:
             staging.order = restriction.start

@@ -162,7 +162,7 @@ class Alone(Generic[OperatorT]):
         operator = self.operator
         assert isinstance(operator, SplittableOperator), f"{type(operator).__name__} is not splittable"
         restriction = operator.initial_restriction(element)
-        tracker = operator.tracker(restriction)
+        tracker = operator.tracker(element, restriction)
         send = sending(operator, "process")
         residual: OffsetRange | None = None
         if split_after == 0:

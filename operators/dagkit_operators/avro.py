@@ -102,8 +102,8 @@ def _decoded(reading: Iterator[Any], path: str, place: int) -> list[Any]:
         records = list(data)
     except FileChanged:
         raise
-    except StopIteration:
-        raise AvroBroken(path, place, "the file ends in it") from None
+    except (StopIteration, IndexError):  # the library looks at bytes that are not there
+        raise AvroBroken(path, place, "it ends too soon") from None
     except Exception as fault:
         raise AvroBroken(path, place, _said(fault)) from fault
     left = len(data.bytes_.read())
@@ -148,9 +148,6 @@ class AvroReader(BlockReader[Any]):
 
     kind = "files.avro-reader/1"
     messages = OutputPort[Record[Any]](main=True)
-
-    def cut_near(self, element: Block, position: int) -> int | None:  # noqa: ARG002 - data blocks are found from anywhere
-        return position
 
     def reader_context(self) -> DataBlocks:
         return DataBlocks(self.chunk_size)

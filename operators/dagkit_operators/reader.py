@@ -113,7 +113,7 @@ class FixedLengthReader(BlockReader[bytes]):
     length: PositiveInt
     """Bytes of a record."""
 
-    def tracker(self, restriction: OffsetRange) -> StrideTracker:
+    def tracker(self, element: Block, restriction: OffsetRange) -> StrideTracker:  # noqa: ARG002 - all are alike
         return StrideTracker(restriction, self.length)
 
     def reader_context(self) -> FixedLength:

@@ -192,7 +192,7 @@ def test_a_file_that_ends_in_the_first_number_of_a_block_is_told(tmp_path: Path)
     content = avro(some(20))
     place = starts(content)[2]
     fault = broken(content[:place] + b"\x80", tmp_path)
-    assert (fault.place, fault.reason) == (place, "the file ends in it")
+    assert (fault.place, fault.reason) == (place, "it ends too soon")
 
 
 @pytest.mark.parametrize("content", [b"one\ntwo\n", b"Obj\x01", b"Obj\x01\x04\x16avro.schema"])

@@ -141,7 +141,7 @@ def test_a_delimiter_that_overlaps_itself_is_a_fault() -> None:
 def test_lines_are_handed_on_over_the_bytes_that_were_read_delimiters_included(tmp_path: Path) -> None:
     (block,) = blocks_of(file(tmp_path, b"a\nbb\nc"), 6)
     reader = LineReader()
-    tracker = reader.tracker(reader.initial_restriction(block))
+    tracker = reader.tracker(block, reader.initial_restriction(block))
     (batch,) = reader.process(block, tracker)
     assert bytes(batch.column("value").content) == b"a\nbb\nc\n"
 
@@ -150,7 +150,7 @@ def test_lines_know_where_they_stand_in_their_file(tmp_path: Path) -> None:
     """So that whoever fails over one can tell which it was."""
     (block,) = blocks_of(file(tmp_path, b"a\nbb\nccc\nd"), 11)
     reader = LineReader(chunk_size=5)
-    columns = [batch.column("value") for batch in reader.process(block, reader.tracker(OffsetRange(0, 11)))]
+    columns = [batch.column("value") for batch in reader.process(block, reader.tracker(block, OffsetRange(0, 11)))]
     assert [column.base for column in columns] == [0, 5, 9]
     assert [column.place(len(column)) for column in columns] == [5, 4, 2]
 
