@@ -16,10 +16,10 @@ from dagkit.api.files import output_files
 from dagkit.api.operators import InputOperator, Operator, main_outlet, sending
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.running import Context, Until
-from dagkit.api.work import Block, SplittableOperator
+from dagkit.api.work import Block, SplittableOperator, work_port
 from dagkit.engine.live import Entrance, SavedState, bind_output, entrance, live, saved
 from dagkit.engine.program import Keying
-from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.ranges import Deferred, OffsetRange, RestrictionTracker
 from dagkit.schema.batch import Batch
 
 OperatorT = TypeVar("OperatorT", bound=Operator)
@@ -81,14 +81,17 @@ class Alone(Generic[OperatorT]):
         self.files: dict[str, MemoryFiles] = {name: MemoryFiles() for name in output_files(type(operator))}
         """What was written, by the name of the declaration."""
         self.window_id = window_id
+        self.deferred: Deferred[OffsetRange] | None = None
+        """What was put off by the last work on an element."""
         self._sent: dict[str, list[Any]] = {}
         self._batches: dict[str, list[list[Any]]] = {}
         self._into: dict[str, Entrance] = {}
         outputs = output_ports(type(operator))
         for port in outputs if connected is None else connected:
             self._listen(port)
-        if not isinstance(operator, SplittableOperator):
-            for port, declared in input_ports(type(operator)).items():
+        worked = work_port(operator) if isinstance(operator, SplittableOperator) else None
+        for port, declared in input_ports(type(operator)).items():
+            if port != worked:
                 keying = Keying(None, declared.key, declared.key_field)
                 self._into[port] = entrance(self.operator, port, keying)
         self.operator._services.update(self.files)  # noqa: SLF001 - in the place of the engine
@@ -152,16 +155,22 @@ class Alone(Generic[OperatorT]):
             self.operator.emit_tuples()
 
     def work(
-        self, element: Any, *, split_after: int | None = None, split_at: int | None = None
+        self,
+        element: Any,
+        within: OffsetRange | None = None,
+        *,
+        split_after: int | None = None,
+        split_at: int | None = None,
     ) -> "Block | OffsetRange | None":
-        """Let a splittable operator work through an element; gives what was split off, to be worked through in turn.
+        """Let a splittable operator work through an element, or a part of it; gives what was split off, to be worked
+        through in turn. What the operator deferred is in `deferred`.
 
         The work is split once the operator yielded so often, 0 being before it began: at a position, or, where none is
         named, behind all that is claimed. What cannot be split any more is done to its end, and None is given.
         """
         operator = self.operator
         assert isinstance(operator, SplittableOperator), f"{type(operator).__name__} is not splittable"
-        restriction = operator.initial_restriction(element)
+        restriction = operator.initial_restriction(element) if within is None else within
         tracker = operator.tracker(element, restriction)
         send = sending(operator, "process")
         residual: OffsetRange | None = None
@@ -172,6 +181,7 @@ class Alone(Generic[OperatorT]):
             if count == split_after:
                 residual = split(tracker, split_at)
         tracker.check_done()
+        self.deferred = tracker.deferred()
         if residual is None:
             return None
         return replace(element, start=residual.start) if isinstance(element, Block) else residual

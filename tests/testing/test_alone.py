@@ -1,6 +1,7 @@
 """An operator alone behaves as it does in an engine: its callbacks come in order, and nothing but its state lasts."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from dagkit import (
     SplittableOperator,
     State,
 )
-from dagkit.ranges import OffsetRange, WorkUnclaimed
+from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange, WorkUnclaimed
 from dagkit.testing import Alone, FakeClock
 
 
@@ -232,3 +233,40 @@ def test_work_that_is_left_unclaimed_is_an_error() -> None:
 
     with pytest.raises(WorkUnclaimed, match=r"\[1, 10\) was never claimed"):
         Alone(Lazy()).work(OffsetRange(0, 10))
+
+
+class Growing(Numbers):
+    """Numbers below a limit, which a second input tells; what lies beyond waits."""
+
+    input = InputPort[Any](main=True)
+    limits = InputPort(int)
+    limit = State(0)
+
+    def initial_restriction(self, element: Any) -> OffsetRange:
+        return OffsetRange(0, OFFSET_INFINITY)
+
+    @limits.process
+    def raise_limit(self, limit: int) -> None:
+        self.limit = limit
+
+    def process(self, element: Any, tracker: Any) -> Iterator[Batch[int]]:
+        place = tracker.current_restriction().start
+        while place < self.limit and tracker.try_claim(place):
+            yield Batch.of([place])
+            place += 1
+        tracker.defer_remainder(timedelta(seconds=5))
+
+
+def test_what_an_operator_put_off_is_told_and_worked_on_in_turn() -> None:
+    alone = Alone(Growing())
+    assert alone.work("numbers") is None
+    assert alone.deferred == Deferred(OffsetRange(0, OFFSET_INFINITY), timedelta(seconds=5))
+    alone.send(2)
+    alone.work("numbers", alone.deferred.residual)
+    assert alone.deferred.residual == OffsetRange(2, OFFSET_INFINITY)
+    alone.send(4)
+    residual = alone.work("numbers", alone.deferred.residual, split_after=1)
+    assert residual == OffsetRange(3, OFFSET_INFINITY)
+    assert alone.deferred is None
+    alone.work("numbers", residual)
+    assert alone.sent() == [0, 1, 2, 3]
