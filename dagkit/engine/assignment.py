@@ -45,6 +45,24 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
+class Figures:
+    """What one partition of an operator did in one window, as it was counted where it ran."""
+
+    taken: Mapping[str, int] = field(default_factory=dict)
+    """Items that came in, by input port; control tuples are none. Of blocks, those that were begun."""
+    sent: Mapping[str, int] = field(default_factory=dict)
+    """Items that went out, by output port; one that no stream begins at is left out."""
+    read: int = 0
+    """Positions of blocks that were read: of files, bytes."""
+    cpu_nanos: int = 0
+    """Of the thread that it ran on; the operators that share a slot share it, and each is told all of it."""
+    millis: float = 0.0
+    """From when its slot began with the window to the end of the operator's own window."""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    """Its metrics at the end of the window, by name."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What the driver learns of a slot when its window is over."""
 
@@ -56,6 +74,8 @@ class Report:
     positions: int = 0
     """How many positions of blocks were read."""
     busy_millis: float = 0.0
+    figures: Mapping[str, Figures] = field(default_factory=dict)
+    """What each operator did in this slot, by name."""
 
 
 @dataclass(frozen=True, slots=True)

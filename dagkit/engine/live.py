@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import JsonValue
 
-from dagkit.api.operators import Operator, batch_handler_of, handler_name, handler_of
+from dagkit.api.operators import Operator, batch_handler_of, handler_name, handler_of, sending
 from dagkit.api.ports import input_ports
 from dagkit.api.state import Declared, Keyed, KeyedState, declared_state, kept_by
 from dagkit.api.tagged import Unwritable
@@ -65,6 +65,8 @@ class Entrance:
     """Hands on what waits; asked for before the window ends."""
     control: Take | None = None
     """What takes control tuples; where there is nothing, they end."""
+    passed: Callable[[], int] = int
+    """How many items came in so far, those that still wait left out; none, where nobody counts."""
 
 
 def live(configured: Operator, saved: SavedState) -> Operator:
@@ -120,23 +122,26 @@ def to_all(takes: Sequence[Take]) -> Take:
     return send
 
 
-def of_items(take: Take) -> Entrance:
-    """An entrance where items are taken one by one, batches or not."""
+def of_items(take: Take, passed: Callable[[], int] = int) -> Entrance:
+    """An entrance where items are taken one by one, batches or not, and counted by whoever takes them."""
 
     def take_each(batch: Batch[Any]) -> None:
         for item in batch.items():
             take(item)
 
-    return Entrance(take, take_each)
+    return Entrance(take, take_each, passed=passed)
 
 
 def of_batches(take: Take) -> Entrance:
     """An entrance where single items wait until they are many."""
     waiting: list[Any] = []
+    count = 0
 
     def flush() -> None:
+        nonlocal count
         if waiting:
             batch = Batch.of(waiting[:])
+            count += len(waiting)
             waiting.clear()
             take(batch)
 
@@ -146,10 +151,12 @@ def of_batches(take: Take) -> Entrance:
             flush()
 
     def take_after_those(batch: Batch[Any]) -> None:
+        nonlocal count
         flush()
+        count += len(batch)
         take(batch)
 
-    return Entrance(wait, take_after_those, flush)
+    return Entrance(wait, take_after_those, flush, passed=lambda: count)
 
 
 def entrance(operator: Operator, port: str, keying: Keying) -> Entrance:
@@ -161,8 +168,44 @@ def entrance(operator: Operator, port: str, keying: Keying) -> Entrance:
     if not callable(getattr(operator, handler_name(input_ports(type(operator))[port]), None)):
         assert by_batch is not None, f"{type(operator).__name__} has no method for {port}"
         return of_batches(_with_keys(by_batch, keyed, keying))
-    single = of_items(_with_code(handler_of(operator, port), keyed, keying))
-    return single if by_batch is None else Entrance(single.item, _with_keys(by_batch, keyed, keying))
+    return _counted(operator, port, None if by_batch is None else _with_keys(by_batch, keyed, keying), keyed, keying)
+
+
+def _counted(
+    operator: Operator, port: str, by_batch: Take | None, keyed: Sequence[Keyed[Any, Any]], keying: Keying
+) -> Entrance:
+    """What takes single items and batches, and counts them.
+
+    A single item is counted in the very call that hands it to the operator's method, which costs a hundredth of that
+    call; a call of its own would cost ten times as much.
+    """
+    name = handler_name(input_ports(type(operator))[port])
+    method, send = getattr(operator, name), sending(operator, name)
+    uncounted = _with_code(handler_of(operator, port), keyed, keying)
+    count = 0
+
+    def handle(item: Any) -> None:
+        nonlocal count
+        count += 1
+        made = method(item)
+        if made is not None:
+            send(made)
+
+    def handle_each(batch: Batch[Any]) -> None:
+        nonlocal count
+        items = batch.items()
+        count += len(items)
+        for item in items:
+            uncounted(item)
+
+    def handle_batch(batch: Batch[Any]) -> None:
+        nonlocal count
+        count += len(batch)
+        assert by_batch is not None, "whoever takes no batches is handed each item"
+        by_batch(batch)
+
+    take_batch = handle_each if by_batch is None else handle_batch
+    return Entrance(_with_code(handle, keyed, keying), take_batch, passed=lambda: count)
 
 
 def _with_code(handle: Take, keyed: Sequence[Keyed[Any, Any]], keying: Keying) -> Take:

@@ -90,14 +90,22 @@ class Outbox:
 
     def _by_item(self, target: Target) -> Entrance:
         """Single items wait by the slot that owns them, so that few batches go out and not many small ones."""
-        by_batch = self._sender(target)
+        send = self._sender(target)
         waiting: dict[int, list[Any]] = {}
+        count = 0
 
         def close(slot: int) -> None:
             items = waiting.pop(slot)
             self._full.append(self.keep(Sent(target.wire, slot, target.level, target.delayed, Batch.of(items))))
 
+        def by_batch(batch: Batch[Any]) -> None:
+            nonlocal count
+            count += len(batch)
+            send(batch)
+
         def drop(item: Any) -> None:
+            nonlocal count
+            count += 1
             for slot in target.slots_of(item, self.slot, 0):
                 items = waiting.setdefault(slot, [])
                 items.append(item)
@@ -108,4 +116,4 @@ class Outbox:
             for slot in list(waiting):
                 close(slot)
 
-        return Entrance(drop, by_batch, flush)
+        return Entrance(drop, by_batch, flush, passed=lambda: count)

@@ -222,6 +222,12 @@ class Program:
         return max((stage.slots for stage in self.stages_at(level)), default=1)
 
     @cached_property
+    def fed(self) -> frozenset[Port]:
+        """The inputs that a stream leads into."""
+        linked = {into for stage in self.stages for into in stage.links.values()}
+        return frozenset(linked | {target.into for target in self.targets.values()})
+
+    @cached_property
     def targets(self) -> Mapping[int, Target]:
         """Every wire that leaves a stage, by number."""
         leaving = [ends for stage in self.stages for ends in stage.targets.values()]

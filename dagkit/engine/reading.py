@@ -3,10 +3,10 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dagkit.api.operators import main_outlet
+from dagkit.api.operators import Operator, main_outlet
 from dagkit.api.ports import Outlet
 from dagkit.api.work import Block, SplittableOperator
 from dagkit.engine.assignment import Left
@@ -73,6 +73,15 @@ class Deadline:
                 self._changed.wait(AGAIN_SECONDS)
 
 
+@dataclass(slots=True)
+class Worked:
+    """What one operator was given to work through, and how far it came."""
+
+    elements: int = 0
+    """Those that were begun."""
+    positions: int = 0
+
+
 class Reading:
     """The work of one slot on one window's blocks."""
 
@@ -82,6 +91,8 @@ class Reading:
         self.deadline = Deadline(lasts_millis)
         self.left: list[Left] = []
         self.positions = 0
+        self._worked: dict[int, Worked] = {}
+        """By the identity of the operator: equal ones may share a slot."""
         self.element: Any = None
         """What is worked on now, for whoever must tell where something failed."""
         self.offset: int | None = None
@@ -90,9 +101,13 @@ class Reading:
         self._flush = flush
         self._begun = False
 
+    def worked(self, operator: Operator) -> Worked:
+        """What an operator worked through so far."""
+        return self._worked.setdefault(id(operator), Worked())
+
     def reader(self, operator: SplittableOperator[Any], wire: int | None) -> Take:
         """What works through one element after the other, and puts aside what comes too late from a wire."""
-        outlet = main_outlet(operator)
+        outlet, worked = main_outlet(operator), self.worked(operator)
 
         def send(made: Any) -> None:
             for one in made:
@@ -108,8 +123,10 @@ class Reading:
                     self.left.append(Left(wire, element))
                     return
                 self._begun = True
+                worked.elements += 1
                 self._work_on_block(operator, wire, element, send)
             else:
+                worked.elements += 1
                 self._work(operator, element, operator.tracker(element, operator.initial_restriction(element)), send)
 
         return read
@@ -131,7 +148,9 @@ class Reading:
         if residual is not None:
             done, millis = residual.start - restriction.start, (time.monotonic() - began) * 1000
             self.left.append(Left(wire, replace(block, start=residual.start), done, millis))
-        self.positions += (restriction.stop if residual is None else residual.start) - restriction.start
+        read = (restriction.stop if residual is None else residual.start) - restriction.start
+        self.positions += read
+        self.worked(operator).positions += read
 
     def _work(self, operator: SplittableOperator[Any], element: Any, tracker: Tracker, send: Take) -> None:
         self.element = element

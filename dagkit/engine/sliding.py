@@ -33,6 +33,9 @@ class Panes:
         self._written = Written(sliding.port, sliding.payload)
         panes = kept.get("panes", ())
         self._panes: list[list[Any]] = [[self._written.back(item) for item in pane] for pane in panes] or [[]]
+        self._kept = len(self._panes[-1])
+        self.added = 0
+        """How many items came in this streaming window, once it has turned."""
 
     def add(self, item: Any) -> None:
         """An item belongs to the pane of now."""
@@ -41,6 +44,7 @@ class Panes:
     def turn(self, window_id: int) -> list[Any]:
         """What goes out at the end of this streaming window: all panes, where the window slides now."""
         sliding = self.sliding
+        self.added = len(self._panes[-1]) - self._kept
         if window_id % sliding.pane:
             return []
         out = [item for pane in self._panes for item in pane] if window_id % sliding.step == 0 else []

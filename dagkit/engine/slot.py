@@ -5,7 +5,7 @@ once; what goes further is gathered by the slot that it goes to.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from dagkit.api.files import output_files
 from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.work import SplittableOperator, work_port
-from dagkit.engine.assignment import Assignment, Report, SlotState
+from dagkit.engine.assignment import Assignment, Figures, Report, SlotState
 from dagkit.engine.controls import Controls
 from dagkit.engine.failures import OperatorFailed, failure_of, place_of, tear_down, who_failed
 from dagkit.engine.live import Entrance, SavedState, bind_output, entrance, live, of_items, saved, to_all
@@ -55,7 +55,12 @@ class SlotRun:
         self._slides: dict[Port, list[Entrance]] = {}
         """Where what slides goes when it does."""
         self._kept = state
+        self._leaving: dict[Port, Callable[[], int]] = {}
+        """How many items left by each output that a stream begins at."""
+        self._millis: dict[str, float] = {}
+        """When each operator was through with the window, from its start."""
         self._started = time.monotonic()
+        self._cpu_nanos = time.thread_time_ns()
         for stage in reversed(self.stages):
             self._bind(stage)
         for name, operator in self.operators.items():
@@ -89,8 +94,23 @@ class SlotRun:
             parts=() if self.staging is None else tuple(self.staging.parts()),
             left=tuple(self.reading.left),
             positions=self.reading.positions,
-            busy_millis=(time.monotonic() - self._started) * 1000,
+            busy_millis=self._since_start(),
+            figures=dict(self._figures()),
         )
+
+    def _figures(self) -> Iterator[tuple[str, Figures]]:
+        cpu_nanos = time.thread_time_ns() - self._cpu_nanos
+        for name, operator in self.operators.items():
+            worked = self.reading.worked(operator)
+            fed = [port for port in input_ports(type(operator)) if (name, port) in self.program.fed]
+            taken = {port: self._entrances[name, port].passed() for port in fed}
+            if isinstance(operator, SplittableOperator):
+                taken[work_port(operator)] = worked.elements
+            sent = {port: passed() for (sender, port), passed in self._leaving.items() if sender == name}
+            yield name, Figures(taken, sent, worked.positions, cpu_nanos, self._millis[name])
+
+    def _since_start(self) -> float:
+        return (time.monotonic() - self._started) * 1000
 
     def _run(self, arriving: Iterable[tuple[int, Batch[Any]] | None]) -> Iterator[Sent]:
         for name, operator in self.operators.items():
@@ -141,6 +161,7 @@ class SlotRun:
         if self.window_id % self.program.windows[name] == 0:
             operator.end_window()
         self._slide(name)
+        self._millis[name] = self._since_start()
 
     def _serve(self, name: str, operator: Operator) -> None:
         """What the operator declared that the engine does for it."""
@@ -171,6 +192,9 @@ class SlotRun:
                 sinks = list(self._sinks(stage, (name, port)))
                 if sinks and (name, port) in self.program.sliders:
                     sinks = [self._into_panes((name, port), sinks)]
+                if sinks:  # all are sent the same
+                    held = self._held_by(name) if isinstance(operator, DelayOperator) else None
+                    self._leaving[name, port] = sinks[0].passed if held is None else held.__len__
                 bind_output(operator, port, sinks)
             for port in input_ports(type(operator)):
                 control = None if isinstance(operator, DelayOperator) else self._controls[name].take
@@ -178,10 +202,13 @@ class SlotRun:
 
     def _into(self, name: str, operator: Operator, port: str) -> Entrance:
         if isinstance(operator, DelayOperator):
-            return of_items(self._held.setdefault(name, []).append)
+            return of_items(self._held_by(name).append, self._held_by(name).__len__)
         if isinstance(operator, SplittableOperator) and port == work_port(operator):
             return of_items(self.reading.reader(operator, None))
         return entrance(operator, port, self.program.keyings[name, port])
+
+    def _held_by(self, delay: str) -> list[Any]:
+        return self._held.setdefault(delay, [])
 
     def _sinks(self, stage: StageProgram, output: Port) -> Iterator[Entrance]:
         if output in stage.links:
@@ -201,6 +228,7 @@ class SlotRun:
             lambda item: self._entrance(target).item(item),
             lambda batch: self._entrance(target).batch(batch),
             control=self._entrances[target.into].control,
+            passed=lambda: self._merging[target.wire][1].passed() if target.wire in self._merging else 0,
         )
 
     def _merge_into(self, name: str) -> None:
@@ -217,7 +245,7 @@ class SlotRun:
         panes = self._panes[output] = Panes(self.program.sliders[output], kept)
         self._slides[output] = sinks
         told = [sink.control for sink in sinks if sink.control is not None]
-        return replace(of_items(panes.add), control=to_all(told) if told else None)
+        return replace(of_items(panes.add, lambda: panes.added), control=to_all(told) if told else None)
 
     def _slide(self, name: str) -> None:
         """What an operator's windows hold goes on, where they slide with this one."""

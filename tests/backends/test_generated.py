@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pytest
@@ -30,7 +30,7 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.assignment import Backend
+from dagkit.engine.assignment import Answer, Assignment, Backend
 from dagkit.engine.loop import Loop, Settings
 from dagkit.engine.lower import program_of
 from dagkit.errors import ApplicationFaults
@@ -318,13 +318,36 @@ sketches = st.builds(
 Came = Mapping[str, Any]
 
 
+@dataclass
+class Counted:
+    """A backend whose figures are kept: how many items passed each port, by window, operator and partition."""
+
+    inner: Backend
+    figures: dict[tuple[int, str, int], tuple[Any, Any]] = field(default_factory=dict)
+
+    def run(self, assignment: Assignment) -> Answer:
+        answer = self.inner.run(assignment)
+        for report in answer.reports:
+            for name, figures in report.figures.items():
+                counts = dict(figures.taken), dict(figures.sent)
+                self.figures[assignment.window_id, name, report.slot] = counts
+        return answer
+
+    def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
+        self.inner.put_in_place(files, application_path, durable=durable)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
 def came(compilation: Compilation, backend: Backend) -> Came:
     """What collectors hold and what was counted, without any order."""
+    counted = Counted(backend)
     loop = Loop(
-        program_of(compilation), backend, Ledger(MemoryStore()), Settings("nowhere", until=Until.ONCE, windows=12)
+        program_of(compilation), counted, Ledger(MemoryStore()), Settings("nowhere", until=Until.ONCE, windows=12)
     )
     loop.run()
-    found: dict[str, Any] = {"windows": loop.memory.window}
+    found: dict[str, Any] = {"windows": loop.memory.window, "figures": counted.figures}
     for name, states in loop.state.items():
         if name.startswith("collect"):
             found[name] = Counter(item for state in states for item in state.get("arrived", []))  # type: ignore[union-attr, misc]

@@ -17,7 +17,7 @@ from dagkit.api.running import Context
 from dagkit.api.work import SplittableOperator, work_port
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
-from dagkit.engine.assignment import Answer, Assignment, Report
+from dagkit.engine.assignment import Answer, Assignment, Figures, Report
 from dagkit.engine.controls import Controls
 from dagkit.engine.failures import failure_of, place_of, tear_down, who_failed
 from dagkit.engine.finishing import put_in_place
@@ -48,6 +48,11 @@ class _Partition:
     is_set_up: bool = False
     """Whether it is to be torn down, whatever happens."""
     millis: float = 0.0
+    cpu_nanos: int = 0
+    taken: dict[str, int] = field(default_factory=dict)
+    """How many items came in, by input port."""
+    emitted: dict[str, int] = field(default_factory=dict)
+    """How many items went out, by output port that a stream begins at, before any of them slid."""
     panes: dict[str, SavedState] = field(default_factory=dict)
 
 
@@ -114,7 +119,7 @@ class _Window:
 
     def _guarded(self, name: str, index: int, partition: _Partition) -> None:
         """Run one partition; whatever its code raises says where."""
-        began = time.monotonic()
+        began, cpu_nanos = time.monotonic(), time.thread_time_ns()
         try:
             self._run(self.fused.graph.by_name[name], index, partition)
         except Exception as error:
@@ -126,6 +131,7 @@ class _Window:
             place = "" if reading is None else place_of(reading.element, reading.offset)
             raise failure_of(error, name, self.assignment.window_id, index, place) from error
         partition.millis = (time.monotonic() - began) * 1000
+        partition.cpu_nanos = time.thread_time_ns() - cpu_nanos
 
     def _run(self, node: Node, index: int, partition: _Partition) -> None:
         operator, window_id = partition.operator, self.assignment.window_id
@@ -141,11 +147,13 @@ class _Window:
             operator.begin_window(window_id)
         for port in node.input_ports:
             if isinstance(operator, DelayOperator):
-                self._hold(node.name, index, self._arriving(node, port, index))
+                self._hold(node.name, index, partition)
             elif isinstance(operator, SplittableOperator) and port == work_port(operator):
                 self._read(node, port, index, partition, operator)
             else:
-                _process(operator, port, self._arriving(node, port, index), keying_of(node, port))
+                items = self._arriving(node, port, index)
+                partition.taken[port] = len(items)
+                _process(operator, port, items, keying_of(node, port))
         if not isinstance(operator, DelayOperator):  # there they end
             self._tell_controls(node, index, operator)
         if self.assignment.last:
@@ -157,6 +165,7 @@ class _Window:
         operator.teardown()
         partition.is_set_up = False
         for port in node.output_ports:
+            partition.emitted.setdefault(port, len(partition.sent[port]))
             self._slide(node.name, port, index, partition)
 
     def _tell_controls(self, node: Node, index: int, operator: Operator) -> None:
@@ -199,8 +208,10 @@ class _Window:
         finally:
             reading.deadline.end()
 
-    def _hold(self, name: str, slot: int, items: Items) -> None:
+    def _hold(self, name: str, slot: int, partition: _Partition) -> None:
         """What a delay takes goes out in the next window."""
+        items = self._arriving(self.fused.graph.by_name[name], "input", slot)
+        partition.taken["input"] = partition.emitted["output"] = len(items)
         outbox = Outbox(slot)
         for target in self.program.stage_of[name].targets.get((name, "output"), ()):
             outbox.slit(target).batch(Batch.of(items))
@@ -261,7 +272,19 @@ class _Window:
                     left=() if reading is None else tuple(reading.left),
                     positions=0 if reading is None else reading.positions,
                     busy_millis=partition.millis,
+                    figures={name: self._figures(name, partition)},
                 )
+
+    def _figures(self, name: str, partition: _Partition) -> Figures:
+        stage, reading = self.program.stage_of[name], partition.reading
+        taken = {port: count for port, count in partition.taken.items() if (name, port) in self.program.fed}
+        begun = {(name, port) for port in partition.emitted} & {*stage.links, *stage.targets}
+        sent = {port: count for port, count in partition.emitted.items() if (name, port) in begun}
+        read = 0
+        if reading is not None and isinstance(partition.operator, SplittableOperator):
+            worked = reading.worked(partition.operator)
+            taken[work_port(partition.operator)], read = worked.elements, worked.positions
+        return Figures(taken, sent, read, partition.cpu_nanos, partition.millis)
 
 
 def _live(configured: Operator, kept: Any) -> _Partition:
