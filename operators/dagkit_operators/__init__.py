@@ -6,7 +6,9 @@ from dagkit_operators.contexts import ReaderContext
 from dagkit_operators.count import CountByKey, SumByKey
 from dagkit_operators.expressions import Expression, value
 from dagkit_operators.filter import Filter
+from dagkit_operators.items import Items
 from dagkit_operators.map import FlatMap, Map
+from dagkit_operators.match import MatchFiles
 from dagkit_operators.parts import PartWriter
 from dagkit_operators.reader import BlockReader, FixedLengthReader, LineReader
 from dagkit_operators.seen import FileChanged
@@ -27,8 +29,10 @@ __all__ = [
     "Filter",
     "FixedLengthReader",
     "FlatMap",
+    "Items",
     "LineReader",
     "Map",
+    "MatchFiles",
     "PartWriter",
     "ReaderContext",
     "Record",

@@ -16,6 +16,8 @@ class FileInfo:
     length: int
     modified_millis: int
     block_count: int
+    identity: str = ""
+    """What tells it from another file that takes its name; empty where whoever found it did not look."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,14 @@
 
 import io
 import os
+import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from dagkit.urls import below, is_url, local_path, resolved
+from dagkit.urls import absolute, below, is_url, local_path, resolved
 
 REMOTE_READ = 8 << 20
 """Bytes that are asked of another machine at a time."""
@@ -72,6 +73,53 @@ def files_below(folder: str, *, recursive: bool) -> Iterator[tuple[str, Found]]:
         return
     for found in _local_files(folder, recursive=recursive, entered=set()):
         yield found.path[len(folder) :].lstrip("/"), found
+
+
+def unfinished(below: str) -> bool:
+    """Whether a path below a folder is of a hidden or unfinished file, or lies in a hidden folder."""
+    parts = below.split("/")
+    return parts[-1].endswith((".tmp", "._COPYING_")) or any(part.startswith(".") for part in parts)
+
+
+def files_like(pattern: str) -> Iterator[Found]:
+    """The files that a pattern means: one of this name; all in a folder of this name; else those that match it.
+
+    `*` and `?` stand for letters of one name, `**` for folders, too. In URLs `?` begins the options, as ever. What is
+    hidden or unfinished is passed over below the part of the pattern that is plain.
+    """
+    place = absolute(pattern)
+    named = looked_up(place)
+    if named is not None:
+        yield named
+        return
+    folder, likeness = _folder_and_likeness(place)
+    matches = _matching(likeness)
+    for below_it, found in files_below(folder, recursive=not likeness or "/" in likeness or "**" in likeness):
+        if not unfinished(below_it) and matches(below_it):
+            yield found
+
+
+def is_pattern(pattern: str) -> bool:
+    """Whether it may mean any number of files, and none as well."""
+    return bool(_folder_and_likeness(absolute(pattern))[1])
+
+
+def _folder_and_likeness(place: str) -> tuple[str, str]:
+    """The folder of all that a pattern may mean, and what their paths from there on are like."""
+    path, mark, options = place.partition("?") if is_url(place) else (place, "", "")
+    first = re.search(r"[*\[]" if mark or is_url(place) else r"[*?\[]", path)
+    if first is None:
+        return place, ""
+    folder, _, _ = path[: first.start()].rpartition("/")
+    return (folder or "/") + mark + options, path[len(folder) :].lstrip("/")
+
+
+def _matching(likeness: str) -> Callable[[str], Any]:
+    if not likeness:
+        return lambda _: True
+    from fsspec.utils import glob_translate  # noqa: PLC0415 - only patterns need it
+
+    return re.compile(glob_translate(likeness)).match
 
 
 def _local_files(folder: str, *, recursive: bool, entered: set[tuple[int, int]]) -> Iterator[Found]:

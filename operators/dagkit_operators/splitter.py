@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 from dagkit import Block, Context, InputOperator, OutputPort, State, Until
 from dagkit.urls import absolute, plain
 from dagkit_operators.blocks import FileInfo
-from dagkit_operators.places import Found, exists, files_below, looked_up
+from dagkit_operators.places import Found, exists, files_below, looked_up, unfinished
 
 BLOCK_SIZE = 64 << 20
 """Bytes of a block where nobody says otherwise."""
@@ -84,7 +84,7 @@ class DirectoryScanner(BaseModel):
                 _log.warning("%s; it is looked for again", problem)
                 continue
             for below, found in files_below(root, recursive=self.recursive):
-                if self._matches(f"{shown.rstrip('/')}/{below}") and not (self.skip_unfinished and _unfinished(below)):
+                if self._matches(f"{shown.rstrip('/')}/{below}") and not (self.skip_unfinished and unfinished(below)):
                     yield found
 
     def _matches(self, path: str) -> bool:
@@ -92,12 +92,6 @@ class DirectoryScanner(BaseModel):
         return (wanted is None or re.fullmatch(wanted, path) is not None) and (
             unwanted is None or re.fullmatch(unwanted, path) is None
         )
-
-
-def _unfinished(below: str) -> bool:
-    """Whether a path below a scanned directory is of a hidden or unfinished file, or lies in a hidden directory."""
-    parts = below.split("/")
-    return parts[-1].endswith((".tmp", "._COPYING_")) or any(part.startswith(".") for part in parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,74 @@
+"""Finding files by patterns, wherever in a graph the patterns come from."""
+
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import chain
+
+from pydantic import NonNegativeInt
+
+from dagkit import InputPort, OutputPort, SplittableOperator, State
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
+from dagkit.urls import absolute, plain
+from dagkit_operators.blocks import FileInfo
+from dagkit_operators.identities import Identities, identity_of
+from dagkit_operators.places import exists, files_like, is_pattern
+from dagkit_operators.splitter import KEPT_OF_GONE
+
+_log = logging.getLogger(__name__)
+
+
+class MatchFiles(SplittableOperator[str]):
+    """Finds the files that patterns mean, each file once; of what is there now, or, `continuously`, of what comes, too.
+
+    A pattern is the path or URL of a file, of a folder with all that is in it, or one with `*`, `?`, `[]` or `**`.
+    Files come in the order of their last change, those of one instant by path. An empty file is passed over until it
+    holds something.
+
+    A local file is known again by its number on the disk and how it begins. So it is not sent again when it grew or was
+    renamed, and what takes its place under its name is another file. Any other file is known by its name.
+    """
+
+    kind = "files.match/1"
+    partitionable = False
+    patterns = InputPort(str)
+    files = OutputPort(FileInfo)
+
+    continuously: bool = False
+    """Whether a pattern is looked at again and again, for as long as the application runs."""
+    interval_millis: NonNegativeInt = 5000
+    """The time between two looks."""
+
+    known = State[dict[str, list[str]]](dict)
+    """The identities of the files that each pattern meant; of those that are gone, a thousand more than are there."""
+
+    def initial_restriction(self, element: str) -> OffsetRange:  # noqa: ARG002 - every pattern is looked at so often
+        """The looks that are to be taken."""
+        return OffsetRange(0, OFFSET_INFINITY if self.continuously else 1)
+
+    def process(self, element: str, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[FileInfo]:
+        look = tracker.current_restriction().start
+        if tracker.try_claim(look):
+            yield from self._new(element, first=look == 0)
+            tracker.defer_remainder(timedelta(milliseconds=self.interval_millis))
+
+    def _new(self, pattern: str, *, first: bool) -> Iterator[FileInfo]:
+        """The files that were not known before; from now on they are."""
+        found = sorted(files_like(pattern), key=lambda found: (found.modified_millis, found.path))
+        if not found and first and not is_pattern(pattern) and not exists(absolute(pattern)):
+            problem = f"there is no file or directory {plain(absolute(pattern))}"
+            if not self.continuously:
+                raise FileNotFoundError(problem)
+            _log.warning("%s; it is looked for again", problem)
+        known = Identities(chain.from_iterable(self.known.values()))
+        there: dict[str, None] = {}
+        for each in found:
+            identity = known.of(each.path)
+            if identity is None:
+                identity = identity_of(each.path)
+                if identity is not None and identity not in there:
+                    yield FileInfo(each.path, each.length, each.modified_millis, 1, identity)
+            if identity is not None:
+                there[identity] = None
+        gone = [identity for identity in self.known.get(pattern, []) if identity not in there]
+        self.known[pattern] = [*(gone if len(gone) <= len(there) + KEPT_OF_GONE else []), *there]

@@ -1,0 +1,181 @@
+"""A pattern becomes the files that it means; each file comes once, for as long as it is the same file."""
+
+import logging
+import os
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
+from dagkit.testing import Alone
+from dagkit_operators import FileInfo, MatchFiles
+from dagkit_operators.identities import HEAD, has_identity, identity_of
+from dagkit_operators.places import files_like
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for number, name in enumerate(
+        ("a.log", "b.log", "b.txt", "sub/a.log", "sub/deep/c.log", ".hidden.log", "d.log.tmp")
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{name}\n")
+        os.utime(path, (number, number))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [
+        ("a.log", ["a.log"]),
+        (".hidden.log", [".hidden.log"]),
+        ("", ["a.log", "b.log", "b.txt", "sub/a.log", "sub/deep/c.log"]),
+        ("sub", ["sub/a.log", "sub/deep/c.log"]),
+        ("*.log", ["a.log", "b.log"]),
+        ("?.txt", ["b.txt"]),
+        ("[ac].log", ["a.log"]),
+        ("*/*.log", ["sub/a.log"]),
+        ("**/*.log", ["a.log", "b.log", "sub/a.log", "sub/deep/c.log"]),
+        ("s*/**/c.log", ["sub/deep/c.log"]),
+        ("nothing.*", []),
+        ("nowhere/*.log", []),
+    ],
+)
+def test_a_pattern_means_files(pattern: str, meant: list[str], tree: Path) -> None:
+    found = [str(Path(found.path).relative_to(tree)) for found in files_like(f"{tree}/{pattern}")]
+    assert sorted(found) == meant
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_meant_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "[ab].log").write_text("x")
+    (tmp_path / "a.log").write_text("x")
+    assert [found.path for found in files_like(f"{tmp_path}/[ab].log")] == [f"{tmp_path}/[ab].log"]
+
+
+def test_patterns_of_urls_mean_files(tmp_path: Path) -> None:
+    files = fsspec.filesystem("memory")
+    for name in ("a.log", "b.txt", "sub/c.log"):
+        files.pipe(f"/{tmp_path.name}/{name}", b"x\n")
+    found = [found.path for found in files_like(f"memory://{tmp_path.name}/**/*.log")]
+    assert sorted(path.rpartition("/")[2] for path in found) == ["a.log", "c.log"]
+    alone = Alone(MatchFiles())
+    alone.work(f"memory://{tmp_path.name}/*.log")
+    alone.work(f"memory://{tmp_path.name}/**/*.log")
+    assert [file.path.rpartition("/")[2] for file in alone.sent()] == ["a.log", "c.log"]
+
+
+def names(alone: Alone[MatchFiles]) -> list[str]:
+    return [Path(file.path).name for file in alone.sent()]
+
+
+class Looking:
+    """A pattern that is looked at continuously."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.alone = Alone(MatchFiles(continuously=True))
+
+    def look(self) -> list[str]:
+        self.alone.work(self.pattern, self.alone.deferred and self.alone.deferred.residual)
+        found = names(self.alone)
+        deferred = self.alone.deferred
+        self.alone = self.alone.restarted()
+        self.alone.deferred = deferred
+        return found
+
+
+def test_files_come_once_the_oldest_first(tree: Path) -> None:
+    alone = Alone(MatchFiles())
+    assert alone.work(f"{tree}/**/*.log") is None
+    assert alone.deferred is None
+    files = alone.sent()
+    assert [Path(file.path).name for file in files] == ["a.log", "b.log", "a.log", "c.log"]
+    assert files[1] == FileInfo(str(tree / "b.log"), 6, 1000, 1, identity_of(str(tree / "b.log")) or "")
+    alone.work(f"{tree}/*.log")
+    assert alone.sent() == []
+
+
+def test_a_look_is_put_off_until_the_next_one(tree: Path) -> None:
+    alone = Alone(MatchFiles(continuously=True, interval_millis=700))
+    alone.work(str(tree))
+    assert alone.deferred == Deferred(OffsetRange(1, OFFSET_INFINITY), timedelta(seconds=0.7))
+
+
+def test_what_comes_later_is_found_later(tree: Path) -> None:
+    looking = Looking(f"{tree}/*.log")
+    assert looking.look() == ["a.log", "b.log"]
+    assert looking.look() == []
+    (tree / "c.log").write_text("c\n")
+    with (tree / "a.log").open("a") as grown:
+        grown.write("more\n")
+    assert looking.look() == ["c.log"]
+
+
+def test_an_empty_file_is_passed_over_until_it_holds_something(tree: Path) -> None:
+    looking = Looking(f"{tree}/e*.log")
+    (tree / "e.log").touch()
+    assert looking.look() == []
+    (tree / "e.log").write_text("e\n")
+    assert looking.look() == ["e.log"]
+
+
+def test_a_file_that_was_renamed_is_the_same_and_what_takes_its_place_is_another(tree: Path) -> None:
+    looking = Looking(f"{tree}/a.log*")
+    assert looking.look() == ["a.log"]
+    (tree / "a.log").rename(tree / "a.log.1")
+    (tree / "a.log").write_text("new\n")
+    assert looking.look() == ["a.log"]
+    assert looking.look() == []
+
+
+def test_a_file_that_was_written_anew_in_its_place_is_another(tree: Path) -> None:
+    looking = Looking(f"{tree}/a.log")
+    assert looking.look() == ["a.log"]
+    (tree / "a.log").write_text("other\n")
+    assert looking.look() == ["a.log"]
+
+
+def test_files_that_were_away_for_a_while_are_known(tree: Path) -> None:
+    looking = Looking(f"{tree}/*.log")
+    assert looking.look() == ["a.log", "b.log"]
+    (tree / "a.log").rename(tree / "elsewhere")
+    assert looking.look() == []
+    (tree / "elsewhere").rename(tree / "a.log")
+    assert looking.look() == []
+
+
+def test_a_name_that_is_not_there_is_an_error_once_and_a_warning_where_it_may_come(
+    tree: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(FileNotFoundError, match=f"there is no file or directory {tree}/nowhere"):
+        Alone(MatchFiles()).work(f"{tree}/nowhere")
+    Alone(MatchFiles()).work(f"{tree}/nowhere*")
+    looking = Looking(f"{tree}/nowhere")
+    with caplog.at_level(logging.WARNING):
+        assert [looking.look(), looking.look()] == [[], []]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"there is no file or directory {tree}/nowhere; it is looked for again"
+    ]
+    (tree / "nowhere").write_text("now\n")
+    assert looking.look() == ["nowhere"]
+
+
+def test_the_same_file_is_known_while_it_grows(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x")
+    early = identity_of(str(path))
+    assert early is not None
+    path.write_bytes(b"x" * HEAD * 2)  # the same number, and the same beginning
+    assert has_identity(str(path), early)
+    path.write_bytes(b"y" * HEAD * 2)
+    assert not has_identity(str(path), early)
+    path.write_bytes(b"")
+    assert not has_identity(str(path), early)
+    shutil.copy(path, tmp_path / "copy")
+    assert not has_identity(str(tmp_path / "copy"), early)
+    assert not has_identity(str(tmp_path / "gone"), early)
+    assert identity_of(str(tmp_path / "gone")) is None
