@@ -4,19 +4,24 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Generic, Self, TypeVar
 
-from pydantic import NonNegativeInt, PositiveInt, field_validator, model_validator
+from pydantic import NonNegativeInt, PositiveInt, PrivateAttr, field_validator, model_validator
 
 from dagkit import (
     Batch,
+    BatchedOperatorStats,
     Block,
+    DataQueueSize,
     InputPort,
     OutputPort,
     Partition,
     Partitioner,
     PartitioningContext,
+    Response,
     SplittableOperator,
+    StatsListener,
 )
 from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.scaling import Follower, Policy, ScalingSettings, refuse_crossed
 from dagkit_operators.blocks import Record
 from dagkit_operators.contexts import FixedLength, ReadAheadLines, ReaderContext
 from dagkit_operators.lines import CHUNK_SIZE, LONGEST_LINE, delimiter_of
@@ -26,10 +31,11 @@ from dagkit_operators.strides import StrideTracker
 T = TypeVar("T")
 
 
-class BlockReader(SplittableOperator[Block], Partitioner, Generic[T]):
+class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQueueSize, Generic[T]):
     """Reads blocks; how their bytes become records is said by a reader context.
 
-    The reader partitions itself: it starts with `min_readers` partitions, which all take from one queue of blocks.
+    The reader partitions itself: it starts with `min_readers` partitions, which all take from one queue of blocks. It
+    is told its statistics, too, and their number follows what waits in that queue.
 
     `blocks_metadata_output` tells each stretch that was read to its end. A block that was cut, for several readers or
     at the end of a window, is told several times then, by the same `block_id` and other bounds; of a stretch that was
@@ -41,22 +47,43 @@ class BlockReader(SplittableOperator[Block], Partitioner, Generic[T]):
     blocks_metadata_output = OutputPort(Block)
     messages = OutputPort[Record[T]](main=True)
 
+    policy: Policy = "drain"
+    """How their number follows the backlog. `drain`: as many as work it off soonest. `apex`: one for each block."""
     min_readers: PositiveInt = 1
-    """Partitions at least; for as long as their number does not follow the backlog, just so many."""
-    max_readers: PositiveInt = 16
-    """Partitions at most, once their number follows the backlog; so far `min_readers` stays."""
+    """Partitions at least, and to begin with."""
+    max_readers: PositiveInt | None = None
+    """Partitions at most; none: 16 by `apex`, and as many as the cluster can run at once by `drain`."""
     collect_stats: bool = True
-    """Whether the number of partitions is to follow the backlog; no effect so far."""
-    interval_millis: NonNegativeInt = 120_000
-    """The time between two looks at the backlog; no effect so far."""
+    """Whether the number of partitions follows the backlog; else it stays at `min_readers`."""
+    interval_millis: NonNegativeInt | None = None
+    """The time between two looks at the backlog; none: two minutes by `apex`, and each window by `drain`."""
+    target_drain_millis: NonNegativeInt = 0
+    """How soon `drain` is to work a backlog off: it takes no more partitions than that needs. 0: as soon as may be."""
+    cool_down_millis: NonNegativeInt = 10_000
+    """How long fewer partitions must have been enough before `drain` takes some away."""
+    apex_compat: bool = False
+    """Whether `apex` does all that Malhar's reader does: begins with one, and may have fewer than `min_readers`."""
     chunk_size: PositiveInt = CHUNK_SIZE
     """Bytes that are read, and handed on, at a time."""
 
+    _follower: Follower = PrivateAttr(default_factory=Follower)
+
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
-        if self.min_readers > self.max_readers:
-            raise ValueError(f"min_readers {self.min_readers} is greater than max_readers {self.max_readers}")
+        refuse_crossed(self.min_readers, self.max_readers)
         return self
+
+    def scaling_settings(self) -> ScalingSettings:
+        """How its number of partitions follows the backlog."""
+        return ScalingSettings(
+            policy=self.policy,
+            min_readers=self.min_readers,
+            max_readers=self.max_readers,
+            interval_millis=self.interval_millis,
+            target_drain_millis=self.target_drain_millis,
+            cool_down_millis=self.cool_down_millis,
+            apex_compat=self.apex_compat,
+        )
 
     @abstractmethod
     def reader_context(self) -> ReaderContext[T]:
@@ -69,10 +96,17 @@ class BlockReader(SplittableOperator[Block], Partitioner, Generic[T]):
         if tracker.current_restriction().stop == element.end:
             self.blocks_metadata_output.emit(element)
 
+    def process_stats(self, stats: BatchedOperatorStats) -> Response:
+        """How many partitions there are to be, once the last one was told; nothing where they are not to follow."""
+        if not self.collect_stats:
+            return Response()
+        return self._follower.answer(self.scaling_settings(), stats)
+
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
         """As many as were asked to mirror, or are wanted; else `min_readers` to begin with, and later as there are."""
         begins = len(partitions) == 1 and partitions[0].stats is None
-        wanted = context.parallel_count or context.wanted or (self.min_readers if begins else len(partitions))
+        first = 1 if self.policy == "apex" and self.apex_compat else self.min_readers
+        wanted = context.parallel_count or context.wanted or (first if begins else len(partitions))
         return [*partitions[:wanted], *[Partition(self)] * (wanted - len(partitions))]
 
 

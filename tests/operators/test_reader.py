@@ -10,7 +10,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from dagkit import Block
+from dagkit import Backlog, BatchedOperatorStats, Block, Capacity, Partition, PartitioningContext, Response
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker
 from dagkit.testing import Alone
 from dagkit_operators import FileChanged, FixedLengthReader, LineReader, Record
@@ -258,3 +258,51 @@ def test_records_of_one_length_survive_any_split(length: int, tmp_path: Path) ->
                 if residual is not None:
                     reader.work(residual)
                 assert values(reader) == expected, (chunk_size, after, position)
+
+
+def _stats(partitions: int, blocks: int) -> BatchedOperatorStats:
+    return BatchedOperatorStats(
+        operator_id=partitions - 1,
+        current_window_id=1,
+        partition=partitions - 1,
+        partitions=partitions,
+        backlog=Backlog(blocks=blocks, positions=blocks << 20, pieces=blocks),
+        capacity=Capacity(cores=4, most_cores=4),
+    )
+
+
+@pytest.mark.parametrize(
+    ("reader", "count"),
+    [
+        pytest.param(LineReader(), 4, id="as many as there are cores"),
+        pytest.param(LineReader(policy="apex"), 8, id="as many as Malhar would"),
+        pytest.param(LineReader(policy="apex", max_readers=6), 6, id="no more than max_readers"),
+        pytest.param(LineReader(max_readers=3), 3, id="no more than max_readers by drain"),
+    ],
+)
+def test_a_reader_follows_its_backlog(reader: LineReader, count: int) -> None:
+    response = reader.process_stats(_stats(1, 10))
+    assert (response.repartition_required, response.partitions) == (True, count)
+    ran = Partition(reader, stats=_stats(1, 10))
+    partitions = reader.define_partitions([ran], PartitioningContext(wanted=count))
+    assert [partition.operator for partition in partitions] == [reader] * count
+    fewer = reader.define_partitions(partitions, PartitioningContext(wanted=2))
+    assert len(fewer) == 2
+    assert fewer[0] == ran
+
+
+def test_a_reader_that_collects_no_statistics_stays_as_it_is() -> None:
+    reader = LineReader(collect_stats=False, min_readers=3)
+    assert reader.process_stats(_stats(1, 1000)) == Response()
+    assert len(reader.define_partitions([Partition(reader)], PartitioningContext())) == 3
+
+
+@pytest.mark.parametrize(("compat", "count"), [(False, 3), (True, 1)], ids=["min_readers", "as Malhar: one"])
+def test_how_many_readers_there_are_at_first(compat: bool, count: int) -> None:
+    reader = LineReader(policy="apex", apex_compat=compat, min_readers=3)
+    assert len(reader.define_partitions([Partition(reader)], PartitioningContext())) == count
+
+
+def test_bounds_that_cross_are_told() -> None:
+    (fault,) = LineReader(min_readers=3, max_readers=2).faults
+    assert fault.message == "min_readers 3 is greater than max_readers 2"

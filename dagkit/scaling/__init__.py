@@ -1,0 +1,11 @@
+"""Scaling: how many partitions an operator has, by what waits for it. Pure: the same inputs give the same answer.
+
+`decide` says how many there are to be; `Follower` is what a listener asks, one commit after the other. Both stand here
+so that any operator with a queue can follow it.
+"""
+
+from dagkit.scaling.follower import Follower
+from dagkit.scaling.inputs import Decision, Past, Policy, ScalingInputs, ScalingSettings, refuse_crossed
+from dagkit.scaling.policies import decide
+
+__all__ = ["Decision", "Follower", "Past", "Policy", "ScalingInputs", "ScalingSettings", "decide", "refuse_crossed"]

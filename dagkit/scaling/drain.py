@@ -1,0 +1,141 @@
+"""The policy that works a backlog off as soon as it can, with as few partitions as that takes, and does not flap.
+
+It grows at once where that pays, and shrinks only when fewer have been enough for a while: what a partition costs that
+has nothing to do is little, and what it costs to come too late is the time of everybody who waits.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+from dagkit.scaling.inputs import Decision, Past, ScalingInputs
+
+NOTHING_WAITS = "nothing waits"
+UNMEASURED = "as many as can work at once, for nothing is measured yet"
+ALL = "as many as can work at once"
+ENOUGH = "as few as work it off in time"
+TOO_MANY = "more than max_readers"
+TOO_FEW = "fewer than min_readers"
+FITS = "the count that there is"
+NO_GAIN = "more would not be worth the change"
+COOLING = "fewer would do, and have to do so for longer"
+
+ALIKE = 1.02
+"""How many times the shortest time is as good as the shortest."""
+WORTH = 1.1
+"""How many times faster it must become for a change to be worth it."""
+LONG_WINDOW_MILLIS = 10_000.0
+"""How long a window in the middle of a large backlog lasts: it says how often a window's own cost is paid."""
+GROWTH_MILLIS = 5_000.0
+"""How much work there must be for cores that the cluster does not have yet: so long it takes to get them."""
+MOST_PATIENCE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Forecast:
+    """How long a backlog would last with so many partitions."""
+
+    inputs: ScalingInputs
+
+    @property
+    def work_millis(self) -> float:
+        """Of one slot alone, without what windows cost."""
+        per_second = self.inputs.capacity.positions_per_second
+        assert per_second, "a forecast needs something that was measured"
+        return self.inputs.backlog.positions * 1000 / per_second
+
+    def millis(self, count: int) -> float:
+        work = self.work_millis / max(1, min(count, self.inputs.capacity.most_cores, self.inputs.backlog.pieces))
+        return work + self._own_cost(count, work)
+
+    def _own_cost(self, count: int, work: float) -> float:
+        capacity = self.inputs.capacity
+        rounds = ceil(count / max(1, capacity.cores))
+        return max(1, ceil(work / LONG_WINDOW_MILLIS)) * (capacity.window_millis + capacity.slot_millis * rounds)
+
+    def fewest(self, most: int, target_millis: float) -> int:
+        """The fewest that are about as soon done as `most`, or within the target."""
+        soonest = self.millis(most)
+        limit = max(target_millis, ALIKE * soonest)
+        left = limit - self._own_cost(most, self.work_millis / most)
+        return min(most, max(1, ceil(self.work_millis / left))) if left > 0 else most
+
+
+def decide_drain(inputs: ScalingInputs) -> Decision:
+    """As many partitions as work the backlog off soonest, within the bounds and what the cluster has."""
+    wanted, rule = _wanted(inputs)
+    before, least, most = inputs.before, inputs.settings.min_readers, inputs.settings.max_readers
+    if most is not None and before > most:
+        return _changed(inputs, max(wanted, least), TOO_MANY)
+    if before < least:
+        return _changed(inputs, max(wanted, least), TOO_FEW if wanted <= least else rule)
+    if wanted < before:
+        return _fewer(inputs, wanted, rule)
+    past = _looked(inputs).model_copy(update={"low_since_millis": None, "low_most": 0})
+    if wanted == before:
+        return Decision(before, FITS, past)
+    if not _pays(inputs, wanted):
+        return Decision(before, NO_GAIN, past)
+    return _changed(inputs, wanted, rule)
+
+
+def _wanted(inputs: ScalingInputs) -> tuple[int, str]:
+    """How many there would be, were there none, and why."""
+    least, backlog = inputs.settings.min_readers, inputs.backlog
+    if not backlog.blocks:
+        return least, NOTHING_WAITS
+    most = max(least, min(_reach(inputs), max(backlog.pieces, backlog.endless, 1)))
+    if not inputs.capacity.positions_per_second:
+        return most, UNMEASURED
+    enough = _Forecast(inputs).fewest(most, inputs.settings.target_drain_millis)
+    wanted = max(least, enough, min(most, backlog.endless))
+    return wanted, ALL if wanted == most else ENOUGH
+
+
+def _reach(inputs: ScalingInputs) -> int:
+    """The most that can work at once; where the cluster can grow and it is worth the wait, as many again."""
+    settings, capacity = inputs.settings, inputs.capacity
+    reach = capacity.cores
+    if capacity.most_cores > capacity.cores and capacity.positions_per_second:
+        work = _Forecast(inputs).work_millis / max(1, capacity.cores)
+        if work > max(GROWTH_MILLIS, settings.target_drain_millis):
+            reach = min(capacity.most_cores, 2 * capacity.cores)
+    return max(1, min(reach, settings.max_readers or reach))
+
+
+def _pays(inputs: ScalingInputs, wanted: int) -> bool:
+    """Whether so many more are worth a change, which costs about a window."""
+    if not inputs.capacity.positions_per_second or inputs.backlog.endless > inputs.before:
+        return True
+    forecast = _Forecast(inputs)
+    now, then = forecast.millis(inputs.before), forecast.millis(wanted)
+    return now > max(inputs.settings.target_drain_millis, WORTH * (then + inputs.capacity.window_millis))
+
+
+def _fewer(inputs: ScalingInputs, wanted: int, rule: str) -> Decision:
+    """Some are taken away once fewer have been enough for as long as the cool-down asks."""
+    past = _looked(inputs)
+    since = inputs.at_millis if past.low_since_millis is None else past.low_since_millis
+    most = max(wanted, past.low_most)
+    if inputs.at_millis - since < inputs.settings.cool_down_millis * past.patience or most >= inputs.before:
+        return Decision(inputs.before, COOLING, past.model_copy(update={"low_since_millis": since, "low_most": most}))
+    return _changed(inputs, most, rule)
+
+
+def _looked(inputs: ScalingInputs) -> Past:
+    return inputs.past.model_copy(update={"looked_at_millis": inputs.at_millis})
+
+
+def _changed(inputs: ScalingInputs, after: int, rule: str) -> Decision:
+    """A change, remembered: where it takes back one that was just made, the next is waited for longer."""
+    past, at = inputs.past, inputs.at_millis
+    shrinks, patience = after < inputs.before, past.patience
+    if not shrinks and past.shrunk_at_millis is not None:
+        soon = at - past.shrunk_at_millis < 2 * inputs.settings.cool_down_millis * patience
+        patience = min(MOST_PATIENCE, 2 * patience) if soon else max(1, patience // 2)
+    changed = Past(
+        looked_at_millis=at,
+        changed_at_millis=at,
+        shrunk_at_millis=at if shrinks else past.shrunk_at_millis,
+        patience=patience,
+    )
+    return Decision(after, rule, changed)
