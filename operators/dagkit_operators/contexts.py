@@ -9,11 +9,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from dagkit import Arrowed, Batch, Block, Column, Constant, Lines
+from dagkit import Arrowed, Batch, Block, Column, Constant, Lines, Listed
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit_operators.blocks import Record
-from dagkit_operators.lines import CHUNK_SIZE, LONGEST_LINE, Chunk, LineTooLong, Seekable, chunks
+from dagkit_operators.lines import (
+    CHUNK_SIZE,
+    LONGEST_LINE,
+    Chunk,
+    LineTooLong,
+    Seekable,
+    after_header,
+    chunks,
+    filled,
+    unescaped,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,21 +61,44 @@ class ReadAheadLines(ReaderContext[str]):
     delimiter: bytes = b"\n"
     chunk_size: int = CHUNK_SIZE
     longest_line: int = LONGEST_LINE
+    escape: bytes = b""
+    keep_returns: bool = True
+    skip_header_lines: int = 0
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[str]]]:
-        start = tracker.current_restriction().start
-        reading = chunks(stream, start, block.end, self.delimiter, size=self.chunk_size, longest=self.longest_line)
         try:
-            for chunk in reading:
+            for chunk in self._chunks(stream, tracker.current_restriction().start, block.end):
                 count = len(chunk)
                 granted = tracker.claim_many(chunk.places)
                 if granted:
-                    yield records_of(block, ReadLines(chunk if granted == count else chunk.up_to(granted)))
+                    yield records_of(block, self._column(chunk if granted == count else chunk.up_to(granted)))
                 if granted < count:
                     return
         except LineTooLong as fault:
             raise LineTooLong(fault.start, fault.longest, block.path) from None
         tracker.try_claim(block.end)
+
+    def _chunks(self, stream: Seekable, start: int, end: int) -> Iterator[Chunk]:
+        """The lines that start there and are no header."""
+        if self.skip_header_lines:
+            header = after_header(self._all(stream, 0, None), self.skip_header_lines)
+            start = end if header is None else max(start, header)
+        return self._all(stream, start, end) if start < end else iter(())
+
+    def _all(self, stream: Seekable, start: int, end: int | None) -> Iterator[Chunk]:
+        return chunks(
+            stream, start, end, self.delimiter, escape=self.escape, size=self.chunk_size, longest=self.longest_line
+        )
+
+    def _column(self, chunk: Chunk) -> Column:
+        """What the lines are handed on as: over their own bytes, unless there is something to take away from them."""
+        bare = chunk if self.keep_returns else _without_returns(chunk)
+        if self.escape:
+            return Listed(_texts(bare))  # there may be delimiters in them, so nobody else could tell them apart
+        if bare is chunk:
+            return ReadLines(chunk)
+        bare = bare if bare.is_ended else _ended(bare)
+        return Lines(binary_array(bare.data, bare.ends), bare.delimiter)
 
 
 class ReadLines(Lines):
@@ -115,7 +148,29 @@ def _ended(chunk: Chunk) -> Chunk:
     import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
 
     data = np.append(chunk.data, np.frombuffer(chunk.delimiter, np.uint8))
-    return Chunk(data, chunk.base, chunk.delimiter)
+    return Chunk(data, chunk.base, chunk.delimiter, escape=chunk.escape)
+
+
+def _texts(chunk: Chunk) -> list[str]:
+    """Each line by itself, without what ends it."""
+    content, ends = chunk.data.tobytes(), chunk.ends.tolist()
+    stops = [end - len(chunk.delimiter) for end in ends]
+    if not chunk.is_ended:
+        stops[-1] = ends[-1]
+    return [content[start:stop].decode("utf-8", TEXT_ERRORS) for start, stop in zip([0, *ends], stops, strict=False)]
+
+
+def _without_returns(chunk: Chunk) -> Chunk:
+    """The lines in a copy, without the return before what ends them, where one stands there and is not escaped."""
+    import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
+
+    data, ends = chunk.data, chunk.ends
+    after = (ends if chunk.is_ended else ends[:-1]) - len(chunk.delimiter)
+    after = after[(after > 0) & (data[after - 1] == ord("\r"))]
+    if chunk.escape:
+        after = unescaped(data, after, 1, chunk.escape)
+    taken = np.searchsorted(after, ends)
+    return Chunk(np.delete(data, after - 1), chunk.base, chunk.delimiter, ends - taken, chunk.escape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +203,6 @@ class FixedLength(ReaderContext[bytes]):
                 return
             position += count
         tracker.try_claim(block.end)
-
-
-def filled(stream: Seekable, view: memoryview) -> int:
-    """How many bytes were there to fill the view with; streams may give less than is asked for."""
-    count = 0
-    while count < len(view):
-        got = stream.readinto(view[count:]) or 0
-        if not got:
-            break
-        count += got
-    return count
 
 
 def binary_array(

@@ -49,13 +49,16 @@ class Chunk:
     Where lines end is found when it is asked for: what only wants the bytes, or the text, is spared that.
     """
 
-    __slots__ = ("_count", "_ends", "base", "data", "delimiter")
+    __slots__ = ("_count", "_ends", "base", "data", "delimiter", "escape")
 
-    def __init__(self, data: "Bytes", base: int, delimiter: bytes, ends: "Places | None" = None) -> None:
+    def __init__(
+        self, data: "Bytes", base: int, delimiter: bytes, ends: "Places | None" = None, escape: bytes = b""
+    ) -> None:
         self.data = data
         self.base = base
         """Where `data` starts in the file."""
         self.delimiter = delimiter
+        self.escape = escape
         self._ends = ends
         self._count: int | None = None
 
@@ -66,7 +69,7 @@ class Chunk:
         return self._count
 
     def _counted(self) -> int:
-        if self._ends is not None or len(self.delimiter) > 1:
+        if self._ends is not None or len(self.delimiter) > 1 or self.escape:
             return len(self.ends)
         import numpy as np  # noqa: PLC0415
 
@@ -75,7 +78,10 @@ class Chunk:
     @property
     def is_ended(self) -> bool:
         """Whether the last line is ended, as all others are."""
-        return self.data[-len(self.delimiter) :].tobytes() == self.delimiter
+        place = len(self.data) - len(self.delimiter)
+        if self.data[-len(self.delimiter) :].tobytes() != self.delimiter:
+            return False
+        return not self.escape or run_before(self.data, place, self.escape) % 2 == 0
 
     @property
     def ends(self) -> "Places":
@@ -83,7 +89,7 @@ class Chunk:
         if self._ends is None:
             import numpy as np  # noqa: PLC0415
 
-            ends = _ends(self.data, self.delimiter)
+            ends = _ends(self.data, self.delimiter, self.escape)
             self._ends = ends if self.is_ended else np.append(ends, len(self.data))
         return self._ends
 
@@ -100,6 +106,8 @@ class Chunk:
     @property
     def last_start(self) -> int:
         """Where the last line starts in `data`."""
+        if self.escape:
+            return int(self.starts[-1])
         if self._ends is not None:
             return int(self._ends[-2]) if len(self._ends) > 1 else 0
         place = len(self.data) - (len(self.delimiter) if self.is_ended else 0)
@@ -121,7 +129,7 @@ class Chunk:
     def up_to(self, count: int) -> "Chunk":
         """The first lines alone."""
         end = int(self.ends[count - 1]) if count else 0
-        return Chunk(self.data[:end], self.base, self.delimiter, self.ends[:count])
+        return Chunk(self.data[:end], self.base, self.delimiter, self.ends[:count], self.escape)
 
 
 class Starts:
@@ -157,19 +165,46 @@ def delimiter_of(text: str | bytes) -> bytes:
     return delimiter
 
 
+def escape_of(text: str | bytes, delimiter: bytes) -> bytes:
+    """The byte before which a delimiter ends no line; none where the text is empty.
+
+    A delimiter that holds it would be ended and not ended by the same byte.
+    """
+    escape = text.encode() if isinstance(text, str) else text
+    if len(escape) > 1:
+        raise ValueError(f"the escape {escape!r} has {len(escape)} bytes; it has one")
+    if escape and escape in delimiter:
+        raise ValueError(f"the delimiter {delimiter!r} holds the escape {escape!r}, so what ends a line is ambiguous")
+    return escape
+
+
+def after_header(reading: Iterator[Chunk], count: int) -> int | None:
+    """Where so many lines of a file end, its chunks being given from its beginning; None where it has not so many."""
+    for chunk in reading:
+        if len(chunk) >= count:
+            return chunk.base + int(chunk.ends[count - 1])
+        count -= len(chunk)
+    return None
+
+
 def chunks(
     stream: Seekable,
     start: int,
     end: int | None,
     delimiter: bytes = b"\n",
     *,
+    escape: bytes = b"",
     size: int = CHUNK_SIZE,
     longest: int = LONGEST_LINE,
 ) -> Iterator[Chunk]:
-    """The lines that start in `[start, end)`, or from `start` on where there is no end."""
+    """The lines that start in `[start, end)`, or from `start` on where there is no end.
+
+    A delimiter behind an odd number of escapes ends no line. That depends on the bytes right before it alone, and not
+    on where reading began, so lines are the same however the file is cut.
+    """
     import numpy as np  # noqa: PLC0415
 
-    reading = _Reading(stream, delimiter, size, longest)
+    reading = _Reading(stream, delimiter, escape, size, longest)
     if not reading.begin(start):
         return
     while True:
@@ -190,15 +225,18 @@ def chunks(
 class _Reading:
     """A buffer that moves along the stream: what is read of it, and where it lies in the file."""
 
-    def __init__(self, stream: Seekable, delimiter: bytes, size: int, longest: int) -> None:
+    def __init__(self, stream: Seekable, delimiter: bytes, escape: bytes, size: int, longest: int) -> None:
         self.stream = stream
         self.delimiter = delimiter
+        self.escape = escape
         self.longest = longest
         self._take(bytearray(max(size, len(delimiter))))
         self.filled = 0
         self.base = 0
         self.consumed = 0
         """Bytes of the buffer that were given out as lines."""
+        self.escapes_before = 0
+        """Escapes that stand in the file right before the buffer."""
         self.ended = False
 
     def _take(self, memory: bytearray) -> None:
@@ -212,12 +250,13 @@ class _Reading:
     def begin(self, start: int) -> bool:
         """Stand at the first line that starts at `start` or after; False where there is none."""
         self.base = max(0, start - len(self.delimiter))
+        self.escapes_before = self._escapes_before(self.base)
         self.stream.seek(self.base)
         if start == 0:
             return True
         while True:
             self._fill()
-            found = self.bytes.find(self.delimiter, 0, self.filled)
+            found = self._first()
             if found >= 0:
                 self.consumed = found + len(self.delimiter)
                 return True
@@ -233,26 +272,62 @@ class _Reading:
         searched = 0
         while True:
             self._fill()
-            found = self.bytes.rfind(self.delimiter, searched, self.filled)
+            found = self._last(searched)
             whole = self.filled if self.ended else found + len(self.delimiter) if found >= 0 else 0
             if whole:
                 self.consumed = whole
-                return Chunk(self.buffer[:whole], self.base, self.delimiter)
+                return Chunk(self.buffer[:whole], self.base, self.delimiter, escape=self.escape)
             if self.ended:
                 return None
             searched = max(0, self.filled - len(self.delimiter) + 1)
             self._grow()
 
+    def _first(self) -> int:
+        """Where the first delimiter of the buffer stands that ends a line; -1 where none does."""
+        found = self.bytes.find(self.delimiter, 0, self.filled)
+        while found >= 0 and self._is_escaped(found):
+            found = self.bytes.find(self.delimiter, found + 1, self.filled)
+        return found
+
+    def _last(self, searched: int) -> int:
+        """Where the last delimiter behind what was searched stands that ends a line; -1 where none does."""
+        found = self.bytes.rfind(self.delimiter, searched, self.filled)
+        while found >= 0 and self._is_escaped(found):
+            found = self.bytes.rfind(self.delimiter, searched, found)
+        return found
+
+    def _is_escaped(self, place: int) -> bool:
+        return bool(self.escape) and self._escapes_at(place) % 2 == 1
+
+    def _escapes_at(self, place: int) -> int:
+        """Escapes right before a place of the buffer, and of the file before it where all of the buffer is escapes."""
+        run = run_before(self.bytes, place, self.escape)
+        return run + self.escapes_before if run == place else run
+
+    def _escapes_before(self, place: int) -> int:
+        """Escapes right before a place of the file, which is read backwards for as long as there are some."""
+        run, step = 0, 16
+        while self.escape and run < place:
+            step = min(2 * step, place - run, LOOKED_BACK)
+            piece = bytearray(step)
+            self.stream.seek(place - run - step)
+            found = run_before(piece, filled(self.stream, memoryview(piece)), self.escape)
+            run += found
+            if found < step:
+                break
+        return run
+
     def _fill(self) -> None:
         """Read until the buffer is full, or the stream ends."""
-        while self.filled < len(self.buffer) and not self.ended:
-            got = self.stream.readinto(self.view[self.filled :]) or 0
-            self.filled += got
-            self.ended = got == 0
+        if self.filled < len(self.buffer) and not self.ended:
+            self.filled += filled(self.stream, self.view[self.filled :])
+            self.ended = self.filled < len(self.buffer)
 
     def _move(self) -> None:
         """Bring what was not consumed to the front."""
         rest = self.filled - self.consumed
+        if self.escape:
+            self.escapes_before = self._escapes_at(self.consumed)
         self.view[:rest] = self.view[self.consumed : self.filled]
         self.base += self.consumed
         self.filled, self.consumed = rest, 0
@@ -265,14 +340,45 @@ class _Reading:
         self._take(larger)
 
 
-def _ends(data: "Bytes", delimiter: bytes) -> "Places":
-    """Where each delimiter ends."""
+def filled(stream: Seekable, view: memoryview) -> int:
+    """How many bytes were there to fill the view with; streams may give less than is asked for."""
+    count = 0
+    while count < len(view):
+        got = stream.readinto(view[count:]) or 0
+        if not got:
+            break
+        count += got
+    return count
+
+
+def run_before(data: "Bytes | bytearray", place: int, byte: bytes) -> int:
+    """How often a byte stands right before a place, one after the other."""
+    sought, before = byte[0], place
+    while before and data[before - 1] == sought:
+        before -= 1
+    return place - before
+
+
+def _ends(data: "Bytes", delimiter: bytes, escape: bytes) -> "Places":
+    """Where each delimiter ends that ends a line; the data begins with one."""
     import numpy as np  # noqa: PLC0415
 
     last = len(delimiter) - 1
     if last == 0:
-        return np.flatnonzero(data == delimiter[0]) + 1
-    candidates = np.flatnonzero(data[last:] == delimiter[last]) + last
-    for distance in range(1, last + 1):
-        candidates = candidates[data[candidates - distance] == delimiter[last - distance]]
-    return candidates + 1
+        ends = np.flatnonzero(data == delimiter[0]) + 1
+    else:
+        candidates = np.flatnonzero(data[last:] == delimiter[last]) + last
+        for distance in range(1, last + 1):
+            candidates = candidates[data[candidates - distance] == delimiter[last - distance]]
+        ends = candidates + 1
+    return unescaped(data, ends, len(delimiter), escape) if escape else ends
+
+
+def unescaped(data: "Bytes", ends: "Places", length: int, escape: bytes) -> "Places":
+    """Those of the ends before which the so many bytes are not escaped."""
+    import numpy as np  # noqa: PLC0415
+
+    places = ends - length
+    suspects = np.flatnonzero((places > 0) & (data[places - 1] == escape[0]))
+    escaped = [index for index in suspects.tolist() if run_before(data, int(places[index]), escape) % 2]
+    return np.delete(ends, escaped)

@@ -24,7 +24,7 @@ from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.scaling import Follower, Policy, ScalingSettings, refuse_crossed
 from dagkit_operators.blocks import Record
 from dagkit_operators.contexts import FixedLength, ReadAheadLines, ReaderContext
-from dagkit_operators.lines import CHUNK_SIZE, LONGEST_LINE, delimiter_of
+from dagkit_operators.lines import CHUNK_SIZE, LONGEST_LINE, delimiter_of, escape_of
 from dagkit_operators.seen import as_seen
 from dagkit_operators.strides import StrideTracker
 
@@ -115,6 +115,8 @@ class LineReader(BlockReader[str]):
 
     A line belongs to the block in which it starts. What ends it is no part of the record; the last line of a file need
     not be ended. Bytes that are no UTF-8 come as lone surrogates, and are written as the bytes that they were.
+
+    All else of a line is its value, unless told otherwise: a return before the line's end, a byte order mark, escapes.
     """
 
     kind = "files.line-reader/1"
@@ -124,6 +126,12 @@ class LineReader(BlockReader[str]):
     """What ends a line."""
     longest_line: PositiveInt = LONGEST_LINE
     """Bytes of a line at most; a longer one is a fault."""
+    escape: str = ""
+    """One byte; a delimiter behind it, or behind an odd number of it, ends no line. Values keep their escapes."""
+    keep_returns: bool = True
+    """Whether a return before the newline stays in the value; without, lines end in LF or CRLF, also by turns."""
+    skip_header_lines: NonNegativeInt = 0
+    """Lines at the beginning of each file that are no records."""
 
     @field_validator("delimiter")
     @classmethod
@@ -131,8 +139,23 @@ class LineReader(BlockReader[str]):
         delimiter_of(delimiter)
         return delimiter
 
+    @model_validator(mode="after")
+    def _that_go_together(self) -> Self:
+        escape_of(self.escape, delimiter_of(self.delimiter))
+        if not (self.keep_returns or self.delimiter == "\n"):
+            raise ValueError(f"keep_returns is False, and lines end with {self.delimiter!r}; leave the delimiter away")
+        return self
+
     def reader_context(self) -> ReadAheadLines:
-        return ReadAheadLines(delimiter_of(self.delimiter), self.chunk_size, self.longest_line)
+        delimiter = delimiter_of(self.delimiter)
+        return ReadAheadLines(
+            delimiter,
+            self.chunk_size,
+            self.longest_line,
+            escape_of(self.escape, delimiter),
+            self.keep_returns,
+            self.skip_header_lines,
+        )
 
 
 class FixedLengthReader(BlockReader[bytes]):

@@ -1,5 +1,8 @@
 """Claims of records that are all of one length: work on them is split between two records, never within one."""
 
+from copy import copy
+from typing import Self
+
 from dagkit.ranges import OffsetRange, OffsetRestrictionTracker, Progress, RestrictionTracker, SplitRestriction
 from dagkit.ranges.cursor import Run
 
@@ -11,6 +14,11 @@ class StrideTracker(RestrictionTracker[OffsetRange, int]):
         self._whole = restriction
         self._length = length
         self._records = OffsetRestrictionTracker(OffsetRange(0, self._number(restriction.stop)))
+
+    def __copy__(self) -> Self:
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(vars(self), _records=copy(self._records))
+        return twin
 
     def current_restriction(self) -> OffsetRange:
         return self._bytes(self._records.current_restriction())

@@ -1,74 +1,16 @@
-"""However a file is cut, and however little is read at a time, every line comes exactly once."""
+"""Chunks of lines: where they start, what they know before it is asked for, and what is refused."""
 
 import io
-from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dagkit_operators.lines import LineTooLong, chunks, delimiter_of
-
-
-def lines(content: bytes, start: int, end: int | None, delimiter: bytes = b"\n", size: int = 8192) -> list[bytes]:
-    """The lines of a stretch, delimiters included."""
-    found = []
-    for chunk in chunks(io.BytesIO(content), start, end, delimiter, size=size):
-        data, ends = chunk.data.tobytes(), [0, *chunk.ends.tolist()]
-        found += [data[a:b] for a, b in pairwise(ends)]
-    return found
-
-
-def whole(content: bytes, delimiter: bytes = b"\n") -> list[bytes]:
-    """The lines of a file, found the plain way."""
-    parts = content.split(delimiter)
-    return [part + delimiter for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
-
-
-FILES = {
-    "LF": b"aa\nb\n\nccc\n",
-    "CRLF": b"aa\r\nb\r\n\r\nccc\r\n",
-    "mixed": b"aa\r\nb\n\r\nccc\rdd\n",
-    "no final newline": b"aa\nb\nccc",
-    "only newlines": b"\n\n\n",
-    "one line": b"abc",
-    "nothing": b"",
-    "multi-byte characters": "ä\n€uro\n𝄞\n".encode(),
-    "a byte order mark": b"\xef\xbb\xbfaa\nbb\n",
-}
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 8192])
-@pytest.mark.parametrize("content", FILES.values(), ids=FILES.keys())
-def test_any_cut_gives_the_same_lines(content: bytes, size: int) -> None:
-    for cut in range(len(content) + 1):
-        both = lines(content, 0, cut, size=size) + lines(content, cut, len(content), size=size)
-        assert both == whole(content)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 8192])
-@pytest.mark.parametrize("delimiter", [b"|", b"\r\n", b"ab", b"abc", b"||#", b"12345"])
-def test_any_cut_gives_the_same_records_of_a_delimiter(delimiter: bytes, size: int) -> None:
-    content = delimiter.join([b"x", b"", b"y" + delimiter[:1], delimiter[-1:] + b"z", b"end"])
-    for cut in range(len(content) + 1):
-        both = lines(content, 0, cut, delimiter, size) + lines(content, cut, None, delimiter, size)
-        assert both == whole(content, delimiter)
-
-
-@given(
-    content=st.binary(max_size=200).map(lambda data: bytes(b"a\n\r|"[byte % 4] for byte in data)),
-    cuts=st.lists(st.integers(0, 200), max_size=5),
-    size=st.integers(1, 40),
-)
-def test_any_cuts_give_the_same_lines(content: bytes, cuts: list[int], size: int) -> None:
-    edges = sorted({0, len(content), *(cut for cut in cuts if cut < len(content))})
-    found = [line for start, end in pairwise(edges) for line in lines(content, start, end, size=size)]
-    assert found == whole(content)
+from tests.operators.reading_text import lines
 
 
 def test_a_line_is_of_the_stretch_in_which_it_starts() -> None:
-    assert lines(b"aaa\nbbb\nccc\n", 4, 5) == [b"bbb\n"]
-    assert lines(b"aaa\nbbb\nccc\n", 5, 8) == []
+    assert lines(b"aaa\nbbb\nccc\n", (4, 5)) == [b"bbb\n"]
+    assert lines(b"aaa\nbbb\nccc\n", (5, 8)) == []
 
 
 def test_the_places_of_lines_are_places_in_the_file() -> None:
@@ -87,14 +29,8 @@ def test_a_line_longer_than_the_limit_is_named_by_its_place() -> None:
         list(long)
 
 
-@pytest.mark.parametrize("delimiter", ["aa", "aba", "\n\n", "abcab"])
-def test_a_delimiter_that_overlaps_itself_is_refused(delimiter: str) -> None:
-    with pytest.raises(ValueError, match="overlaps itself"):
-        delimiter_of(delimiter)
-
-
-@pytest.mark.parametrize("delimiter", ["\n", "\r\n", "ab", "||#"])
-def test_other_delimiters_are_taken(delimiter: str) -> None:
+@pytest.mark.parametrize("delimiter", ["\n", "\r\n", "cabdab", "||#", "€"])
+def test_delimiters_are_taken_as_text_too(delimiter: str) -> None:
     assert delimiter_of(delimiter) == delimiter.encode()
 
 

@@ -1,11 +1,14 @@
 """Each record of a file comes exactly once, however the file is cut into blocks, and wherever a block is split."""
 
+import copy
 import io
 import logging
 import os
+import pickle
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
@@ -243,6 +246,17 @@ def test_records_of_one_length_never_go_beyond_their_block(tmp_path: Path) -> No
     for block in blocks_of(file(tmp_path, b"0123456789"), 6):
         reader.work(block)
     assert values(reader) == [b"0123", b"45", b"6789"]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda tracker: pickle.loads(pickle.dumps(tracker))])  # noqa: S301 - made here
+def test_a_copy_of_a_tracker_of_records_goes_on_from_there_on_its_own(copied: Callable[[Any], Any]) -> None:
+    tracker = FixedLengthReader(length=4).tracker(Block(0, "", 0, 40), OffsetRange(0, 40))
+    assert tracker.try_claim(0)
+    twin = copied(tracker)
+    assert twin.try_split(0.0) == (OffsetRange(0, 4), OffsetRange(4, 40))
+    assert tracker.current_restriction() == OffsetRange(0, 40)
+    assert tracker.claim_many(range(4, 40, 4)) == 9
+    assert not twin.try_claim(4)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 11])
