@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Arrowed
-from dagkit.schema.columns import Listed
+from dagkit.schema.columns import Lines, Listed
 from dagkit.schema.routing import column_codes, routing_code
 
 
@@ -77,6 +77,26 @@ def test_a_column_has_the_codes_of_its_values(array: pa.Array) -> None:
     wanted = [routing_code(value) & 0xFFFFFFFF for value in array.to_pylist()]
     assert column_codes(Arrowed(array)).tolist() == wanted
     assert column_codes(Listed(array.to_pylist())).tolist() == wanted
+
+
+@pytest.mark.parametrize("delimiter", [b"\n", b"\r\n"], ids=repr)
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        [b""],
+        [b"", b"one", b"", b"two"],
+        ["é".encode(), b"plain"],
+        [b"\xff is no text", b"plain"],
+        [b"x" * (600 << 10), b"y", b"\xff" * (300 << 10), b"z"],
+        [b"%d" % number for number in range(100_000)],
+    ],
+    ids=["none", "an empty one", "empty ones", "letters", "no text", "long ones", "very many"],
+)
+def test_lines_have_the_codes_of_their_texts(lines: list[bytes], delimiter: bytes) -> None:
+    column = Lines(pa.array([line + delimiter for line in lines], pa.binary()), delimiter)
+    assert column_codes(column).tolist() == [routing_code(text) & 0xFFFFFFFF for text in column.values()]
+    assert len(column_codes(column)) == len(lines)
 
 
 def test_what_has_no_fraction_is_no_other_number() -> None:
