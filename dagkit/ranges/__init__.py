@@ -25,7 +25,13 @@ from dagkit.ranges.growable import EndEstimator, GrowableOffsetRestrictionTracke
 from dagkit.ranges.keys import LexicographicKeyRangeTracker, OrderedPositionRangeTracker
 from dagkit.ranges.offset import OFFSET_INFINITY, OffsetRange, OffsetRangeTracker
 from dagkit.ranges.progress import Progress
-from dagkit.ranges.restriction import Deferred, OffsetRestrictionTracker, RestrictionTracker, SplitRestriction
+from dagkit.ranges.restriction import (
+    Deferred,
+    OffsetRestrictionTracker,
+    RestrictionTracker,
+    SplitRestriction,
+    claimed_runs,
+)
 from dagkit.ranges.shuffle import GroupedShuffleRangeTracker
 from dagkit.ranges.tracker import RangeTracker, Split, SplitPoints
 from dagkit.ranges.unsplittable import UnsplittableRangeTracker, UnsplittableRestrictionTracker
@@ -76,4 +82,5 @@ __all__ = [
     "WatermarkEstimator",
     "WatermarkInvalid",
     "WorkUnclaimed",
+    "claimed_runs",
 ]

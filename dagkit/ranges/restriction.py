@@ -10,6 +10,7 @@ Meanwhile the engine may split: what was claimed stays here, as the primary; the
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, NamedTuple, TypeVar
@@ -153,3 +154,14 @@ class OffsetRestrictionTracker(OffsetCursor, RestrictionTracker[OffsetRange, int
     def _reached(self) -> int:
         """The last offset that was asked for; the one before the start if none was."""
         return self.start_position() - 1 if self._last is None else int(self._last)
+
+
+def claimed_runs(tracker: RestrictionTracker[OffsetRange, int], length: int) -> Iterator[range]:
+    """The offsets of a restriction in runs of so many, each claimed at once; they end where a claim is refused."""
+    start = tracker.current_restriction().start
+    granted = length
+    while granted == length:
+        granted = tracker.claim_many(range(start, start + length))
+        if granted:
+            yield range(start, start + granted)
+        start += granted

@@ -16,6 +16,7 @@ from dagkit.ranges import (
     OffsetRestrictionTracker,
     Progress,
     WorkUnclaimed,
+    claimed_runs,
 )
 
 
@@ -213,3 +214,24 @@ def test_a_delay_is_a_time(delay):
     with pytest.raises(DelayInvalid, match="by a timedelta or until an aware datetime"):
         work.defer_remainder(delay)
     assert work.current_restriction() == OffsetRange(100, 200)
+
+
+def test_runs_are_claimed_one_after_the_other_up_to_the_stop() -> None:
+    work = OffsetRestrictionTracker(OffsetRange(3, 12))
+    assert list(claimed_runs(work, 4)) == [range(3, 7), range(7, 11), range(11, 12)]
+    work.check_done()
+
+
+def test_a_restriction_that_is_a_multiple_of_its_runs_is_done_too() -> None:
+    work = OffsetRestrictionTracker(OffsetRange(0, 8))
+    assert list(claimed_runs(work, 4)) == [range(4), range(4, 8)]
+    work.check_done()
+
+
+def test_runs_end_where_somebody_else_goes_on() -> None:
+    work = OffsetRestrictionTracker(OffsetRange(0, OFFSET_INFINITY))
+    runs = claimed_runs(work, 4)
+    assert [next(runs), next(runs)] == [range(4), range(4, 8)]
+    assert work.try_split(0.0) == (OffsetRange(0, 8), OffsetRange(8, OFFSET_INFINITY))
+    assert list(runs) == []
+    work.check_done()
