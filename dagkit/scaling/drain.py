@@ -19,10 +19,10 @@ FITS = "the count that there is"
 NO_GAIN = "more would not be worth the change"
 COOLING = "fewer would do, and have to do so for longer"
 
-ALIKE = 1.02
-"""How many times the shortest time is as good as the shortest."""
+ALIKE = 0.5
+"""What part of a window's own cost nobody minds to wait longer, for fewer partitions."""
 WORTH = 1.1
-"""How many times faster it must become for a change to be worth it."""
+"""How many times faster it must become, or how many times more there must be than needed, for a change."""
 LONG_WINDOW_MILLIS = 10_000.0
 """How long a window in the middle of a large backlog lasts: it says how often a window's own cost is paid."""
 GROWTH_MILLIS = 5_000.0
@@ -55,7 +55,7 @@ class _Forecast:
     def fewest(self, most: int, target_millis: float) -> int:
         """The fewest that are about as soon done as `most`, or within the target."""
         soonest = self.millis(most)
-        limit = max(target_millis, ALIKE * soonest)
+        limit = max(target_millis, soonest + ALIKE * self.inputs.capacity.window_millis)
         left = limit - self._own_cost(most, self.work_millis / most)
         return min(most, max(1, ceil(self.work_millis / left))) if left > 0 else most
 
@@ -112,13 +112,15 @@ def _pays(inputs: ScalingInputs, wanted: int) -> bool:
 
 
 def _fewer(inputs: ScalingInputs, wanted: int, rule: str) -> Decision:
-    """Some are taken away once fewer have been enough for as long as the cool-down asks."""
-    past = _looked(inputs)
-    since = inputs.at_millis if past.low_since_millis is None else past.low_since_millis
+    """Some are taken away once clearly fewer have been enough for as long as the cool-down asks."""
+    past, at = _looked(inputs), inputs.at_millis
+    since = at if past.low_since_millis is None else past.low_since_millis
     most = max(wanted, past.low_most)
-    if inputs.at_millis - since < inputs.settings.cool_down_millis * past.patience or most >= inputs.before:
-        return Decision(inputs.before, COOLING, past.model_copy(update={"low_since_millis": since, "low_most": most}))
-    return _changed(inputs, most, rule)
+    if at - since >= inputs.settings.cool_down_millis * past.patience:
+        if WORTH * most <= inputs.before:
+            return _changed(inputs, most, rule)
+        since, most = at, wanted
+    return Decision(inputs.before, COOLING, past.model_copy(update={"low_since_millis": since, "low_most": most}))
 
 
 def _looked(inputs: ScalingInputs) -> Past:
