@@ -1,8 +1,19 @@
-"""What a test needs: an operator alone, an application in memory, a clock that waits to be told, and crashes."""
+"""What a test needs: an operator alone, an application in memory, a clock that waits, crashes, and proofs of splits."""
 
 from dagkit.testing.alone import Alone
 from dagkit.testing.clock import FakeClock
 from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit.testing.rehearsal import Rehearsal
+from dagkit.testing.splits import SplitsBroken, check_every_split
+from dagkit.testing.work import check_every_split_of
 
-__all__ = ["Alone", "Crash", "CrashAfter", "FakeClock", "Rehearsal"]
+__all__ = [
+    "Alone",
+    "Crash",
+    "CrashAfter",
+    "FakeClock",
+    "Rehearsal",
+    "SplitsBroken",
+    "check_every_split",
+    "check_every_split_of",
+]

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from threading import Barrier
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from dagkit.ranges.cursor import P
-from dagkit.ranges.tracker import RangeTracker, Split
+from dagkit.ranges.tracker import Split
 
 Record = TypeVar("Record")
+P_contra = TypeVar("P_contra", contravariant=True)
 One = TypeVar("One")
 Other = TypeVar("Other")
 Record_co = TypeVar("Record_co", covariant=True)
@@ -21,13 +22,25 @@ PIECES = 64
 """How many fractions are tried where positions cannot be counted."""
 
 
-class SplittableSource(Protocol[P, Record_co]):
+class Splittable(Protocol):
+    """What is asked of a range tracker here."""
+
+    def start_position(self) -> Any: ...
+    def stop_position(self) -> Any: ...
+    def position_at_fraction(self, fraction: float, /) -> Any: ...
+    def try_split_at_position(self, position: Any, /) -> Split[Any] | None: ...
+
+
+Tracker = TypeVar("Tracker", bound=Splittable)
+
+
+class SplittableSource(Protocol[P_contra, Tracker, Record_co]):
     """What is read by positions, as far as this check is concerned; reading twice gives the same records."""
 
-    def range_tracker(self, start: P | None, stop: P | None) -> RangeTracker[P]:
+    def range_tracker(self, start: P_contra | None, stop: P_contra | None, /) -> Tracker:
         """A new tracker of `[start, stop)`, where None is the source's own bound."""
 
-    def read(self, tracker: RangeTracker[P]) -> Iterator[Record_co]:
+    def read(self, tracker: Tracker, /) -> Iterator[Record_co]:
         """The records of the tracker's range, in the order of their positions, each claimed before it is returned."""
 
 
@@ -40,7 +53,7 @@ class SplitsProven:
     """How hard the source was tried."""
 
     records: int
-    positions: int
+    cuts: int
     granted: int
     refused: int
     races: int
@@ -48,35 +61,41 @@ class SplitsProven:
 
     def __str__(self) -> str:
         return (
-            f"{self.records} records: {self.positions} cuts beforehand, {self.granted} splits granted and "
+            f"{self.records} records: {self.cuts} cuts beforehand, {self.granted} splits granted and "
             f"{self.refused} refused while reading, {self.races_won} of {self.races} races won by the splitter"
         )
 
 
-def check_every_split(source: SplittableSource[P, Record], positions: Sequence[P] | None = None) -> SplitsProven:
+def check_every_split(
+    source: SplittableSource[P, Tracker, Record], positions: Sequence[P] | None = None, cuts: Sequence[P] | None = None
+) -> SplitsProven:
     """The source gives the same records however it is split; otherwise `SplitsBroken` says where it does not.
 
     It is cut beforehand at every position, and into pieces of every width. It is split at every position after every
     record, with the two parts read in turns. And it is split while a thread reads it, with the parts read at once.
 
-    Positions are all integers between the bounds, or fractions of the range if they are no integers, unless given. The
-    work grows with positions times records squared: a source of a few dozen records proves as much as a large one.
+    Positions are all integers between the bounds, or fractions of the range if they are no integers, unless given; and
+    it is cut beforehand at all of them, unless told at which. The work grows with positions times records squared: a
+    source of a few dozen records proves as much as a large one.
     """
-    check = _Check(source, positions)
+    check = _Check(source, positions, cuts)
     check.cut_beforehand()
     granted, refused = check.split_after_every_record()
     races, won = check.split_while_reading()
-    return SplitsProven(len(check.whole), len(check.positions), granted, refused, races, won)
+    return SplitsProven(len(check.whole), len(check.cuts), granted, refused, races, won)
 
 
-class _Check(Generic[P, Record]):
-    def __init__(self, source: SplittableSource[P, Record], positions: Sequence[P] | None) -> None:
+class _Check(Generic[P, Tracker, Record]):
+    def __init__(
+        self, source: SplittableSource[P, Tracker, Record], positions: Sequence[P] | None, cuts: Sequence[P] | None
+    ) -> None:
         self.source = source
         self.whole = self.read(None, None)
         if not self.whole:
             raise SplitsBroken("the source has no records, so nothing can be proven of it")
         self.compare(self.read(None, None), "read a second time")
         self.positions = _positions_of(source.range_tracker(None, None)) if positions is None else positions
+        self.cuts = self.positions if cuts is None else cuts
 
     def read(self, start: P | None, stop: P | None) -> list[Record]:
         return list(self.source.read(self.source.range_tracker(start, stop)))
@@ -91,10 +110,10 @@ class _Check(Generic[P, Record]):
 
     def cut_beforehand(self) -> None:
         """Ranges that meet give what the whole gives, also if a range holds no record, or part of one."""
-        for position in self.positions:
+        for position in self.cuts:
             self.compare(self.read(None, position) + self.read(position, None), f"cut at {position!r}")
-        for width in range(1, len(self.positions)):
-            bounds = [None, *self.positions[::width], None]
+        for width in range(1, len(self.cuts)):
+            bounds = [None, *self.cuts[::width], None]
             pieces = [self.read(start, stop) for start, stop in pairwise(bounds)]
             self.compare(list(chain(*pieces)), f"cut at every position, {width} at a time")
 
@@ -152,12 +171,12 @@ class _Check(Generic[P, Record]):
         return won
 
 
-def _positions_of(tracker: RangeTracker[P]) -> Sequence[P]:
+def _positions_of(tracker: Splittable) -> Sequence[Any]:
     """All positions between the bounds if they are integers, else what lies at equal fractions."""
     start, stop = tracker.start_position(), tracker.stop_position()
     if isinstance(start, int) and isinstance(stop, int):
         tracker.position_at_fraction(0.5)  # says what is wrong with a range that has no end
-        return range(start + 1, stop)  # type: ignore[return-value]  # positions of such a tracker are integers
+        return range(start + 1, stop)
     places = (tracker.position_at_fraction(i / PIECES) for i in range(1, PIECES))
     return [place for place in dict.fromkeys(places) if place is not None and place != start]
 

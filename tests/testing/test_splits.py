@@ -93,8 +93,8 @@ def test_a_source_that_keeps_the_contract_passes(source):
     proven = check_every_split(source)
     assert proven.records == len(list(source.read(source.range_tracker(None, None))))
     assert proven.granted > 0
-    assert proven.granted + proven.refused == (proven.records + 1) * proven.positions
-    assert proven.races == 2 * proven.records * proven.positions
+    assert proven.granted + proven.refused == (proven.records + 1) * proven.cuts
+    assert proven.races == 2 * proven.records * proven.cuts
 
 
 def test_what_was_proven_reads_as_a_sentence():
@@ -106,7 +106,7 @@ def test_what_was_proven_reads_as_a_sentence():
 
 def test_positions_may_be_given():
     proven = check_every_split(Rows(), positions=[b"b", b"bee", b"bef", b"dog"])
-    assert proven.positions == 4
+    assert proven.cuts == 4
 
 
 class NeverSplits(Lines):
