@@ -15,7 +15,7 @@ from dagkit.api.state import KeyedState, declared_state
 from dagkit.api.traces import told
 from dagkit.compiler.alike import told_once
 from dagkit.compiler.rules.partitions import parallel_heads
-from dagkit.errors import Diagnostic, Severity, did_you_mean
+from dagkit.errors import Diagnostic, Severity, Where, did_you_mean
 from dagkit.graph import Graph, Node
 from dagkit.plan.model import Why
 
@@ -37,15 +37,24 @@ class Partitioning:
         return any(port in partition.keys for partition in self.partitions)
 
 
-def partition(graph: Graph, order: Sequence[str]) -> tuple[Mapping[str, Partitioning], list[Diagnostic]]:
-    """The partitions of every operator, upstream first, so that a mirror knows what it mirrors."""
-    heads = parallel_heads(graph)
+def partition(
+    graph: Graph, order: Sequence[str], known: Mapping[str, Partitioning] | None = None
+) -> tuple[Mapping[str, Partitioning], list[Diagnostic]]:
+    """The partitions of every operator, upstream first, so that a mirror knows what it mirrors.
+
+    What is known stays as it is, but for mirrors of what has another count now.
+    """
+    heads, known = parallel_heads(graph), known or {}
     settled: dict[str, Partitioning] = {}
     faults: list[Diagnostic] = []
     for name in sorted(order, key=lambda n: heads[n] != n):
         node, head = graph.by_name[name], heads[name]
         mirrored = settled[head].count if head != name else 0
-        settled[name] = _partitioned(graph, node, head, mirrored, faults)
+        before = known.get(name)
+        if before is not None and before.head == head and mirrored in (0, before.count):
+            settled[name] = before
+        else:
+            settled[name] = _partitioned(graph, node, head, mirrored, faults)
     faults += (fault for node in graph.nodes for fault in _unkeyed(graph, node, settled[node.name]))
     faults += _unkept_localities(graph, settled)
     return settled, told_once(faults, graph)
@@ -81,13 +90,13 @@ def _unkeyed(graph: Graph, node: Node, partitioning: Partitioning) -> Iterator[D
     if partitioning.count == 1 or any(partition.keys for partition in partitioning.partitions):
         return
     mirror = partitioning.head != node.name
-    for port in _keyable(graph, node):
+    for port in keyable(graph, node):
         dealt = _fed_by_driver(graph, node.name, port)
         keyed_by = _keyed_by(node, port, mirror=mirror)
         if keyed_by is None and (dealt or mirror):
             continue
         gets = "any of them gets any item" if dealt else f"each item reaches all {partitioning.count} of them"
-        _, origin = _partitioner(graph, node)
+        _, origin = partitioner_of(graph, node)
         yield Diagnostic(
             "partition-unkeyed",
             f"no partition of {node.name} owns keys of {node.name}.{port}, so {gets}"
@@ -115,15 +124,15 @@ def _keyed_by(node: Node, port: str, *, mirror: bool) -> str | None:
 
 
 def _partitioned(graph: Graph, node: Node, head: str, mirrored: int, faults: list[Diagnostic]) -> Partitioning:
-    partitioner, origin = _partitioner(graph, node)
+    partitioner, origin = partitioner_of(graph, node)
     parallel_why = Why(source="parallel", text=f"mirrors {head}, by PARTITION_PARALLEL ({_parallel_origin(node)})")
     alone = Partition(node.operator)
     if partitioner is None:
         if mirrored:
             return Partitioning((alone,) * mirrored, parallel_why, head)
         return Partitioning((alone,), Why(source="default", text="default"), head)
-    context = PartitioningContext(parallel_count=mirrored, input_ports=_keyable(graph, node))
-    partitions, fault = _asked(partitioner, alone, context, node, origin)
+    context = PartitioningContext(parallel_count=mirrored, input_ports=keyable(graph, node))
+    partitions, fault = asked(partitioner, (alone,), context, node, origin)
     if fault is None and mirrored and len(partitions) != mirrored:
         fault = _mismatch(node, head, mirrored, len(partitions))
     if fault is not None:
@@ -132,7 +141,7 @@ def _partitioned(graph: Graph, node: Node, head: str, mirrored: int, faults: lis
     return Partitioning(partitions, parallel_why if mirrored else _why(node, partitioner, origin), head)
 
 
-def _partitioner(graph: Graph, node: Node) -> tuple[Partitioner | None, Origin | None]:
+def partitioner_of(graph: Graph, node: Node) -> tuple[Partitioner | None, Origin | None]:
     """The PARTITIONER attribute where anybody set it, `None` included; else the operator, if it is one itself."""
     if OperatorContext.PARTITIONER in node.attributes or OperatorContext.PARTITIONER in graph.attributes:
         setting = graph.setting(node, OperatorContext.PARTITIONER)
@@ -140,22 +149,34 @@ def _partitioner(graph: Graph, node: Node) -> tuple[Partitioner | None, Origin |
     return (node.operator if isinstance(node.operator, Partitioner) else None), None
 
 
-def _asked(
-    partitioner: Partitioner, alone: Partition, context: PartitioningContext, node: Node, origin: Origin | None
+def asked(
+    partitioner: Partitioner,
+    partitions: Sequence[Partition],
+    context: PartitioningContext,
+    node: Node,
+    origin: Origin | None,
 ) -> tuple[tuple[Partition, ...], Diagnostic | None]:
     """What the partitioner answers, and what is wrong with the answer."""
     said = f"the {type(partitioner).__name__} of {node.name}"
     where = (origin.where if origin else None) or node.where
     help_ = "define_partitions must give back at least one Partition"
     try:
-        given: Any = partitioner.define_partitions((alone,), context)
+        given: Any = partitioner.define_partitions(partitions, context)
         answer = () if given is None else tuple(given)
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - the author's code may raise anything: it is reported
         return (), Diagnostic("partition-invalid", f"{said} raised {told(raised)}", help_, where)
     if not answer:
         return (), Diagnostic("partition-invalid", f"{said} gave no partitions", help_, where)
+    return answer, invalid(node, answer, said, where)
+
+
+def invalid(node: Node, answer: Sequence[Any], said: str = "", where: Where | None = None) -> Diagnostic | None:
+    """What is wrong with the partitions that somebody gave an operator."""
     wrong = next(_no_partitions(answer), None) or next(_wrong_keys(answer, node), None)
-    return answer, None if wrong is None else Diagnostic("partition-invalid", f"{said} {wrong[0]}", wrong[1], where)
+    if wrong is None:
+        return None
+    whose = said or f"whoever partitioned {node.name}"
+    return Diagnostic("partition-invalid", f"{whose} {wrong[0]}", wrong[1], where or node.where)
 
 
 def _no_partitions(answer: Sequence[Any]) -> Iterator[tuple[str, str]]:
@@ -230,7 +251,7 @@ def _mismatch(node: Node, head: str, wanted: int, got: int) -> Diagnostic:
     )
 
 
-def _keyable(graph: Graph, node: Node) -> tuple[str, ...]:
+def keyable(graph: Graph, node: Node) -> tuple[str, ...]:
     """The connected inputs that may be keyed, as the class declares them: the order of wiring must not matter."""
     return tuple(
         port

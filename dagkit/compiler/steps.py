@@ -45,6 +45,8 @@ class Compilation:
     partitioned: Mapping[str, Partitioning] = field(default_factory=dict)
     raised: BaseException | None = None
     """What kept the author or a module from drawing to the end."""
+    home: str | None = None
+    """The module in which the plain class names of settings are looked for first."""
 
     @property
     def graph(self) -> Graph:
@@ -105,7 +107,7 @@ def compile_until(
         run.raise_faults()
         run.lower()
     steps = {step: form for step, form in run.steps.items() if step in wanted}
-    return Compilation(run.application, steps, _in_order(run.told, run.graph), run.partitioned, run.raised)
+    return Compilation(run.application, steps, _in_order(run.told, run.graph), run.partitioned, run.raised, run.home)
 
 
 class _Run:
@@ -135,6 +137,10 @@ class _Run:
         self.graph, slips = graph_of(dag, self.application, where)
         self.told += slips
         self.steps["drawn"] = self.graph
+
+    @property
+    def home(self) -> str | None:
+        return self.resolver.keys.home
 
     @property
     def finished(self) -> bool:

@@ -110,7 +110,8 @@ class ApplicationSettings:
         self.application = application
         self.met = Met(application)
         self.templates = Templates()
-        self._home = home
+        self.home = home
+        """The module whose classes need no module's name."""
         self.codecs: Mapping[Any, Callable[[str], Any]] = {}
         """Converters that code set; those of configuration are stronger."""
         self._configured_codecs: Mapping[Any, Callable[[str], Any]] | None = None
@@ -160,7 +161,7 @@ class ApplicationSettings:
 
     def configure_application(self, application: ComponentT) -> Configured[ComponentT]:
         """The application with its properties set. Ask before it draws."""
-        self._home = self._home or _home_of(application)
+        self.home = self.home or _home_of(application)
         declaration = application.declaration if isinstance(application, DeclaredApplication) else None
         slips = list(self._take_over(declaration)) if declaration is not None else []
         self.met.application_class = type(application)
@@ -196,7 +197,7 @@ class ApplicationSettings:
         if self._configured_codecs is None:
             found = self.application_attributes().values.get(DagContext.STRING_CODECS)
             self._configured_codecs = found.value if found is not None else {}
-        return Conversion({**self.codecs, **self._configured_codecs}, self._home)
+        return Conversion({**self.codecs, **self._configured_codecs}, self.home)
 
     # -- operators and modules ---------------------------------------------------------------------------------------
 
@@ -289,7 +290,7 @@ class ApplicationSettings:
         return StreamSettings(found.get("locality"), found.get("schema"), tuple(faults))
 
     def _class(self, raw: Any) -> Any:
-        return attribute_value(PortContext.TUPLE_CLASS, raw, self._home)
+        return attribute_value(PortContext.TUPLE_CLASS, raw, self.home)
 
     def _valued(self, rules: Sequence[Rule], scope: Scope, bearer: str) -> Attributes:
         """The winner of each attribute as the value that the attribute takes."""
@@ -303,7 +304,7 @@ class ApplicationSettings:
         for name, rule in winners.items():
             attribute = BY_SCOPE[scope][name]
             try:
-                values[attribute] = Found(attribute_value(attribute, rule.raw, self._home), rule.origin)
+                values[attribute] = Found(attribute_value(attribute, rule.raw, self.home), rule.origin)
             except ValueError as refused:
                 faults.append(_refused(rule, f"{name} of {bearer}", refused, "attribute-invalid"))
         return Attributes(values, tuple(faults))

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dagkit.api.work import Block
 from dagkit.engine.live import SavedState
 from dagkit.engine.outbox import Sent
 from dagkit.engine.staging import Part, StagingPlace
+
+if TYPE_CHECKING:
+    from dagkit.compiler import Compilation
 
 SlotState = Mapping[str, SavedState]
 """The state of one slot, by operator."""
@@ -88,7 +91,10 @@ class Answer:
 
 
 class Backend(Protocol):
-    """Runs windows; what it needs of an application it was given when it was made."""
+    """Runs windows of the application that it was given when it was made, or loaded with since."""
+
+    def load(self, compilation: "Compilation") -> None:
+        """Whatever window is run from here on is one of this. Called when none is under way."""
 
     def run(self, assignment: Assignment) -> Answer:
         """Run one attempt at a window to its end. Called from one thread at a time for each window in flight."""

@@ -10,6 +10,7 @@ from dagkit.engine.facts import Fact
 from dagkit.engine.live import SavedState
 from dagkit.engine.staging import Part
 from dagkit.ledger import Work
+from dagkit.plan.model import Keys
 
 MEMORY_FORMAT: Literal["dagkit.memory/1"] = "dagkit.memory/1"
 
@@ -40,6 +41,26 @@ class Held(_Value):
     items: tuple[JsonValue, ...]
 
 
+class Partitioned(_Value):
+    """The partitions that an operator was given while the application ran."""
+
+    configured: int
+    """As many as its configuration gave it then. Where that gives another count now, it was edited since, and holds."""
+    keys: tuple[Mapping[str, Keys], ...]
+    """What each owns, by input."""
+
+
+class Altered(_Value):
+    """A property or an attribute that was set while the application ran."""
+
+    operator: str
+    name: str
+    value: JsonValue
+    """As it was written; a secret is a reference."""
+    configured: JsonValue
+    """What its configuration said then. Where that says something else now, it was edited since, and holds."""
+
+
 class Memory(_Value):
     """The checkpoint of one window."""
 
@@ -64,6 +85,12 @@ class Memory(_Value):
     """Input operators that will never have anything again."""
     facts: tuple[Fact, ...] = ()
     """What was decided since the window before; the next window does not repeat it."""
+    partitions: Mapping[str, Partitioned] = {}
+    """Of operators that have others than their configuration gives them."""
+    altered: tuple[Altered, ...] = ()
+    """What was set while the application ran, in order; it goes over the configuration."""
+    answered: tuple[str, ...] = ()
+    """The requests that took effect with this window."""
 
     def as_json(self) -> dict[str, Any]:
         """The checkpoint as plain data; what is empty is left out."""

@@ -60,6 +60,10 @@ class ReferenceBackend:
     """The backend that is right because it is simple."""
 
     def __init__(self, compilation: Compilation) -> None:
+        self.load(compilation)
+
+    def load(self, compilation: Compilation) -> None:
+        """Whatever window is run from here on is one of this."""
         fused = compilation.steps["fused"]
         assert isinstance(fused, Fused), "an application is compiled to the end before it runs"
         self.fused = fused

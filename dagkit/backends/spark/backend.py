@@ -16,8 +16,10 @@ from dagkit.backends.spark.placing import Placing
 from dagkit.backends.spark.rows import SPARK_SCHEMA, Kind, rows_in
 from dagkit.backends.spark.shipping import by_value, modules_of, shipped
 from dagkit.backends.spark.task import Given, LevelTask, TaskFailed, Told
+from dagkit.compiler import Compilation
 from dagkit.engine.assignment import Answer, Assignment
 from dagkit.engine.failures import WindowLost
+from dagkit.engine.lower import program_of
 from dagkit.engine.outbox import Sent
 from dagkit.engine.program import Program
 from dagkit.engine.staging import Part
@@ -36,16 +38,31 @@ class SparkBackend:
     """A program on a Spark session, classic or Connect; the session stays whoever's it is."""
 
     def __init__(self, program: Program, spark: SparkSession) -> None:
-        self.program = program
         self.spark = spark
         self._modules = modules_of(program)
         self._by_value = by_value(self._modules)
         self._by_value.__enter__()
-        self.shipped, self._known = shipped(program, self._modules)
-        self._frames = Frames(self._known, program.targets)
+        self._ship(program)
         ship_own_code(spark)
         self._jobs = Jobs(spark)
         self._closed = False
+
+    def load(self, compilation: Compilation) -> None:
+        """Whatever window is run from here on is one of this."""
+        program = program_of(compilation)
+        modules = modules_of(program)
+        if modules != self._modules:  # a class that nobody had named before
+            self._by_value.__exit__(None, None, None)
+            self._modules = modules
+            self._by_value = by_value(modules)
+            self._by_value.__enter__()
+        self._ship(program)
+
+    def _ship(self, program: Program) -> None:
+        """The program is on its way with every window that follows."""
+        self.program = program
+        self.shipped, self._known = shipped(program, self._modules)
+        self._frames = Frames(self._known, program.targets)
 
     def run(self, assignment: Assignment) -> Answer:
         """Run one attempt at a window to its end."""

@@ -1,0 +1,166 @@
+"""Reconfiguring: the same graph with another value of one property or attribute, as a property file would set it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from dagkit.api.attributes import BY_SCOPE, Attribute, DagContext, OperatorContext, Scope
+from dagkit.api.component import Component
+from dagkit.api.config import Origin, Source
+from dagkit.compiler.repartition import relowered
+from dagkit.compiler.rules import check
+from dagkit.compiler.steps import Compilation
+from dagkit.conf.classes import ClassNotFound
+from dagkit.conf.conversion import Conversion
+from dagkit.conf.keys import Malformed, MapKey, PropertyPath, parse_path
+from dagkit.conf.names import bare
+from dagkit.conf.properties import Given, with_properties
+from dagkit.conf.references import MASK, References, Unresolved, shown_instead, without_secret
+from dagkit.conf.values import attribute_value
+from dagkit.errors import ApplicationFaults, Code, Diagnostic, did_you_mean, errors_among
+from dagkit.graph import Node, Setting
+from dagkit.plan.portable import portable_attributes, portable_properties
+
+CHANGEABLE: tuple[Attribute[Any], ...] = (
+    OperatorContext.RECOVERY_ATTEMPTS,
+    OperatorContext.STATS_LISTENERS,
+    OperatorContext.PARTITIONER,
+)
+"""The attributes that may change between two windows."""
+
+
+def reconfigured(compilation: Compilation, operator: str, name: str, raw: Any) -> Compilation:
+    """The compilation with another value of a property of an operator, or of one of the attributes that may change.
+
+    `name` is what stands in a property file behind `operator.NAME.prop.`, or the name of an attribute. The operator is
+    partitioned anew, and the counts of all others stay. Raises `ApplicationFaults`, as a launch with such a file would.
+    """
+    setting = _Change(compilation, operator, name, raw)
+    node = setting.changed()
+    graph = compilation.graph.with_nodes({operator: node})
+    faults = [*setting.faults, *errors_among(check(graph))]
+    if faults:
+        raise ApplicationFaults(compilation.application, faults)
+    known = {other: partitioning for other, partitioning in compilation.partitioned.items() if other != operator}
+    return relowered(compilation, graph, known)
+
+
+def value_of(compilation: Compilation, operator: str, name: str) -> Any:
+    """What a property or an attribute of an operator is, as JSON holds it; a secret as it was referred to."""
+    node = compilation.graph.by_name.get(operator)
+    if node is None:
+        return None
+    if name in BY_SCOPE[Scope.OPERATOR]:
+        return portable_attributes(node.attributes).get(name)
+    address = parse_path(f"operator.any.prop.{name}")
+    assert not isinstance(address, Malformed), "what is no path was refused before"
+    assert isinstance(address.sets, PropertyPath), "what stands behind prop. is a property"
+    value: Any = portable_properties(node.operator, node.property_origins)
+    for step in address.sets.steps:
+        value = _part(value, step.text if isinstance(step, MapKey) else str(step))
+    return value
+
+
+def _part(value: Any, step: str) -> Any:
+    """What lies one step below a value, in whatever spelling."""
+    if isinstance(value, Mapping):
+        return next((part for key, part in value.items() if key == step or bare(str(key)) == bare(step)), None)
+    if isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+        return value[int(step)]
+    return None
+
+
+class _Change:
+    """One value on its way into a node; what is wrong with it is gathered."""
+
+    def __init__(self, compilation: Compilation, operator: str, name: str, raw: Any) -> None:
+        self.compilation = compilation
+        self.operator, self.name = operator, name
+        self.key = f"{operator}.{name}"
+        self.faults: list[Diagnostic] = []
+        self.is_attribute = name in BY_SCOPE[Scope.OPERATOR]
+        self.address = parse_path(f"operator.any.{'attr' if self.is_attribute else 'prop'}.{name}")
+        self.raw, tainted = self._resolved(raw)
+        self.shown = shown_instead(self.address, self.key, raw, tainted=tainted)
+        self.origin = Origin(Source.COMMAND_LINE, None, self.key, self.shown)
+
+    def changed(self) -> Node:
+        """The node with the value in its place; raises where there is no place for it."""
+        node = self.compilation.graph.by_name.get(self.operator)
+        if node is None:
+            help_ = did_you_mean(self.operator, self._operators())
+            self._refuse("operator-unknown", f"there is no operator {self.operator!r}", help_)
+        elif isinstance(self.address, Malformed):
+            self._refuse("key-malformed", f"{self.key}: {self.address.problem}", self.address.help)
+        elif self.shown == MASK:
+            self._refuse_secret()
+        if self.faults or node is None:
+            raise ApplicationFaults(self.compilation.application, self.faults)
+        return self._with_attribute(node) if self.is_attribute else self._with_property(node)
+
+    def _operators(self) -> list[str]:
+        return [node.name for node in self.compilation.graph.nodes]
+
+    def _resolved(self, raw: Any) -> tuple[Any, bool]:
+        try:
+            return References({}, os.environ).resolve(raw)
+        except Unresolved as unresolved:
+            self.faults.append(Diagnostic("reference-unresolved", f"{self.key}: {unresolved}", unresolved.help))
+            return raw, True
+
+    def _refuse(self, code: Code, problem: str, help_: str) -> None:
+        self.faults.append(Diagnostic(code, problem, help_))
+
+    def _refuse_secret(self) -> None:
+        self._refuse(
+            "attribute-invalid" if self.is_attribute else "property-invalid",
+            f"{self.key} is a secret, and what is set while the application runs is kept in its ledger",
+            "set it by reference, as ${env:NAME} or ${file:PATH}, which every driver looks up for itself",
+        )
+
+    def _with_property(self, node: Node) -> Node:
+        assert not isinstance(self.address, Malformed), "what is no path was refused before"
+        assert isinstance(self.address.sets, PropertyPath), "what stands behind prop. is a property"
+        given = [Given(self.address.sets, self.raw, self.origin)]
+        configured = with_properties(node.operator, given, node.name, self._conversion())
+        self.faults += configured.diagnostics
+        self.faults += [one.diagnostic for one in configured.unknown]
+        if not self.faults and self.shown is None and _holds_secret(configured.component, self.address.sets):
+            self._refuse_secret()
+        origins = {**node.property_origins, **configured.origins}
+        return replace(node, operator=configured.component, property_origins=origins)
+
+    def _with_attribute(self, node: Node) -> Node:
+        attribute = OperatorContext.attributes()[self.name]
+        if attribute not in CHANGEABLE:
+            changeable = ", ".join(each.name for each in CHANGEABLE)
+            self._refuse(
+                "attribute-invalid",
+                f"{self.key} cannot change while the application runs",
+                f"set it in a property file, and launch again; while it runs, {changeable} can change",
+            )
+            return node
+        try:
+            value = attribute_value(attribute, self.raw, self.compilation.home)
+        except ClassNotFound as missing:
+            self.faults.append(Diagnostic("class-not-found", f"{self.key}: {missing}", missing.help))
+            return node
+        except ValueError as refused:
+            shown = repr(self.raw) if self.shown is None else self.shown
+            why = without_secret(str(refused), self.raw, self.shown)
+            self._refuse("attribute-invalid", f"{self.key} cannot be {shown}: {why}", "mend the value")
+            return node
+        return replace(node, attributes={**node.attributes, attribute: Setting(value, self.origin)})
+
+    def _conversion(self) -> Conversion:
+        codecs = self.compilation.graph.application_value(DagContext.STRING_CODECS)
+        return Conversion(codecs or {}, self.compilation.home)
+
+
+def _holds_secret(component: Component, path: PropertyPath) -> bool:
+    """Whether the value is of a type that shows itself to nobody."""
+    value: Any = portable_properties(component, {})
+    for step in path.steps:
+        value = _part(value, step.text if isinstance(step, MapKey) else str(step))
+    return MASK in str(value)

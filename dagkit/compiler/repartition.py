@@ -1,0 +1,90 @@
+"""Repartitioning: the same graph with other partitions of some operators. All else stays as it was compiled."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from dagkit.api.operators import InputOperator, Operator
+from dagkit.api.partitioning import Partition, PartitioningContext, StatelessPartitioner
+from dagkit.compiler.fuse import fuse
+from dagkit.compiler.order import order, running_order
+from dagkit.compiler.partition import Partitioning, asked, invalid, keyable, partition, partitioner_of
+from dagkit.compiler.steps import Compilation
+from dagkit.errors import ApplicationFaults, Diagnostic, did_you_mean, errors_among
+from dagkit.graph import Graph, Node
+
+
+def repartitioned(compilation: Compilation, partitions: Mapping[str, Sequence[Partition]]) -> Compilation:
+    """The compilation with these partitions of these operators; mirrors follow, and the counts of all others stay.
+
+    Raises `ApplicationFaults` where that breaks a law.
+    """
+    graph, before = compilation.graph, compilation.partitioned
+    faults = [invalid(graph.by_name[name], those) for name, those in partitions.items()]
+    if any(faults):
+        raise ApplicationFaults(compilation.application, [fault for fault in faults if fault])
+    given = {name: replace(before[name], partitions=tuple(those)) for name, those in partitions.items()}
+    return relowered(compilation, graph, {**before, **given})
+
+
+def relowered(compilation: Compilation, graph: Graph, known: Mapping[str, Partitioning]) -> Compilation:
+    """The compilation of a graph that was checked, with the partitions that are known of it."""
+    partitioned, faults = partition(graph, running_order(graph), known)
+    if errors_among(faults):
+        raise ApplicationFaults(compilation.application, faults)
+    fused = fuse(graph, partitioned)
+    steps = {**compilation.steps, "checked": graph, "fused": fused, "ordered": order(fused)}
+    return replace(compilation, steps=steps, partitioned=partitioned)
+
+
+def redefined(
+    compilation: Compilation, operator: str, *, wanted: int = 0, loads: Sequence[int] = ()
+) -> tuple[Partition, ...]:
+    """What the partitioner of an operator makes of its partitions now that so many are wanted, or with these loads.
+
+    Raises `ApplicationFaults` where the operator may have no other partitions, or its partitioner gives none that will
+    do.
+    """
+    graph, now = compilation.graph, compilation.partitioned
+    fault = _unchangeable(graph, now, operator)
+    if fault is not None:
+        raise ApplicationFaults(compilation.application, [fault])
+    node = graph.by_name[operator]
+    partitioner, origin = partitioner_of(graph, node)
+    current = [
+        replace(each, load=load)
+        for each, load in zip(now[operator].partitions, loads or [0] * now[operator].count, strict=True)
+    ]
+    context = PartitioningContext(input_ports=keyable(graph, node), wanted=wanted)
+    given, fault = asked(partitioner or StatelessPartitioner(max(1, wanted)), current, context, node, origin)
+    if fault is None and wanted and len(given) != wanted:
+        fault = Diagnostic(
+            "partition-invalid",
+            f"{wanted} partitions of {operator} are wanted, and its {type(partitioner).__name__} makes {len(given)}",
+            "let define_partitions follow context.wanted, or wish for as many as it makes",
+            (origin.where if origin else None) or node.where,
+        )
+    if fault is not None:
+        raise ApplicationFaults(compilation.application, [fault])
+    return given
+
+
+def _unchangeable(graph: Graph, now: Mapping[str, Partitioning], operator: str) -> Diagnostic | None:
+    """Why nobody may give this operator other partitions."""
+    if operator not in graph.by_name:
+        help_ = did_you_mean(operator, graph.by_name)
+        return Diagnostic("partition-forbidden", f"there is no operator {operator!r}", help_, graph.where)
+    node = graph.by_name[operator]
+    problem = _why_not(node, now[operator])
+    return None if problem is None else Diagnostic("partition-forbidden", *problem, node.where)
+
+
+def _why_not(node: Node, now: Partitioning) -> tuple[str, str] | None:
+    name, head = node.name, now.head
+    if isinstance(node.operator, InputOperator):
+        return f"{name} finds work on the driver, and is there once", "give what works on its findings more partitions"
+    if head != name:
+        return f"{name} mirrors the partitions of {head}, by PARTITION_PARALLEL", f"change those of {head} instead"
+    if isinstance(node.operator, Operator) and not node.operator.partitionable:
+        help_ = f"set partitionable = True on {type(node.operator).__name__}, if several may share its work"
+        return f"{name} may not be partitioned", help_
+    return None
