@@ -100,7 +100,7 @@ def launch_compiled(
     ledger = Ledger.create(place, clock=clock, durable=durable)
     with _backend(compilation, program, machine) as backend:
         loop = Loop(
-            program,
+            compilation,
             backend,
             ledger,
             Settings(place, until, windows, durable=durable, home=str(Path.cwd())),

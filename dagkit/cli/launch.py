@@ -11,7 +11,8 @@ from dagkit.api.running import Until
 from dagkit.cli.opening import opened
 from dagkit.cli.options import Asked, application, spoken
 from dagkit.cli.output import Output, counted, shown_path
-from dagkit.engine.observing import Committed, Ended, Found, Happening, Resumed
+from dagkit.engine.facts import Changed, Scaled
+from dagkit.engine.observing import Committed, Ended, Found, Happening, Reshaped, Resumed
 from dagkit.launching import Launched, Machine, launch_compiled
 from dagkit.urls import is_url
 
@@ -104,6 +105,10 @@ class Progress:
                 )
             case Found(operator=operator, blocks=blocks, positions=positions) if blocks:
                 self.output.detail(f"{operator} found {counted(blocks, 'block')}, {in_bytes(positions)}")
+            case Reshaped(fact=Scaled() as fact):
+                self.output.message(f"{fact.operator}: {counted(fact.after, 'partition')}, {fact.before} before")
+            case Reshaped(fact=Changed() as fact):
+                self.output.message(f"{fact.operator}.{fact.name} is {fact.after}, and was {fact.before}")
             case Committed():
                 self._count(happening)
             case Ended():

@@ -65,7 +65,7 @@ def redefined(
         )
     if fault is not None:
         raise ApplicationFaults(compilation.application, [fault])
-    return given
+    return tuple(replace(each, load=0, stats=None) for each in given)
 
 
 def _unchangeable(graph: Graph, now: Mapping[str, Partitioning], operator: str) -> Diagnostic | None:

@@ -53,6 +53,10 @@ class Outlook:
     """Whether somebody wants to be told when nothing more comes for now, and was not."""
     next_beat: datetime | None = None
     """When a window is due that has nothing to do but to close what is begun."""
+    wished: bool = False
+    """Whether the application is to change before the next window."""
+    changed: bool = False
+    """Whether it has changed, and no window was committed since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,11 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """Let what is wished take effect: nothing is in flight, and nothing was promised."""
+
+
+@dataclass(frozen=True, slots=True)
 class Await:
     """Wait until the oldest window in flight has ended, or until an instant."""
 
@@ -97,7 +106,7 @@ class Stop:
     """The end: everything is committed and in place."""
 
 
-Action = Finish | Commit | Look | Start | Await | Sleep | Stop
+Action = Finish | Commit | Look | Start | Change | Await | Sleep | Stop
 
 
 def next_action(outlook: Outlook) -> Action:
@@ -112,9 +121,11 @@ def next_action(outlook: Outlook) -> Action:
         return Await()
     if outlook.windows_left == 0:
         return Await() if outlook.in_flight else Stop()
+    if outlook.wished and not outlook.promised:
+        return Await() if outlook.in_flight else Change()
     if _should_look(outlook):
         return Look()
-    if outlook.promised or outlook.waiting or outlook.found:
+    if outlook.promised or outlook.waiting or outlook.found or (outlook.changed and not outlook.in_flight):
         return Start()
     if outlook.in_flight:
         return Await(None if _looks_no_more(outlook) else outlook.next_look)

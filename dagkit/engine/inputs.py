@@ -111,6 +111,12 @@ class DriverInput:
             self.operator.checkpointed(window_id)
             self.operator.committed(window_id)
 
+    def end(self, window_id: int) -> None:
+        """It works no more."""
+        with self._named(window_id):
+            self.operator.deactivate()
+            self.operator.teardown()
+
     @contextmanager
     def _named(self, window_id: int) -> Iterator[None]:
         """What its code raises says whose it is."""

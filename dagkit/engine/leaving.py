@@ -12,7 +12,7 @@ from dagkit.engine.delays import kept
 from dagkit.engine.facts import Fact
 from dagkit.engine.inputs import address
 from dagkit.engine.live import SavedState
-from dagkit.engine.memory import Memory, Waiting
+from dagkit.engine.memory import Altered, Memory, Partitioned, Waiting
 from dagkit.engine.program import Program
 from dagkit.engine.staging import NAMED_BY_BLOCK, FileShared, Part, told_of
 from dagkit.engine.waiting import Deal
@@ -48,6 +48,9 @@ def memory_after(
     state: State,
     ended: Iterable[str],
     facts: Iterable[Fact] = (),
+    partitions: Mapping[str, Partitioned] | None = None,
+    altered: Sequence[Altered] = (),
+    answered: Sequence[str] = (),
 ) -> Memory:
     """The checkpoint of a window. Blocks that younger windows in flight were given wait still, as far as it knows."""
     younger = list(younger)
@@ -76,6 +79,9 @@ def memory_after(
         drained=last,
         ended=tuple(sorted(ended)),
         facts=tuple(facts),
+        partitions=partitions or {},
+        altered=tuple(altered),
+        answered=tuple(answered),
     )
 
 

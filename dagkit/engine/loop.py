@@ -16,11 +16,27 @@ from typing import Any
 from dagkit.api.attributes import OperatorContext
 from dagkit.api.running import Until
 from dagkit.clock import SystemClock, Timer
+from dagkit.compiler import Compilation
 from dagkit.engine.assignment import Answer, Assignment, Backend
+from dagkit.engine.changing import Changing
 from dagkit.engine.chronicle import Chronicle
 from dagkit.engine.continuing import refuse_renamed, refuse_stranded, refuse_stranded_findings
-from dagkit.engine.decide import Action, Await, Commit, Finish, Look, Outlook, Sleep, Start, Stop, Stopping, next_action
+from dagkit.engine.decide import (
+    Action,
+    Await,
+    Change,
+    Commit,
+    Finish,
+    Look,
+    Outlook,
+    Sleep,
+    Start,
+    Stop,
+    Stopping,
+    next_action,
+)
 from dagkit.engine.delays import first_of_delays, restored
+from dagkit.engine.facts import Fact
 from dagkit.engine.failures import OperatorFailed, WindowLost, tear_down
 from dagkit.engine.inputs import DriverInput, Finding, context_of, delivered, queued
 from dagkit.engine.leaving import (
@@ -32,6 +48,7 @@ from dagkit.engine.leaving import (
     state_after,
     state_by_slot,
 )
+from dagkit.engine.live import SavedState
 from dagkit.engine.memory import Memory, Waiting
 from dagkit.engine.moving import moved
 from dagkit.engine.observing import (
@@ -42,6 +59,7 @@ from dagkit.engine.observing import (
     Observers,
     Point,
     Probe,
+    Reshaped,
     Resumed,
     Started,
 )
@@ -49,6 +67,8 @@ from dagkit.engine.outbox import Sent
 from dagkit.engine.outputs import Outputs
 from dagkit.engine.pace import Pace
 from dagkit.engine.program import Program
+from dagkit.engine.requests import Postbox
+from dagkit.engine.shape import Shape
 from dagkit.engine.splitting import length_of
 from dagkit.engine.staging import Part
 from dagkit.engine.traits import Traits
@@ -109,7 +129,7 @@ class Loop:
 
     def __init__(
         self,
-        program: Program,
+        compilation: Compilation,
         backend: Backend,
         ledger: Ledger,
         settings: Settings,
@@ -120,7 +140,6 @@ class Loop:
         observers: Sequence[Observer] = (),
         probe: Probe | None = None,
     ) -> None:
-        self.program = program
         self.backend = backend
         self.settings = settings
         self.clock = clock or SystemClock()
@@ -128,8 +147,9 @@ class Loop:
         self._probe = probe or _not_probed
         self._stopping = Stopping.NOT
         self._woken = Woken()
-        self.chronicle = Chronicle(ledger, program, fingerprint, version)
-        self._resume()
+        shape = Shape.of(compilation)
+        self.chronicle = Chronicle(ledger, shape.program, fingerprint, version)
+        self._resume(shape, ledger)
 
     # ---- the outside
 
@@ -146,11 +166,10 @@ class Loop:
         with ThreadPoolExecutor(self.settings.overlap, thread_name_prefix="window") as self._threads:
             try:
                 self._begin()
-                while not isinstance(action := next_action(self.outlook()), Stop):
+                while not isinstance(action := self._next(), Stop):
                     self._perform(action)
                 for each in self.inputs.values():
-                    each.operator.deactivate()
-                    each.operator.teardown()
+                    each.end(self.memory.window + 1)
                 self.observers.tell(Ended(self.memory.window))
             except BaseException:
                 self.backend.close()  # so that no thread waits for a window that nobody wants
@@ -161,6 +180,11 @@ class Loop:
         """Stop after what is in flight; may be called from any thread and from a signal's handler."""
         self._stopping = Stopping.AFTER_WINDOW
         self._woken.set()
+
+    def _next(self) -> Action:
+        """What to do now, given all that is known and asked for."""
+        self.changing.hear(self.memory.window)
+        return next_action(self.outlook())
 
     def outlook(self) -> Outlook:
         """What is known now, for the decision."""
@@ -187,14 +211,22 @@ class Loop:
             looked_in_vain=all(each.in_vain for each in awake),
             undrained=self._has_ends() and not self.memory.drained and self.memory.window > 0,
             next_beat=self._beat,
+            wished=self.changing.is_wished,
+            changed=self.changing.is_made,
         )
 
     # ---- replay
 
-    def _resume(self) -> None:
+    def _resume(self, shape: Shape, ledger: Ledger) -> None:
         """Stand where the ledger says that the last commit left the application."""
-        program = self.program
         memory = self.memory = self.chronicle.memory()
+        if memory.partitions or memory.altered:
+            shape = Shape.resumed(shape.compilation, memory)
+            self.backend.load(shape.compilation)
+        self.changing = Changing(shape, Postbox(ledger.store, self.clock.now, memory.answered))
+        self.facts: list[Fact] = []
+        """What was decided since the last commit."""
+        program = self.program
         self._promise = self.chronicle.promised()
         refuse_stranded(program, memory, self._promise[0]["deal"] if self._promise else {})
         refuse_renamed(program, memory.state)
@@ -214,15 +246,24 @@ class Loop:
 
     def _begin(self) -> None:
         """What runs on the driver comes to life; what an attempt left that was cut off goes."""
-        until, now = self.settings.until, self.clock.now
+        self.changing.postbox.tidy()
         for name in sorted(self.program.sources):
-            context = context_of(self.program, name, until=until, now=now, window_id=self.memory.window + 1)
             ended = name in self.memory.ended
-            state = self.chronicle.state_of(name)
-            self.inputs[name] = DriverInput(self.program, name, state, ended=ended, context=context)
+            self.inputs[name] = self._lively(self.program, name, self.chronicle.state_of(name), ended=ended)
         waiting = len(self.queue) + sum(len(finding.emitted) for finding in self.found)
         promised = self._promise is not None
         self.observers.tell(Resumed(self.program.application, self.memory.window, waiting, promised))
+
+    def _lively(self, program: Program, name: str, state: SavedState, *, ended: bool) -> DriverInput:
+        """An input operator at work, with the state that it was left in."""
+        until, now = self.settings.until, self.clock.now
+        context = context_of(program, name, until=until, now=now, window_id=self.memory.window + 1)
+        return DriverInput(program, name, state, ended=ended, context=context)
+
+    @property
+    def program(self) -> Program:
+        """What runs now."""
+        return self.changing.shape.program
 
     @property
     def _overlap(self) -> int:
@@ -241,11 +282,43 @@ class Loop:
                 self._look()
             case Start(last=last):
                 self._start(last=last)
+            case Change():
+                self._change()
             case Await(until=until):
                 self._await(until)
             case Sleep(until=until):
-                self.clock.wait(self._woken, until)
+                self.clock.wait(self._woken, min(until, self.changing.postbox.due))
                 self._woken.clear()
+
+    def _change(self) -> None:
+        """Nothing is in flight: what is wished takes effect with the next window."""
+        window_id = self.memory.window + 1
+        facts = self.changing.perform(self._take, self.clock.now())
+        self.facts += facts
+        for fact in facts:
+            self.observers.tell(Reshaped(window_id, fact))
+
+    def _take(self, shape: Shape) -> None:
+        """Go on in another shape. What of this cannot be is raised, and all is as before."""
+        program, memory = shape.program, self.memory
+        state = moved(program, memory.state)
+        held = restored(program, memory.held) if memory.window else first_of_delays(program)
+        self._bring_to_life(program)
+        self.backend.load(shape.compilation)
+        self.state, self.held, self.traits = state, held, Traits.of(program)
+
+    def _bring_to_life(self, program: Program) -> None:
+        """The input operator that was changed, if one was, works as it is now; where it cannot, as before."""
+        for name, before in self.inputs.items():
+            if program.operators[name][0] is self.program.operators[name][0]:
+                continue
+            state = before.state
+            before.end(self.memory.window + 1)
+            try:
+                self.inputs[name] = self._lively(program, name, state, ended=before.ended)
+            except DagkitError:
+                self.inputs[name] = self._lively(self.program, name, state, ended=before.ended)
+                raise
 
     def _look(self) -> None:
         """Let input operators find more; what they found is in the ledger before anybody works on it."""
@@ -339,6 +412,8 @@ class Loop:
         self._probe(Point.APPENDED, flight.window_id)
         read = sum(report.positions for report in answer.reports)
         self.memory, self.state = memory, memory.state
+        self.facts.clear()
+        self.changing.committed(flight.window_id)
         self.queue.put_back(left_of(self.program, answer, flight.taken.deal))
         self.outputs.commit(memory)
         self.held = list(answer.delayed)
@@ -390,6 +465,10 @@ class Loop:
             younger=[other.taken for other in self.flights],
             state=state_after(self.program, self.state, answer),
             ended=[name for name, each in self.inputs.items() if each.ended and self._is_given(name)],
+            facts=self.facts,
+            partitions=self.changing.shape.partitions,
+            altered=self.changing.shape.altered,
+            answered=self.changing.requests,
         )
 
     def _finish(self) -> None:
@@ -407,7 +486,9 @@ class Loop:
     def _await(self, until: datetime | None) -> None:
         """Return when the oldest window has ended, or when somebody is due to look for more."""
         if not self.flights[0].answer.done():
-            seconds = None if until is None else max(0.0, (until - self.clock.now()).total_seconds())
+            due = self.changing.postbox.due
+            until = due if until is None else min(until, due)
+            seconds = max(0.0, (until - self.clock.now()).total_seconds())
             self._woken.wait(seconds)
         self._woken.clear()
 

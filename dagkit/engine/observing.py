@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dagkit.engine.facts import Fact
+
 _logger = logging.getLogger(__name__)
 
 
@@ -73,13 +75,21 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True)
+class Reshaped:
+    """The application changed; the window that runs next is the first of its new shape."""
+
+    window_id: int
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """A run is over, and everything is in place."""
 
     window_id: int
 
 
-Happening = Resumed | Found | Started | Committed | Ended
+Happening = Resumed | Found | Started | Committed | Reshaped | Ended
 Observer = Callable[[Happening], None]
 Probe = Callable[[Point, int], None]
 """Called at each step of each window; what it raises ends the run there, as a crash would."""

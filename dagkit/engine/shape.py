@@ -77,8 +77,7 @@ class Shape:
         Raises `ApplicationFaults`.
         """
         given = redefined(self.compilation, operator, wanted=wanted, loads=loads)
-        current = self.compilation.partitioned[operator].partitions
-        if [replace(each, load=0) for each in given] == [replace(each, load=0) for each in current]:
+        if given == self.compilation.partitioned[operator].partitions:
             return self
         return self.given(operator, given)
 

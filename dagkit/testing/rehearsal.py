@@ -53,6 +53,6 @@ class Rehearsal:
 
     def _run(self, windows: int | None) -> None:
         settings = Settings(self._folder, Until.ONCE, windows, durable=False, home=str(Path.cwd()))
-        self.loop = Loop(self.backend.program, self.backend, self.ledger, settings, clock=self.clock)
+        self.loop = Loop(self.compilation, self.backend, self.ledger, settings, clock=self.clock)
         self.loop.run()
         self.ledger.forget()

@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dagkit.compiler import Compilation
 from dagkit.engine.assignment import Answer, Assignment
 from dagkit.engine.finishing import put_in_place
+from dagkit.engine.lower import program_of
 from dagkit.engine.outbox import Sent
 from dagkit.engine.program import Program
 from dagkit.engine.slot import SlotRun
@@ -16,6 +18,9 @@ class InSlots:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+
+    def load(self, compilation: Compilation) -> None:
+        self.program = program_of(compilation)
 
     def run(self, assignment: Assignment) -> Answer:
         arriving: dict[tuple[int, int], list[Sent]] = {}

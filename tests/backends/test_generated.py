@@ -325,6 +325,9 @@ class Counted:
     inner: Backend
     figures: dict[tuple[int, str, int], tuple[Any, Any]] = field(default_factory=dict)
 
+    def load(self, compilation: Compilation) -> None:
+        self.inner.load(compilation)
+
     def run(self, assignment: Assignment) -> Answer:
         answer = self.inner.run(assignment)
         for report in answer.reports:
@@ -343,9 +346,7 @@ class Counted:
 def came(compilation: Compilation, backend: Backend) -> Came:
     """What collectors hold and what was counted, without any order."""
     counted = Counted(backend)
-    loop = Loop(
-        program_of(compilation), counted, Ledger(MemoryStore()), Settings("nowhere", until=Until.ONCE, windows=12)
-    )
+    loop = Loop(compilation, counted, Ledger(MemoryStore()), Settings("nowhere", until=Until.ONCE, windows=12))
     loop.run()
     found: dict[str, Any] = {"windows": loop.memory.window, "figures": counted.figures}
     for name, states in loop.state.items():

@@ -30,6 +30,7 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.assignment import Assignment, Backend
+from dagkit.engine.changing import Scaling
 from dagkit.engine.loop import Loop, Settings
 from dagkit.engine.lower import program_of
 from dagkit.engine.slot import SlotRun
@@ -110,13 +111,15 @@ class Runs:
     """An application in a ledger of its own. Each window is run by a loop that knows nothing but that ledger."""
 
     def __init__(self, compilation: Compilation, backend: Backend) -> None:
-        self.program = program_of(compilation)
+        self.compilation = compilation
         self.backend = backend
         self.ledger = Ledger(MemoryStore())
 
-    def window(self) -> None:
-        """Run one window, and forget all that is not in the ledger."""
-        self.loop = Loop(self.program, self.backend, self.ledger, Settings("nowhere", until=Until.ONCE, windows=1))
+    def window(self, *wishes: Scaling) -> None:
+        """Run one window, after other counts are wished for, and forget all that is not in the ledger."""
+        self.loop = Loop(self.compilation, self.backend, self.ledger, Settings("nowhere", until=Until.ONCE, windows=1))
+        for wish in wishes:
+            self.loop.changing.wish(wish)
         self.loop.run()
         self.ledger.forget()
 
@@ -202,6 +205,28 @@ def test_what_fans_out_reaches_every_reader(start: Start) -> None:
         words >> right >> dag.add_operator("c2", Collect())
 
     assert sorted(collected(start(draw), 1, "c1", "c2")) == ["X", "X", "Y", "Y"]
+
+
+def test_partitions_change_between_two_windows_and_what_is_counted_moves_along(start: Start) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        count = dag.add_operator("count", CountWords())
+        dag.set_operator_attribute(count, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+        dag.add_operator("words", Words(windows=("a b c d", "a b", "c", "a e"))) >> count
+        count >> dag.add_operator("collect", Collect())
+
+    runs, counts = start(draw), []
+    for wishes in ([], [Scaling("count", 3)], [], [Scaling("count", 1)]):
+        runs.window(*wishes)
+        counts.append(len(runs.state_of("count")))
+    assert counts == [2, 3, 3, 1]
+    (arrived,) = runs.state_of("collect")
+    windows = [sorted(arrived["arrived"][at : at + 4]) for at in (0, 4, 8)] + [sorted(arrived["arrived"][12:])]
+    assert windows == [
+        ["a 1", "b 1", "c 1", "d 1"],
+        ["a 2", "b 2", "c 1", "d 1"],
+        ["a 2", "b 2", "c 2", "d 1"],
+        ["a 3", "b 2", "c 2", "d 1", "e 1"],
+    ]
 
 
 class Once(InputOperator):

@@ -22,10 +22,9 @@ from dagkit import (
 )
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
-from dagkit.compiler import compile_application
+from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.assignment import Answer, Assignment, Backend
 from dagkit.engine.loop import Loop, Settings
-from dagkit.engine.lower import program_of
 from dagkit.engine.observing import Happening, Probe
 from dagkit.ledger import Ledger
 from dagkit.ledger.verify import verify
@@ -123,6 +122,9 @@ class Hurried:
     inner: Backend
     lasts_millis: float = 0.0
 
+    def load(self, compilation: Compilation) -> None:
+        self.inner.load(compilation)
+
     def run(self, assignment: Assignment) -> Answer:
         hurried = None if assignment.lasts_millis is None else self.lasts_millis
         return self.inner.run(replace(assignment, lasts_millis=hurried))
@@ -141,6 +143,9 @@ class InPairs:
     inner: Backend
     second_began: threading.Event = field(default_factory=threading.Event)
     first_began: bool = False
+
+    def load(self, compilation: Compilation) -> None:
+        self.inner.load(compilation)
 
     def run(self, assignment: Assignment) -> Answer:
         if self.first_began:
@@ -189,7 +194,7 @@ class Desk:
         """A loop that knows nothing but what is in the folder."""
         compilation = compile_application(self.draw)
         return Loop(
-            program_of(compilation),
+            compilation,
             self.backend(ReferenceBackend(compilation)),
             ledger or Ledger.create(self.place, durable=False),
             Settings(self.place, self.until, windows, overlap=self.overlap, durable=False, home=str(self.home)),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dagkit import Dag, InputPort, Operator, OutputFiles
+from dagkit.compiler import Compilation
 from dagkit.engine.assignment import Answer, Assignment, Backend
 from dagkit.engine.checking import FileWrittenAgain, PiecesUnseen, refuse_unseen, when_began
 from dagkit.engine.failures import OperatorFailed
@@ -214,6 +215,9 @@ class Apart:
     inner: Backend
     place: str
     cut: bool = False
+
+    def load(self, compilation: Compilation) -> None:
+        self.inner.load(compilation)
 
     def run(self, assignment: Assignment) -> Answer:
         answer = self.inner.run(assignment)

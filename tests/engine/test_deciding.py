@@ -9,7 +9,20 @@ from typing import Any
 import pytest
 
 from dagkit.api.running import Until
-from dagkit.engine.decide import Action, Await, Commit, Finish, Look, Outlook, Sleep, Start, Stop, Stopping, next_action
+from dagkit.engine.decide import (
+    Action,
+    Await,
+    Change,
+    Commit,
+    Finish,
+    Look,
+    Outlook,
+    Sleep,
+    Start,
+    Stop,
+    Stopping,
+    next_action,
+)
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 SOON, LATER = NOW + timedelta(seconds=1), NOW + timedelta(seconds=2)
@@ -52,6 +65,16 @@ def seen(outlook: Outlook = QUIET, **known: Any) -> Outlook:
             Await(),
             id="who looks no more is not waited for",
         ),
+        pytest.param(seen(wished=True, waiting=9), Change(), id="what is wished comes before the next window"),
+        pytest.param(
+            seen(wished=True, waiting=9, in_flight=1, overlap=2),
+            Await(),
+            id="what is wished waits for what is in flight",
+        ),
+        pytest.param(seen(wished=True, promised=True), Start(), id="a promise comes before what is wished"),
+        pytest.param(seen(wished=True, stopping=Stopping.AFTER_WINDOW), Stop(), id="who stops changes nothing"),
+        pytest.param(seen(changed=True), Start(), id="what changed is committed with a window of its own"),
+        pytest.param(seen(changed=True, in_flight=1, overlap=2), Await(LATER), id="and with no more than one"),
         pytest.param(seen(circling=True, next_look=LATER), Start(), id="what circles goes round at once"),
         pytest.param(QUIET, Sleep(LATER), id="nothing to do until the next look"),
         pytest.param(seen(begun=True, next_beat=SOON), Sleep(SOON), id="an open window waits for its beat"),

@@ -124,9 +124,9 @@ def reading(home: Path, *operators: tuple[str, Callable[[], Any]]) -> Draw:
 
 def in_slots(desk: Desk) -> Loop:
     """A loop on operators that are fused as on Spark."""
-    program = program_of(compile_application(desk.draw))
+    compilation = compile_application(desk.draw)
     settings = Settings(desk.place, desk.until, durable=False, home=str(desk.home))
-    return Loop(program, InSlots(program), Ledger.create(desk.place, durable=False), settings)
+    return Loop(compilation, InSlots(program_of(compilation)), Ledger.create(desk.place, durable=False), settings)
 
 
 @pytest.mark.parametrize(

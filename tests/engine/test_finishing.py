@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dagkit import Dag
+from dagkit.compiler import Compilation
 from dagkit.engine.assignment import Answer, Assignment, Backend
 from dagkit.engine.finishing import is_begun, note_begun, note_finished, put_in_place, still_to_place
 from dagkit.engine.observing import Point
@@ -33,6 +34,9 @@ class Told:
 
     inner: Backend
     calls: list[int] = field(default_factory=list)
+
+    def load(self, compilation: Compilation) -> None:
+        self.inner.load(compilation)
 
     def run(self, assignment: Assignment) -> Answer:
         return self.inner.run(assignment)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dagkit import Config, Dag
+from dagkit.compiler import Compilation
 from dagkit.engine.assignment import Answer, Assignment, Backend
 from dagkit.engine.failures import WindowLost
 from dagkit.engine.loop import ATTEMPTS_AT_LOST_WINDOWS
@@ -20,6 +21,9 @@ class Losing:
     inner: Backend
     losses: int
     given: list[int] = field(default_factory=list)
+
+    def load(self, compilation: Compilation) -> None:
+        self.inner.load(compilation)
 
     def run(self, assignment: Assignment) -> Answer:
         self.given.append(assignment.window_id)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dagkit.compiler import compile_application
+from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.assignment import Answer, Assignment, Backend
 from dagkit.engine.chronicle import Chronicle
 from dagkit.engine.failures import OperatorFailed
@@ -98,6 +98,9 @@ class Slow:
 
     inner: Backend
     meanwhile: Callable[[], None]
+
+    def load(self, compilation: Compilation) -> None:
+        self.inner.load(compilation)
 
     def run(self, assignment: Assignment) -> Answer:
         self.meanwhile()

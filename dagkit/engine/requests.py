@@ -1,0 +1,186 @@
+"""Requests: what somebody asks of an application that runs elsewhere, left in its folder until its driver answers.
+
+PATH/requests/<id>.json    what is asked for, put there by whoever asks
+PATH/answers/<id>.json     what became of it, put there by the driver, and taken away by whoever asked
+
+A request goes away when it is answered; what was asked of nobody waits for the next launch, or until it is withdrawn.
+"""
+
+import logging
+import secrets
+from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from dagkit.errors import DagkitError
+from dagkit.ledger import StoreError
+from dagkit.ledger.stores import KeyMissing, KeyTaken, Store
+
+ASKED, ANSWERED = "requests", "answers"
+HEARD_EVERY = timedelta(seconds=1)
+"""How often a driver looks for requests at most."""
+KEPT_FOR = timedelta(days=1)
+"""How long an answer waits for whoever asked, who may be gone."""
+
+_log = logging.getLogger(__name__)
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SetValue(_Document):
+    """A property or an attribute is to have another value."""
+
+    ask: Literal["set"] = "set"
+    operator: str
+    name: str
+    value: str
+
+
+class SetCount(_Document):
+    """An operator is to have so many partitions."""
+
+    ask: Literal["scale"] = "scale"
+    operator: str
+    count: int = Field(ge=1)
+
+
+class Request(_Document):
+    """One thing that is asked for."""
+
+    format: Literal["dagkit.request/1"] = "dagkit.request/1"
+    id: str
+    at: datetime
+    asks: Annotated[SetValue | SetCount, Field(discriminator="ask")]
+
+
+class Reply(_Document):
+    """What became of a request."""
+
+    format: Literal["dagkit.answer/1"] = "dagkit.answer/1"
+    id: str
+    done: bool
+    window: int | None = None
+    """The window that it took effect with, where it was done."""
+    before: JsonValue = None
+    after: JsonValue = None
+    refused: str | None = None
+    """Why it was not done, and what to do."""
+
+
+class Unanswered(DagkitError):
+    """No driver answered in time; the request was withdrawn."""
+
+    exit_code: ClassVar[int] = 8
+
+    def __init__(self, place: str, seconds: float) -> None:
+        super().__init__(
+            f"no driver answered within {seconds:g} s, and nothing was changed: either nobody runs the application of "
+            f"{place}, or a window takes longer than that; launch it, or wait longer with --wait"
+        )
+
+
+class Refused(DagkitError):
+    """The driver refused what was asked for; nothing was changed."""
+
+    exit_code: ClassVar[int] = 3
+
+
+def ask(store: Store, asks: SetValue | SetCount, now: datetime) -> Request:
+    """The request is in the folder; ids are in the order of time."""
+    request = Request(id=f"{now:%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}", at=now, asks=asks)
+    store.create(f"{ASKED}/{request.id}.json", _written(request))
+    return request
+
+
+def reply_to(store: Store, request: Request) -> Reply | None:
+    """What became of a request; whoever is told is told once. None where nobody answered so far."""
+    key = f"{ANSWERED}/{request.id}.json"
+    try:
+        reply = Reply.model_validate_json(store.get(key))
+    except KeyMissing:
+        return None
+    store.delete([key])
+    return reply
+
+
+def withdraw(store: Store, request: Request) -> None:
+    """Nobody will do what was asked for, unless a driver is at it this very moment."""
+    store.delete([f"{ASKED}/{request.id}.json"])
+
+
+class Postbox:
+    """What a driver is asked for, and answers."""
+
+    def __init__(self, store: Store, now: Callable[[], datetime], answered: Collection[str] = ()) -> None:
+        self._store = store
+        self._now = now
+        self._known: set[str] = set()
+        """Ids that were heard of, and need not be read again."""
+        self._answered = set(answered)
+        """What took effect with the last window of a run that was killed before it could say so."""
+        self.due = now()
+
+    def hear(self, window_id: int) -> list[Request]:
+        """What was asked for since the last time, the oldest first; nothing before the next time is due."""
+        now = self._now()
+        if now < self.due:
+            return []
+        self.due = now + HEARD_EVERY
+        try:
+            return self._heard(window_id)
+        except StoreError as error:  # whoever asks waits; the run goes on
+            _log.warning("requests cannot be read now: %s", error)
+            return []
+
+    def _heard(self, window_id: int) -> list[Request]:
+        ids = sorted(name.removesuffix(".json") for name in self._store.names(ASKED) if name.endswith(".json"))
+        heard = []
+        for each in ids:
+            if each in self._known:
+                continue
+            self._known.add(each)
+            if each in self._answered:
+                self.reply(Reply(id=each, done=True, window=window_id))
+                continue
+            try:
+                request = Request.model_validate_json(self._store.get(f"{ASKED}/{each}.json"))
+            except KeyMissing:  # it was withdrawn
+                continue
+            except ValidationError as error:
+                self.reply(Reply(id=each, done=False, refused=f"the request cannot be read: {error}"))
+                continue
+            if request.id != each:
+                self.reply(Reply(id=each, done=False, refused=f"the request says that it is {request.id}"))
+                continue
+            heard.append(request)
+        return heard
+
+    def is_there(self, request: str) -> bool:
+        """Whether nobody has withdrawn it."""
+        return self._store.exists(f"{ASKED}/{request}.json")
+
+    def reply(self, reply: Reply) -> None:
+        """Whoever asked can know; the request is gone."""
+        try:
+            self._store.create(f"{ANSWERED}/{reply.id}.json", _written(reply))
+        except KeyTaken:
+            pass
+        except StoreError as error:
+            _log.warning("request %s cannot be answered: %s", reply.id, error)
+            return
+        self._store.delete([f"{ASKED}/{reply.id}.json"])
+
+    def tidy(self) -> None:
+        """No answer is there that nobody came for in a day."""
+        old = self._now() - KEPT_FOR
+        keys = [f"{ANSWERED}/{name}" for name in self._store.names(ANSWERED)]
+        written = {key: self._store.modified(key) for key in keys}
+        self._store.delete([key for key, at in written.items() if at is not None and at < old])
+
+
+def _written(document: BaseModel) -> bytes:
+    return (document.model_dump_json(exclude_none=True) + "\n").encode()
