@@ -52,6 +52,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("config", "Show the configuration that an application gets, and where it comes from.", LOOKING),
     Verb("describe", "Show an operator's ports and properties, or list what there is.", LOOKING),
     Verb("ledger", "Read and verify the ledger of an application.", LOOKING),
+    Verb("scale", "Explain how many partitions operators have, and try other settings.", LOOKING),
     Verb("completion", "Print the script that lets a shell complete dagkit's words.", LOOKING),
 )
 

@@ -31,7 +31,7 @@ MOST_PATIENCE = 32
 
 
 @dataclass(frozen=True, slots=True)
-class _Forecast:
+class Forecast:
     """How long a backlog would last with so many partitions."""
 
     inputs: ScalingInputs
@@ -86,7 +86,7 @@ def _wanted(inputs: ScalingInputs) -> tuple[int, str]:
     most = max(least, min(_reach(inputs), max(backlog.pieces, backlog.endless, 1)))
     if not inputs.capacity.positions_per_second:
         return most, UNMEASURED
-    enough = _Forecast(inputs).fewest(most, inputs.settings.target_drain_millis)
+    enough = Forecast(inputs).fewest(most, inputs.settings.target_drain_millis)
     wanted = max(least, enough, min(most, backlog.endless))
     return wanted, ALL if wanted == most else ENOUGH
 
@@ -96,7 +96,7 @@ def _reach(inputs: ScalingInputs) -> int:
     settings, capacity = inputs.settings, inputs.capacity
     reach = capacity.cores
     if capacity.most_cores > capacity.cores and capacity.positions_per_second:
-        work = _Forecast(inputs).work_millis / max(1, capacity.cores)
+        work = Forecast(inputs).work_millis / max(1, capacity.cores)
         if work > max(GROWTH_MILLIS, settings.target_drain_millis):
             reach = min(capacity.most_cores, 2 * capacity.cores)
     return max(1, min(reach, settings.max_readers or reach))
@@ -106,7 +106,7 @@ def _pays(inputs: ScalingInputs, wanted: int) -> bool:
     """Whether so many more are worth a change, which costs about a window."""
     if not inputs.capacity.positions_per_second or inputs.backlog.endless > inputs.before:
         return True
-    forecast = _Forecast(inputs)
+    forecast = Forecast(inputs)
     now, then = forecast.millis(inputs.before), forecast.millis(wanted)
     return now > max(inputs.settings.target_drain_millis, WORTH * (then + inputs.capacity.window_millis))
 

@@ -90,6 +90,7 @@ class Course:
     slot_millis: float
     """Time of slots, whether they had something to do or not: what the cluster gave."""
     ended: float
+    began_with: int = 1
 
     def drained_after(self, millis: float) -> float:
         """When the first backlog ended that ended after an instant; never, if none did."""
@@ -151,7 +152,7 @@ class _Simulation:
     def run(self, until: float) -> Course:
         import numpy as np  # noqa: PLC0415 - whoever only decides does not load it
 
-        speeds = np.random.default_rng(self.world.seed)
+        speeds, began_with = np.random.default_rng(self.world.seed), self.count
         while self.now < until:
             self._arrive()
             self._decide()
@@ -159,7 +160,8 @@ class _Simulation:
                 self._window(speeds)
             elif not self._sleep():
                 break
-        return Course(tuple(self.changes), tuple(self.drained), self.windows, self.slot_millis, self.now)
+        changes, drained = tuple(self.changes), tuple(self.drained)
+        return Course(changes, drained, self.windows, self.slot_millis, self.now, began_with)
 
     def _arrive(self) -> None:
         arrivals = self.world.arrivals

@@ -59,6 +59,18 @@ def test_every_command_of_the_ledger_is_told():
         assert all(f"`{name}`" in SECTIONS["dagkit ledger"] for name in command.commands)
 
 
+def test_every_command_of_scale_is_told_with_its_options():
+    command = _commands()["scale"]
+    section = SECTIONS["dagkit scale"]
+    told = set(re.findall(r"^\| `(\w+)` \| `(-[\w-]+)", section, re.MULTILINE))
+    assert all(f"`{name} " in section for name in command.commands)
+    assert told == {
+        (name, option)
+        for name, each in command.commands.items()
+        for option in _spellings(each) - {"--json", "-q", "--quiet", "-v", "--verbose"}
+    }
+
+
 def test_every_exit_code_is_told():
     told = {int(code) for code in re.findall(r"^\| (\d+) \|", SECTIONS["Exit codes"], re.MULTILINE)}
     owned = {each.exit_code for each in _all_failures(DagkitError)}

@@ -1,0 +1,93 @@
+"""`dagkit scale`: why there are so many partitions, and how many there would have been."""
+
+from pathlib import Path
+
+import pytest
+
+from dagkit.scaling import ScalingSettings
+from tests.engine.recording import MIB, Recording, burst
+
+
+def test_explain_tells_every_decision(dagkit, tmp_path: Path) -> None:
+    burst(tmp_path)
+    first, second = dagkit("scale", "explain", str(tmp_path / "app")).out.splitlines()
+    assert first == (
+        "2024-01-01T00:00:00.000+00:00 reader, by drain: 100 blocks wait, 105M positions; 4 cores; "
+        "1 becomes 4: as many as can work at once, for nothing is measured yet"
+    )
+    assert second.startswith("2024-01-01T00:01:30.000+00:00 reader, by drain: 1 block waits")
+    assert second.endswith("0.4 s with 1 and 0.4 s with 4; 4 become 1: as many as can work at once")
+
+
+def test_explain_in_json_has_the_inputs_and_decides_again(dagkit, tmp_path: Path) -> None:
+    burst(tmp_path)
+    document = dagkit("scale", "explain", str(tmp_path / "app"), "--json").document
+    assert document["schema"] == "dagkit.scaling/1"
+    told = document["decisions"]
+    assert [(d["window"], d["before"], d["after"], d["decided_again"]) for d in told] == [(1, 1, 4, 4), (3, 4, 1, 1)]
+    assert told[0]["inputs"]["backlog"]["blocks"] == 100
+
+
+def test_explain_keeps_to_one_operator_and_to_changes(dagkit, tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    recording.find(1)
+    recording.run(MIB, 1, [recording.decide()])
+    path = str(tmp_path / "app")
+    assert "1 stays" in dagkit("scale", "explain", path, "--operator", "reader").out
+    assert dagkit("scale", "explain", path, "--changes").out == "nothing was decided\n"
+    assert dagkit("scale", "explain", path, "--operator", "writer").out == "nothing was decided\n"
+
+
+def test_simulate_sets_what_was_beside_what_would_have_been(dagkit, tmp_path: Path) -> None:
+    burst(tmp_path)
+    path = str(tmp_path / "app")
+    document = dagkit("scale", "simulate", path, "--set", "max_readers=1", "--json").document
+    was, again, other = document["courses"]
+    assert (document["operator"], document["settings"]["max_readers"]) == ("reader", 1)
+    assert (was["what"], was["backlog_millis"], was["most"], was["changes"]) == ("recorded", 10_500, 4, 2)
+    assert again["backlog_millis"] == pytest.approx(10_500, rel=0.1)
+    assert other["backlog_millis"] > 38_000
+    assert (other["most"], other["changes"]) == (1, 0)
+
+
+def test_simulate_for_people(dagkit, tmp_path: Path) -> None:
+    burst(tmp_path)
+    headline, header, *rows = dagkit("scale", "simulate", str(tmp_path / "app")).out.splitlines()
+    assert headline == "reader: 101 blocks came"
+    assert header.split("  ")[-1] == "time of slots"
+    assert [row.split("  ")[0] for row in rows] == ["recorded", "simulated, as it was"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("max_reader=3", "sets none of policy, min_readers"),
+        ("max_readers", "sets none of"),
+        ("max_readers=many", "max_readers: Input should be a valid integer"),
+        ("min_readers=9", "min_readers 9 is greater than max_readers 4"),
+    ],
+)
+def test_what_cannot_be_set_is_told(dagkit, tmp_path: Path, setting: str, told: str) -> None:
+    burst(tmp_path, ScalingSettings(max_readers=4))
+    answer = dagkit("scale", "simulate", str(tmp_path / "app"), "--set", setting)
+    assert answer.code == 2
+    assert told in " ".join(answer.err.replace("│", "").split())
+
+
+def test_a_bound_can_be_taken_away(dagkit, tmp_path: Path) -> None:
+    burst(tmp_path, ScalingSettings(max_readers=2))
+    path = str(tmp_path / "app")
+    assert dagkit("scale", "simulate", path, "--set", "max_readers=none", "--json").document["courses"][2]["most"] == 4
+
+
+def test_where_nothing_was_decided_there_is_nothing_to_simulate(dagkit, tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    recording.find(1)
+    recording.run(MIB, 1, [])
+    answer = dagkit("scale", "simulate", str(tmp_path / "app"))
+    assert (answer.code, answer.err) == (6, "no operator of this application has looked at its backlog yet\n")
+
+
+@pytest.mark.parametrize("verb", ["explain", "simulate"])
+def test_a_folder_without_a_ledger_is_told(dagkit, tmp_path: Path, verb: str) -> None:
+    assert dagkit("scale", verb, str(tmp_path)).code == 6

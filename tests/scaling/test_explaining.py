@@ -1,0 +1,63 @@
+"""Decisions as sentences."""
+
+import pytest
+
+from dagkit import Backlog, Capacity
+from dagkit.scaling import ScalingInputs, ScalingSettings, decide
+from dagkit.scaling.explaining import amount, sentence
+
+APEX, DRAIN = ScalingSettings(policy="apex"), ScalingSettings()
+MEASURED = Capacity(cores=4, most_cores=4, positions_per_second=20e6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "before", "backlog", "capacity", "told"),
+    [
+        (
+            DRAIN,
+            1,
+            Backlog(500, 2_000_000_000, 2000),
+            MEASURED,
+            (
+                "500 blocks wait, 2G positions; 4 cores, each reads 20M in a second; 100 s with 1 and 25 s with 4; "
+                "1 becomes 4: as many as can work at once"
+            ),
+        ),
+        (
+            DRAIN,
+            1,
+            Backlog(1, 3 << 20, 3),
+            Capacity(cores=2, most_cores=8),
+            (
+                "1 block waits, 3.15M positions; 2 cores of 8 to be had; "
+                "1 becomes 2: as many as can work at once, for nothing is measured yet"
+            ),
+        ),
+        (
+            DRAIN,
+            2,
+            Backlog(2, 0, 2, endless=2),
+            Capacity(positions_per_second=1),
+            (
+                "2 blocks wait, 2 of them without an end, 0 positions; 1 core, each reads 1 in a second; "
+                "2 stay: fewer would do, and have to do so for longer"
+            ),
+        ),
+        (APEX, 1, Backlog(9), MEASURED, "9 blocks wait, 0 positions; 1 becomes 8: the power of two up to the blocks"),
+        (APEX, 1, Backlog(), MEASURED, "no block waits; 1 stays: fewer blocks than min_readers"),
+    ],
+)
+def test_what_is_told_of_a_decision(
+    settings: ScalingSettings, before: int, backlog: Backlog, capacity: Capacity, told: str
+) -> None:
+    inputs = ScalingInputs(settings=settings, before=before, at_millis=0, backlog=backlog, capacity=capacity)
+    decision = decide(inputs)
+    assert sentence(inputs, decision.after, decision.rule) == told
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [(0, "0"), (999, "999"), (999.6, "1k"), (1500, "1.5k"), (2_097_152, "2.1M"), (3.2e12, "3.2T"), (5e15, "5P")],
+)
+def test_amounts(number: float, told: str) -> None:
+    assert amount(number) == told
