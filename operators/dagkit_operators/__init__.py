@@ -9,6 +9,7 @@ from dagkit_operators.filter import Filter
 from dagkit_operators.items import Items
 from dagkit_operators.map import FlatMap, Map
 from dagkit_operators.match import MatchFiles
+from dagkit_operators.partitioners import StatelessLatencyBasedPartitioner, StatelessThroughputBasedPartitioner
 from dagkit_operators.parts import PartWriter
 from dagkit_operators.reader import BlockReader, FixedLengthReader, LineReader
 from dagkit_operators.seen import FileChanged
@@ -37,6 +38,8 @@ __all__ = [
     "ReaderContext",
     "Record",
     "RecordWriter",
+    "StatelessLatencyBasedPartitioner",
+    "StatelessThroughputBasedPartitioner",
     "SumByKey",
     "value",
 ]

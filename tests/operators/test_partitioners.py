@@ -1,0 +1,111 @@
+"""Partitioners that listen."""
+
+from datetime import timedelta
+
+import pytest
+
+from dagkit import (
+    BatchedOperatorStats,
+    OperatorContext,
+    OperatorStats,
+    Partition,
+    PartitioningContext,
+    Response,
+)
+from dagkit.conf.values import attribute_value
+from dagkit.testing import FakeClock
+from dagkit_operators import StatelessLatencyBasedPartitioner, StatelessThroughputBasedPartitioner
+from dagkit_operators.partitioners import StatsAwarePartitioner
+
+CLOCK = FakeClock()
+BY_RATE = "StatelessThroughputBasedPartitioner:2:maximum_events=100:minimumEvents=10:cooldownMillis=2000"
+
+
+def _round(listener: StatsAwarePartitioner, rates: list[float], millis: int = 0) -> list[Response]:
+    return [
+        listener.process_stats(
+            BatchedOperatorStats(
+                operator_id=partition,
+                current_window_id=1,
+                last_windowed_stats=[OperatorStats(1)],
+                tuples_processed_psma=rate,
+                latency_ma_millis=rate,
+                partition=partition,
+                partitions=len(rates),
+                at=CLOCK.now() + timedelta(milliseconds=millis),
+            )
+        )
+        for partition, rate in enumerate(rates)
+    ]
+
+
+def _listener(text: str = BY_RATE) -> StatsAwarePartitioner:
+    (listener,) = attribute_value(OperatorContext.STATS_LISTENERS, text)
+    assert isinstance(listener, StatsAwarePartitioner)
+    return listener
+
+
+def test_a_property_file_names_one_as_partitioner_and_as_listener() -> None:
+    partitioner = attribute_value(OperatorContext.PARTITIONER, BY_RATE)
+    assert isinstance(partitioner, StatelessThroughputBasedPartitioner)
+    assert partitioner == _listener()
+    assert (partitioner.partition_count, partitioner.maximum_events, partitioner.minimum_events) == (2, 100, 10)
+
+
+@pytest.mark.parametrize(
+    ("rates", "loads"),
+    [([100, 10], [0, 0]), ([101, 9], [1, -1]), ([0, 0], [-1, -1])],
+    ids=["within the bounds", "one on each side", "idle"],
+)
+def test_each_partition_is_told_its_load(rates: list[float], loads: list[int]) -> None:
+    assert [response.load_indicator for response in _round(_listener(), rates)] == loads
+
+
+def test_it_asks_when_the_load_has_lasted_for_the_cool_down() -> None:
+    listener = _listener()
+    asked = [_round(listener, [200, 50], at)[-1].repartition_required for at in (0, 1000, 1999, 2000)]
+    assert asked == [False, False, False, True]
+
+
+def test_a_load_that_passes_is_not_asked_about() -> None:
+    listener = _listener()
+    _round(listener, [200, 50])
+    _round(listener, [90, 50], 1000)
+    assert not _round(listener, [200, 50], 2000)[-1].repartition_required
+
+
+def test_what_could_not_be_helped_is_not_asked_for_again() -> None:
+    listener = _listener()
+    asked = [_round(listener, [1], at)[-1].repartition_required for at in range(0, 20_000, 1000)]
+    assert sum(asked) == 1
+
+
+def test_before_anything_was_done_nobody_is_idle() -> None:
+    stats = BatchedOperatorStats(operator_id=0, current_window_id=0, at=CLOCK.now())
+    assert _listener().process_stats(stats).load_indicator == 0
+
+
+def test_the_loaded_partition_is_split() -> None:
+    partitioner = StatelessThroughputBasedPartitioner(2, maximum_events=100)
+    context = PartitioningContext(input_ports=("in",))
+    one, two = partitioner.define_partitions([Partition("op")], context)
+    loaded = Partition("op", one.keys, load=1, stats=BatchedOperatorStats(0, 1))
+    idle = Partition("op", two.keys, stats=BatchedOperatorStats(1, 1))
+    assert len(partitioner.define_partitions([loaded, idle], context)) == 3
+
+
+def test_latency_counts_milliseconds() -> None:
+    listener = StatelessLatencyBasedPartitioner(maximum_latency=500, minimum_latency=5)
+    assert [response.load_indicator for response in _round(listener, [501, 500, 4])] == [1, 0, -1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "StatelessThroughputBasedPartitioner::maximum_events=1:minimum_events=2",
+        "StatelessLatencyBasedPartitioner::maximum_latency=1:minimum_latency=2",
+    ],
+)
+def test_bounds_that_cross_are_told(text: str) -> None:
+    with pytest.raises(ValueError, match="is greater than"):
+        attribute_value(OperatorContext.PARTITIONER, text)
