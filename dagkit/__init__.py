@@ -12,6 +12,7 @@ from dagkit.api.config import Config
 from dagkit.api.controls import Control, Delivery
 from dagkit.api.dag import Dag
 from dagkit.api.files import Files, OutputFile, OutputFiles
+from dagkit.api.metrics import MetricsAggregator, auto_metric, avg
 from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOperator, Unifier
 from dagkit.api.partitioning import (
     Partition,
@@ -71,6 +72,7 @@ __all__ = [
     "Lines",
     "Listed",
     "Locality",
+    "MetricsAggregator",
     "Module",
     "Operator",
     "OperatorContext",
@@ -97,6 +99,8 @@ __all__ = [
     "StreamingApplication",
     "Unifier",
     "Until",
+    "auto_metric",
+    "avg",
     "deal_keys",
 ]
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from dagkit.api.files import OutputFiles
+from dagkit.api.metrics import MetricField
 from dagkit.api.ports import InputPort, OutputPort
 from dagkit.api.state import Declared, State
 
@@ -37,13 +38,15 @@ class Component(BaseModel):
         extra="forbid",
         arbitrary_types_allowed=True,
         validate_default=True,
-        ignored_types=(InputPort, OutputPort, Declared, OutputFiles),
+        ignored_types=(InputPort, OutputPort, Declared, OutputFiles, MetricField),
     )
     _given: dict[str, Any] = PrivateAttr(default_factory=dict)
     _faults: tuple[Fault, ...] = PrivateAttr(default=())
     _placed: Any = PrivateAttr(default=None)
     _kept: dict[str, Any] = PrivateAttr(default_factory=dict)
     """The live state, by name; the engine saves and restores it."""
+    _measured: dict[str, Any] = PrivateAttr(default_factory=dict)
+    """The metrics that are fields, by name; they start over with each window."""
     _sinks: dict[str, Any] = PrivateAttr(default_factory=dict)
     """Where each output port sends, by name; the engine binds it. An output that is not there drops its items."""
     _batch_sinks: dict[str, Any] = PrivateAttr(default_factory=dict)
@@ -80,9 +83,9 @@ class Component(BaseModel):
         object.__setattr__(self, "__pydantic_private__", private)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Properties are frozen; declared state is there to change."""
+        """Properties are frozen; declared state and metrics are there to change."""
         declared = getattr(type(self), name, None)
-        if isinstance(declared, State):
+        if isinstance(declared, State | MetricField):
             declared.__set__(self, value)
         else:
             super().__setattr__(name, value)

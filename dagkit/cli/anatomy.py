@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 
 from dagkit.api.application import Module
 from dagkit.api.component import Component
+from dagkit.api.metrics import Metric, MetricField, declared_metrics
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.partitioning import Partitioner
 from dagkit.api.ports import InputPort, OutputPort, input_ports, output_ports
@@ -51,6 +52,16 @@ class PropertySheet:
 
 
 @dataclass(frozen=True, slots=True)
+class MetricSheet:
+    """A metric as its class declares it."""
+
+    name: str
+    aggregators: tuple[str, ...]
+    """What makes one value of those of all partitions."""
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
 class Anatomy:
     """An operator or a module, as `describe` shows it."""
 
@@ -62,6 +73,7 @@ class Anatomy:
     where: Where | None
     ports: tuple[PortSheet, ...]
     properties: tuple[PropertySheet, ...]
+    metrics: tuple[MetricSheet, ...]
     annotations: Mapping[str, bool]
 
 
@@ -76,6 +88,7 @@ def anatomy_of(component: type[Component]) -> Anatomy:
         where=line_of(component),
         ports=(*map(_port, input_ports(component).values()), *map(_port, output_ports(component).values())),
         properties=tuple(_properties(component)),
+        metrics=tuple(_metric(component, metric) for metric in declared_metrics(component).values()),
         annotations=_annotations(component),
     )
 
@@ -98,6 +111,13 @@ def _port(port: InputPort[Any] | OutputPort[Any]) -> PortSheet:
     if isinstance(port, InputPort):
         return PortSheet(port.name, "input", *sheet, key=_called(port.key))
     return PortSheet(port.name, "output", *sheet, unifier=_called(port.unifier))
+
+
+def _metric(component: type[Component], metric: Metric) -> MetricSheet:
+    by = ("sum",) if metric.aggregators is None else tuple(_called(each) or "" for each in metric.aggregators)
+    declared = getattr(component, metric.name)
+    doc = "" if isinstance(declared, MetricField) else inspect.getdoc(declared) or ""
+    return MetricSheet(metric.name, by, doc.partition("\n")[0])
 
 
 def _called(function: Any) -> str | None:

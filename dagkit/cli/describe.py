@@ -129,6 +129,8 @@ def _page(anatomy: Anatomy, values: Mapping[str, Value]) -> list[Any]:
     parts += [paragraph(f"{anatomy.class_} at {anatomy.where}" if anatomy.where else anatomy.class_)]
     parts += _port_section(anatomy)
     parts += _property_section(anatomy, values)
+    metrics = [(metric.name, ", ".join(metric.aggregators), metric.doc) for metric in anatomy.metrics]
+    parts += section("Metrics", ("name", "of all partitions", "meaning"), metrics)
     said = [(name.replace("_", " "), "yes" if holds else "no") for name, holds in anatomy.annotations.items()]
     parts += section("Annotations", ("annotation", "holds"), said)
     return [*parts, "", heading("Attributes", "dagkit describe --attributes lists them")]

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from dagkit.api.attributes import Attribute, DagContext, Described, Instance
+from dagkit.api.metrics import MetricsAggregator
 from dagkit.api.partitioning import Partitioner
 from dagkit.api.stats import StatsListener
 from dagkit.api.streams import StreamCodec
@@ -17,7 +18,12 @@ from dagkit.conf.classes import find_class, find_function
 from dagkit.conf.conversion import Conversion, plain
 from dagkit.conf.objects import CLASS_MARKS, Unfit, object_in_json, parse_json, parse_object, parse_objects
 
-_KINDS: Mapping[str, type] = {"Partitioner": Partitioner, "StatsListener": StatsListener, "StreamCodec": StreamCodec}
+_KINDS: Mapping[str, type] = {
+    "MetricsAggregator": MetricsAggregator,
+    "Partitioner": Partitioner,
+    "StatsListener": StatsListener,
+    "StreamCodec": StreamCodec,
+}
 """The classes that attributes want instances of, as far as there is a class for them."""
 
 

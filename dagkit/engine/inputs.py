@@ -1,5 +1,7 @@
 """Input operators at work on the driver: what they find becomes a finding, which is in the ledger before it is used."""
 
+import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -9,10 +11,12 @@ from typing import Any, ClassVar
 from pydantic import JsonValue
 
 from dagkit.api.controls import Stamped, by_name
+from dagkit.api.metrics import metrics_of, start_over
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.ports import output_ports
 from dagkit.api.running import Context, Shutdown, Until
 from dagkit.api.work import Block, SplittableOperator
+from dagkit.engine.assignment import Figures
 from dagkit.engine.failures import failure_of
 from dagkit.engine.live import SavedState, bind_output, live, of_items, saved
 from dagkit.engine.memory import Waiting
@@ -69,12 +73,14 @@ class DriverInput:
         self.ended = ended
         self.next_look: datetime | None = None
         self.in_vain = False
+        self._figures: dict[int, Figures] = {}
+        """What was done in the looks for each window, until it is committed."""
         self._now: Callable[[], datetime] = context.now or _no_clock
         self._emitted: list[Emitted] = []
-        for port in output_ports(type(operator)):
-            if program.sources[name].get(port):
-                keep = self._keep(port)
-                bind_output(operator, port, [replace(of_items(keep), control=keep)])
+        self._ports = [port for port in output_ports(type(operator)) if program.sources[name].get(port)]
+        for port in self._ports:
+            keep = self._keep(port)
+            bind_output(operator, port, [replace(of_items(keep), control=keep)])
         with self._named(context.window_id):
             operator.setup(context)
             operator.activate(context)
@@ -85,14 +91,31 @@ class DriverInput:
     def look(self, window_id: int, spin_millis: int) -> Finding:
         """Let it emit what there is."""
         self._emitted = []
+        if window_id not in self._figures:
+            start_over(self.operator)
+        began, cpu_nanos = time.monotonic(), time.thread_time_ns()
         with self._named(window_id):
             self._emit(window_id)
             again = self.operator.looks_again_in_millis()
+            metrics = metrics_of(self.operator)
+        spent = (time.monotonic() - began) * 1000, time.thread_time_ns() - cpu_nanos
+        self._figures[window_id] = self._after_look(self._figures.get(window_id, Figures()), *spent, metrics)
         self.in_vain = not self._emitted
         self.next_look = None
         if self.in_vain and not self.ended:
             self.next_look = self._now() + timedelta(milliseconds=spin_millis if again is None else again)
         return Finding(self.name, tuple(self._emitted))
+
+    def figures(self, window_id: int) -> Figures:
+        """What it did for a window that is committed; windows before it are told no more."""
+        found = self._figures.get(window_id, Figures())
+        self._figures = {later: figures for later, figures in self._figures.items() if later > window_id}
+        return found
+
+    def _after_look(self, before: Figures, millis: float, cpu_nanos: int, metrics: Mapping[str, Any]) -> Figures:
+        emitted = Counter(each.port for each in self._emitted if not isinstance(each.item, Stamped))
+        sent = {port: before.sent.get(port, 0) + emitted[port] for port in self._ports}
+        return Figures({}, sent, 0, before.cpu_nanos + cpu_nanos, before.millis + millis, metrics)
 
     def _emit(self, window_id: int) -> None:
         self.operator.begin_window(window_id)

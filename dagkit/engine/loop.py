@@ -49,6 +49,7 @@ from dagkit.engine.leaving import (
     state_by_slot,
 )
 from dagkit.engine.live import SavedState
+from dagkit.engine.measuring import Measuring, aggregators_of
 from dagkit.engine.memory import Memory, Waiting
 from dagkit.engine.moving import moved
 from dagkit.engine.observing import (
@@ -144,6 +145,7 @@ class Loop:
         self.settings = settings
         self.clock = clock or SystemClock()
         self.observers = Observers(list(observers))
+        self.measuring = Measuring(aggregators_of(compilation.graph))
         self._probe = probe or _not_probed
         self._stopping = Stopping.NOT
         self._woken = Woken()
@@ -408,6 +410,7 @@ class Loop:
         except DagkitError as error:
             self.chronicle.refuse_overtaken(error)
             raise
+        ended = self.clock.now()
         self.chronicle.commit(memory, parts)
         self._probe(Point.APPENDED, flight.window_id)
         read = sum(report.positions for report in answer.reports)
@@ -423,6 +426,7 @@ class Loop:
             each.commit(flight.window_id)
         self.outputs.sweep()
         self._tell_of_commit(flight, read, parts)
+        self._measure(flight, answer, ended)
 
     def _try_again(self, flight: Flight, error: OperatorFailed | WindowLost) -> None:
         """The same window runs again, as often as the failure allows; else the failure is raised."""
@@ -523,6 +527,20 @@ class Loop:
                 waiting_positions=self.queue.positions,
             )
         )
+
+    def _measure(self, flight: Flight, answer: Answer, ended: datetime) -> None:
+        lengths = self.queue.lengths()
+        measured = self.measuring.after(
+            self.program,
+            flight.window_id,
+            answer.reports,
+            found={name: each.figures(flight.window_id) for name, each in self.inputs.items()},
+            waiting={into.partition(".")[0]: length for into, length in lengths.items()},
+            began=flight.began,
+            ended=ended,
+            committed=self.clock.now(),
+        )
+        self.observers.tell(measured)
 
 
 _DISTANT_PAST = datetime.min.replace(tzinfo=SystemClock().now().tzinfo)

@@ -1,10 +1,13 @@
 """What happens in a run, told to whoever wants to know. Who raises is heard no more; the run goes on."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
+from dagkit.api.stats import OperatorStats
 from dagkit.engine.facts import Fact
 
 _logger = logging.getLogger(__name__)
@@ -75,6 +78,21 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """What everybody did in a window that is in the ledger; told after it was `Committed`."""
+
+    window_id: int
+    began: datetime
+    ended: datetime
+    """When the commit began."""
+    committed: datetime
+    operators: Mapping[str, Sequence[OperatorStats]]
+    """The statistics of each partition, by operator."""
+    metrics: Mapping[str, Mapping[str, Any]]
+    """The metrics of each operator that declares any, all partitions together."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reshaped:
     """The application changed; the window that runs next is the first of its new shape."""
 
@@ -89,7 +107,7 @@ class Ended:
     window_id: int
 
 
-Happening = Resumed | Found | Started | Committed | Reshaped | Ended
+Happening = Resumed | Found | Started | Committed | Measured | Reshaped | Ended
 Observer = Callable[[Happening], None]
 Probe = Callable[[Point, int], None]
 """Called at each step of each window; what it raises ends the run there, as a crash would."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from dagkit.api.controls import controls_in
 from dagkit.api.files import output_files
+from dagkit.api.metrics import metrics_of
 from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.work import SplittableOperator, work_port
@@ -59,6 +60,7 @@ class SlotRun:
         """How many items left by each output that a stream begins at."""
         self._millis: dict[str, float] = {}
         """When each operator was through with the window, from its start."""
+        self._metrics: dict[str, dict[str, Any]] = {}
         self._started = time.monotonic()
         self._cpu_nanos = time.thread_time_ns()
         for stage in reversed(self.stages):
@@ -107,7 +109,7 @@ class SlotRun:
             if isinstance(operator, SplittableOperator):
                 taken[work_port(operator)] = worked.elements
             sent = {port: passed() for (sender, port), passed in self._leaving.items() if sender == name}
-            yield name, Figures(taken, sent, worked.positions, cpu_nanos, self._millis[name])
+            yield name, Figures(taken, sent, worked.positions, cpu_nanos, self._millis[name], self._metrics[name])
 
     def _since_start(self) -> float:
         return (time.monotonic() - self._started) * 1000
@@ -162,6 +164,7 @@ class SlotRun:
             operator.end_window()
         self._slide(name)
         self._millis[name] = self._since_start()
+        self._metrics[name] = metrics_of(operator)
 
     def _serve(self, name: str, operator: Operator) -> None:
         """What the operator declared that the engine does for it."""

@@ -40,6 +40,10 @@ class BlockQueue:
     def all(self) -> list[Waiting]:
         return [each for blocks in self.waiting.values() for each in blocks]
 
+    def lengths(self) -> dict[str, int]:
+        """How many blocks wait, by the input that they wait for."""
+        return {into: len(blocks) for into, blocks in self.waiting.items()}
+
     def __len__(self) -> int:
         return sum(len(blocks) for blocks in self.waiting.values())
 

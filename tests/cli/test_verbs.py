@@ -343,6 +343,30 @@ def test_describe_tells_what_values_must_be(dagkit, write):
     assert "hunter2" not in json.dumps(told)
 
 
+MEASURED = """
+from dagkit import Operator, auto_metric, avg
+
+
+class Measured(Operator):
+    rejected = auto_metric(0)
+
+    @auto_metric(aggregators=[max, avg])
+    def longest(self) -> int:
+        \"\"\"The longest line so far.\"\"\"
+        return 1
+"""
+
+
+def test_describe_lists_metrics_with_what_makes_one_of_all_partitions(dagkit, write):
+    write("ops.py", MEASURED)
+    assert dagkit("describe", "ops.py:Measured", "--json").document["metrics"] == [
+        {"name": "rejected", "aggregators": ["sum"], "doc": ""},
+        {"name": "longest", "aggregators": ["max", "avg"], "doc": "The longest line so far."},
+    ]
+    shown = words(dagkit("describe", "ops.py:Measured").out)
+    assert ["longest", "max,", "avg", "The", "longest", "line", "so", "far."] in shown
+
+
 def test_describe_shows_a_library_s_operator_by_its_simple_name(dagkit):
     document = dagkit("describe", "DelayOperator", "--json").document
     assert document["kind"] == "dagkit.delay/1"

@@ -11,6 +11,7 @@ from typing import Any
 
 from dagkit.api.controls import Stamped, controls_in
 from dagkit.api.files import output_files
+from dagkit.api.metrics import metrics_of
 from dagkit.api.operators import DelayOperator, InputOperator, Operator
 from dagkit.api.ports import output_ports
 from dagkit.api.running import Context
@@ -53,6 +54,7 @@ class _Partition:
     """How many items came in, by input port."""
     emitted: dict[str, int] = field(default_factory=dict)
     """How many items went out, by output port that a stream begins at, before any of them slid."""
+    metrics: dict[str, Any] = field(default_factory=dict)
     panes: dict[str, SavedState] = field(default_factory=dict)
 
 
@@ -164,6 +166,7 @@ class _Window:
             operator.drained()
         if window_id % count == 0:
             operator.end_window()
+        partition.metrics = metrics_of(operator)
         operator.before_checkpoint(window_id)
         operator.deactivate()
         operator.teardown()
@@ -288,7 +291,7 @@ class _Window:
         if reading is not None and isinstance(partition.operator, SplittableOperator):
             worked = reading.worked(partition.operator)
             taken[work_port(partition.operator)], read = worked.elements, worked.positions
-        return Figures(taken, sent, read, partition.cpu_nanos, partition.millis)
+        return Figures(taken, sent, read, partition.cpu_nanos, partition.millis, partition.metrics)
 
 
 def _live(configured: Operator, kept: Any) -> _Partition:

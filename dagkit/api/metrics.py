@@ -1,0 +1,199 @@
+"""Metrics: what an operator tells of itself with each window, beside the items that it sends.
+
+    class Parse(RowOperator):
+        rejected = auto_metric(0)                       # a field: starts over with each window
+        longest = auto_metric(0, aggregators=[max])
+
+        @auto_metric
+        def per_block(self) -> float: ...               # asked at the end of each window
+
+Each partition has values of its own. Numbers of all partitions are added up, unless aggregators say otherwise; of other
+values there is nothing to tell of all partitions together.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+
+from dagkit.errors import DagkitError
+
+T = TypeVar("T")
+StartT = TypeVar("StartT", bound="int | float | str | list[Any] | dict[str, Any] | None")
+DeclaredT = TypeVar("DeclaredT", bound="Callable[..., Any] | property")
+
+Aggregator = Callable[[Sequence[Any]], Any]
+"""Makes of the values of all partitions one; known by its name, as `sum`, `min`, `max` and `avg` are."""
+
+_MARK = "_dagkit_metric"
+
+
+def avg(values: Sequence[float]) -> float:
+    """What each partition has on the average."""
+    return sum(values) / len(values)
+
+
+class MetricsAggregator(ABC):
+    """Makes of the metrics of all partitions those of the operator, where one function for each is not enough.
+
+    An operator may be one itself; one that stands in METRICS_AGGREGATOR takes its place.
+    """
+
+    @abstractmethod
+    def aggregate(self, window_id: int, partitions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """The operator's metrics in a window, of those of each partition that told any."""
+
+
+class MetricUnplain(DagkitError):
+    """A metric has a value that cannot be told."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, operator: str, metric: str, value: object) -> None:
+        super().__init__(
+            f"{operator}.{metric} is {value!r:.60}, of class {type(value).__name__}; "
+            "a metric is a number, text, True, False or None, or a list or dict of these"
+        )
+
+
+class MetricField(Generic[T]):
+    """A metric that the operator counts up itself."""
+
+    name: str
+
+    def __init__(self, start: T, aggregators: Sequence[Aggregator] | None) -> None:
+        self.start = start
+        self.aggregators = aggregators
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: Any, owner: type) -> "Self | T":
+        if instance is None:
+            return self
+        measured = _measured_by(instance)
+        if self.name not in measured:
+            measured[self.name] = deepcopy(self.start)
+        value: T = measured[self.name]
+        return value
+
+    def __set__(self, instance: Any, value: T) -> None:
+        _measured_by(instance)[self.name] = value
+
+
+@overload
+def auto_metric(declared: DeclaredT, /) -> DeclaredT: ...
+@overload
+def auto_metric(*, aggregators: Sequence[Aggregator]) -> Callable[[DeclaredT], DeclaredT]: ...
+@overload
+def auto_metric(start: StartT, /, *, aggregators: Sequence[Aggregator] | None = None) -> MetricField[StartT]: ...
+def auto_metric(declared: Any = None, /, *, aggregators: Sequence[Aggregator] | None = None) -> Any:
+    """Declare a metric: of a method or a property that is decorated, or a field that begins with a value.
+
+    Several aggregators make several metrics of it, `max-longest` and `avg-longest`; one keeps the name.
+    """
+    if declared is None:
+        return lambda method: _marked(method, aggregators)
+    if isinstance(declared, property) or callable(declared):
+        return _marked(declared, aggregators)
+    return MetricField(declared, aggregators)
+
+
+def _marked(method: Any, aggregators: Sequence[Aggregator] | None) -> Any:
+    function = method.fget if isinstance(method, property) else method
+    setattr(function, _MARK, None if aggregators is None else tuple(aggregators))
+    return method
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric as its class declares it."""
+
+    name: str
+    aggregators: tuple[Aggregator, ...] | None
+    """None: numbers are added up."""
+    is_asked: bool = False
+    """Whether it is a method."""
+
+    def of(self, operator: Any) -> Any:
+        """Its value now."""
+        value = getattr(operator, self.name)
+        value = value() if self.is_asked else value
+        if not _is_plain(value):
+            raise MetricUnplain(type(operator).__name__, self.name, value)
+        return value
+
+    def aggregated(self, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+        """What it comes to over all partitions, under one name or several."""
+        if self.aggregators is None:
+            if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+                yield self.name, sum(values)
+            return
+        for aggregator in self.aggregators:
+            name = self.name if len(self.aggregators) == 1 else f"{aggregator.__name__}-{self.name}"
+            yield name, aggregator(values)
+
+
+def declared_metrics(component: type) -> Mapping[str, Metric]:
+    """The metrics of a class by name, those of its bases first; a method that is written anew stays one."""
+    return _metrics(component)
+
+
+@lru_cache(maxsize=1024)
+def _metrics(component: type) -> Mapping[str, Metric]:
+    found: dict[str, Metric] = {}
+    for ancestor in reversed(component.__mro__):
+        for name, value in vars(ancestor).items():
+            function = value.fget if isinstance(value, property) else value
+            if isinstance(value, MetricField):
+                found[name] = Metric(name, None if value.aggregators is None else tuple(value.aggregators))
+            elif callable(function) and _MARK in getattr(function, "__dict__", {}):
+                found[name] = Metric(name, getattr(function, _MARK), is_asked=not isinstance(value, property))
+    return found
+
+
+def metrics_of(operator: Any) -> dict[str, Any]:
+    """The values of all metrics now, by name."""
+    return {name: metric.of(operator) for name, metric in declared_metrics(type(operator)).items()}
+
+
+def start_over(operator: Any) -> None:
+    """The metrics that are fields begin anew."""
+    _measured_by(operator).clear()
+
+
+def aggregated(
+    operator: Any, aggregator: MetricsAggregator | None, window_id: int, partitions: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """The metrics of an operator, of those of its partitions in one window."""
+    told = [metrics for metrics in partitions if metrics]
+    chosen = aggregator or (operator if isinstance(operator, MetricsAggregator) else None)
+    if not told:
+        return {}
+    if chosen is not None:
+        return dict(chosen.aggregate(window_id, told))
+    found: dict[str, Any] = {}
+    for name, metric in declared_metrics(type(operator)).items():
+        if values := [metrics[name] for metrics in told if name in metrics]:
+            found.update(metric.aggregated(values))
+    return found
+
+
+def _measured_by(operator: Any) -> dict[str, Any]:
+    # with each item, perhaps: the way through pydantic's `__getattr__` takes four times as long
+    measured: dict[str, Any] = operator.__pydantic_private__["_measured"]
+    return measured
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(key, str) for key in value) and all(map(_is_plain, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, str | int | float)

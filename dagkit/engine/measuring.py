@@ -1,0 +1,65 @@
+"""Measuring: each committed window becomes figures, averages and metrics, for listeners and observers alike."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from dagkit.api.attributes import OperatorContext
+from dagkit.api.metrics import MetricsAggregator, aggregated
+from dagkit.engine.assignment import Figures, Report
+from dagkit.engine.figures import Averages, Partitions, window_figures
+from dagkit.engine.observing import Measured
+from dagkit.engine.program import Program
+from dagkit.graph import Graph
+
+_logger = logging.getLogger(__name__)
+
+
+def aggregators_of(graph: Graph) -> Mapping[str, MetricsAggregator]:
+    """What METRICS_AGGREGATOR was set to, by operator."""
+    chosen = {node.name: graph.value(node, OperatorContext.METRICS_AGGREGATOR) for node in graph.nodes}
+    return {name: aggregator for name, aggregator in chosen.items() if aggregator is not None}
+
+
+class Measuring:
+    """What was measured so far in a run."""
+
+    def __init__(self, aggregators: Mapping[str, MetricsAggregator]) -> None:
+        self.averages = Averages()
+        """What listeners are told of is in its `stats`."""
+        self._aggregators = aggregators
+        self._silenced: set[str] = set()
+        """Operators whose metrics are told of each partition only: whoever aggregates them raised."""
+
+    def after(
+        self,
+        program: Program,
+        window_id: int,
+        reports: Iterable[Report],
+        *,
+        found: Mapping[str, Figures],
+        waiting: Mapping[str, int],
+        began: datetime,
+        ended: datetime,
+        committed: datetime,
+    ) -> Measured:
+        """A window was committed: `ended` is when its work was over, `committed` when it was in the ledger."""
+        window = window_figures(program, window_id, reports, found=found, waiting=waiting, began=began, ended=committed)
+        self.averages = self.averages.after(window)
+        metrics = {
+            name: self._metrics(program, name, window_id, partitions) for name, partitions in window.operators.items()
+        }
+        told = {name: values for name, values in metrics.items() if values}
+        return Measured(window_id, began, ended, committed, window.operators, told)
+
+    def _metrics(self, program: Program, name: str, window_id: int, partitions: Partitions) -> Mapping[str, Any]:
+        if name in self._silenced:
+            return {}
+        operator, values = program.operators[name][0], [stats.metrics for stats in partitions]
+        try:
+            return aggregated(operator, self._aggregators.get(name), window_id, values)
+        except Exception:  # the window is committed: whoever counts must not stop what is counted
+            _logger.exception("the metrics of %s cannot be aggregated, and are told no more", name)
+            self._silenced.add(name)
+            return {}

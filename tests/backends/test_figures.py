@@ -1,0 +1,188 @@
+"""What every backend tells of a window: how much passed each port, and the metrics that operators declare."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from dagkit import (
+    Dag,
+    InputOperator,
+    InputPort,
+    MetricsAggregator,
+    Operator,
+    OperatorContext,
+    OutputPort,
+    PortContext,
+    RowOperator,
+    State,
+    StatelessPartitioner,
+    auto_metric,
+    avg,
+)
+from dagkit.api.running import Until
+from dagkit.backends.reference import ReferenceBackend
+from dagkit.backends.spark import SparkBackend
+from dagkit.compiler import compile_application
+from dagkit.engine.loop import Loop, Settings
+from dagkit.engine.lower import program_of
+from dagkit.engine.observing import Measured
+from dagkit.ledger import Ledger
+from dagkit.ledger.stores import MemoryStore
+from tests.backends.slots import InSlots
+
+WINDOWS = ((1, 2, 3, 4, 5), (6, 7))
+
+
+class Numbers(InputOperator):
+    """Some numbers for each window."""
+
+    kind = "figures.numbers/1"
+    output = OutputPort(int)
+    at = State(0)
+    largest = auto_metric(0, aggregators=[max])
+
+    def emit_tuples(self) -> None:
+        for number in WINDOWS[self.at] if self.at < len(WINDOWS) else ():
+            self.output.emit(number)
+            self.largest = max(self.largest, number)
+        self.at += 1
+
+
+class Odd(RowOperator):
+    """Keeps odd numbers, and counts the others."""
+
+    kind = "figures.odd/1"
+    input = InputPort(int)
+    output = OutputPort(int)
+    seen = State(0)
+    dropped = auto_metric(0)
+
+    def process(self, item: int) -> Iterator[int]:
+        self.seen += 1
+        if item % 2:
+            yield item
+        else:
+            self.dropped += 1
+
+    @auto_metric(aggregators=[min, max, avg])
+    def so_far(self) -> int:
+        return self.seen
+
+    @property
+    @auto_metric
+    def called(self) -> str:
+        return "odd"
+
+
+class Sink(Operator):
+    kind = "figures.sink/1"
+    input = InputPort(int)
+    output = OutputPort(int)
+
+    def process(self, item: int) -> None:
+        self.output.emit(item)
+
+
+def odd_numbers(dag: Dag, conf: object, aggregator: MetricsAggregator | None = None) -> None:
+    numbers, odd, sink = (dag.add_operator(cls.__name__.lower(), cls()) for cls in (Numbers, Odd, Sink))
+    dag.set_operator_attribute(odd, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+    dag.set_operator_attribute(odd, OperatorContext.METRICS_AGGREGATOR, aggregator)
+    dag.set_input_port_attribute(sink.input, PortContext.PARTITION_PARALLEL, True)
+    numbers >> odd >> sink
+
+
+Measure = Callable[..., Sequence[Measured]]
+
+
+@pytest.fixture(params=["reference", "slots", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.spark])])
+def measure(request: pytest.FixtureRequest) -> Measure:
+    """Runs what a function draws, and gives what was measured of each window."""
+
+    def measured(draw: Any) -> Sequence[Measured]:
+        compilation = compile_application(draw)
+        program, told = program_of(compilation), list[Measured]()
+        if request.param == "spark":
+            backend: Any = SparkBackend(program, request.getfixturevalue("spark"))
+        else:
+            backend = ReferenceBackend(compilation) if request.param == "reference" else InSlots(program)
+        Loop(
+            compilation,
+            backend,
+            Ledger(MemoryStore()),
+            Settings("nowhere", until=Until.IDLE, overlap=1),
+            observers=[lambda happening: told.append(happening) if isinstance(happening, Measured) else None],
+        ).run()
+        return told
+
+    return measured
+
+
+def aggregated_by(aggregator: MetricsAggregator) -> Callable[[Dag, object], None]:
+    return lambda dag, conf: odd_numbers(dag, conf, aggregator)
+
+
+def counts(measured: Measured, operator: str, side: str) -> dict[str, int]:
+    """Items by port, all partitions together."""
+    found: dict[str, int] = {}
+    for stats in measured.operators[operator]:
+        for port in getattr(stats, f"{side}_ports"):
+            found[port.port] = found.get(port.port, 0) + port.tuple_count
+    return found
+
+
+def test_items_are_counted_at_each_port_in_each_window(measure: Measure) -> None:
+    first, second = measure(odd_numbers)[:2]
+    assert [counts(each, "numbers", "output") for each in (first, second)] == [{"output": 5}, {"output": 2}]
+    assert [counts(each, "odd", "input") for each in (first, second)] == [{"input": 5}, {"input": 2}]
+    assert [counts(each, "odd", "output") for each in (first, second)] == [{"output": 3}, {"output": 1}]
+    assert [counts(each, "sink", "input") for each in (first, second)] == [{"input": 3}, {"input": 1}]
+    assert counts(first, "sink", "output") == {}, "no stream begins there"
+
+
+def test_each_partition_is_told_by_itself(measure: Measure) -> None:
+    first = measure(odd_numbers)[0]
+    assert sorted(stats.input_ports[0].tuple_count for stats in first.operators["odd"]) == [2, 3]
+    assert all(stats.cpu_nanos > 0 and stats.busy_millis > 0 for stats in first.operators["odd"])
+
+
+def test_metrics_are_values_of_a_partition_and_of_the_operator(measure: Measure) -> None:
+    first, second = measure(odd_numbers)[:2]
+    assert sum(stats.metrics["dropped"] for stats in first.operators["odd"]) == 2
+    assert [stats.metrics["called"] for stats in first.operators["odd"]] == ["odd", "odd"]
+    assert first.metrics["odd"] == {"dropped": 2, "min-so_far": 2, "max-so_far": 3, "avg-so_far": 2.5}
+    assert second.metrics["odd"]["dropped"] == 1, "a field starts over with each window"
+    assert second.metrics["odd"]["avg-so_far"] == 3.5, "what is asked of state goes on with it"
+    assert "sink" not in first.metrics
+
+
+def test_metrics_of_an_input_operator_are_those_of_its_looks(measure: Measure) -> None:
+    assert [each.metrics["numbers"] for each in measure(odd_numbers)[:2]] == [{"largest": 5}, {"largest": 7}]
+
+
+class Spread(MetricsAggregator):
+    """How far the partitions are apart."""
+
+    def aggregate(self, window_id: int, partitions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        so_far = [metrics["so_far"] for metrics in partitions]
+        return {"spread": max(so_far) - min(so_far), "window": window_id}
+
+
+def test_an_aggregator_makes_the_metrics_of_all_partitions(measure: Measure) -> None:
+    assert measure(aggregated_by(Spread()))[0].metrics["odd"] == {"spread": 1, "window": 1}
+
+
+class Raising(MetricsAggregator):
+    def aggregate(self, window_id: int, partitions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        raise ZeroDivisionError
+
+
+def test_an_aggregator_that_raises_is_logged_once_and_the_run_goes_on(
+    measure: Measure, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = measure(aggregated_by(Raising()))
+    assert all("odd" not in each.metrics for each in told)
+    assert len(told) >= 2
+    assert [record.message for record in caplog.records] == [
+        "the metrics of odd cannot be aggregated, and are told no more"
+    ]
