@@ -9,7 +9,7 @@ import networkx as nx
 from dagkit.api.attributes import PortContext
 from dagkit.api.operators import InputOperator, Operator, batch_handler_name
 from dagkit.api.work import SplittableOperator
-from dagkit.compiler.partition import Partitioning
+from dagkit.compiler.partition import Partitioning, takes_work
 from dagkit.compiler.unify import slides
 from dagkit.graph import End, Graph, Stream
 from dagkit.plan.model import Cut, CutKind, Place, PlannedEnd, Routing, Stage
@@ -54,10 +54,13 @@ def _routing(graph: Graph, partitioned: Mapping[str, Partitioning], source: End,
         return Routing.DELAYED
     if graph.by_name[sink.node].port_value(sink.port, PortContext.PARTITION_PARALLEL):
         return Routing.STRAIGHT
-    if _on_driver(graph, source.node) and not any(partition.keys for partition in receiver.partitions):
+    is_work = takes_work(graph.by_name[sink.node], sink.port)
+    if _on_driver(graph, source.node) and (is_work or not any(partition.keys for partition in receiver.partitions)):
         return Routing.DEALT
     if receiver.count == 1:
         return Routing.STRAIGHT if sender.count == 1 else Routing.GATHERED
+    if is_work:
+        return Routing.DEALT
     if receiver.keyed_on(sink.port):
         return Routing.KEYED
     return Routing.BROADCAST
@@ -81,6 +84,14 @@ def _why_cut(graph: Graph, partitioned: Mapping[str, Partitioning], wire: Wire) 
         )
     if wire.routing is Routing.GATHERED:
         return _cut(wire, CutKind.COUNTS, f"{sent} partitions of {source} send to the one of {sink}", exchange=exchange)
+    if takes_work(graph.by_name[sink], wire.sink.port):
+        dealt = wire.routing is Routing.DEALT
+        reason = f"{sink} is splittable: " + (
+            f"its work is dealt to its {taken} partitions"
+            if dealt
+            else "work that a window leaves is dealt to it again"
+        )
+        return _cut(wire, CutKind.WORK, reason, exchange=dealt)
     if slides(graph, graph.by_name[source]):
         return _cut(wire, CutKind.UNIFIER, f"the windows of {source} slide: a unifier puts their panes together")
     return _why_not_a_chain(graph, wire)

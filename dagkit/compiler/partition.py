@@ -13,6 +13,7 @@ from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext, PartitionKeys
 from dagkit.api.state import KeyedState, declared_state
 from dagkit.api.traces import told
+from dagkit.api.work import SplittableOperator, work_port
 from dagkit.compiler.alike import told_once
 from dagkit.compiler.rules.partitions import parallel_heads
 from dagkit.errors import Diagnostic, Severity, Where, did_you_mean
@@ -91,7 +92,7 @@ def _unkeyed(graph: Graph, node: Node, partitioning: Partitioning) -> Iterator[D
         return
     mirror = partitioning.head != node.name
     for port in keyable(graph, node):
-        dealt = _fed_by_driver(graph, node.name, port)
+        dealt = _fed_by_driver(graph, node.name, port) or takes_work(node, port)
         keyed_by = _keyed_by(node, port, mirror=mirror)
         if keyed_by is None and (dealt or mirror):
             continue
@@ -105,6 +106,11 @@ def _unkeyed(graph: Graph, node: Node, partitioning: Partitioning) -> Iterator[D
             (origin.where if origin else None) or node.where,
             Severity.WARNING if keyed_by is None else Severity.ERROR,
         )
+
+
+def takes_work(node: Node, port: str) -> bool:
+    """Whether what comes in there is work that can be split, and goes to any partition."""
+    return isinstance(node.operator, SplittableOperator) and port == work_port(node.operator)
 
 
 def _fed_by_driver(graph: Graph, node: str, port: str) -> bool:

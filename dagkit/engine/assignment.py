@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dagkit.api.work import Block
 from dagkit.engine.live import SavedState
 from dagkit.engine.outbox import Sent
 from dagkit.engine.staging import Part, StagingPlace
+from dagkit.engine.work import Waiting
 
 if TYPE_CHECKING:
     from dagkit.compiler import Compilation
@@ -22,9 +23,11 @@ class Assignment:
 
     window_id: int
     arriving: tuple[Sent, ...] = ()
-    """Blocks and items that the driver found, and what delays held back."""
+    """Items that the driver found, and what delays held back."""
     state: Mapping[tuple[int, int], SlotState] = field(default_factory=dict)
     """What the windows before left, by level and slot."""
+    work: Mapping[tuple[int, int], tuple[Waiting, ...]] = field(default_factory=dict)
+    """What splittable operators are dealt, by level and slot."""
     staging: StagingPlace | None = None
     """None where nobody writes files."""
     lasts_millis: float | None = None
@@ -33,18 +36,8 @@ class Assignment:
     """The last window that can never come back."""
     last: bool = False
     """Whether nothing more comes for now, and operators are told so."""
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """What of a block was not read in the window: the whole of it, or its end."""
-
-    wire: int
-    block: Block
-    done_positions: int = 0
-    """How many positions of it this window read, just before what is left."""
-    done_millis: float = 0.0
-    """What they cost: time in the slot, with all that follows in the stage."""
+    began: datetime | None = None
+    """When it began, by the driver's clock: what is deferred is due so long after that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +66,10 @@ class Report:
     slot: int
     state: SlotState = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
-    left: tuple[Left, ...] = ()
+    left: tuple[Waiting, ...] = ()
+    """What was not done in the window: whole elements, and the ends of others."""
     positions: int = 0
-    """How many positions of blocks were read."""
+    """How many positions were worked through."""
     busy_millis: float = 0.0
     figures: Mapping[str, Figures] = field(default_factory=dict)
     """What each operator did in this slot, by name."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from dagkit.api.state import declared_state
-from dagkit.engine.inputs import Finding, address, queued_slots
+from dagkit.engine.inputs import Finding, queued_slots
 from dagkit.engine.live import SavedState
 from dagkit.engine.memory import Memory
 from dagkit.engine.program import Program
@@ -73,7 +73,7 @@ def refuse_stranded_findings(program: Program, findings: Iterable[Finding]) -> N
 
 def refuse_stranded(program: Program, memory: Memory, deal: Mapping[str, Any]) -> None:
     """Returns only if there is an input for every block that waits and every item that a delay holds."""
-    inputs = sorted({address(target) for target in program.targets.values()})
+    inputs = sorted({target.address for target in program.targets.values()})
     queues = queued_slots(program)
     waiting = [each.into for each in memory.queue]
     for into in [*waiting, *deal]:

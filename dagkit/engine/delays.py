@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from dagkit.api.operators import DelayOperator
-from dagkit.engine.inputs import address
 from dagkit.engine.memory import Held
 from dagkit.engine.outbox import Outbox, Sent
 from dagkit.engine.program import Program
@@ -43,13 +42,13 @@ def first_of_delays(program: Program) -> list[Sent]:
 def kept(program: Program, sent: Sent) -> Held:
     """What a delay holds back, as a checkpoint keeps it."""
     target = program.targets[sent.wire]
-    written = Written(address(target), target.payload)
-    return Held(into=address(target), slot=sent.slot, items=tuple(written.of(item) for item in sent.batch.items()))
+    written = Written(target.address, target.payload)
+    return Held(into=target.address, slot=sent.slot, items=tuple(written.of(item) for item in sent.batch.items()))
 
 
 def restored(program: Program, helds: Iterable[Held]) -> list[Sent]:
     """What the delays of the last window held back."""
-    addresses = {address(target): target for target in program.targets.values()}
+    addresses = {target.address: target for target in program.targets.values()}
     sent = []
     for held in helds:
         target = addresses[held.into]

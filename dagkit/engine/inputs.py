@@ -12,21 +12,20 @@ from pydantic import JsonValue
 
 from dagkit.api.controls import Stamped, by_name
 from dagkit.api.metrics import metrics_of, start_over
-from dagkit.api.operators import InputOperator, Operator
+from dagkit.api.operators import InputOperator
 from dagkit.api.ports import output_ports
 from dagkit.api.running import Context, Shutdown, Until
-from dagkit.api.work import Block, SplittableOperator
+from dagkit.api.work import Block
 from dagkit.engine.assignment import Figures
 from dagkit.engine.failures import failure_of
 from dagkit.engine.live import SavedState, bind_output, live, of_items, saved
-from dagkit.engine.memory import Waiting
 from dagkit.engine.outbox import Outbox, Sent
 from dagkit.engine.program import Program, Target
-from dagkit.engine.splitting import CutNear
+from dagkit.engine.work import Elements, Waiting
 from dagkit.engine.written import Written
 from dagkit.errors import DagkitError
 from dagkit.ledger import EmittedItem, WorkBlock
-from dagkit.ranges import OFFSET_INFINITY, OffsetRange
+from dagkit.ranges import OFFSET_INFINITY
 
 _CONTROL = "#control"
 """Marks the rows of control tuples; the names of ports are words of Python, and hold no such sign."""
@@ -237,7 +236,9 @@ class Writing:
         return Emitted(row["port"], self._written[operator, row["port"]].back(row.get("item")))
 
 
-def delivered(program: Program, writing: Writing, findings: Sequence[Finding]) -> tuple[list[Sent], list[Waiting]]:
+def delivered(
+    program: Program, writing: Writing, elements: Mapping[str, Elements], findings: Sequence[Finding]
+) -> tuple[list[Sent], list[Waiting]]:
     """What of the findings goes to the workers at once, and what joins the queue."""
     sent: list[Sent] = []
     waiting: list[Waiting] = []
@@ -247,7 +248,7 @@ def delivered(program: Program, writing: Writing, findings: Sequence[Finding]) -
         for finding in findings:
             if finding.operator != name:
                 continue
-            waiting += queued(program, writing, finding)
+            waiting += queued(program, writing, elements, finding)
             for emitted in finding.emitted:
                 for target, slit in slits.get(emitted.port, ()):
                     if _waits(target, emitted):
@@ -260,49 +261,32 @@ def delivered(program: Program, writing: Writing, findings: Sequence[Finding]) -
     return sent, waiting
 
 
-def queued(program: Program, writing: Writing, finding: Finding) -> list[Waiting]:
+def queued(program: Program, writing: Writing, elements: Mapping[str, Elements], finding: Finding) -> list[Waiting]:
     """What of a finding joins the queue, once for each reader that it is for."""
     return [
-        Waiting(into=address(target), block=emitted.item, source=writing.source(finding.operator, emitted.item))
-        for emitted in finding.emitted
+        each
+        for index, emitted in enumerate(finding.emitted)
         for target in program.sources[finding.operator].get(emitted.port, ())
         if _waits(target, emitted)
+        for each in _work_of(elements[target.address], writing, finding, index)
     ]
 
 
+def _work_of(elements: Elements, writing: Writing, finding: Finding, index: int) -> Iterator[Waiting]:
+    """A block goes by its own number and is accounted for in the ledger; anything else, by where it was found."""
+    item = finding.emitted[index].item
+    if isinstance(item, Block):
+        return elements.work_of(item, (item.block_id,), writing.source(finding.operator, item))
+    return elements.work_of(item, (finding.seq, index))
+
+
 def _waits(target: Target, emitted: Emitted) -> bool:
-    return target.queued and isinstance(emitted.item, Block)
-
-
-def address(target: Target) -> str:
-    """How a checkpoint names the input at the end of a wire; an input has one wire."""
-    return ".".join(target.into)
+    return target.queued and not isinstance(emitted.item, Stamped)
 
 
 def queued_slots(program: Program) -> dict[str, int]:
     """How many slots read from each queue."""
-    return {address(target): target.slots for target in program.targets.values() if target.queued}
-
-
-def cuts_of(program: Program) -> dict[str, CutNear]:
-    """Where the blocks of each queue may be cut before they are read: the reader's tracker says."""
-    return {
-        address(target): _cut_near(program.operators[target.into[0]][0])
-        for target in program.targets.values()
-        if target.queued
-    }
-
-
-def _cut_near(reader: Operator) -> CutNear:
-    assert isinstance(reader, SplittableOperator), "only readers that can be stopped have a queue"
-
-    def cut_near(each: Waiting, position: int) -> int | None:
-        tracker = reader.tracker(each.block, OffsetRange(each.block.start, each.block.end))
-        # a share of what lies after the offset before the first, where a tracker stands that nobody began
-        split = tracker.try_split((position - each.block.start + 1) / (each.block.end - each.block.start + 1))
-        return None if split is None else split.primary.stop
-
-    return cut_near
+    return {target.address: target.slots for target in program.targets.values() if target.queued}
 
 
 def context_of(program: Program, name: str, *, until: Until, now: Callable[[], datetime], window_id: int) -> Context:

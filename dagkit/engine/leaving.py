@@ -10,16 +10,15 @@ from typing import Any, ClassVar
 from dagkit.engine.assignment import Answer, SlotState
 from dagkit.engine.delays import kept
 from dagkit.engine.facts import Fact
-from dagkit.engine.inputs import address
 from dagkit.engine.live import SavedState
-from dagkit.engine.memory import Altered, Memory, Partitioned, Waiting
+from dagkit.engine.memory import Altered, Memory, Partitioned
 from dagkit.engine.program import Program
 from dagkit.engine.staging import NAMED_BY_BLOCK, FileShared, Part, told_of
 from dagkit.engine.waiting import Deal
+from dagkit.engine.work import Number, Waiting, has_end
 from dagkit.errors import DagkitError
 from dagkit.ledger import Span, Work
 from dagkit.ledger.work import joined, without
-from dagkit.ranges import OFFSET_INFINITY
 
 State = Mapping[str, tuple[SavedState, ...]]
 """What operators remember: by operator, then by partition."""
@@ -55,15 +54,15 @@ def memory_after(
     """The checkpoint of a window. Blocks that younger windows in flight were given wait still, as far as it knows."""
     younger = list(younger)
     ahead = [each for other in younger for hands in other.deal.values() for hand in hands for each in hand]
-    unknown: dict[tuple[str, str, int], list[Waiting]] = {}
+    unknown: dict[tuple[str, str | None, Number], list[Waiting]] = {}
     for each in (each for other in younger for each in other.given):
         unknown.setdefault(_known_by(each), []).append(each)
-    known = (*left_of(program, answer, taken.deal), *ahead, *queue)
+    known = (*left_of(answer), *ahead, *queue)
     waiting = [each for each in known if not _lies_in(each, unknown.get(_known_by(each), ()))]
-    had = [*before.work.pending, *(span_of(each) for each in taken.given)]
-    pending = joined(span_of(each) for each in waiting)
-    open_blocks = {each.block.block_id for each in waiting}
-    worked_on = {each.block.block_id for hands in taken.deal.values() for hand in hands for each in hand}
+    had = [*before.work.pending, *spans_of(taken.given)]
+    pending = joined(spans_of(waiting))
+    open_blocks = blocks_of(waiting)
+    worked_on = blocks_of(each for hands in taken.deal.values() for hand in hands for each in hand)
     refuse_late(before, worked_on, parts_of(answer))
     refuse_shared(before.files, parts_of(answer), program.operators)
     whole, still_open = settled([*before.files, *parts_of(answer)], open_blocks, last=last)
@@ -100,7 +99,7 @@ class PieceLate(DagkitError):
 
 def refuse_late(before: Memory, worked_on: AbstractSet[int], parts: Iterable[Part]) -> None:
     """Returns only if no piece comes for a file that may be in place already: it would take the place of the others."""
-    still = worked_on | {each.block.block_id for each in before.queue}
+    still = worked_on | blocks_of(before.queue)
     for part in parts:
         if part.block is not None and part.block not in still and is_among(part.block, before.read):
             raise PieceLate(part)
@@ -135,32 +134,24 @@ def is_among(number: int, stretches: Sequence[tuple[int, int]]) -> bool:
     return place >= 0 and number < stretches[place][1]
 
 
-def _known_by(each: Waiting) -> tuple[str, str, int]:
-    """What all stretches of one block share."""
-    return each.into, each.source, each.block.block_id
+def _known_by(each: Waiting) -> tuple[str, str | None, Number]:
+    """What all parts of one element share."""
+    return each.into, each.source, each.number
 
 
 def _lies_in(each: Waiting, given: Iterable[Waiting]) -> bool:
-    """Whether it is one of these blocks, or was cut off one of them."""
-    start, end = each.block.start, each.block.end
-    return any(other.block.start <= start and end <= other.block.end for other in given)
+    """Whether it is one of these, or was cut off one of them."""
+    return any(other.start <= each.start and each.end <= other.end for other in given)
 
 
-def left_of(program: Program, answer: Answer, deal: Deal) -> list[Waiting]:
-    """What a window was dealt and did not read, as the queue knows it."""
-    sources = {(into, each.block.source): each.source for into, hs in deal.items() for h in hs for each in h}
-    into = {target.wire: address(target) for target in program.targets.values()}
-    return [
-        Waiting(
-            into=into[each.wire],
-            block=each.block,
-            source=sources[into[each.wire], each.block.source],
-            done_positions=each.done_positions,
-            done_millis=each.done_millis,
-        )
-        for report in answer.reports
-        for each in report.left
-    ]
+def left_of(answer: Answer) -> list[Waiting]:
+    """What a window had and did not do."""
+    return [each for report in answer.reports for each in report.left]
+
+
+def blocks_of(work: Iterable[Waiting]) -> set[int]:
+    """The numbers of the blocks among it."""
+    return {each.block for each in work if each.block is not None}
 
 
 def parts_of(answer: Answer) -> list[Part]:
@@ -168,10 +159,13 @@ def parts_of(answer: Answer) -> list[Part]:
     return [part for report in answer.reports for part in report.parts]
 
 
-def span_of(each: Waiting) -> Span:
-    """The stretch of a block, as the ledger's proof knows it."""
-    block = each.block
-    return Span(source=each.source, start=block.start, end=None if block.end >= OFFSET_INFINITY else block.end)
+def spans_of(work: Iterable[Waiting]) -> list[Span]:
+    """The stretches that input operators found, as the ledger's proof knows them."""
+    return [
+        Span(source=each.source, start=each.start, end=each.end if has_end(each) else None)
+        for each in work
+        if each.source is not None
+    ]
 
 
 def by_file(parts: Iterable[Part]) -> dict[str, list[Part]]:

@@ -50,7 +50,7 @@ from dagkit.engine.leaving import (
 )
 from dagkit.engine.live import SavedState
 from dagkit.engine.measuring import Measuring, aggregators_of
-from dagkit.engine.memory import Memory, Waiting
+from dagkit.engine.memory import Memory
 from dagkit.engine.moving import moved
 from dagkit.engine.observing import (
     Committed,
@@ -70,13 +70,12 @@ from dagkit.engine.pace import Pace
 from dagkit.engine.program import Program
 from dagkit.engine.requests import Postbox
 from dagkit.engine.shape import Shape
-from dagkit.engine.splitting import length_of
 from dagkit.engine.staging import Part
 from dagkit.engine.traits import Traits
 from dagkit.engine.waiting import BlockQueue, Deal, places
+from dagkit.engine.work import Waiting, length_of
 from dagkit.errors import DagkitError
 from dagkit.ledger import Ledger, SequenceTaken
-from dagkit.schema.batch import Batch
 
 ATTEMPTS_AT_LOST_WINDOWS = 2
 """How often a window is tried again that was lost with a machine, and not by an operator's failure."""
@@ -350,7 +349,11 @@ class Loop:
             sent, given = self._given(upto)
             backlog = self.queue.positions
             lasts = self.pace.lasts_millis(backlog, sum(self.traits.slots.values()))
-            deal = self.queue.take(self.traits.slots, self.pace.positions_each(lasts), self.traits.cuts)
+            deal = self.queue.take(
+                self.traits.slots,
+                self.pace.positions_each(lasts),
+                {into: each.cut_near for into, each in self.traits.elements.items()},
+            )
             lasts = lasts if len(self.queue) else 2 * lasts
             notes, promised = {"deal": places(deal), "lasts_millis": lasts, "last": last}, False
         if not promised and not self.flights:
@@ -369,23 +372,24 @@ class Loop:
         """The findings up to these are the window's: items for the workers, blocks for the queue."""
         mine = [finding for finding in self.found if finding.seq <= upto.get(finding.operator, -1)]
         self.found = deque(finding for finding in self.found if finding not in mine)
-        sent, waiting = delivered(self.program, self.chronicle.writing, mine)
+        sent, waiting = delivered(self.program, self.chronicle.writing, self.traits.elements, mine)
         self.queue.add(waiting)
         return sent + self.held, waiting
 
     def _assignment(self, window_id: int, sent: list[Sent], deal: Deal, lasts: float) -> Assignment:
-        blocks = [
-            Sent(target.wire, slot, target.level, False, Batch.of([each.block for each in hand]))
-            for into, hands in deal.items()
-            for target in [self.traits.addresses[into]]
-            for slot, hand in enumerate(hands)
-            if hand
-        ]
+        work: dict[tuple[int, int], tuple[Waiting, ...]] = {}
+        for into, hands in deal.items():
+            level = self.traits.addresses[into].level
+            for slot, hand in enumerate(hands):
+                if hand:
+                    work[level, slot] = (*work.get((level, slot), ()), *hand)
         assignment = Assignment(
             window_id=window_id,
-            arriving=(*sent, *blocks),
+            arriving=tuple(sent),
+            work=work,
             state=state_by_slot(self.program, self.state),
-            lasts_millis=lasts if blocks else None,
+            lasts_millis=lasts if self.traits.slots else None,
+            began=self.clock.now(),
             committed=self.memory.window,
         )
         return self._restaged(assignment)
@@ -417,7 +421,7 @@ class Loop:
         self.memory, self.state = memory, memory.state
         self.facts.clear()
         self.changing.committed(flight.window_id)
-        self.queue.put_back(left_of(self.program, answer, flight.taken.deal))
+        self.queue.put_back(left_of(answer))
         self.outputs.commit(memory)
         self.held = list(answer.delayed)
         self.pace = self.pace.after(read, sum(report.busy_millis for report in answer.reports if report.positions))
@@ -511,7 +515,7 @@ class Loop:
         return 4 * max(1, sum(self.traits.slots.values()))
 
     def _tell_of(self, finding: Finding) -> None:
-        waiting = queued(self.program, self.chronicle.writing, finding)
+        waiting = queued(self.program, self.chronicle.writing, self.traits.elements, finding)
         positions = sum(length_of(each) for each in waiting)
         self.observers.tell(Found(finding.operator, len(waiting), positions, len(finding.emitted) - len(waiting)))
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from dagkit.api.attributes import OperatorContext, PortContext
 from dagkit.api.operators import InputOperator
-from dagkit.api.work import SplittableOperator
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
+from dagkit.compiler.partition import takes_work
 from dagkit.compiler.unify import slides
 from dagkit.engine.program import Keying, Port, Program, StageProgram, Target
 from dagkit.engine.sliding import Sliding
@@ -111,9 +111,11 @@ def keying_of(node: Node, port: str) -> Keying:
 
 def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -> Target:
     receiver, port = fused.partitioned[wire.sink.node], wire.sink.port
-    keyed, senders = receiver.keyed_on(port), fused.partitioned[wire.source.node].count
+    is_work = takes_work(fused.graph.by_name[wire.sink.node], port)
+    keyed, senders = receiver.keyed_on(port) and not is_work, fused.partitioned[wire.source.node].count
     delayed = wire.routing is Routing.DELAYED
     routing = when_it_comes_round(senders, receiver.count, keyed=keyed) if delayed else wire.routing
+    routing = Routing.DEALT if is_work and routing is Routing.BROADCAST else routing
     slid = slides(fused.graph, fused.graph.by_name[wire.source.node])
     unifier = fused.graph.by_name[wire.source.node].output_ports[wire.source.port].unifier
     return Target(
@@ -127,12 +129,8 @@ def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -
         keys=tuple(partition.keys[port] for partition in receiver.partitions) if keyed else (),
         unifier=unifier if slid or (senders > 1 and routing is not Routing.STRAIGHT) else None,
         delayed=delayed,
-        queued=_on_driver(fused, wire.source.node) and isinstance(receiver.partitions[0].operator, SplittableOperator),
+        queued=is_work,
     )
-
-
-def _on_driver(fused: Fused, name: str) -> bool:
-    return isinstance(fused.graph.by_name[name].operator, InputOperator)
 
 
 def when_it_comes_round(senders: int, receivers: int, *, keyed: bool) -> Routing:

@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from dagkit.api.work import Block
 from dagkit.engine.facts import Fact
 from dagkit.engine.live import SavedState
 from dagkit.engine.staging import Part
+from dagkit.engine.work import Waiting
 from dagkit.ledger import Work
 from dagkit.plan.model import Keys
 
@@ -17,20 +17,6 @@ MEMORY_FORMAT: Literal["dagkit.memory/1"] = "dagkit.memory/1"
 
 class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Waiting(_Value):
-    """A block, or the rest of one, that nobody has read yet."""
-
-    into: str
-    """The input that it waits for."""
-    block: Block
-    source: str
-    """Under what name the ledger knows what is read."""
-    done_positions: int = 0
-    """How many positions before it were read, at a cost that it is expected to go on with; 0: nobody knows."""
-    done_millis: float = 0.0
-    """What those cost."""
 
 
 class Held(_Value):

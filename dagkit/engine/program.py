@@ -75,7 +75,12 @@ class Target:
     delayed: bool = False
     """Whether the items come round in the next window."""
     queued: bool = False
-    """Whether blocks wait on the driver for readers that may leave some of them for a later window."""
+    """Whether what comes is work, of which what is not done in a window waits on the driver and is dealt again."""
+
+    @property
+    def address(self) -> str:
+        """How a checkpoint names the input at the end of the wire; an input has one wire."""
+        return ".".join(self.into)
 
     def slots_of(self, item: Any, sender: int, number: int) -> Sequence[int]:
         """Which slots get the item, the `number`-th that this sender sends on this wire."""
@@ -85,7 +90,7 @@ class Target:
             case Routing.GATHERED:
                 return (0,)
             case Routing.DEALT:
-                return (number % self.slots,)
+                return ((sender + number) % self.slots,)
             case Routing.KEYED:
                 code = self.keying.code(item)
                 return [slot for slot, keys in enumerate(self.keys) if keys.owns(code)]
@@ -102,7 +107,7 @@ class Target:
             case Routing.DEALT:
                 items = batch.items()
                 for slot in range(self.slots):
-                    share = items[(slot - number) % self.slots :: self.slots]
+                    share = items[(slot - sender - number) % self.slots :: self.slots]
                     if share:
                         yield slot, Batch.of(share)
             case Routing.KEYED:

@@ -1,18 +1,19 @@
-"""Reading: how a slot works through what splittable operators are given, and stops when the window is over."""
+"""Reading: how a slot works through what a splittable operator is given, and stops when the window is over."""
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
-from dagkit.api.operators import Operator, main_outlet
+from dagkit.api.operators import main_outlet
 from dagkit.api.ports import Outlet
-from dagkit.api.work import Block, SplittableOperator
-from dagkit.engine.assignment import Left
-from dagkit.engine.live import Take
+from dagkit.api.work import SplittableOperator
+from dagkit.engine.assignment import Assignment
 from dagkit.engine.staging import Staging
-from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.engine.work import Elements, Waiting, has_end, place_of, stretch_of
+from dagkit.ranges import OffsetRange, RestrictionTracker, WatermarkEstimator
 from dagkit.schema.batch import Batch
 from dagkit.schema.columns import Lines
 
@@ -27,7 +28,9 @@ class Deadline:
 
     def __init__(self, lasts_millis: float | None) -> None:
         self._ends = None if lasts_millis is None else time.monotonic() + lasts_millis / 1000
-        self._tracker: RestrictionTracker[OffsetRange, int] | None = None
+        self._splits: float | None = None
+        """When what is watched now is split."""
+        self._tracker: Tracker | None = None
         self._residual: OffsetRange | None = None
         self._changed = threading.Condition(threading.RLock())
         self._ended = False
@@ -37,12 +40,23 @@ class Deadline:
     def is_over(self) -> bool:
         return self._ends is not None and time.monotonic() >= self._ends
 
-    def watch(self, tracker: RestrictionTracker[OffsetRange, int]) -> None:
-        """From now on this is what is split at the deadline."""
+    def watch(self, tracker: Tracker, among: int = 1) -> None:
+        """From now on this is what is split: at the deadline, or sooner where several have their turns till then."""
+        if self._ends is None:
+            splits = None
+        elif among == 1:
+            splits = self._ends
+        else:
+            now = time.monotonic()
+            splits = now + max(0.0, self._ends - now) / among
         with self._changed:
             self._tracker, self._residual = tracker, None
-        if self._ends is not None and self._watchdog is None:
-            self._watchdog = threading.Thread(target=self._keep_watch, args=(self._ends,), name="deadline", daemon=True)
+            sooner = self._splits is not None and splits is not None and splits < self._splits
+            self._splits = splits
+            if sooner:
+                self._changed.notify()
+        if splits is not None and self._watchdog is None:
+            self._watchdog = threading.Thread(target=self._keep_watch, name="deadline", daemon=True)
             self._watchdog.start()
 
     def residual(self) -> OffsetRange | None:
@@ -64,101 +78,129 @@ class Deadline:
                 split = self._tracker.try_split(0.0)
                 self._residual = None if split is None else split.residual
 
-    def _keep_watch(self, ends: float) -> None:
+    def _keep_watch(self) -> None:
         """At the deadline split; and again, where work had only just begun and nothing of it was claimed."""
         with self._changed:
-            self._changed.wait_for(lambda: self._ended, max(0.0, ends - time.monotonic()))
             while not self._ended:
-                self.split()
-                self._changed.wait(AGAIN_SECONDS)
-
-
-@dataclass(slots=True)
-class Worked:
-    """What one operator was given to work through, and how far it came."""
-
-    elements: int = 0
-    """Those that were begun."""
-    positions: int = 0
+                assert self._splits is not None, "there is a deadline where somebody watches"
+                left = self._splits - time.monotonic()
+                if left <= 0:
+                    self.split()
+                self._changed.wait(left if left > 0 else AGAIN_SECONDS)
 
 
 class Reading:
-    """The work of one slot on one window's blocks."""
+    """The work of one splittable operator in one slot and window."""
 
     def __init__(
-        self, lasts_millis: float | None, staging: Callable[[], Staging | None], flush: Callable[[], None]
+        self,
+        elements: Elements,
+        slot: int,
+        assignment: Assignment,
+        given: Iterable[Waiting],
+        *,
+        staging: Callable[[], Staging | None] = lambda: None,
+        flush: Callable[[], None] = lambda: None,
     ) -> None:
-        self.deadline = Deadline(lasts_millis)
-        self.left: list[Left] = []
+        self.elements = elements
+        self.operator: SplittableOperator[Any] = elements.operator
+        self.left: list[Waiting] = []
         self.positions = 0
-        self._worked: dict[int, Worked] = {}
-        """By the identity of the operator: equal ones may share a slot."""
+        self.begun = 0
+        """How many elements, or parts of some, were worked on."""
         self.element: Any = None
         """What is worked on now, for whoever must tell where something failed."""
         self.offset: int | None = None
         """Where in it the record starts on which something failed, once it did."""
+        self._given = [each for each in given if each.into == elements.into]
+        self._arrived: deque[Any] = deque()
+        self._slot = slot
+        self._assignment = assignment
         self._staging = staging
         self._flush = flush
-        self._begun = False
+        self._outlet = main_outlet(self.operator)
+        self._made = time.monotonic()
+        self.deadline: Deadline | None = None
+        """There is one once the work began: each operator of a slot has the window's time for itself."""
 
-    def worked(self, operator: Operator) -> Worked:
-        """What an operator worked through so far."""
-        return self._worked.setdefault(id(operator), Worked())
+    def take(self, element: Any) -> None:
+        """An element came from another operator; it is worked on when all is there that this window brings."""
+        self._arrived.append(element)
 
-    def reader(self, operator: SplittableOperator[Any], wire: int | None) -> Take:
-        """What works through one element after the other, and puts aside what comes too late from a wire."""
-        outlet, worked = main_outlet(operator), self.worked(operator)
+    def work(self) -> Iterator[None]:
+        """Work through all of it, or as far as the window goes; whoever carries on what is sent gets his turns.
 
-        def send(made: Any) -> None:
-            for one in made:
-                assert outlet is not None, f"{type(operator).__name__}.process yields, and there is no main output"
-                if isinstance(one, Batch):
-                    self._send_batch(outlet, one)
-                else:
-                    outlet.emit(one)
+        What has an end comes first. What has none shares the time that is left.
+        """
+        work = sorted([*self._given, *self._new()], key=place_of)
+        endless = sum(not has_end(each) for each in work)
+        self.deadline = Deadline(self._assignment.lasts_millis)
+        try:
+            for index, each in enumerate(work):
+                if index and self.deadline.is_over:
+                    self.left += work[index:]
+                    break
+                self._work_on(each, self.deadline, 1 if has_end(each) else endless)
+                endless -= not has_end(each)
+                yield
+        finally:
+            self.deadline.end()
 
-        def read(element: Any) -> None:
-            if wire is not None and isinstance(element, Block):
-                if self._begun and self.deadline.is_over:
-                    self.left.append(Left(wire, element))
-                    return
-                self._begun = True
-                worked.elements += 1
-                self._work_on_block(operator, wire, element, send)
-            else:
-                worked.elements += 1
-                self._work(operator, element, operator.tracker(element, operator.initial_restriction(element)), send)
+    def _new(self) -> Iterator[Waiting]:
+        """The work that came from other operators, by where and when it came."""
+        for index, element in enumerate(self._arrived):
+            yield from self.elements.work_of(element, (self._assignment.window_id, self._slot, index))
+        self._arrived.clear()
 
-        return read
-
-    def _work_on_block(self, operator: SplittableOperator[Any], wire: int, block: Block, send: Take) -> None:
-        restriction = operator.initial_restriction(block)
-        tracker = operator.tracker(block, restriction)
-        staging = self._staging()
+    def _work_on(self, each: Waiting, deadline: Deadline, among: int) -> None:
+        element = self.elements.back(each)
+        tracker = self.operator.tracker(element, each.restriction)
+        times = self.operator.watermark(element, each.reached)
+        staging = self._staging() if each.block is not None else None
         if staging is not None:
-            staging.order = restriction.start
+            staging.order = each.start
         began = time.monotonic()
-        self.deadline.watch(tracker)
-        self._work(operator, block, tracker, send)
-        residual = self.deadline.residual()
-        self._flush()
-        if staging is not None:
-            staging.close_block(block.block_id)
-            staging.order = 0
-        if residual is not None:
-            done, millis = residual.start - restriction.start, (time.monotonic() - began) * 1000
-            self.left.append(Left(wire, replace(block, start=residual.start), done, millis))
-        read = (restriction.stop if residual is None else residual.start) - restriction.start
-        self.positions += read
-        self.worked(operator).positions += read
-
-    def _work(self, operator: SplittableOperator[Any], element: Any, tracker: Tracker, send: Take) -> None:
+        deadline.watch(tracker, among)
         self.element = element
-        made = operator.process(element, tracker)
+        self.begun += 1
+        made = self.operator.process(element, tracker)
         if made is not None:
-            send(made)
+            self._send(made)
         tracker.check_done()
         self.element = None
+        deferred, taken = tracker.deferred(), deadline.residual()
+        self._flush()
+        if staging is not None:
+            assert each.block is not None, "only blocks are staged by where they start"
+            staging.close_block(each.block)
+            staging.order = 0
+        residual = taken if deferred is None else deferred.residual
+        if residual is None:
+            self.positions += each.end - each.start if has_end(each) else 0
+            return
+        done = residual.start - each.start
+        self.positions += done
+        changes = {
+            "due": None if deferred is None else deferred.due(self._now()),
+            "turn": self._assignment.window_id,
+            "reached": None if times is None else _reached(times),
+            "done_positions": done,
+            "done_millis": (time.monotonic() - began) * 1000,
+        }
+        self.left.append(stretch_of(each, residual.start, residual.stop).model_copy(update=changes))
+
+    def _now(self) -> datetime:
+        """By the driver's clock."""
+        assert self._assignment.began is not None, "a window that somebody defers work in has begun"
+        return self._assignment.began + timedelta(seconds=time.monotonic() - self._made)
+
+    def _send(self, made: Iterator[Any]) -> None:
+        for one in made:
+            assert self._outlet is not None, f"{type(self.operator).__name__}.process yields, and has no main output"
+            if isinstance(one, Batch):
+                self._send_batch(self._outlet, one)
+            else:
+                self._outlet.emit(one)
 
     def _send_batch(self, outlet: Outlet[Any], batch: Batch[Any]) -> None:
         try:
@@ -179,3 +221,9 @@ class Reading:
             except Exception:  # noqa: BLE001 - whatever it raises, this is the record; the first error goes on
                 return int(base) + lines.place(index)
         return None
+
+
+def _reached(times: WatermarkEstimator) -> datetime | None:
+    """How far event time has come; the next estimator goes on from there."""
+    times.current_watermark()
+    return times.estimator_state()

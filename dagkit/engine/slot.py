@@ -5,7 +5,7 @@ once; what goes further is gathered by the slot that it goes to.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from dagkit.api.files import output_files
 from dagkit.api.metrics import metrics_of
 from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.ports import input_ports, output_ports
-from dagkit.api.work import SplittableOperator, work_port
+from dagkit.api.work import work_port
 from dagkit.engine.assignment import Assignment, Figures, Report, SlotState
 from dagkit.engine.controls import Controls
 from dagkit.engine.failures import OperatorFailed, failure_of, place_of, tear_down, who_failed
@@ -24,6 +24,7 @@ from dagkit.engine.program import Keying, Port, Program, StageProgram, Target
 from dagkit.engine.reading import Reading
 from dagkit.engine.sliding import Panes, slider_name
 from dagkit.engine.staging import Staging
+from dagkit.engine.work import Waiting, elements_of
 from dagkit.plan.model import Routing
 from dagkit.schema.batch import Batch
 
@@ -31,7 +32,16 @@ from dagkit.schema.batch import Batch
 class SlotRun:
     """The stages of one level in one slot, for one window."""
 
-    def __init__(self, program: Program, level: int, slot: int, assignment: Assignment, state: SlotState) -> None:
+    def __init__(
+        self,
+        program: Program,
+        level: int,
+        slot: int,
+        assignment: Assignment,
+        state: SlotState,
+        *,
+        work: Sequence[Waiting] = (),
+    ) -> None:
         self.program = program
         self.level = level
         self.slot = slot
@@ -42,7 +52,12 @@ class SlotRun:
         self.operators = {name: live(program.operators[name][slot], state.get(name, {})) for name in names}
         self.outbox = Outbox(slot)
         self.staging = None if assignment.staging is None else Staging(assignment.staging, slot)
-        self.reading = Reading(assignment.lasts_millis, lambda: self.staging, self._flush)
+        self.readings = {
+            name: Reading(elements, slot, assignment, work, staging=lambda: self.staging, flush=self._flush)
+            for name, operator in self.operators.items()
+            if (elements := elements_of(program, name, operator)) is not None
+        }
+        """Of each splittable operator."""
         self._set_up: list[Operator] = []
         """Those that are to be torn down, whatever happens."""
         self._held: dict[str, list[Any]] = {}
@@ -82,8 +97,6 @@ class SlotRun:
             if isinstance(error, OperatorFailed) or not isinstance(error, Exception):
                 raise
             raise self._failure(error) from error
-        finally:
-            self.reading.deadline.end()
 
     def report(self) -> Report:
         """What the window left."""
@@ -94,8 +107,8 @@ class SlotRun:
             slot=self.slot,
             state={name: kept for name, kept in state.items() if kept},
             parts=() if self.staging is None else tuple(self.staging.parts()),
-            left=tuple(self.reading.left),
-            positions=self.reading.positions,
+            left=tuple(each for reading in self.readings.values() for each in reading.left),
+            positions=sum(reading.positions for reading in self.readings.values()),
             busy_millis=self._since_start(),
             figures=dict(self._figures()),
         )
@@ -103,13 +116,14 @@ class SlotRun:
     def _figures(self) -> Iterator[tuple[str, Figures]]:
         cpu_nanos = time.thread_time_ns() - self._cpu_nanos
         for name, operator in self.operators.items():
-            worked = self.reading.worked(operator)
+            reading = self.readings.get(name)
             fed = [port for port in input_ports(type(operator)) if (name, port) in self.program.fed]
             taken = {port: self._entrances[name, port].passed() for port in fed}
-            if isinstance(operator, SplittableOperator):
-                taken[work_port(operator)] = worked.elements
+            if reading is not None:
+                taken[work_port(reading.operator)] = reading.begun
             sent = {port: passed() for (sender, port), passed in self._leaving.items() if sender == name}
-            yield name, Figures(taken, sent, worked.positions, cpu_nanos, self._millis[name], self._metrics[name])
+            read = 0 if reading is None else reading.positions
+            yield name, Figures(taken, sent, read, cpu_nanos, self._millis[name], self._metrics[name])
 
     def _since_start(self) -> float:
         return (time.monotonic() - self._started) * 1000
@@ -126,6 +140,11 @@ class SlotRun:
             yield from self.outbox.ready()
         self._flush()
         for name, operator in self.operators.items():
+            self._merge_into(name)
+            self._flush_into(name)
+            if name in self.readings:
+                for _ in self.readings[name].work():
+                    yield from self.outbox.ready()
             self._end(name, operator)
             yield from self.outbox.ready()
         self._let_go()
@@ -155,8 +174,6 @@ class SlotRun:
             self._entrance(target).batch(batch)
 
     def _end(self, name: str, operator: Operator) -> None:
-        self._merge_into(name)
-        self._flush_into(name)
         self._controls[name].end()
         if self._last:
             operator.drained()
@@ -175,9 +192,6 @@ class SlotRun:
     def _entrance(self, target: Target) -> Entrance:
         """What takes what comes on a wire: the input itself, or the unifier before it."""
         if target.unifier is None:
-            operator = self.operators[target.into[0]]
-            if isinstance(operator, SplittableOperator) and target.into[1] == work_port(operator):
-                return of_items(self.reading.reader(operator, target.wire if target.queued else None))
             return self._entrances[target.into]
         if target.wire not in self._merging:
             unifier = live(target.unifier(), {})
@@ -206,8 +220,8 @@ class SlotRun:
     def _into(self, name: str, operator: Operator, port: str) -> Entrance:
         if isinstance(operator, DelayOperator):
             return of_items(self._held_by(name).append, self._held_by(name).__len__)
-        if isinstance(operator, SplittableOperator) and port == work_port(operator):
-            return of_items(self.reading.reader(operator, None))
+        if name in self.readings and port == work_port(self.readings[name].operator):
+            return of_items(self.readings[name].take)
         return entrance(operator, port, self.program.keyings[name, port])
 
     def _held_by(self, delay: str) -> list[Any]:
@@ -280,5 +294,6 @@ class SlotRun:
         name = who_failed(error.__traceback__, self.operators)
         if name is None:
             return error
-        place = place_of(self.reading.element, self.reading.offset)
+        reading = next((each for each in self.readings.values() if each.element is not None), None)
+        place = "" if reading is None else place_of(reading.element, reading.offset)
         return failure_of(error, name, self.window_id, self.slot, place)

@@ -5,10 +5,8 @@ pieces. What a slot does not read in time is cut off by its tracker, and is deal
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
-from dagkit.engine.memory import Waiting
-from dagkit.ranges import OFFSET_INFINITY
+from dagkit.engine.work import Waiting, has_end, length_of, place_of, stretch_of
 
 LEAST = 1 << 20
 """Positions of a piece at least: less is not worth a cut."""
@@ -62,7 +60,7 @@ def wrapped(blocks: Sequence[Waiting], slots: int, cut_near: CutNear, least: int
         room = whole * (slot + 1) // slots - given
         length = length_of(each)
         if slot < slots - 1 and room < length:
-            pieces = cut(each, each.block.start + room, cut_near, least)
+            pieces = cut(each, each.start + room, cut_near, least)
             if pieces is not None:
                 each, rest = pieces
                 left.append(rest)
@@ -79,38 +77,14 @@ def wrapped(blocks: Sequence[Waiting], slots: int, cut_near: CutNear, least: int
 
 def cut(each: Waiting, position: int, cut_near: CutNear, least: int) -> tuple[Waiting, Waiting] | None:
     """A block as two, cut near a position; none where no piece would be worth it."""
-    block = each.block
-    if position - block.start < least or block.end - position < least or not has_end(each):
+    if position - each.start < least or each.end - position < least or not has_end(each):
         return None
     place = cut_near(each, position)
-    if place is None or not block.start < place < block.end:
+    if place is None or not each.start < place < each.end:
         return None
-    return stretch_of(each, block.start, place), stretch_of(each, place, block.end)
-
-
-def stretch_of(each: Waiting, start: int, end: int) -> Waiting:
-    """A part of a block, or the whole of it."""
-    block = each.block
-    if (start, end) == (block.start, block.end):
-        return each
-    return each.model_copy(update={"block": replace(block, start=start, end=end, last=block.last and end == block.end)})
-
-
-def has_end(each: Waiting) -> bool:
-    """Whether a block can be read to its end at all."""
-    return each.block.end < OFFSET_INFINITY
-
-
-def length_of(each: Waiting) -> int:
-    """How many positions a block has; one without an end has none that can be counted."""
-    return each.block.end - each.block.start if has_end(each) else 0
+    return stretch_of(each, each.start, place), stretch_of(each, place, each.end)
 
 
 def load_of(hand: Sequence[Waiting]) -> int:
     """How many positions a slot is dealt."""
     return sum(map(length_of, hand))
-
-
-def place_of(each: Waiting) -> tuple[int, int]:
-    """Where a block stands among all: by its number, and by where it starts."""
-    return each.block.block_id, each.block.start

@@ -7,9 +7,9 @@ from dagkit.api.attributes import Attribute, DagContext
 from dagkit.api.files import output_files
 from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.state import declared_state
-from dagkit.engine.inputs import address, cuts_of, queued_slots
+from dagkit.engine.inputs import queued_slots
 from dagkit.engine.program import Program, Target
-from dagkit.engine.splitting import CutNear
+from dagkit.engine.work import Elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,8 @@ class Traits:
     """The far end of every wire, by the name that a checkpoint gives it."""
     slots: Mapping[str, int]
     """How many slots read from each queue."""
-    cuts: Mapping[str, CutNear]
+    elements: Mapping[str, Elements]
+    """What waits in each queue: what work it is, and how it is written."""
     counts: frozenset[int]
     """Of how many streaming windows the application windows are."""
     overlaps: bool
@@ -38,9 +39,9 @@ class Traits:
         counts = frozenset(count for name, count in program.windows.items() if name in program.stage_of)
         keeps = any(declared_state(each) or issubclass(each, DelayOperator) for each in workers)
         return cls(
-            addresses={address(target): target for target in program.targets.values()},
+            addresses={target.address: target for target in program.targets.values()},
             slots=queued_slots(program),
-            cuts=cuts_of(program),
+            elements=Elements.of(program),
             counts=counts,
             overlaps=not keeps and counts <= {1} and not program.sliders,
             writes=any(output_files(type(operators[0])) for operators in program.operators.values()),

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from dagkit.engine.memory import Waiting
-from dagkit.engine.splitting import CutNear, Hands, dealt, has_end, length_of, nowhere, place_of, stretch_of
+from dagkit.engine.splitting import CutNear, Hands, dealt, nowhere
+from dagkit.engine.work import Number, Waiting, has_end, length_of, place_of, stretch_of
 
 Deal = Mapping[str, Sequence[Sequence[Waiting]]]
 """The blocks of one window: by the input that they go to, then by slot."""
@@ -62,27 +63,34 @@ class BlockQueue:
             for into, count in slots.items()
         }
 
-    def take_these(self, deal: Mapping[str, Sequence[Sequence[Sequence[int]]]], slots: Mapping[str, int]) -> Deal:
-        """The very stretches, by block, start and end, that a window was promised; to the slots that there are now."""
+    def take_these(self, deal: Mapping[str, Sequence[Sequence[Any]]], slots: Mapping[str, int]) -> Deal:
+        """The very stretches, by number, start and end, that a window was promised; to the slots that there are now."""
         taken: dict[str, Hands] = {}
         for into, hands in deal.items():
             taken[into] = [[] for _ in range(slots[into])]
             for slot, hand in enumerate(hands):
-                taken[into][slot % slots[into]] += [self._stretch(into, *place) for place in hand]
+                taken[into][slot % slots[into]] += [self._stretch(into, tuple(n), *place) for n, *place in hand]
         return taken
 
-    def _stretch(self, into: str, number: int, start: int, end: int) -> Waiting:
-        """One stretch of a block that waits; what stands before and after it waits still."""
+    def _stretch(self, into: str, number: Number, start: int, end: int) -> Waiting:
+        """One stretch of what waits, be it of one part or of several; what stands before and after it waits still."""
         waiting = self.waiting.get(into, [])
-        for index, each in enumerate(waiting):
-            block = each.block
-            if block.block_id == number and block.start <= start and end <= block.end:
-                stretches = [(block.start, start), (start, end), (end, block.end)]
-                before, taken, after = (stretch_of(each, *stretch) for stretch in stretches)
-                rest = [part for part in (before, after) if length_of(part)]
-                self.waiting[into] = [*waiting[:index], *rest, *waiting[index + 1 :]]
-                return taken
-        raise AssertionError(f"block {number} [{start}, {end}) was promised and does not wait for {into}")
+        mine = [each for each in waiting if each.number == number]
+        parts = [each for each in mine if each.start <= start and end <= each.end][:1]
+        parts = parts or sorted((each for each in mine if each.start < end and start < each.end), key=place_of)
+        reached = start
+        for each in parts:
+            assert each.start <= reached, f"[{reached}, {each.start}) of {number} was promised and does not wait"
+            reached = each.end
+        if not parts or reached < end:
+            raise AssertionError(f"{number} [{start}, {end}) was promised and does not wait for {into}")
+        first, last = parts[0], parts[-1]
+        taken = stretch_of(first if len(parts) == 1 else first.model_copy(update={"size": None}), start, end)
+        rest = [stretch_of(first, first.start, start), stretch_of(last, end, last.end)]
+        at = waiting.index(first)
+        kept = [each for each in waiting[at:] if each not in parts]
+        self.waiting[into] = [*waiting[:at], *(part for part in rest if part.start < part.end), *kept]
+        return taken
 
     def _first(self, into: str, slots: int, positions: float) -> list[Waiting]:
         """The first blocks that are about so long together, and at least one for each slot."""
@@ -95,9 +103,9 @@ class BlockQueue:
         return taken
 
 
-def places(deal: Deal) -> dict[str, list[list[list[int]]]]:
-    """A deal as a promise keeps it: each stretch by the number of its block, its start and its end."""
+def places(deal: Deal) -> dict[str, list[list[list[Any]]]]:
+    """A deal as a promise keeps it: each stretch by its number, its start and its end."""
     return {
-        into: [[[each.block.block_id, each.block.start, each.block.end] for each in hand] for hand in hands]
+        into: [[[list(each.number), each.start, each.end] for each in hand] for hand in hands]
         for into, hands in deal.items()
     }

@@ -39,7 +39,7 @@ class Routing(StrEnum):
     STRAIGHT = "straight"
     """Partition i sends to partition i."""
     DEALT = "dealt"
-    """The driver puts blocks into the queue, and idle partitions take them."""
+    """Each item goes to one partition; work that waits on the driver, to whichever has time for it."""
     GATHERED = "gathered"
     """Every partition sends to the only one there is."""
     KEYED = "keyed"
@@ -175,6 +175,7 @@ class CutKind(StrEnum):
     KEYS = "keys"
     UNIFIER = "unifier"
     DELAY = "delay"
+    WORK = "work"
 
 
 class Cut(_Value):

@@ -53,6 +53,7 @@ _CUTS = {
     CutKind.KEYS: "by key",
     CutKind.UNIFIER: "unified",
     CutKind.DELAY: "held back",
+    CutKind.WORK: "split and dealt again",
 }
 
 _ROUTINGS = {Routing.GATHERED: "gathered", Routing.KEYED: "by key", Routing.BROADCAST: "to every partition"}

@@ -29,7 +29,14 @@ class InSlots:
         reports, delayed = [], []
         for level in range(self.program.levels):
             for slot in range(self.program.slots_at(level)):
-                run = SlotRun(self.program, level, slot, assignment, assignment.state.get((level, slot), {}))
+                run = SlotRun(
+                    self.program,
+                    level,
+                    slot,
+                    assignment,
+                    assignment.state.get((level, slot), {}),
+                    work=assignment.work.get((level, slot), ()),
+                )
                 for sent in run.run((sent.wire, sent.batch) for sent in arriving.get((level, slot), ())):
                     if sent.delayed:
                         delayed.append(sent)

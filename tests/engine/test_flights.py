@@ -2,11 +2,11 @@
 
 from dagkit import Block, Config, Dag
 from dagkit.compiler import compile_application
-from dagkit.engine.assignment import Answer, Left, Report
-from dagkit.engine.inputs import address
+from dagkit.engine.assignment import Answer, Report
 from dagkit.engine.leaving import Taken, memory_after
 from dagkit.engine.lower import program_of
-from dagkit.engine.memory import Memory, Waiting
+from dagkit.engine.memory import Memory
+from dagkit.engine.work import Waiting
 from dagkit_operators import DirectoryScanner, FileSplitterInput, LineReader
 
 
@@ -23,24 +23,24 @@ PROGRAM = program_of(compile_application(draw))
 
 def waiting(start: int, end: int) -> Waiting:
     """A stretch of one source, whose stretches all go by one number."""
-    return Waiting(into=address(TARGET), block=Block(0, "a", start, end), source="a")
+    return Waiting.of_block(TARGET.address, Block(0, "a", start, end), "a")
 
 
 def left_after(older: Waiting, left: Waiting, younger: Waiting, dealt: list[Waiting]) -> list[tuple[int, int]]:
     """What waits after the older window, as far as it knows."""
     memory = memory_after(
         Memory(),
-        Taken([older], {address(TARGET): [[older]]}),
-        Answer((Report(0, 0, left=(Left(TARGET.wire, left.block),)),)),
+        Taken([older], {TARGET.address: [[older]]}),
+        Answer((Report(0, 0, left=(left,)),)),
         program=PROGRAM,
         window_id=1,
         last=False,
         queue=[],
-        younger=[Taken([younger], {address(TARGET): [dealt]})],
+        younger=[Taken([younger], {TARGET.address: [dealt]})],
         state={},
         ended=[],
     )
-    return [(each.block.start, each.block.end) for each in memory.queue]
+    return [(each.start, each.end) for each in memory.queue]
 
 
 def test_what_was_left_of_a_block_waits_though_a_younger_one_has_its_number() -> None:

@@ -1,20 +1,18 @@
 """Reading blocks in a window: split at the deadline, left where it came too late, and never nothing at all."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Block, InputPort, OutputPort, SplittableOperator
-from dagkit.engine.assignment import Left
+from dagkit.engine.assignment import Assignment
 from dagkit.engine.live import bind_output, of_items
 from dagkit.engine.reading import Deadline, Reading
-from dagkit.ranges import OffsetRange, OffsetRestrictionTracker, RestrictionTracker, WorkUnclaimed
-
-WIRE = 7
+from dagkit.engine.work import Elements, Waiting, length_of
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker, WorkUnclaimed
 
 
 class Hooked(SplittableOperator[Block]):
@@ -35,23 +33,39 @@ class Hooked(SplittableOperator[Block]):
             position += 1
 
 
+INTO = "hooked.blocks"
+
+
 @dataclass
 class Slot:
     """One slot that reads, without an end to its time until `over` says so."""
 
     stops_at: int | None = None
     split_at: frozenset[int] = frozenset()
+    is_over: bool = False
+    """Whether its time is over before it began."""
     read: list[int] = field(default_factory=list)
     flushed: int = 0
 
     def __post_init__(self) -> None:
-        self.reading = Reading(None, lambda: None, self._flush)
-        self.operator = Hooked(after_claim=self._claimed, stops_at=self.stops_at)
-        bind_output(self.operator, "numbers", [of_items(self.read.append)])
-        self.take = self.reading.reader(self.operator, WIRE)
+        operator = Hooked(after_claim=self._claimed, stops_at=self.stops_at)
+        bind_output(operator, "numbers", [of_items(self.read.append)])
+        self.elements = Elements(INTO, operator, Block)
+
+    def work(self, *given: Waiting | Block, arriving: Sequence[Block] = ()) -> Reading:
+        """Work through what it is given, and what arrives besides."""
+        work = [each if isinstance(each, Waiting) else Waiting.of_block(INTO, each, each.path) for each in given]
+        self.reading = Reading(self.elements, 3, Assignment(7), work, flush=self._flush)
+        for each in arriving:
+            self.reading.take(each)
+        for _ in self.reading.work():
+            if self.is_over:
+                self.over()
+        return self.reading
 
     def over(self) -> None:
         """The deadline has come."""
+        assert self.reading.deadline is not None
         self.reading.deadline._ends = 0.0
         self.reading.deadline.split()
 
@@ -63,37 +77,37 @@ class Slot:
         self.flushed += 1
 
 
+def left(reading: Reading) -> list[Block]:
+    return [each.as_block() for each in reading.left]
+
+
 def test_a_block_is_read_to_its_end() -> None:
     slot = Slot()
-    slot.take(Block(1, "a", 3, 6))
-    assert (slot.read, slot.reading.left, slot.reading.positions, slot.flushed) == ([3, 4, 5], [], 3, 1)
+    reading = slot.work(Block(1, "a", 3, 6))
+    assert (slot.read, reading.left, reading.positions, slot.flushed) == ([3, 4, 5], [], 3, 1)
 
 
 def test_what_is_not_claimed_at_the_deadline_is_left() -> None:
     slot = Slot(split_at=frozenset({4}))
-    slot.take(Block(1, "a", 3, 9))
+    reading = slot.work(Block(1, "a", 3, 9))
     assert slot.read == [3, 4]
-    (left,) = slot.reading.left
-    assert (left.wire, left.block, left.done_positions) == (WIRE, Block(1, "a", 5, 9), 2)
-    assert left.done_millis > 0
-    assert slot.reading.positions == 2
+    assert left(reading) == [Block(1, "a", 5, 9)]
+    assert reading.positions == reading.left[0].done_positions == 2
+    assert reading.left[0].done_millis > 0
 
 
 def test_a_block_that_comes_too_late_is_left_whole() -> None:
     slot = Slot(split_at=frozenset({4}))
-    slot.take(Block(1, "a", 3, 5))
-    slot.take(Block(2, "a", 5, 9))
+    reading = slot.work(Block(1, "a", 3, 5), Block(2, "a", 5, 9))
     assert slot.read == [3, 4]
-    assert slot.reading.left == [Left(WIRE, Block(2, "a", 5, 9))]
+    assert left(reading) == [Block(2, "a", 5, 9)]
 
 
 def test_a_window_begins_one_block_however_late_it_is() -> None:
-    slot = Slot()
-    slot.over()
-    slot.take(Block(1, "a", 3, 5))
-    slot.take(Block(2, "a", 5, 9))
+    slot = Slot(is_over=True)
+    reading = slot.work(Block(1, "a", 3, 5), Block(2, "a", 5, 9))
     assert slot.read == [3, 4]
-    assert slot.reading.left == [Left(WIRE, Block(2, "a", 5, 9))]
+    assert left(reading) == [Block(2, "a", 5, 9)]
 
 
 def test_what_was_not_begun_is_not_split() -> None:
@@ -136,19 +150,44 @@ def test_the_watchdog_ends_with_its_window() -> None:
     assert not deadline._watchdog.is_alive()
 
 
-def test_what_comes_from_another_operator_is_read_whole() -> None:
+def test_what_comes_from_another_operator_is_work_like_any_other() -> None:
+    slot = Slot(split_at=frozenset({1}))
+    reading = slot.work(arriving=[Block(1, "a", 0, 4), Block(2, "a", 4, 6)])
+    assert slot.read == [0, 1]
+    assert [(each.number, each.source, each.as_block()) for each in reading.left] == [
+        ((7, 3, 0), None, Block(1, "a", 2, 4)),
+        ((7, 3, 1), None, Block(2, "a", 4, 6)),
+    ]
+
+
+def test_what_has_no_end_comes_last_and_waits_for_those_that_had_no_turn() -> None:
+    slot = Slot(split_at=frozenset({5, 40}))
+    endless = Waiting.of_block(INTO, Block(1, "a", 40, OFFSET_INFINITY), "a")
+    first = slot.work(endless, Block(2, "b", 5, 6))
+    assert (slot.read, left(first)) == ([5], [Block(1, "a", 40, OFFSET_INFINITY)])
+    (again,) = slot.work(*first.left).left
+    assert slot.read == [5, 40]
+    assert (again.start, again.turn) == (41, 7)
+    other = Waiting.of_block(INTO, Block(3, "c", 40, OFFSET_INFINITY), "c")
+    assert [each.number for each in slot.work(again, other).left] == [(3,), (1,)]
+    assert slot.read == [5, 40, 40]
+
+
+@pytest.mark.slow
+def test_what_has_no_end_shares_the_window() -> None:
     slot = Slot()
-    slot.over()
-    read = slot.reading.reader(slot.operator, None)
-    read(Block(1, "a", 0, 2))
-    read(Block(2, "a", 2, 4))
-    assert (slot.read, slot.reading.left) == ([0, 1, 2, 3], [])
+    work = [Waiting.of_block(INTO, Block(n, "a", 0, OFFSET_INFINITY), "a") for n in range(4)]
+    reading = Reading(slot.elements, 0, Assignment(1, lasts_millis=200.0), work)
+    for _ in reading.work():
+        pass
+    assert [each.number for each in reading.left] == [(0,), (1,), (2,), (3,)]
+    assert all(each.start > 0 for each in reading.left)
 
 
 def test_whoever_stops_with_work_unclaimed_is_told() -> None:
     slot = Slot(stops_at=5)
     with pytest.raises(WorkUnclaimed):
-        slot.take(Block(1, "a", 3, 9))
+        slot.work(Block(1, "a", 3, 9))
     assert slot.reading.element == Block(1, "a", 3, 9)
 
 
@@ -158,21 +197,17 @@ def test_whoever_stops_with_work_unclaimed_is_told() -> None:
 )
 def test_window_by_window_every_position_is_read_once(lengths: list[int], split_at: frozenset[int]) -> None:
     starts = [sum(lengths[:number]) for number in range(len(lengths))]
-    waiting = [
+    blocks = [
         Block(n, "a", start, start + length) for n, (start, length) in enumerate(zip(starts, lengths, strict=True))
     ]
+    waiting = [Waiting.of_block(INTO, block, "a") for block in blocks]
     read: list[int] = []
     windows = 0
     while waiting:
         slot = Slot(split_at=split_at)
-        for block in waiting:
-            slot.take(block)
-        slot.reading.deadline.end()
+        reading = slot.work(*waiting)
         read += slot.read
-        left: list[Any] = [each.block for each in slot.reading.left]
-        assert sum(block.end - block.start for block in waiting) == slot.reading.positions + sum(
-            block.end - block.start for block in left
-        )
-        waiting, windows = left, windows + 1
+        assert sum(map(length_of, waiting)) == reading.positions + sum(map(length_of, reading.left))
+        waiting, windows = reading.left, windows + 1
         assert windows <= 2 * sum(lengths) + len(lengths)
     assert sorted(read) == list(range(sum(lengths)))

@@ -5,16 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Block
-from dagkit.engine.memory import Waiting
-from dagkit.engine.splitting import LEAST, anywhere, dealt, length_of, load_of
+from dagkit.engine.splitting import LEAST, anywhere, dealt, load_of
 from dagkit.engine.waiting import BlockQueue, places
+from dagkit.engine.work import Waiting, length_of
 from dagkit.ranges import OFFSET_INFINITY
 
 MIB = 1 << 20
 
 
 def waiting(number: int, start: int, end: int) -> Waiting:
-    return Waiting(into="read.blocks", block=Block(number, "a", start, end), source="a")
+    return Waiting.of_block("read.blocks", Block(number, "a", start, end), "a")
 
 
 def of_lengths(*lengths: int) -> list[Waiting]:
@@ -28,7 +28,7 @@ def of_lengths(*lengths: int) -> list[Waiting]:
 
 def stretches(hands: list[list[Waiting]]) -> list[list[tuple[int, int, int]]]:
     """The blocks of each slot: number, start and end, in mebibytes."""
-    return [[(w.block.block_id, w.block.start // MIB, w.block.end // MIB) for w in hand] for hand in hands]
+    return [[(w.number[0], w.start // MIB, w.end // MIB) for w in hand] for hand in hands]
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ def test_work_is_dealt_evenly(lengths: list[int], slots: int, expected: list[lis
 def test_every_position_is_dealt_once_and_no_more_is_cut_than_there_are_slots(lengths: list[int], slots: int) -> None:
     blocks = of_lengths(*lengths)
     hands = dealt(blocks, slots)
-    pieces = sorted((w.block.block_id, w.block.start, w.block.end) for hand in hands for w in hand)
+    pieces = sorted((w.number[0], w.start, w.end) for hand in hands for w in hand)
     glued: dict[int, list[int]] = {}
     for number, start, end in pieces:
         known = glued.setdefault(number, [start, start])
         assert known[1] == start
         known[1] = end
-    assert glued == {w.block.block_id: [w.block.start, w.block.end] for w in blocks}
+    assert glued == {w.number[0]: [w.start, w.end] for w in blocks}
     assert len(pieces) < len(blocks) + slots
     assert [w for hand in hands for w in hand if length_of(w) < LEAST and w not in blocks] == []
 
@@ -80,7 +80,7 @@ def test_what_may_not_be_cut_stays_whole() -> None:
 
 def test_a_cut_is_made_where_the_reader_allows_it() -> None:
     hands = dealt(of_lengths(100 * MIB), 2, lambda _, position: position - 7)
-    assert [hand[0].block.end for hand in hands] == [50 * MIB - 7, 100 * MIB]
+    assert [hand[0].end for hand in hands] == [50 * MIB - 7, 100 * MIB]
 
 
 def test_what_has_no_end_is_never_cut() -> None:
@@ -89,8 +89,8 @@ def test_what_has_no_end_is_never_cut() -> None:
 
 
 def test_only_the_last_piece_ends_its_source() -> None:
-    block = Waiting(into="read.blocks", block=Block(0, "a", 0, 100 * MIB, last=True), source="a")
-    assert [hand[0].block.last for hand in dealt([block], 2)] == [False, True]
+    block = Waiting.of_block("read.blocks", Block(0, "a", 0, 100 * MIB, last=True), "a")
+    assert [hand[0].as_block().last for hand in dealt([block], 2)] == [False, True]
 
 
 def test_a_promised_cut_is_made_again() -> None:
@@ -103,6 +103,6 @@ def test_a_promised_cut_is_made_again() -> None:
 
 def test_what_stands_around_a_promised_stretch_waits_still() -> None:
     queue = BlockQueue.of(of_lengths(100))
-    (taken,) = queue.take_these({"read.blocks": [[[0, 10, 30]]]}, {"read.blocks": 1})["read.blocks"][0]
-    assert (taken.block.start, taken.block.end) == (10, 30)
-    assert [(each.block.start, each.block.end) for each in queue.all()] == [(0, 10), (30, 100)]
+    (taken,) = queue.take_these({"read.blocks": [[[[0], 10, 30]]]}, {"read.blocks": 1})["read.blocks"][0]
+    assert (taken.start, taken.end) == (10, 30)
+    assert [(each.start, each.end) for each in queue.all()] == [(0, 10), (30, 100)]

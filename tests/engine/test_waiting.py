@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.api.work import Block
-from dagkit.engine.memory import Waiting
-from dagkit.engine.waiting import BlockQueue, length_of, places
+from dagkit.engine.waiting import BlockQueue, places
+from dagkit.engine.work import Waiting, length_of
 from dagkit.ranges import OFFSET_INFINITY
 
 INTO = "reader.blocks"
@@ -17,7 +17,7 @@ INTO = "reader.blocks"
 
 def block(number: int, length: int, *, start: int = 0, into: str = INTO, path: str = "a") -> Waiting:
     end = OFFSET_INFINITY if length < 0 else start + length
-    return Waiting(into=into, block=Block(number, path, start, end), source=path)
+    return Waiting.of_block(into, Block(number, path, start, end), path)
 
 
 def queue_of(*lengths: int) -> BlockQueue:
@@ -26,7 +26,7 @@ def queue_of(*lengths: int) -> BlockQueue:
 
 def hands(deal: object) -> list[list[int]]:
     """Which blocks each slot got."""
-    return [[each.block.block_id for each in hand] for hand in deal[INTO]]  # type: ignore[index]
+    return [[each.number[0] for each in hand] for hand in deal[INTO]]  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ lengths = st.lists(st.integers(-1, 40), max_size=30)
 def test_what_is_dealt_and_what_waits_are_all_there_was(lengths: list[int], slots: int, each: float) -> None:
     queue = queue_of(*lengths)
     dealt = hands(queue.take({INTO: slots}, each))
-    waits = [waiting.block.block_id for waiting in queue.all()]
+    waits = [waiting.number[0] for waiting in queue.all()]
     assert sorted([number for hand in dealt for number in hand] + waits) == list(range(len(lengths)))
     assert waits == sorted(waits)
 
@@ -105,7 +105,7 @@ def test_what_a_window_left_comes_before_what_was_never_begun() -> None:
     taken = queue.take({INTO: 1}, 5)
     assert hands(taken) == [[0, 1]]
     queue.put_back([block(1, 2, start=2), block(0, 1, start=3)])
-    assert [(each.block.block_id, each.block.start) for each in queue.all()] == [(0, 3), (1, 2), (2, 0)]
+    assert [(each.number[0], each.start) for each in queue.all()] == [(0, 3), (1, 2), (2, 0)]
 
 
 def test_each_input_has_a_queue_of_its_own() -> None:
@@ -117,5 +117,5 @@ def test_each_input_has_a_queue_of_its_own() -> None:
 def test_sources_without_an_end_take_turns() -> None:
     queue = queue_of(-1, -1, 5)
     (first,) = queue.take({INTO: 1}, 0)[INTO]
-    queue.put_back(first)
-    assert [each.block.block_id for each in queue.all()] == [1, 2, 0]
+    queue.put_back(each.model_copy(update={"turn": 1}) for each in first)
+    assert [each.number[0] for each in queue.all()] == [1, 2, 0]

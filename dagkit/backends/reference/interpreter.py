@@ -15,7 +15,7 @@ from dagkit.api.metrics import metrics_of
 from dagkit.api.operators import DelayOperator, InputOperator, Operator
 from dagkit.api.ports import output_ports
 from dagkit.api.running import Context
-from dagkit.api.work import SplittableOperator, work_port
+from dagkit.api.work import work_port
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
 from dagkit.engine.assignment import Answer, Assignment, Figures, Report
@@ -29,6 +29,7 @@ from dagkit.engine.program import Keying, Program
 from dagkit.engine.reading import Reading
 from dagkit.engine.sliding import Panes, slider_name
 from dagkit.engine.staging import Part, Staging
+from dagkit.engine.work import Elements, elements_of
 from dagkit.graph import Node
 from dagkit.plan.model import Routing
 from dagkit.schema.batch import Batch
@@ -151,15 +152,7 @@ class _Window:
             operator.committed(self.assignment.committed)
         if (window_id - 1) % count == 0:
             operator.begin_window(window_id)
-        for port in node.input_ports:
-            if isinstance(operator, DelayOperator):
-                self._hold(node.name, index, partition)
-            elif isinstance(operator, SplittableOperator) and port == work_port(operator):
-                self._read(node, port, index, partition, operator)
-            else:
-                items = self._arriving(node, port, index)
-                partition.taken[port] = len(items)
-                _process(operator, port, items, keying_of(node, port))
+        self._take(node, index, partition)
         if not isinstance(operator, DelayOperator):  # there they end
             self._tell_controls(node, index, operator)
         if self.assignment.last:
@@ -174,6 +167,20 @@ class _Window:
         for port in node.output_ports:
             partition.emitted.setdefault(port, len(partition.sent[port]))
             self._slide(node.name, port, index, partition)
+
+    def _take(self, node: Node, index: int, partition: _Partition) -> None:
+        """What arrives at each input; work comes last: what else a window brings is there by then."""
+        operator = partition.operator
+        elements = elements_of(self.program, node.name, operator)
+        for port in node.input_ports:
+            if isinstance(operator, DelayOperator):
+                self._hold(node.name, index, partition)
+            elif elements is None or elements.into != f"{node.name}.{port}":
+                items = self._arriving(node, port, index)
+                partition.taken[port] = len(items)
+                _process(operator, port, items, keying_of(node, port))
+        if elements is not None:
+            self._read(node, index, partition, elements)
 
     def _tell_controls(self, node: Node, index: int, operator: Operator) -> None:
         """The control tuples of all that come before, each once, after the items."""
@@ -200,20 +207,14 @@ class _Window:
         partition.sent[port] = panes.turn(self.assignment.window_id)
         partition.panes[slider_name(name, port)] = panes.saved()
 
-    def _read(
-        self, node: Node, port: str, index: int, partition: _Partition, operator: SplittableOperator[Any]
-    ) -> None:
-        reading = Reading(self.assignment.lasts_millis, lambda: partition.staging, lambda: None)
+    def _read(self, node: Node, index: int, partition: _Partition, elements: Elements) -> None:
+        work = self.assignment.work.get((self.program.stage_of[node.name].level, index), ())
+        reading = Reading(elements, index, self.assignment, work, staging=lambda: partition.staging)
         partition.reading = reading
-        try:
-            for number, wire in self.into.get(node.name, ()):
-                if wire.sink.port == port:
-                    target = self.program.targets.get(number)
-                    take = reading.reader(operator, number if target is not None and target.queued else None)
-                    for element in self._from(number, wire, node, index):
-                        take(element)
-        finally:
-            reading.deadline.end()
+        for element in self._arriving(node, elements.into.rpartition(".")[2], index):
+            reading.take(element)
+        for _ in reading.work():
+            pass
 
     def _hold(self, name: str, slot: int, partition: _Partition) -> None:
         """What a delay takes goes out in the next window."""
@@ -253,6 +254,8 @@ class _Window:
             keys = self.fused.partitioned[node.name].partitions[index].keys[wire.sink.port]
             code = keying_of(node, wire.sink.port).code
             return [item for item in sent if keys.owns(code(item))]
+        if wire.routing is Routing.DEALT:
+            return [item for number, item in enumerate(sent, sender) if number % len(self.live[node.name]) == index]
         return sent
 
     def _unified(self, make: Callable[[], Operator], arrived: Items, context: Context) -> Items:
@@ -287,10 +290,9 @@ class _Window:
         taken = {port: count for port, count in partition.taken.items() if (name, port) in self.program.fed}
         begun = {(name, port) for port in partition.emitted} & {*stage.links, *stage.targets}
         sent = {port: count for port, count in partition.emitted.items() if (name, port) in begun}
-        read = 0
-        if reading is not None and isinstance(partition.operator, SplittableOperator):
-            worked = reading.worked(partition.operator)
-            taken[work_port(partition.operator)], read = worked.elements, worked.positions
+        if reading is not None:
+            taken[work_port(reading.operator)] = reading.begun
+        read = 0 if reading is None else reading.positions
         return Figures(taken, sent, read, partition.cpu_nanos, partition.millis, partition.metrics)
 
 

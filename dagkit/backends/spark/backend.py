@@ -87,7 +87,7 @@ class SparkBackend:
     def _frame(self, assignment: Assignment) -> DataFrame:
         """The job of one window."""
         given = self._given(assignment)
-        window = replace(assignment, arriving=(), state={})
+        window = replace(assignment, arriving=(), work={}, state={})
         frame: DataFrame | None = None
         for level in range(self.program.levels):
             slots, own = self.program.slots_at(level), given[level]
@@ -119,8 +119,9 @@ class SparkBackend:
             for frame in self._frames.of(sent.batch, sent.wire):
                 arriving[sent.level, sent.slot].append(b"".join(frame.pieces(sent.wire)))
         given: dict[int, dict[int, bytes]] = defaultdict(dict)
-        for level, slot in {*arriving, *assignment.state}:
-            own = Given(assignment.state.get((level, slot), {}), tuple(arriving[level, slot]))
+        for level, slot in {*arriving, *assignment.state, *assignment.work}:
+            state, work = assignment.state.get((level, slot), {}), assignment.work.get((level, slot), ())
+            own = Given(state, tuple(arriving[level, slot]), work)
             given[level][slot] = pickle.dumps(own)
         return given
 

@@ -16,6 +16,7 @@ from dagkit.engine.assignment import Assignment, Report, SlotState
 from dagkit.engine.failures import OperatorFailed, WorkerFailed
 from dagkit.engine.program import Program
 from dagkit.engine.slot import SlotRun
+from dagkit.engine.work import Waiting
 from dagkit.errors import DagkitError
 from dagkit.schema.batch import Batch
 
@@ -30,6 +31,7 @@ class Given:
     state: SlotState = field(default_factory=dict)
     rows: tuple[bytes, ...] = ()
     """Frames of what arrives from the driver."""
+    work: tuple[Waiting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class _Task:
 
     def run(self) -> Iterator[pa.RecordBatch]:
         try:
-            run = SlotRun(self.program, self.level, self.slot, self.task.window, self.given.state)
+            run = SlotRun(self.program, self.level, self.slot, self.task.window, self.given.state, work=self.given.work)
             run.outbox.keep = self.sending.keep
             for _ in run.run(self._arriving()):
                 yield from self.sending.ready()
