@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bench._page import PAGE, write_part
 from bench.ingesting.contestants import CONTESTANTS, NAMES, Contestant
 from bench.ingesting.environments import cache_folder
 from bench.ingesting.laws import Verdict, judged
@@ -17,7 +18,6 @@ from bench.ingesting.race import ROOT, Effort, Measured, Missing, Place, race
 from bench.ingesting.report import Line, line_of, machine, page, tables
 from bench.ingesting.sizes import cores
 
-PAGE = ROOT / "docs" / "benchmarks.md"
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of ours is made in it
 
 
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     if not asked.json:
         print("\n".join(tables(lines)))
     if asked.write_docs:
-        PAGE.write_text(page(lines), encoding="utf-8")
+        write_part("ingest", page(lines))
         _say(f"wrote {PAGE.relative_to(ROOT)}")
     return 0 if _all_is_well(lines) else 1
 

@@ -89,7 +89,10 @@ def page(lines: Sequence[Line]) -> str:
 def _page(lines: Sequence[Line], machine_line: Line) -> Iterator[str]:
     size = max((line["bytes"] for line in lines if line["kind"] == "rate"), default=0)
     yield "# Benchmarks\n"
-    yield "This page is generated; it says again on another machine what that machine does:\n"
+    yield (
+        "This page is generated, each part of it by its own benchmark; it says again on another machine what that "
+        "machine does:\n"
+    )
     yield "```sh\npython -m bench ingest --write-docs\n```\n"
     yield (
         f"One task, done by everybody: read {size / 2**30:g} GiB of text, lines of about a hundred bytes, drop the one "

@@ -49,7 +49,7 @@ class Chunk:
     Where lines end is found when it is asked for: what only wants the bytes, or the text, is spared that.
     """
 
-    __slots__ = ("_count", "_ends", "base", "data", "delimiter", "escape")
+    __slots__ = ("_count", "_ends", "_last_start", "base", "data", "delimiter", "escape")
 
     def __init__(
         self, data: "Bytes", base: int, delimiter: bytes, ends: "Places | None" = None, escape: bytes = b""
@@ -61,6 +61,7 @@ class Chunk:
         self.escape = escape
         self._ends = ends
         self._count: int | None = None
+        self._last_start: int | None = None
 
     def __len__(self) -> int:
         """How many lines there are."""
@@ -106,6 +107,11 @@ class Chunk:
     @property
     def last_start(self) -> int:
         """Where the last line starts in `data`."""
+        if self._last_start is None:
+            self._last_start = self._looked_back()
+        return self._last_start
+
+    def _looked_back(self) -> int:
         if self.escape:
             return int(self.starts[-1])
         if self._ends is not None:
