@@ -1,0 +1,112 @@
+"""Does the number of partitions follow the backlog as it should? A burst of blocks, silence, and a trickle.
+
+On real Spark, beside every fixed number, the policy of Apex, and a single partition: whoever is not far behind in the
+first round takes turns with the policies in further ones. And simulated, with a thousand slots and a million blocks.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from statistics import median
+
+from bench._page import write_part
+from bench.ingesting.sizes import cores
+from bench.scaling.imagined import imagined
+from bench.scaling.phases import Phases, Stage
+from bench.scaling.report import NEAR, Real, holds, page, real_lines, simulated_lines
+from dagkit.backends.spark import local_session
+
+ONE_FILE = Phases(blocks=1, block_size=128 << 20)
+
+
+def measured(phases: Phases, rounds: int, most: int) -> Real:
+    """Everybody on real Spark."""
+    spark = local_session(cores())
+    real = Real()
+    try:
+        real.windows_until_all_cores = _windows_until_all_cores(Stage(spark, ONE_FILE))
+        stage = Stage(spark, phases)
+        try:
+            stage.fixed(cores())  # the first to run pays for what all others find
+            _first_round(stage, real, most)
+            for number in range(rounds):
+                _say(f"round {number + 1} of {rounds}")
+                _further_round(stage, real)
+        finally:
+            stage.close()
+    finally:
+        spark.stop()
+    return real
+
+
+def _windows_until_all_cores(stage: Stage) -> int | None:
+    """How many windows of one large file were committed before every core had a partition, with default settings."""
+    try:
+        if cores() == 1:
+            return 0
+        changes = stage.watched(burst_only=True).changes
+        return next((change.windows for change in changes if change.after >= cores()), None)
+    finally:
+        stage.close()
+
+
+def _first_round(stage: Stage, real: Real, most: int) -> None:
+    for count in range(1, most + 1):
+        real.fixed[count] = [stage.fixed(count).drained_millis]
+        _say(f"fixed {count}: {real.fixed[count][0] / 1000:.2f} s")
+
+
+def _further_round(stage: Stage, real: Real) -> None:
+    shortest = min(median(millis) for millis in real.fixed.values())
+    near = [count for count, millis in real.fixed.items() if median(millis) <= NEAR * shortest]
+    for count in sorted({1, *near}):
+        real.fixed[count].append(stage.fixed(count).drained_millis)
+    drain, apex = stage.watched(), stage.watched(policy="apex")
+    real.drain.append(drain.drained_millis)
+    real.apex.append(apex.drained_millis)
+    real.drain_changes.append(drain.changes)
+    real.apex_changes.append(apex.changes)
+    silence = float(stage.phases.silence_millis)
+    real.drain_turns = max(real.drain_turns, drain.turns(0, silence), drain.turns(silence, float("inf")))
+    real.apex_turns = max(real.apex_turns, apex.turns(0, silence), apex.turns(silence, float("inf")))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, print, and answer whether the bounds were kept."""
+    asked = _asked(arguments)
+    phases = Phases(blocks=asked.blocks, block_size=asked.kib << 10)
+    simulated = list(imagined()) if asked.where != "spark" else []
+    real = measured(phases, asked.rounds, asked.most) if asked.where != "simulated" else None
+    kept = all(map(holds, simulated)) and (real is None or real.holds)
+    if asked.json:
+        told = {"simulated": [asdict(each) for each in simulated], "real": None if real is None else real.as_json()}
+        print(json.dumps({"schema": "dagkit.bench.scale/1", **told, "holds": kept}, indent=2))
+    else:
+        print("\n".join([*real_lines(real), *simulated_lines(simulated)]))
+    if asked.write_docs:
+        if real is None or not simulated:
+            raise SystemExit("the page tells both what was measured and what was simulated: leave --where out")
+        write_part("scale", page(phases, real, simulated))
+    return 0 if kept else 1
+
+
+def _asked(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench scale", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--where", choices=("spark", "simulated", "both"), default="both", help="what to run")
+    parser.add_argument("--blocks", type=int, default=500, help="blocks of the burst")
+    parser.add_argument("--kib", type=int, default=512, help="KiB of a block")
+    parser.add_argument("--rounds", type=int, default=3, help="how often the best take turns with the policies")
+    parser.add_argument("--most", type=int, default=16, help="up to how many fixed partitions are tried")
+    parser.add_argument("--write-docs", action="store_true", help="write the part of docs/benchmarks.md")
+    return parser.parse_args(arguments)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

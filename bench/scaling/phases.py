@@ -1,0 +1,192 @@
+"""A burst of blocks, silence, and a trickle, read on real Spark by a number of partitions that is fixed, or follows."""
+
+import hashlib
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import pairwise
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from pydantic import NonNegativeInt, PositiveInt, PrivateAttr
+from pyspark.sql import SparkSession
+
+from bench.ingesting.text import write_text
+from dagkit import Block, Config, Context, Dag, InputOperator, OutputPort, PortContext, Shutdown, State
+from dagkit import StreamingApplication as Application
+from dagkit.engine.facts import Scaled
+from dagkit.engine.observing import Committed, Found, Happening, Reshaped
+from dagkit.launching import launch
+from dagkit_operators import Filter, LineReader, RecordWriter
+
+MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of ours is made in it
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """What comes, and when."""
+
+    blocks: int = 500
+    block_size: int = 512 << 10
+    silence_millis: int = 25_000
+    """From the beginning of the burst to the first block of the trickle."""
+    trickle: int = 20
+    every_millis: int = 500
+
+
+class Coming(InputOperator):
+    """Finds stretches of one file, in phases."""
+
+    kind = "bench.coming/1"
+    out = OutputPort(Block)
+    found = State(0)
+
+    path: str
+    blocks: PositiveInt
+    block_size: PositiveInt
+    silence_millis: NonNegativeInt
+    trickle: NonNegativeInt
+    every_millis: PositiveInt
+    _now: Callable[[], datetime] | None = PrivateAttr(default=None)
+    _began: datetime | None = PrivateAttr(default=None)
+
+    def setup(self, context: Context) -> None:
+        """Knows what time it is from here on."""
+        self._now = context.now
+
+    def emit_tuples(self) -> None:
+        if self.found == self.blocks + self.trickle:
+            raise Shutdown
+        came = self._came()
+        for number in range(self.found, came):
+            start = number * self.block_size
+            self.out.emit(Block(number, self.path, start, start + self.block_size))
+        self.found = came
+
+    def looks_again_in_millis(self) -> int:
+        """When the next block is due."""
+        ticks = max(0, self.found - self.blocks)
+        return max(1, ceil(self.silence_millis + ticks * self.every_millis - self._since_millis()))
+
+    def _came(self) -> int:
+        """How many blocks there are by now."""
+        late = self._since_millis() - self.silence_millis
+        ticks = 0 if late < 0 else int(late / self.every_millis) + 1
+        return self.blocks + min(self.trickle, ticks)
+
+    def _since_millis(self) -> float:
+        assert self._now is not None, "it is set up with a clock"
+        if self._began is None:
+            self._began = self._now()
+        return (self._now() - self._began) / timedelta(milliseconds=1)
+
+
+def is_wanted(line: str) -> bool:
+    """What takes a core some time for each line; no line is."""
+    return hashlib.sha256(line.encode() * 6).digest()[0] > 255
+
+
+class Reading(Application):
+    """Reads what comes, looks at each line, and writes none."""
+
+    folder: Path
+    phases: dict[str, Any]
+    reader: dict[str, Any]
+
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        coming = dag.add_operator("Coming", Coming(path=str(self.folder / "text"), **self.phases))
+        reader = dag.add_operator("Reader", LineReader(**self.reader))
+        keep = dag.add_operator("Filter", Filter(is_wanted))
+        writer = dag.add_operator("Writer", RecordWriter(file_path=self.folder / "output"))
+        for port in (keep.input, writer.input):
+            dag.set_input_port_attribute(port, PortContext.PARTITION_PARALLEL, True)
+        dag.add_stream("blocks", coming.out, reader.blocks_metadata_input)
+        dag.add_stream("lines", reader.messages, keep.input)
+        dag.add_stream("kept", keep.output, writer.input)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Another number of partitions, and after how many windows it came."""
+
+    at_millis: float
+    windows: int
+    before: int
+    after: int
+    rule: str
+
+
+@dataclass
+class Watch:
+    """When what happened, in milliseconds since the first blocks were found."""
+
+    began: float | None = None
+    positions: int = 0
+    windows: int = 0
+    drained: list[float] = field(default_factory=list)
+    """When a window was committed and nothing waited, nor was on its way."""
+    changes: list[Changed] = field(default_factory=list)
+    _found: int = 0
+
+    def __call__(self, happening: Happening) -> None:
+        """Notes it."""
+        now = time.perf_counter() * 1000
+        if isinstance(happening, Found):
+            self.began = now if self.began is None else self.began
+            self._found += happening.positions
+        elif isinstance(happening, Committed) and self.began is not None:
+            self.windows += 1
+            self.positions += happening.positions
+            if self.positions >= self._found:
+                self.drained.append(now - self.began)
+        elif isinstance(happening, Reshaped) and isinstance(happening.fact, Scaled) and self.began is not None:
+            fact = happening.fact
+            if fact.before != fact.after:
+                self.changes.append(Changed(now - self.began, self.windows, fact.before, fact.after, fact.rule))
+
+    @property
+    def drained_millis(self) -> float:
+        """How long the burst took."""
+        return self.drained[0]
+
+    def turns(self, since: float, until: float) -> int:
+        """How often the number turned from growing to shrinking, or back, between two instants."""
+        grows = [change.after > change.before for change in self.changes if since <= change.at_millis < until]
+        return sum(one != other for one, other in pairwise(grows))
+
+
+class Stage:
+    """A session, and a text in memory, on which one after the other reads."""
+
+    def __init__(self, spark: SparkSession, phases: Phases) -> None:
+        self.spark = spark
+        self.phases = phases
+        self.folder = Path(tempfile.mkdtemp(prefix="bench-scale-", dir=MEMORY if MEMORY.is_dir() else None))
+        write_text(self.folder / "text", (phases.blocks + phases.trickle) * phases.block_size)
+
+    def close(self) -> None:
+        """Nothing of it is left."""
+        shutil.rmtree(self.folder)
+
+    def watched(self, *, burst_only: bool = False, **reader: Any) -> Watch:
+        """One run of it."""
+        phases = {name: getattr(self.phases, name) for name in Phases.__slots__}
+        if burst_only:
+            phases |= {"trickle": 0, "silence_millis": 0}
+        home, watch = Path(tempfile.mkdtemp(dir=self.folder)), Watch()
+        try:
+            application = Reading(folder=self.folder, phases=phases, reader=reader)
+            launch(application, spark=self.spark, path=home, durable=False, observers=[watch])
+        finally:
+            shutil.rmtree(home)
+        wanted = (self.phases.blocks + int(phases["trickle"])) * self.phases.block_size
+        assert watch.positions == wanted, f"{watch.positions} of {wanted} bytes were read"
+        return watch
+
+    def fixed(self, count: int, *, burst_only: bool = True) -> Watch:
+        """By so many."""
+        return self.watched(burst_only=burst_only, min_readers=count, max_readers=count, collect_stats=False)
