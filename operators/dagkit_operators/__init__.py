@@ -1,10 +1,11 @@
 """The operator library: what applications are mostly made of."""
 
 from dagkit_operators.avro import AvroBroken, AvroReader
-from dagkit_operators.blocks import Block, FileInfo, Record
+from dagkit_operators.blocks import Block, FileInfo, Lost, Record, Rejected
 from dagkit_operators.contexts import ReaderContext
 from dagkit_operators.count import CountByKey, SumByKey
 from dagkit_operators.expressions import Expression, value
+from dagkit_operators.files import LineRejected, ReadFiles
 from dagkit_operators.filter import Filter
 from dagkit_operators.items import Items
 from dagkit_operators.map import FlatMap, Map
@@ -14,6 +15,7 @@ from dagkit_operators.parts import PartWriter
 from dagkit_operators.reader import BlockReader, FixedLengthReader, LineReader
 from dagkit_operators.seen import FileChanged
 from dagkit_operators.splitter import DirectoryScanner, FileSplitterInput
+from dagkit_operators.tail import TailFiles
 from dagkit_operators.writer import RecordWriter
 
 __all__ = [
@@ -32,14 +34,19 @@ __all__ = [
     "FlatMap",
     "Items",
     "LineReader",
+    "LineRejected",
+    "Lost",
     "Map",
     "MatchFiles",
     "PartWriter",
+    "ReadFiles",
     "ReaderContext",
     "Record",
     "RecordWriter",
+    "Rejected",
     "StatelessLatencyBasedPartitioner",
     "StatelessThroughputBasedPartitioner",
     "SumByKey",
+    "TailFiles",
     "value",
 ]

@@ -28,4 +28,25 @@ class Record(Generic[T_co]):
     value: T_co
 
 
-__all__ = ["Block", "FileInfo", "Record"]
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A line of which no record could be made."""
+
+    path: str
+    start: int | None
+    """Where it starts in the file; none where values are not as they stand there."""
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A file that cannot be read on from where it was left; what it held from there on is lost, if there was any."""
+
+    path: str
+    start: int
+    """How far it was read."""
+    reason: str
+
+
+__all__ = ["Block", "FileInfo", "Lost", "Record", "Rejected"]

@@ -5,12 +5,12 @@ stretch can be split while it is read, and comes to the stretch's end by a claim
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dagkit import Arrowed, Batch, Block, Column, Constant, Lines, Listed
-from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit_operators.blocks import Record
 from dagkit_operators.lines import (
@@ -22,6 +22,7 @@ from dagkit_operators.lines import (
     after_header,
     chunks,
     filled,
+    first_start,
     unescaped,
 )
 
@@ -66,17 +67,48 @@ class ReadAheadLines(ReaderContext[str]):
     skip_header_lines: int = 0
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[str]]]:
+        reading = self._chunks(stream, tracker.current_restriction().start, block.end)
+        if (yield from self._granted(reading, block, tracker)):
+            tracker.try_claim(block.end)
+
+    def ended_batches(
+        self, stream: Seekable, block: Block, tracker: Tracker
+    ) -> Generator[Batch[Record[str]], None, bool]:
+        """The lines that are ended by now, of a file that grows; and whether that was all that the tracker grants.
+
+        A last line that nobody has ended yet is not claimed.
+        """
+        start = tracker.current_restriction().start
+        reached: int | None = None
+
+        def ended() -> Iterator[Chunk]:
+            nonlocal reached
+            for chunk in self._chunks(stream, start, OFFSET_INFINITY):
+                whole = chunk if chunk.is_ended else chunk.up_to(len(chunk) - 1)
+                reached = chunk.base + len(whole.data)
+                yield whole
+
+        if not (yield from self._granted(ended(), block, tracker)):
+            return True
+        if reached is None:
+            reached = first_start(stream, start, self.delimiter, escape=self.escape, size=self.chunk_size)
+        return reached is not None and reached >= tracker.current_restriction().stop and not tracker.try_claim(reached)
+
+    def _granted(
+        self, reading: Iterator[Chunk], block: Block, tracker: Tracker
+    ) -> Generator[Batch[Record[str]], None, bool]:
+        """The lines that the tracker grants, and whether it granted all of them."""
         try:
-            for chunk in self._chunks(stream, tracker.current_restriction().start, block.end):
+            for chunk in reading:
                 count = len(chunk)
-                granted = tracker.claim_many(chunk.places)
+                granted = tracker.claim_many(chunk.places) if count else 0
                 if granted:
                     yield records_of(block, self._column(chunk if granted == count else chunk.up_to(granted)))
                 if granted < count:
-                    return
+                    return False
         except LineTooLong as fault:
             raise LineTooLong(fault.start, fault.longest, block.path) from None
-        tracker.try_claim(block.end)
+        return True
 
     def _chunks(self, stream: Seekable, start: int, end: int) -> Iterator[Chunk]:
         """The lines that start there and are no header."""

@@ -228,6 +228,17 @@ def chunks(
             return
 
 
+def first_start(
+    stream: Seekable, start: int, delimiter: bytes = b"\n", *, escape: bytes = b"", size: int = CHUNK_SIZE
+) -> int | None:
+    """Where the first line starts that starts at `start` or after, though nothing of it may be there yet.
+
+    None where the line before it is not ended.
+    """
+    reading = _Reading(stream, delimiter, escape, size, LONGEST_LINE)
+    return reading.base + reading.consumed if reading.begin(start) else None
+
+
 class _Reading:
     """A buffer that moves along the stream: what is read of it, and where it lies in the file."""
 

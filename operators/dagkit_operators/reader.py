@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Generic, Self, TypeVar
 
-from pydantic import NonNegativeInt, PositiveInt, PrivateAttr, field_validator, model_validator
+from pydantic import NonNegativeInt, PositiveInt, PrivateAttr, model_validator
 
 from dagkit import (
     Batch,
@@ -24,9 +24,10 @@ from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.scaling import Follower, Policy, ScalingSettings, refuse_crossed
 from dagkit_operators.blocks import Record
 from dagkit_operators.contexts import FixedLength, ReadAheadLines, ReaderContext
-from dagkit_operators.lines import CHUNK_SIZE, LONGEST_LINE, delimiter_of, escape_of
+from dagkit_operators.lines import CHUNK_SIZE
 from dagkit_operators.seen import as_seen
 from dagkit_operators.strides import StrideTracker
+from dagkit_operators.text import TextForm
 
 T = TypeVar("T")
 
@@ -110,7 +111,7 @@ class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQue
         return [*partitions[:wanted], *[Partition(self)] * (wanted - len(partitions))]
 
 
-class LineReader(BlockReader[str]):
+class LineReader(TextForm, BlockReader[str]):
     """Reads blocks of text files, a record for each line.
 
     A line belongs to the block in which it starts. What ends it is no part of the record; the last line of a file need
@@ -122,40 +123,8 @@ class LineReader(BlockReader[str]):
     kind = "files.line-reader/1"
     messages = OutputPort[Record[str]](main=True)
 
-    delimiter: str = "\n"
-    """What ends a line."""
-    longest_line: PositiveInt = LONGEST_LINE
-    """Bytes of a line at most; a longer one is a fault."""
-    escape: str = ""
-    """One byte; a delimiter behind it, or behind an odd number of it, ends no line. Values keep their escapes."""
-    keep_returns: bool = True
-    """Whether a return before the newline stays in the value; without, lines end in LF or CRLF, also by turns."""
-    skip_header_lines: NonNegativeInt = 0
-    """Lines at the beginning of each file that are no records."""
-
-    @field_validator("delimiter")
-    @classmethod
-    def _unambiguous(cls, delimiter: str) -> str:
-        delimiter_of(delimiter)
-        return delimiter
-
-    @model_validator(mode="after")
-    def _that_go_together(self) -> Self:
-        escape_of(self.escape, delimiter_of(self.delimiter))
-        if not (self.keep_returns or self.delimiter == "\n"):
-            raise ValueError(f"keep_returns is False, and lines end with {self.delimiter!r}; leave the delimiter away")
-        return self
-
     def reader_context(self) -> ReadAheadLines:
-        delimiter = delimiter_of(self.delimiter)
-        return ReadAheadLines(
-            delimiter,
-            self.chunk_size,
-            self.longest_line,
-            escape_of(self.escape, delimiter),
-            self.keep_returns,
-            self.skip_header_lines,
-        )
+        return self.line_context(self.chunk_size)
 
 
 class FixedLengthReader(BlockReader[bytes]):

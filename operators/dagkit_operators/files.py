@@ -1,0 +1,95 @@
+"""Reading files that somebody else found, wherever in a graph their names come from."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic
+
+from pydantic import PositiveInt
+from typing_extensions import TypeVar
+
+from dagkit import Batch, Block, Column, InputPort, Lines, OutputPort, SplittableOperator
+from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.schema.batch import ITEM
+from dagkit.urls import plain
+from dagkit_operators.blocks import FileInfo, Record, Rejected
+from dagkit_operators.lines import CHUNK_SIZE
+from dagkit_operators.looking import VALUE
+from dagkit_operators.seen import as_seen
+from dagkit_operators.splitter import BLOCK_SIZE
+from dagkit_operators.text import TextForm
+
+T = TypeVar("T", default=Any)
+
+
+class LineRejected(ValueError):
+    """No record could be made of a line, and nobody takes what is rejected."""
+
+    def __init__(self, rejected: Rejected) -> None:
+        self.rejected = rejected
+        where = "a line" if rejected.start is None else f"the line at byte {rejected.start}"
+        super().__init__(
+            f"{plain(rejected.path)}: {where} is rejected: {rejected.reason}: {rejected.text!r:.80}; "
+            "lead the output `rejected` to somebody who takes such lines, and reading goes on"
+        )
+
+    def __reduce__(self) -> tuple[type["LineRejected"], tuple[Rejected]]:
+        return LineRejected, (self.rejected,)
+
+
+class ReadFiles(TextForm, SplittableOperator[FileInfo], Generic[T]):
+    """Reads text files as they were when they were found: their lines, or what `parse` makes of each.
+
+    A file is read by as many as there are, in parts that are cut and split anywhere. A line of which `parse` can make
+    nothing goes to `rejected`; where that leads nowhere, it is an error.
+    """
+
+    kind = "files.read/1"
+    stateless = True
+    files = InputPort(FileInfo, main=True)
+    messages = OutputPort[T](main=True)
+    rejected = OutputPort(Rejected)
+
+    parse: Callable[[str], T] | None = None
+    """Makes a record of a line, and raises ValueError where it is none; without it the lines themselves are sent."""
+    part_size: PositiveInt = BLOCK_SIZE
+    """Bytes of the parts in which a file is dealt out to begin with."""
+    chunk_size: PositiveInt = CHUNK_SIZE
+    """Bytes that are read, and handed on, at a time."""
+
+    def initial_restriction(self, element: FileInfo) -> OffsetRange:
+        return OffsetRange(0, element.length)
+
+    def split(self, element: FileInfo, restriction: OffsetRange) -> Iterable[OffsetRange]:  # noqa: ARG002 - all alike
+        return restriction.split(self.part_size)
+
+    def process(self, element: FileInfo, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[T]]:
+        stretch = tracker.current_restriction()
+        facts = {"length": element.length, "modified_millis": element.modified_millis}
+        block = Block(0, element.path, stretch.start, stretch.stop, facts=facts)
+        lines = self.line_context(self.chunk_size)
+        with as_seen(block) as stream:
+            yield from self.records(element.path, lines.batches(stream, block, tracker))
+
+    def records(self, path: str, batches: Iterable[Batch[Record[str]]]) -> Iterator[Batch[T]]:
+        """What is made of lines; those that are rejected are sent on their own way."""
+        for batch in batches:
+            column = batch.column(VALUE)
+            yield Batch({ITEM: column}) if self.parse is None else Batch.of(self._parsed(self.parse, path, column))
+
+    def _parsed(self, parse: Callable[[str], T], path: str, column: Column) -> list[T]:
+        parsed = []
+        for index, text in enumerate(column.values()):
+            try:
+                parsed.append(parse(text))
+            except ValueError as fault:
+                rejected = Rejected(path, _start(column, index), text, str(fault))
+                if not self.rejected.is_connected:
+                    raise LineRejected(rejected) from fault
+                self.rejected.emit(rejected)
+        return parsed
+
+
+def _start(column: Column, index: int) -> int | None:
+    """Where a line starts in its file."""
+    if isinstance(column, Lines) and column.base is not None:
+        return column.base + column.place(index)
+    return None

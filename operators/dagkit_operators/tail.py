@@ -1,0 +1,131 @@
+"""Reading files on and on while somebody writes to them."""
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from functools import partial
+from typing import Generic
+
+from pydantic import NonNegativeInt
+
+from dagkit import Batch, Block, OutputPort
+from dagkit.ranges import OFFSET_INFINITY, GrowableOffsetRestrictionTracker, OffsetRange, RestrictionTracker
+from dagkit.urls import is_url, parent, plain
+from dagkit_operators.blocks import FileInfo, Lost, Record
+from dagkit_operators.files import ReadFiles, T
+from dagkit_operators.identities import has_identity
+from dagkit_operators.places import Found, Stream, files_below, looked_up, opened
+from dagkit_operators.seen import FileChanged
+
+RENAMED_MILLIS = 60_000
+"""How long a file that was renamed may still be written to."""
+
+Tracker = RestrictionTracker[OffsetRange, int]
+
+
+class TailFiles(ReadFiles[T], Generic[T]):
+    """Reads text files, and what is appended to them, for as long as the application runs.
+
+    What is there already is read by as many as there are, as any file; what comes, when it is looked for. A line is a
+    line once it is ended. When the application stops, all that was read is known, and it goes on from there.
+
+    A file may be renamed meanwhile: it is looked for in its folder, read to its end, and done with. One that is gone,
+    or was cut or written anew in its place, cannot be read on. That is told by `lost`, and is an error where that leads
+    nowhere. What takes its place is another file, and whoever finds files tells of it.
+    """
+
+    kind = "files.tail/1"
+    lost = OutputPort(Lost)
+
+    interval_millis: NonNegativeInt = 1000
+    """How long nothing is looked for in a file that had nothing new."""
+    ends_after_millis: NonNegativeInt | None = None
+    """After how long without a change a file is done with; none: never, or after a minute if it was renamed."""
+
+    def initial_restriction(self, element: FileInfo) -> OffsetRange:  # noqa: ARG002 - none of them has an end
+        return OffsetRange(0, OFFSET_INFINITY)
+
+    def split(self, element: FileInfo, restriction: OffsetRange) -> Iterable[OffsetRange]:
+        """What was there when the file was found is dealt out in parts; the last one has no end."""
+        *parts, last = OffsetRange(0, max(1, element.length)).split(self.part_size)
+        yield from parts
+        yield OffsetRange(last.start, restriction.stop)
+
+    def truncate(self, element: FileInfo, restriction: OffsetRange) -> OffsetRange | None:
+        """What is there by now is still read."""
+        return restriction.truncate(length_of(element.path))
+
+    def tracker(self, element: FileInfo, restriction: OffsetRange) -> GrowableOffsetRestrictionTracker:
+        return GrowableOffsetRestrictionTracker(restriction, partial(length_of, element.path))
+
+    def process(self, element: FileInfo, tracker: Tracker) -> Iterator[Batch[T]]:
+        stretch = tracker.current_restriction()
+        with ExitStack() as opens:
+            there, stream = _found(element, opens)
+            if there is None:
+                self._lose(
+                    Lost(element.path, stretch.start, "is gone, or was written anew, or another file has its name")
+                )
+            elif there.length < (stretch.stop if stretch.is_bounded() else stretch.start):
+                self._lose(Lost(element.path, stretch.start, f"was cut to {there.length} bytes"))
+            else:
+                assert stream is not None, "what is there was opened"
+                yield from self.records(element.path, self._batches(element, there, stream, tracker))
+                return
+            tracker.try_claim(OFFSET_INFINITY)
+
+    def _batches(
+        self, element: FileInfo, there: Found, stream: Stream, tracker: Tracker
+    ) -> Iterator[Batch[Record[str]]]:
+        """The lines that are ended, or all of them where nobody will write any more."""
+        lines = self.line_context(self.chunk_size)
+        block = Block(0, element.path, tracker.current_restriction().start, there.length)
+        if self._is_over(element, there):
+            yield from lines.batches(stream, block, tracker)
+            tracker.try_claim(OFFSET_INFINITY)
+        elif not (yield from lines.ended_batches(stream, block, tracker)):
+            tracker.defer_remainder(timedelta(milliseconds=self.interval_millis))
+
+    def _is_over(self, element: FileInfo, there: Found) -> bool:
+        limits = [self.ends_after_millis, RENAMED_MILLIS if there.path != element.path else None]
+        known = [limit for limit in limits if limit is not None]
+        return bool(known) and time.time() * 1000 - there.modified_millis >= min(known)
+
+    def _lose(self, lost: Lost) -> None:
+        if not self.lost.is_connected:
+            raise FileChanged(
+                f"{plain(lost.path)} {lost.reason}, after it was read to byte {lost.start}: what it held from there "
+                "on is lost; lead the output `lost` to somebody who is to know, and reading goes on with what is there"
+            )
+        self.lost.emit(lost)
+
+
+def length_of(path: str) -> int:
+    """How long a file is by now; one that is gone has no length."""
+    there = looked_up(path)
+    return 0 if there is None else there.length
+
+
+def _found(element: FileInfo, opens: ExitStack) -> tuple[Found, Stream] | tuple[None, None]:
+    """The very file that was found once, opened, under whatever name it lies in its folder now."""
+    for path in _names(element):
+        there = looked_up(path)
+        if there is None:
+            continue
+        try:
+            stream = opens.enter_context(opened(path))
+        except FileNotFoundError:
+            continue
+        # asked last: whatever had taken the name before would be seen now
+        if has_identity(path, element.identity):
+            return there, stream
+    return None, None
+
+
+def _names(element: FileInfo) -> Iterator[str]:
+    """Its own, and then those beside it."""
+    yield element.path
+    if element.identity and not is_url(element.path):
+        for _, found in files_below(parent(element.path), recursive=False):
+            yield found.path

@@ -1,0 +1,116 @@
+"""Files that others found are read line by line, each line once; what is no record goes its own way."""
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from dagkit import OutputPort
+from dagkit.ranges import OffsetRange
+from dagkit.testing import Alone, check_every_split_of
+from dagkit_operators import FileChanged, FileInfo, LineRejected, MatchFiles, ReadFiles, Rejected
+
+
+def found(path: Path) -> FileInfo:
+    """The file as whoever finds files tells of it."""
+    alone = Alone(MatchFiles())
+    alone.work(str(path))
+    (file,) = alone.sent()
+    assert isinstance(file, FileInfo)
+    return file
+
+
+def written(folder: Path, content: str) -> FileInfo:
+    path = folder / "file"
+    path.write_text(content)
+    return found(path)
+
+
+def test_the_lines_of_a_file_are_sent_as_they_are(tmp_path: Path) -> None:
+    alone = Alone(ReadFiles())
+    alone.work(written(tmp_path, "one\n\ntwo ä\nthree"))
+    assert alone.batches() == [["one", "", "two ä", "three"]]
+
+
+def test_a_header_and_returns_are_left_away_where_that_is_asked_for(tmp_path: Path) -> None:
+    alone = Alone(ReadFiles(skip_header_lines=1, keep_returns=False))
+    alone.work(written(tmp_path, "number\r\n1\r\n2\n"))
+    assert alone.sent() == ["1", "2"]
+
+
+def test_what_was_appended_since_the_file_was_found_is_not_read(tmp_path: Path) -> None:
+    file = written(tmp_path, "one\ntwo\n")
+    with Path(file.path).open("a") as grown:
+        grown.write("three\n")
+    alone = Alone(ReadFiles())
+    alone.work(file)
+    assert alone.sent() == ["one", "two"]
+
+
+def test_a_file_that_is_gone_or_was_cut_is_an_error(tmp_path: Path) -> None:
+    file = written(tmp_path, "one\ntwo\n")
+    os.truncate(file.path, 5)
+    with pytest.raises(FileChanged, match="ends at byte 5"):
+        Alone(ReadFiles()).work(file)
+    Path(file.path).unlink()
+    with pytest.raises(FileChanged, match="is gone"):
+        Alone(ReadFiles()).work(file)
+
+
+@pytest.mark.parametrize("content", ["aa\nb\n\nccc\n", "aa\nb\n\nccc", "\n\n\n", "abc"])
+@pytest.mark.slow
+def test_no_split_loses_or_doubles_a_line(content: str, tmp_path: Path) -> None:
+    file = written(tmp_path, content)
+    if content == "abc":
+        alone = Alone(ReadFiles(chunk_size=2))
+        assert alone.work(file, split_after=1) is None or alone.work(file, OffsetRange(1, 3)) is None
+        assert alone.sent() == ["abc"]
+    else:
+        assert check_every_split_of(ReadFiles(chunk_size=2), file).granted
+
+
+def test_a_large_file_is_dealt_out_in_parts(tmp_path: Path) -> None:
+    file, operator = written(tmp_path, "x" * 70), ReadFiles(part_size=20)
+    parts = operator.split(file, operator.initial_restriction(file))
+    assert list(parts) == [OffsetRange(0, 20), OffsetRange(20, 40), OffsetRange(40, 60), OffsetRange(60, 70)]
+
+
+class ReadNumbers(ReadFiles[int]):
+    messages = OutputPort(int, main=True)
+
+
+def test_records_are_made_of_lines(tmp_path: Path) -> None:
+    alone = Alone(ReadNumbers(parse=int))
+    alone.work(written(tmp_path, "1\n2\n"))
+    assert alone.sent() == [1, 2]
+
+
+def test_what_is_no_record_is_rejected_with_its_place_and_reason(tmp_path: Path) -> None:
+    alone, file = Alone(ReadNumbers(parse=int, chunk_size=4)), written(tmp_path, "1\n2\nx\n3\n\n")
+    alone.work(file)
+    assert alone.sent() == [1, 2, 3]
+    assert alone.sent("rejected") == [
+        Rejected(file.path, 4, "x", "invalid literal for int() with base 10: 'x'"),
+        Rejected(file.path, 8, "", "invalid literal for int() with base 10: ''"),
+    ]
+
+
+def test_the_place_of_what_is_rejected_is_untold_where_values_do_not_stand_in_the_file(tmp_path: Path) -> None:
+    alone = Alone(ReadNumbers(parse=int, keep_returns=False))
+    alone.work(written(tmp_path, "1\r\nx\r\n"))
+    (rejected,) = alone.sent("rejected")
+    assert (rejected.start, rejected.text) == (None, "x")
+
+
+def test_where_nobody_takes_what_is_rejected_it_is_an_error(tmp_path: Path) -> None:
+    alone = Alone(ReadNumbers(parse=int), connected=["messages"])
+    with pytest.raises(LineRejected, match="the line at byte 2 is rejected: invalid literal") as raised:
+        alone.work(written(tmp_path, "1\nx\n"))
+    assert "lead the output `rejected` to somebody" in str(raised.value)
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)  # noqa: S301 - our own
+
+
+def test_an_error_of_another_kind_is_no_rejection(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        Alone(ReadFiles(parse=lambda line: 1 // int(line))).work(written(tmp_path, "0\n"))
