@@ -92,7 +92,7 @@ def test_just_the_delimiters_that_overlap_themselves_are_refused(delimiter: byte
 def test_every_delimiter_of_up_to_five_bytes_survives_any_cut_of_any_file(length: int) -> None:
     for word in WORDS:
         if len(word) == length and not overlaps_itself(word):
-            survives_any_cut(joined(letters(b"ab"), 7), word)
+            survives_any_cut(joined(letters(b"ab"), 7), word, b"")
 
 
 WHOLE = {
