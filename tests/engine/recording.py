@@ -11,6 +11,7 @@ from dagkit.engine.facts import Fact, Scaled
 from dagkit.engine.inputs import Emitted, Finding
 from dagkit.engine.lower import program_of
 from dagkit.engine.memory import Memory
+from dagkit.engine.work import Waiting
 from dagkit.ledger import Ledger, Span, Work
 from dagkit.scaling import Past, ScalingInputs, ScalingSettings, decide
 from dagkit.testing import FakeClock
@@ -42,12 +43,13 @@ class Recording:
     def find(self, blocks: int, size: int = MIB) -> None:
         """So many blocks more."""
         starts = [self.found + number * size for number in range(blocks)]
-        stretches = [Block(self.blocks + n, "a.txt", start, start + size) for n, start in enumerate(starts)]
-        self.chronicle.add(
-            Finding("splitter", tuple(Emitted("blocks_metadata_output", block) for block in stretches)), {}
-        )
+        self.add([Block(self.blocks + n, "a.txt", start, start + size) for n, start in enumerate(starts)])
         self.found += blocks * size
         self.blocks += blocks
+
+    def add(self, blocks: Sequence[Block]) -> None:
+        """The blocks are in the ledger."""
+        self.chronicle.add(Finding("splitter", tuple(Emitted("blocks_metadata_output", each) for each in blocks)), {})
 
     def decide(self) -> Scaled:
         """What the reader decides now."""
@@ -73,7 +75,7 @@ class Recording:
         self.past, self.count = decision.past, decision.after
         return fact
 
-    def run(self, positions: int, seconds: float, facts: Sequence[Fact]) -> None:
+    def run(self, positions: int, seconds: float, facts: Sequence[Fact], *, queue: Sequence[Waiting] = ()) -> None:
         """A window that reads so much in so much time."""
         at = self.chronicle.roots["splitter"].head.seq
         self.chronicle.promise({"splitter": at}, {})
@@ -84,7 +86,13 @@ class Recording:
         self.read += positions
         pending = (Span(source=source, start=self.read, end=self.found),) if self.read < self.found else ()
         self.chronicle.commit(
-            Memory(window=self.window, work=Work(consumed=consumed, pending=pending), facts=tuple(facts)), ()
+            Memory(
+                window=self.window,
+                work=Work(consumed=consumed, pending=pending),
+                queue=tuple(queue),
+                facts=tuple(facts),
+            ),
+            (),
         )
         self.capacity = replace(self.capacity, positions_per_second=positions / seconds / self.count)
 

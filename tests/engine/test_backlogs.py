@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from dagkit import Block
 from dagkit.engine.backlogs import NothingDecided, backlog_millis, decisions, recorded
 from dagkit.engine.facts import Scaled
+from dagkit.engine.work import Waiting
 from dagkit.ledger import Ledger
 from dagkit.scaling import ScalingInputs, decide
 from dagkit.scaling.simulation import Arrival, fixed, following, simulated
@@ -43,6 +45,18 @@ def test_a_simulation_of_what_was_takes_about_as_long_as_it_did(tmp_path: Path) 
     assert backlog_millis(told.arrivals, course.drained) == pytest.approx(10_500, rel=0.1)
     slower = simulated(told.world(), fixed(1))
     assert backlog_millis(told.arrivals, slower.drained) > 38_000
+
+
+def test_what_waits_for_another_reader_is_not_this_ones(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    recording.find(2)
+    foreign = Block(7, "b.txt", 0, 9 * MIB)
+    recording.add([foreign])
+    others = Waiting.of_block("other.blocks_metadata_input", foreign, "b.txt")
+    recording.run(2 * MIB, 1, [recording.decide()], queue=[others])
+    told = recorded(_ledger(recording))
+    assert told.arrivals == (Arrival(0.0, 2, MIB),)
+    assert told.drained == (1000.0,)
 
 
 def test_before_anything_was_measured_what_was_read_tells_how_fast(tmp_path: Path) -> None:

@@ -90,6 +90,15 @@ def test_as_many_stay_as_were_needed_in_the_meantime() -> None:
     assert _looked(Backlog(), 4, at=10_000, past=some).after == 2
 
 
+def test_a_few_too_many_are_let_be_until_clearly_fewer_do() -> None:
+    many = Capacity(cores=20, most_cores=20, positions_per_second=100 * MIB)
+    nearly = _looked(Backlog(19, 19_000 * MIB, 19), 20, capacity=many, at=0)
+    assert (nearly.after, nearly.rule) == (20, COOLING)
+    later = _looked(Backlog(), 20, capacity=many, at=10_000, past=nearly.past)
+    assert (later.after, later.rule) == (20, COOLING)
+    assert _looked(Backlog(), 20, capacity=many, at=20_000, past=later.past).after == 1
+
+
 def test_whoever_flaps_waits_longer_each_time() -> None:
     """A burst comes just after each time that partitions were taken away."""
     past, count, at, changes = Past(), 1, 0, []

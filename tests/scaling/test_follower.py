@@ -55,6 +55,13 @@ def test_the_last_partition_is_answered_for_all() -> None:
     assert (last.repartition_required, last.partitions) == (True, 8)
 
 
+def test_what_partitions_had_that_are_gone_counts_no_more() -> None:
+    follower = Follower()
+    _round(follower, APEX, [2, 2, 2, 2])
+    *_, last = _round(follower, APEX, [1, 1], millis=500)
+    assert not last.repartition_required
+
+
 def test_as_malhar_whoever_is_told_first_decides_with_what_is_known() -> None:
     first, *rest = _round(Follower(), AS_MALHAR, [4, 16, 16])
     assert (first.repartition_required, first.partitions) == (True, 4)
