@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.partitioning import Partition, PartitioningContext, StatelessPartitioner
+from dagkit.api.stats import BatchedOperatorStats
 from dagkit.compiler.fuse import fuse
 from dagkit.compiler.order import order, running_order
 from dagkit.compiler.partition import Partitioning, asked, invalid, keyable, partition, partitioner_of
@@ -37,9 +39,14 @@ def relowered(compilation: Compilation, graph: Graph, known: Mapping[str, Partit
 
 
 def redefined(
-    compilation: Compilation, operator: str, *, wanted: int = 0, loads: Sequence[int] = ()
+    compilation: Compilation,
+    operator: str,
+    *,
+    wanted: int = 0,
+    loads: Sequence[int] = (),
+    stats: Sequence[BatchedOperatorStats] = (),
 ) -> tuple[Partition, ...]:
-    """What the partitioner of an operator makes of its partitions now that so many are wanted, or with these loads.
+    """What the partitioner of an operator makes of its partitions now that so many are wanted, or that this is known.
 
     Raises `ApplicationFaults` where the operator may have no other partitions, or its partitioner gives none that will
     do.
@@ -50,10 +57,8 @@ def redefined(
         raise ApplicationFaults(compilation.application, [fault])
     node = graph.by_name[operator]
     partitioner, origin = partitioner_of(graph, node)
-    current = [
-        replace(each, load=load)
-        for each, load in zip(now[operator].partitions, loads or [0] * now[operator].count, strict=True)
-    ]
+    known = zip_longest(now[operator].partitions, loads, stats)
+    current = [replace(each, load=load or 0, stats=told) for each, load, told in known]
     context = PartitioningContext(input_ports=keyable(graph, node), wanted=wanted)
     given, fault = asked(partitioner or StatelessPartitioner(max(1, wanted)), current, context, node, origin)
     if fault is None and wanted and len(given) != wanted:

@@ -84,11 +84,23 @@ class Answer:
     """What delays hold back for the next window."""
 
 
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """How many slots run at the same time."""
+
+    now: int = 1
+    most: int = 1
+    """How many could, were they asked for."""
+
+
 class Backend(Protocol):
     """Runs windows of the application that it was given when it was made, or loaded with since."""
 
     def load(self, compilation: "Compilation") -> None:
         """Whatever window is run from here on is one of this. Called when none is under way."""
+
+    def cores(self) -> Cores:
+        """On how many slots a window runs at the same time."""
 
     def run(self, assignment: Assignment) -> Answer:
         """Run one attempt at a window to its end. Called from one thread at a time for each window in flight."""

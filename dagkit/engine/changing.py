@@ -7,6 +7,7 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
+from dagkit.api.stats import BatchedOperatorStats
 from dagkit.compiler.reconfigure import value_of
 from dagkit.engine.facts import Changed, Fact, Scaled
 from dagkit.engine.requests import Postbox, Reply, Request, SetValue
@@ -46,13 +47,14 @@ class Scaling:
     operator: str
     wanted: int = 0
     loads: Sequence[int] = ()
+    stats: Sequence[BatchedOperatorStats] = ()
     policy: str = ASKED
     rule: str = "set by hand"
     inputs: Mapping[str, JsonValue] = field(default_factory=dict)
     request: str | None = None
 
     def on(self, shape: Shape) -> Shape:
-        return shape.asked_for(self.operator, wanted=self.wanted, loads=self.loads)
+        return shape.asked_for(self.operator, wanted=self.wanted, loads=self.loads, stats=self.stats)
 
     def fact(self, before: Shape, after: Shape, at: datetime) -> Fact:
         return Scaled(
@@ -102,10 +104,13 @@ class Changing:
         """What was asked for from outside is wished for."""
         self._wishes += map(_wish_of, self.postbox.hear(window_id))
 
-    def perform(self, take: Callable[[Shape], None], now: datetime) -> list[Fact]:
+    def perform(
+        self, take: Callable[[Shape], None], now: datetime, refused: Callable[["Wish"], None] = lambda _: None
+    ) -> list[Fact]:
         """Let each wish take effect, one after the other; what may be kept of those that did.
 
-        `take` lets the application go on in another shape, or raises what keeps it from that.
+        `take` lets the application go on in another shape, or raises what keeps it from that; `refused` is told of
+        what nobody outside waits for.
         """
         wishes, self._wishes = self._wishes, []
         facts = []
@@ -119,6 +124,8 @@ class Changing:
                     take(after)
             except DagkitError as error:
                 self._refuse(wish, error)
+                if wish.request is None:
+                    refused(wish)
                 continue
             self.shape = after
             fact = wish.fact(before, after, now)

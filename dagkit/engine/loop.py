@@ -18,7 +18,8 @@ from dagkit.api.running import Until
 from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation
 from dagkit.engine.assignment import Answer, Assignment, Backend
-from dagkit.engine.changing import Changing
+from dagkit.engine.audience import Audience
+from dagkit.engine.changing import Changing, Scaling, Wish
 from dagkit.engine.chronicle import Chronicle
 from dagkit.engine.continuing import refuse_renamed, refuse_stranded, refuse_stranded_findings
 from dagkit.engine.decide import (
@@ -185,7 +186,22 @@ class Loop:
     def _next(self) -> Action:
         """What to do now, given all that is known and asked for."""
         self.changing.hear(self.memory.window)
-        return next_action(self.outlook())
+        action = next_action(self.outlook())
+        if isinstance(action, Start) and self._promise is None and self.audience.news and self.audience.listens:
+            self._ask_around()
+            action = next_action(self.outlook())
+        return action
+
+    def _ask_around(self) -> None:
+        """Listeners say, before the next window begins, what is to change."""
+        writing, elements = self.chronicle.writing, self.traits.elements
+        found = [each for finding in self.found for each in queued(self.program, writing, elements, finding)]
+        ahead = [each for flight in self.flights for h in flight.taken.deal.values() for hand in h for each in hand]
+        waiting = [*self.queue.all(), *found, *ahead]
+        wishes, facts = self.audience.ask(self.memory.window, waiting, self.backend.cores(), self.clock.now())
+        self.facts += facts
+        for wish in wishes:
+            self.changing.wish(wish)
 
     def outlook(self) -> Outlook:
         """What is known now, for the decision."""
@@ -225,6 +241,7 @@ class Loop:
             shape = Shape.resumed(shape.compilation, memory)
             self.backend.load(shape.compilation)
         self.changing = Changing(shape, Postbox(ledger.store, self.clock.now, memory.answered))
+        self.audience = Audience(shape, self.clock.now())
         self.facts: list[Fact] = []
         """What was decided since the last commit."""
         program = self.program
@@ -294,10 +311,14 @@ class Loop:
     def _change(self) -> None:
         """Nothing is in flight: what is wished takes effect with the next window."""
         window_id = self.memory.window + 1
-        facts = self.changing.perform(self._take, self.clock.now())
+        facts = self.changing.perform(self._take, self.clock.now(), self._refused)
         self.facts += facts
         for fact in facts:
             self.observers.tell(Reshaped(window_id, fact))
+
+    def _refused(self, wish: Wish) -> None:
+        if isinstance(wish, Scaling):
+            self.audience.refused(wish)
 
     def _take(self, shape: Shape) -> None:
         """Go on in another shape. What of this cannot be is raised, and all is as before."""
@@ -307,6 +328,7 @@ class Loop:
         self._bring_to_life(program)
         self.backend.load(shape.compilation)
         self.state, self.held, self.traits = state, held, Traits.of(program)
+        self.audience.follow(shape)
 
     def _bring_to_life(self, program: Program) -> None:
         """The input operator that was changed, if one was, works as it is now; where it cannot, as before."""
@@ -330,6 +352,7 @@ class Loop:
                 finding = each.look(window_id, self.traits.millis)
                 if finding.emitted:
                     self.found.append(self.chronicle.add(finding, each.state))
+                    self.audience.news = True
                     self._tell_of(finding)
                     if self.settings.until is Until.IDLE:  # whoever looked in vain before looks once more after this
                         for other in self.inputs.values():
@@ -421,6 +444,8 @@ class Loop:
         self.memory, self.state = memory, memory.state
         self.facts.clear()
         self.changing.committed(flight.window_id)
+        now = self.clock.now()
+        self.audience.committed(flight.window_id, answer, now, (now - flight.began).total_seconds() * 1000)
         self.queue.put_back(left_of(answer))
         self.outputs.commit(memory)
         self.held = list(answer.delayed)

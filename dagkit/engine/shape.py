@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from dagkit.api.partitioning import Partition, PartitionKeys
+from dagkit.api.stats import BatchedOperatorStats
 from dagkit.compiler import Compilation
 from dagkit.compiler.reconfigure import reconfigured, value_of
 from dagkit.compiler.repartition import redefined, repartitioned
@@ -71,12 +72,19 @@ class Shape:
         shape = Shape(self.launched, configured, configured, {}, (*others, mine))
         return shape.partitioned_as(self.partitions)
 
-    def asked_for(self, operator: str, *, wanted: int = 0, loads: Sequence[int] = ()) -> "Shape":
+    def asked_for(
+        self,
+        operator: str,
+        *,
+        wanted: int = 0,
+        loads: Sequence[int] = (),
+        stats: Sequence[BatchedOperatorStats] = (),
+    ) -> "Shape":
         """The shape in which the partitioner of an operator was asked again; this very one where it changes nothing.
 
         Raises `ApplicationFaults`.
         """
-        given = redefined(self.compilation, operator, wanted=wanted, loads=loads)
+        given = redefined(self.compilation, operator, wanted=wanted, loads=loads, stats=stats)
         if given == self.compilation.partitioned[operator].partitions:
             return self
         return self.given(operator, given)

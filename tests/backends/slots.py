@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dagkit.compiler import Compilation
-from dagkit.engine.assignment import Answer, Assignment
+from dagkit.engine.assignment import Answer, Assignment, Cores
 from dagkit.engine.finishing import put_in_place
 from dagkit.engine.lower import program_of
 from dagkit.engine.outbox import Sent
@@ -21,6 +21,9 @@ class InSlots:
 
     def load(self, compilation: Compilation) -> None:
         self.program = program_of(compilation)
+
+    def cores(self) -> Cores:
+        return Cores()
 
     def run(self, assignment: Assignment) -> Answer:
         arriving: dict[tuple[int, int], list[Sent]] = {}

@@ -30,7 +30,7 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.assignment import Answer, Assignment, Backend
+from dagkit.engine.assignment import Answer, Assignment, Backend, Cores
 from dagkit.engine.loop import Loop, Settings
 from dagkit.engine.lower import program_of
 from dagkit.errors import ApplicationFaults
@@ -327,6 +327,9 @@ class Counted:
 
     def load(self, compilation: Compilation) -> None:
         self.inner.load(compilation)
+
+    def cores(self) -> Cores:
+        return self.inner.cores()
 
     def run(self, assignment: Assignment) -> Answer:
         answer = self.inner.run(assignment)

@@ -23,7 +23,7 @@ from dagkit import (
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.assignment import Answer, Assignment, Backend
+from dagkit.engine.assignment import Answer, Assignment, Backend, Cores
 from dagkit.engine.loop import Loop, Settings
 from dagkit.engine.observing import Happening, Probe
 from dagkit.ledger import Ledger
@@ -125,6 +125,9 @@ class Hurried:
     def load(self, compilation: Compilation) -> None:
         self.inner.load(compilation)
 
+    def cores(self) -> Cores:
+        return self.inner.cores()
+
     def run(self, assignment: Assignment) -> Answer:
         hurried = None if assignment.lasts_millis is None else self.lasts_millis
         return self.inner.run(replace(assignment, lasts_millis=hurried))
@@ -146,6 +149,9 @@ class InPairs:
 
     def load(self, compilation: Compilation) -> None:
         self.inner.load(compilation)
+
+    def cores(self) -> Cores:
+        return self.inner.cores()
 
     def run(self, assignment: Assignment) -> Answer:
         if self.first_began:

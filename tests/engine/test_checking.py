@@ -10,7 +10,7 @@ import pytest
 
 from dagkit import Dag, InputPort, Operator, OutputFiles
 from dagkit.compiler import Compilation
-from dagkit.engine.assignment import Answer, Assignment, Backend
+from dagkit.engine.assignment import Answer, Assignment, Backend, Cores
 from dagkit.engine.checking import FileWrittenAgain, PiecesUnseen, refuse_unseen, when_began
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.leaving import refuse_shared
@@ -218,6 +218,9 @@ class Apart:
 
     def load(self, compilation: Compilation) -> None:
         self.inner.load(compilation)
+
+    def cores(self) -> Cores:
+        return self.inner.cores()
 
     def run(self, assignment: Assignment) -> Answer:
         answer = self.inner.run(assignment)

@@ -10,7 +10,7 @@ import pytest
 
 from dagkit import Dag
 from dagkit.compiler import Compilation
-from dagkit.engine.assignment import Answer, Assignment, Backend
+from dagkit.engine.assignment import Answer, Assignment, Backend, Cores
 from dagkit.engine.finishing import is_begun, note_begun, note_finished, put_in_place, still_to_place
 from dagkit.engine.observing import Point
 from dagkit.engine.places import PiecesLost
@@ -37,6 +37,9 @@ class Told:
 
     def load(self, compilation: Compilation) -> None:
         self.inner.load(compilation)
+
+    def cores(self) -> Cores:
+        return self.inner.cores()
 
     def run(self, assignment: Assignment) -> Answer:
         return self.inner.run(assignment)

@@ -8,7 +8,7 @@ import pytest
 
 from dagkit import Config, Dag
 from dagkit.compiler import Compilation
-from dagkit.engine.assignment import Answer, Assignment, Backend
+from dagkit.engine.assignment import Answer, Assignment, Backend, Cores
 from dagkit.engine.failures import WindowLost
 from dagkit.engine.loop import ATTEMPTS_AT_LOST_WINDOWS
 from tests.engine.cast import Collect, Desk, Script, arrived
@@ -24,6 +24,9 @@ class Losing:
 
     def load(self, compilation: Compilation) -> None:
         self.inner.load(compilation)
+
+    def cores(self) -> Cores:
+        return self.inner.cores()
 
     def run(self, assignment: Assignment) -> Answer:
         self.given.append(assignment.window_id)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.assignment import Answer, Assignment, Backend
+from dagkit.engine.assignment import Answer, Assignment, Backend, Cores
 from dagkit.engine.chronicle import Chronicle
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.loop import Loop
@@ -101,6 +101,9 @@ class Slow:
 
     def load(self, compilation: Compilation) -> None:
         self.inner.load(compilation)
+
+    def cores(self) -> Cores:
+        return self.inner.cores()
 
     def run(self, assignment: Assignment) -> Answer:
         self.meanwhile()

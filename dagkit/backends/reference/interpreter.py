@@ -18,7 +18,7 @@ from dagkit.api.running import Context
 from dagkit.api.work import work_port
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
-from dagkit.engine.assignment import Answer, Assignment, Figures, Report
+from dagkit.engine.assignment import Answer, Assignment, Cores, Figures, Report
 from dagkit.engine.controls import Controls
 from dagkit.engine.failures import failure_of, place_of, tear_down, who_failed
 from dagkit.engine.finishing import put_in_place
@@ -72,6 +72,10 @@ class ReferenceBackend:
         self.fused = fused
         self.program = program_of(compilation)
         self.order = [operator.name for operator in compilation.plan.operators]
+
+    def cores(self) -> Cores:
+        """There is one thread."""
+        return Cores()
 
     def run(self, assignment: Assignment) -> Answer:
         """Run one window, in this very thread."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from dagkit.backends.spark.artifacts import ship_own_code
+from dagkit.backends.spark.cores import CoresOf
 from dagkit.backends.spark.frames import Frames
 from dagkit.backends.spark.jobs import Jobs
 from dagkit.backends.spark.placing import Placing
@@ -17,7 +18,7 @@ from dagkit.backends.spark.rows import SPARK_SCHEMA, Kind, rows_in
 from dagkit.backends.spark.shipping import by_value, modules_of, shipped
 from dagkit.backends.spark.task import Given, LevelTask, TaskFailed, Told
 from dagkit.compiler import Compilation
-from dagkit.engine.assignment import Answer, Assignment
+from dagkit.engine.assignment import Answer, Assignment, Cores
 from dagkit.engine.failures import WindowLost
 from dagkit.engine.lower import program_of
 from dagkit.engine.outbox import Sent
@@ -45,6 +46,7 @@ class SparkBackend:
         self._ship(program)
         ship_own_code(spark)
         self._jobs = Jobs(spark)
+        self._cores = CoresOf(spark)
         self._closed = False
 
     def load(self, compilation: Compilation) -> None:
@@ -63,6 +65,11 @@ class SparkBackend:
         self.program = program
         self.shipped, self._known = shipped(program, self._modules)
         self._frames = Frames(self._known, program.targets)
+
+    def cores(self) -> Cores:
+        """What the session's cluster has, and can get."""
+        with _told_as_ours("Spark did not say how many cores there are"):
+            return self._cores.count()
 
     def run(self, assignment: Assignment) -> Answer:
         """Run one attempt at a window to its end."""
