@@ -73,6 +73,8 @@ class Report:
     busy_millis: float = 0.0
     figures: Mapping[str, Figures] = field(default_factory=dict)
     """What each operator did in this slot, by name."""
+    began: datetime | None = None
+    """When the slot began, by the clock of its own machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,11 +56,13 @@ from dagkit.engine.moving import moved
 from dagkit.engine.observing import (
     Committed,
     Ended,
+    Failed,
     Found,
     Observer,
     Observers,
     Point,
     Probe,
+    Queue,
     Reshaped,
     Resumed,
     Started,
@@ -460,7 +462,11 @@ class Loop:
     def _try_again(self, flight: Flight, error: OperatorFailed | WindowLost) -> None:
         """The same window runs again, as often as the failure allows; else the failure is raised."""
         flight.failures += 1
-        if flight.failures > self._attempts(error):
+        again = flight.failures <= self._attempts(error)
+        failure = error.failure if isinstance(error, OperatorFailed) else None
+        operator, told = (None, str(error)) if failure is None else (failure.operator, failure.told)
+        self.observers.tell(Failed(flight.window_id, operator, told, again))
+        if not again:
             raise error
         flight.assignment = self._restaged(flight.assignment)
         flight.answer = self._handed_over(flight.assignment)
@@ -558,13 +564,17 @@ class Loop:
         )
 
     def _measure(self, flight: Flight, answer: Answer, ended: datetime) -> None:
-        lengths = self.queue.lengths()
+        queues = [
+            Queue(*self.traits.addresses[into].into, blocks, positions)
+            for into, (blocks, positions) in self.queue.lengths().items()
+        ]
         measured = self.measuring.after(
             self.program,
             flight.window_id,
             answer.reports,
             found={name: each.figures(flight.window_id) for name, each in self.inputs.items()},
-            waiting={into.partition(".")[0]: length for into, length in lengths.items()},
+            queues=queues,
+            facts=self.memory.facts,
             began=flight.began,
             ended=ended,
             committed=self.clock.now(),

@@ -1,15 +1,16 @@
 """Measuring: each committed window becomes figures, averages and metrics, for listeners and observers alike."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from dagkit.api.attributes import OperatorContext
 from dagkit.api.metrics import MetricsAggregator, aggregated
 from dagkit.engine.assignment import Figures, Report
+from dagkit.engine.facts import Fact
 from dagkit.engine.figures import Averages, Partitions, window_figures
-from dagkit.engine.observing import Measured
+from dagkit.engine.observing import Measured, Queue, StageRun
 from dagkit.engine.program import Program
 from dagkit.graph import Graph
 
@@ -20,6 +21,17 @@ def aggregators_of(graph: Graph) -> Mapping[str, MetricsAggregator]:
     """What METRICS_AGGREGATOR was set to, by operator."""
     chosen = {node.name: graph.value(node, OperatorContext.METRICS_AGGREGATOR) for node in graph.nodes}
     return {name: aggregator for name, aggregator in chosen.items() if aggregator is not None}
+
+
+def _stages(program: Program, reports: Iterable[Report]) -> Iterator[StageRun]:
+    """Which stages each report is of."""
+    for report in reports:
+        by_stage: dict[str, list[str]] = {}
+        for name in report.figures:
+            by_stage.setdefault(program.stage_of[name].name, []).append(name)
+        for stage, operators in by_stage.items():
+            assert report.began is not None, "whoever has figures began"
+            yield StageRun(stage, report.slot, tuple(operators), report.began, report.busy_millis)
 
 
 class Measuring:
@@ -39,19 +51,22 @@ class Measuring:
         reports: Iterable[Report],
         *,
         found: Mapping[str, Figures],
-        waiting: Mapping[str, int],
+        queues: Sequence[Queue],
+        facts: Sequence[Fact],
         began: datetime,
         ended: datetime,
         committed: datetime,
     ) -> Measured:
         """A window was committed: `ended` is when its work was over, `committed` when it was in the ledger."""
+        reports, waiting = list(reports), {queue.operator: queue.blocks for queue in queues}
         window = window_figures(program, window_id, reports, found=found, waiting=waiting, began=began, ended=committed)
         self.averages = self.averages.after(window)
         metrics = {
             name: self._metrics(program, name, window_id, partitions) for name, partitions in window.operators.items()
         }
         told = {name: values for name, values in metrics.items() if values}
-        return Measured(window_id, began, ended, committed, window.operators, told)
+        stages = tuple(_stages(program, reports))
+        return Measured(window_id, began, ended, committed, window.operators, told, stages, tuple(queues), tuple(facts))
 
     def _metrics(self, program: Program, name: str, window_id: int, partitions: Partitions) -> Mapping[str, Any]:
         if name in self._silenced:

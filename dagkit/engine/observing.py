@@ -78,6 +78,40 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True)
+class Failed:
+    """A window came to nothing. It runs again, if `again` says so; else the run ends with this."""
+
+    window_id: int
+    operator: str | None
+    """Whose code raised; none where a machine went away."""
+    told: str
+    """The type and the words of what was raised."""
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StageRun:
+    """One slot of a stage at work in one window. Stages that share a slot share its time."""
+
+    stage: str
+    slot: int
+    operators: tuple[str, ...]
+    began: datetime
+    """By the clock of the machine that it ran on."""
+    millis: float
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What waits for one input."""
+
+    operator: str
+    port: str
+    blocks: int
+    positions: int
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """What everybody did in a window that is in the ledger; told after it was `Committed`."""
 
@@ -90,6 +124,10 @@ class Measured:
     """The statistics of each partition, by operator."""
     metrics: Mapping[str, Mapping[str, Any]]
     """The metrics of each operator that declares any, all partitions together."""
+    stages: Sequence[StageRun] = ()
+    queues: Sequence[Queue] = ()
+    facts: Sequence[Fact] = ()
+    """What was decided since the window before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +145,7 @@ class Ended:
     window_id: int
 
 
-Happening = Resumed | Found | Started | Committed | Measured | Reshaped | Ended
+Happening = Resumed | Found | Started | Failed | Committed | Measured | Reshaped | Ended
 Observer = Callable[[Happening], None]
 Probe = Callable[[Point, int], None]
 """Called at each step of each window; what it raises ends the run there, as a crash would."""

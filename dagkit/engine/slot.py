@@ -7,6 +7,7 @@ once; what goes further is gathered by the slot that it goes to.
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from dagkit.api.controls import controls_in
@@ -76,6 +77,7 @@ class SlotRun:
         self._millis: dict[str, float] = {}
         """When each operator was through with the window, from its start."""
         self._metrics: dict[str, dict[str, Any]] = {}
+        self._began = datetime.now(UTC)
         self._started = time.monotonic()
         self._cpu_nanos = time.thread_time_ns()
         for stage in reversed(self.stages):
@@ -111,6 +113,7 @@ class SlotRun:
             positions=sum(reading.positions for reading in self.readings.values()),
             busy_millis=self._since_start(),
             figures=dict(self._figures()),
+            began=self._began,
         )
 
     def _figures(self) -> Iterator[tuple[str, Figures]]:

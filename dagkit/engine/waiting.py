@@ -41,9 +41,9 @@ class BlockQueue:
     def all(self) -> list[Waiting]:
         return [each for blocks in self.waiting.values() for each in blocks]
 
-    def lengths(self) -> dict[str, int]:
-        """How many blocks wait, by the input that they wait for."""
-        return {into: len(blocks) for into, blocks in self.waiting.items()}
+    def lengths(self) -> dict[str, tuple[int, int]]:
+        """How many blocks wait, and how long they are together, by the input that they wait for."""
+        return {into: (len(blocks), sum(map(length_of, blocks))) for into, blocks in self.waiting.items()}
 
     def __len__(self) -> int:
         return sum(len(blocks) for blocks in self.waiting.values())

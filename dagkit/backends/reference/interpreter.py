@@ -7,6 +7,7 @@ other, in the order of the plan. Whatever another backend does faster must come 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from dagkit.api.controls import Stamped, controls_in
@@ -49,6 +50,7 @@ class _Partition:
     reading: Reading | None = None
     is_set_up: bool = False
     """Whether it is to be torn down, whatever happens."""
+    began: datetime | None = None
     millis: float = 0.0
     cpu_nanos: int = 0
     taken: dict[str, int] = field(default_factory=dict)
@@ -130,6 +132,7 @@ class _Window:
 
     def _guarded(self, name: str, index: int, partition: _Partition) -> None:
         """Run one partition; whatever its code raises says where."""
+        partition.began = datetime.now(UTC)
         began, cpu_nanos = time.monotonic(), time.thread_time_ns()
         try:
             self._run(self.fused.graph.by_name[name], index, partition)
@@ -287,6 +290,7 @@ class _Window:
                     positions=0 if reading is None else reading.positions,
                     busy_millis=partition.millis,
                     figures={name: self._figures(name, partition)},
+                    began=partition.began,
                 )
 
     def _figures(self, name: str, partition: _Partition) -> Figures:

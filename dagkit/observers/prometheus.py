@@ -1,0 +1,129 @@
+"""Prometheus: a run told as series that a server scrapes."""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+
+from dagkit.engine.facts import Fact, Scaled, Split
+from dagkit.engine.observing import Committed, Failed, Found, Happening, Measured, Reshaped, Resumed
+from dagkit.errors import DagkitError
+from dagkit.observers.series import ALL, OPERATOR, USER, Series
+
+_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+"""Seconds: windows last from some hundredths of one to some minutes."""
+
+
+class AddressTaken(DagkitError):
+    """Metrics cannot be served where they were to be."""
+
+    exit_code: ClassVar[int] = 5
+
+    def __init__(self, address: str, port: int, why: str) -> None:
+        super().__init__(
+            f"metrics cannot be served at {address}:{port}: {why}\n"
+            "  help: choose another port; 0 takes any that is free"
+        )
+
+
+class Prometheus:
+    """An observer that keeps every series, in a registry of its own unless it is given one."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry or CollectorRegistry()
+        self._app = ""
+        self._instruments = {series.name: _instrument(series, self.registry) for series in ALL}
+        self._user: dict[str, Gauge] = {}
+        self._instruments["dagkit_build_info"].labels(sys.modules["dagkit"].__version__).set(1)
+
+    def __call__(self, happening: Happening) -> None:
+        match happening:
+            case Resumed():
+                self._app = happening.application
+                self._of("dagkit_recoveries_total").inc(happening.promised)
+            case Found():
+                self._of("dagkit_blocks_found_total", happening.operator).inc(happening.blocks)
+                self._of("dagkit_items_found_total", happening.operator).inc(happening.items)
+            case Failed():
+                kind = happening.told.partition(":")[0]
+                self._of("dagkit_errors_total", happening.operator or "", kind).inc()
+            case Committed():
+                self._of("dagkit_windows_committed_total").inc()
+                self._of("dagkit_files_written_total").inc(happening.files)
+                self._of("dagkit_written_bytes_total").inc(happening.written)
+            case Measured():
+                self._measured(happening)
+            case Reshaped(fact=Scaled() as fact):
+                self._of("dagkit_operator_partitions_target", fact.operator).set(fact.after)
+
+    @contextmanager
+    def served(self, port: int, address: str = "127.0.0.1") -> Iterator[int]:
+        """Serve the series over HTTP for as long as this lasts; gives the port, which 0 leaves to the system."""
+        try:
+            server, thread = start_http_server(port, address, self.registry)
+        except OSError as refused:
+            raise AddressTaken(address, port, refused.strerror or str(refused)) from refused
+        try:
+            yield int(server.server_port)
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+    def _of(self, name: str, *labels: str) -> Any:
+        return self._instruments[name].labels(self._app, *labels)
+
+    def _measured(self, measured: Measured) -> None:
+        seconds = (measured.committed - measured.began).total_seconds()
+        self._of("dagkit_window_duration_seconds").observe(seconds)
+        took = (measured.committed - measured.ended).total_seconds()
+        self._of("dagkit_checkpoint_duration_seconds").observe(took)
+        self._of("dagkit_last_commit_timestamp_seconds").set(measured.committed.timestamp())
+        for name, partitions in measured.operators.items():
+            self._of("dagkit_operator_partitions", name).set(len(partitions))
+            busy = sum(stats.busy_millis for stats in partitions) / 1000
+            self._of("dagkit_operator_busy_ratio", name).set(busy / len(partitions) / seconds if seconds else 0)
+            for stats in partitions:
+                for port in stats.input_ports:
+                    self._of("dagkit_tuples_total", name, port.port, "in").inc(port.tuple_count)
+                for port in stats.output_ports:
+                    self._of("dagkit_tuples_total", name, port.port, "out").inc(port.tuple_count)
+            if positions := sum(stats.positions for stats in partitions):
+                self._of("dagkit_read_bytes_total", name).inc(positions)
+        for queue in measured.queues:
+            self._of("dagkit_queue_blocks", queue.operator, queue.port).set(queue.blocks)
+            self._of("dagkit_queue_bytes", queue.operator, queue.port).set(queue.positions)
+        for fact in measured.facts:
+            self._decided(fact)
+        for name, metrics in measured.metrics.items():
+            self._declared(name, metrics)
+
+    def _decided(self, fact: Fact) -> None:
+        match fact:
+            case Split():
+                operator = fact.into.rpartition(".")[0]
+                self._of("dagkit_block_splits_total", operator, fact.why).inc()
+            case Scaled():
+                way = "none" if fact.after == fact.before else "up" if fact.after > fact.before else "down"
+                self._of("dagkit_scale_decisions_total", fact.operator, way, fact.policy).inc()
+                self._of("dagkit_operator_partitions_target", fact.operator).set(fact.after)
+
+    def _declared(self, operator: str, metrics: Mapping[str, Any]) -> None:
+        """The operator's own metrics, those of them that are numbers."""
+        for name, value in metrics.items():
+            if isinstance(value, int | float):
+                known = USER + re.sub(r"\W", "_", name, flags=re.ASCII)
+                if known not in self._user:
+                    meaning = f"{name}, in the last window, as operators declare it"
+                    self._user[known] = Gauge(known, meaning, OPERATOR, registry=self.registry)
+                self._user[known].labels(self._app, operator).set(value)
+
+
+def _instrument(series: Series, registry: CollectorRegistry) -> Any:
+    if series.kind == "histogram":
+        return Histogram(series.name, series.meaning, series.labels, registry=registry, buckets=_BUCKETS)
+    kind = Counter if series.kind == "counter" else Gauge
+    return kind(series.name, series.meaning, series.labels, registry=registry)

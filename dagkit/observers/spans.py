@@ -1,0 +1,74 @@
+"""Spans: each window as a trace of OpenTelemetry, through its API alone.
+
+Whoever wants traces has set up an SDK, and so has imported the API; nobody else needs it, or pays for it.
+"""
+
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from dagkit.engine.observing import Failed, Happening, Measured, Observer, Resumed
+
+
+def tracing() -> list[Observer]:
+    """The observer that traces, where somebody may be interested in traces."""
+    return [Spans()] if "opentelemetry.trace" in sys.modules else []
+
+
+class Spans:
+    """An observer that makes the spans of each window once it is committed: its stages, and its commit.
+
+    Stages run elsewhere, and are told of by the clock there.
+    """
+
+    def __init__(self, provider: Any = None) -> None:
+        from opentelemetry import trace  # noqa: PLC0415 - see above
+
+        self._trace = trace
+        self._tracer = trace.get_tracer("dagkit", sys.modules["dagkit"].__version__, provider)
+        self._app = ""
+
+    def __call__(self, happening: Happening) -> None:
+        match happening:
+            case Resumed():
+                self._app = happening.application
+            case Measured():
+                self._window(happening)
+            case Failed():
+                self._failed(happening)
+
+    def _window(self, measured: Measured) -> None:
+        taken = sum(p.tuple_count for each in measured.operators.values() for s in each for p in s.input_ports)
+        begin = self._beginner(self._app, measured.window_id)
+        window = begin("window", measured.began, None, {"dagkit.tuples": taken})
+        inside = self._trace.set_span_in_context(window)
+        for stage in measured.stages:
+            told = {"dagkit.stage": stage.stage, "dagkit.slot": stage.slot, "dagkit.operators": stage.operators}
+            span = begin(f"stage {stage.stage}", stage.began, inside, told)
+            span.end(_nanos(stage.began) + int(stage.millis * 1e6))
+        begin("commit", measured.ended, inside, {}).end(_nanos(measured.committed))
+        window.end(_nanos(measured.committed))
+
+    def _failed(self, failed: Failed) -> None:
+        told: dict[str, Any] = {
+            "dagkit.app": self._app,
+            "dagkit.window.id": failed.window_id,
+            "dagkit.again": failed.again,
+        }
+        span = self._tracer.start_span("window failed", attributes=told)
+        span.set_attribute("dagkit.operator", failed.operator or "")
+        span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, failed.told))
+        span.end()
+
+    def _beginner(self, app: str, window_id: int) -> Callable[..., Any]:
+        every: dict[str, Any] = {"dagkit.app": app, "dagkit.window.id": window_id}
+
+        def begin(name: str, began: datetime, inside: Any, told: dict[str, Any]) -> Any:
+            return self._tracer.start_span(name, inside, attributes={**every, **told}, start_time=_nanos(began))
+
+        return begin
+
+
+def _nanos(at: datetime) -> int:
+    return int(at.timestamp() * 1e9)
