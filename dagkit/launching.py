@@ -28,6 +28,7 @@ from dagkit.engine.lower import program_of
 from dagkit.engine.observing import Observer, Probe
 from dagkit.engine.program import Program
 from dagkit.ledger import Ledger
+from dagkit.observers.spans import tracing
 from dagkit.plan import fingerprint
 from dagkit.urls import absolute
 
@@ -107,7 +108,7 @@ def launch_compiled(
             fingerprint=fingerprint(compilation.plan),
             version=sys.modules["dagkit"].__version__,
             clock=clock,
-            observers=observers,
+            observers=[*observers, *tracing()],
             probe=probe,
         )
         with _signals(loop.stop):

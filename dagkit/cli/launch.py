@@ -2,19 +2,29 @@
 
 import shlex
 import time
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
+from click import get_current_context
 
 from dagkit.api.running import Until
 from dagkit.cli.opening import opened
 from dagkit.cli.options import Asked, application, spoken
 from dagkit.cli.output import Output, counted, shown_path
 from dagkit.engine.facts import Changed, Scaled
-from dagkit.engine.observing import Committed, Ended, Found, Happening, Reshaped, Resumed
+from dagkit.engine.observing import Committed, Ended, Found, Happening, Observer, Reshaped, Resumed
 from dagkit.launching import Launched, Machine, launch_compiled
+from dagkit.observers.lines import Lines
 from dagkit.urls import is_url
+
+if TYPE_CHECKING:
+    from dagkit.observers.prometheus import Prometheus
+
+LOCAL = "127.0.0.1"
+"""Where metrics are served, unless told: to this machine alone."""
 
 _SECONDS_BETWEEN = 2.0
 """Between two lines of progress."""
@@ -32,6 +42,16 @@ _SECONDS_BETWEEN = 2.0
 @click.option("--reference", is_flag=True, help="Run in plain single-threaded Python, without Spark.")
 @click.option("--windows", metavar="N", type=click.IntRange(min=1), help="Stop after so many windows.")
 @click.option("--no-sync", is_flag=True, help="Survive a crash, and not a power cut: leave writing to the system.")
+@click.option(
+    "--metrics-port",
+    metavar="N",
+    type=click.IntRange(0, 65535),
+    help="Serve metrics for Prometheus there; 0: any port.",
+)
+@click.option("--metrics-address", metavar="ADDRESS", help="The address to serve them at; 127.0.0.1, unless told.")
+@click.option(
+    "--log", type=click.Choice(["text", "json"]), default="text", help="How stderr speaks: `json` tells all in lines."
+)
 @spoken
 def launch(
     *,
@@ -45,6 +65,9 @@ def launch(
     reference: bool,
     windows: int | None,
     no_sync: bool,
+    metrics_port: int | None,
+    metrics_address: str | None,
+    log: str,
 ) -> None:
     """Run an application until it is stopped, on a local Spark unless told otherwise.
 
@@ -55,24 +78,46 @@ def launch(
         raise click.UsageError("--once and --until-idle are two different ends; give one of them")
     if reference and (cores or master):
         raise click.UsageError("--reference runs without Spark, and takes neither --cores nor --master")
+    if metrics_address is not None and metrics_port is None:
+        raise click.UsageError("--metrics-address says where --metrics-port is; give that, too")
+    lines = Lines(output.fault) if log == "json" else None
+    if lines is not None:
+        output = get_current_context().find_root().obj = replace(output, tell=lines.tell)
     until = Until.ONCE if once else Until.IDLE if until_idle else Until.STOPPED
     with opened(asked, output) as found:
         compilation = found.compiled()
         output.notes(compilation.notes)
-        progress = Progress(output)
-        launched = launch_compiled(
-            compilation,
-            Machine("reference" if reference else "spark", master=master, cores=cores),
-            path=path,
-            until=until,
-            windows=windows,
-            durable=not no_sync,
-            observers=[progress],
-        )
+        progress = Progress(Output(verbosity=-1) if lines else output)
+        with ExitStack() as meanwhile:
+            observers: list[Observer] = [progress]
+            if lines is not None:
+                meanwhile.enter_context(lines.with_logs())
+                observers.append(lines)
+            if metrics_port is not None:
+                metrics = _metrics()
+                port = meanwhile.enter_context(metrics.served(metrics_port, metrics_address or LOCAL))
+                output.message(f"metrics at http://{metrics_address or LOCAL}:{port}/metrics")
+                observers.append(metrics)
+            launched = launch_compiled(
+                compilation,
+                Machine("reference" if reference else "spark", master=master, cores=cores),
+                path=path,
+                until=until,
+                windows=windows,
+                durable=not no_sync,
+                observers=observers,
+            )
     if output.as_json:
         output.document("dagkit.launch/1", {**asdict(launched), **asdict(progress.totals)})
     else:
         output.result(progress.summary(launched))
+
+
+def _metrics() -> "Prometheus":
+    """What keeps the metrics; loaded by whoever asks for them."""
+    from dagkit.observers.prometheus import Prometheus  # noqa: PLC0415 - see above
+
+    return Prometheus()
 
 
 @dataclass

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, ClassVar, NoReturn
+from typing import IO, Any, ClassVar, NoReturn, Protocol
 
 import rich_click as click
 from click.exceptions import Exit
@@ -28,12 +28,20 @@ class ResultUnwritable(DagkitError):
     exit_code: ClassVar[int] = 5
 
 
+class Tell(Protocol):
+    """Takes an event with what there is to tell of it."""
+
+    def __call__(self, event: str, told: Mapping[str, Any], *, level: str = "info") -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """How this command was asked to speak."""
 
     as_json: bool = False
     verbosity: int = 0
+    tell: Tell | None = None
+    """Takes as events what else were told on stderr, where that speaks in lines of JSON."""
 
     @property
     def quiet(self) -> bool:
@@ -59,7 +67,9 @@ class Output:
 
     def message(self, text: str) -> None:
         """Tell people something beside the result."""
-        if not self.quiet:
+        if self.tell is not None:
+            self.tell("told", {"message": text})
+        elif not self.quiet:
             _write(sys.stderr, text)
 
     def fault(self, text: str) -> None:
@@ -73,7 +83,10 @@ class Output:
 
     def notes(self, diagnostics: Sequence[Diagnostic]) -> None:
         """Tell the warnings and advisories of an application that compiles."""
-        if diagnostics and not self.quiet:
+        if self.tell is not None:
+            for diagnostic in diagnostics:
+                self.tell("diagnosed", diagnostic_fields(diagnostic), level="warning")
+        elif diagnostics and not self.quiet:
             _write(sys.stderr, _coloured("\n".join(str(d) for d in diagnostics), sys.stderr))
 
     def failure(self, failure: DagkitError) -> int:
@@ -95,6 +108,9 @@ class Output:
 
     def complain(self, failure: DagkitError) -> None:
         """Say on stderr what went wrong, with the author's own lines where an exception came out of them."""
+        if self.tell is not None:
+            self.tell("stopped", failure_fields(failure), level="error")
+            return
         cause = failure.__cause__ if isinstance(failure, ApplicationFaults) else None
         lines = author_lines(cause) if cause is not None else []
         way = ["  the lines that led there:", *(f"    {line}" for line in lines)] if lines else []

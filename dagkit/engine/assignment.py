@@ -41,6 +41,18 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """A block, or a part of one, that was read in a window."""
+
+    source: str
+    start: int
+    stop: int
+    after_millis: float
+    """From when its slot began with the window."""
+    millis: float
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """What one partition of an operator did in one window, as it was counted where it ran."""
 
@@ -56,6 +68,8 @@ class Figures:
     """From when its slot began with the window to the end of the operator's own window."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     """Its metrics at the end of the window, by name."""
+    stretches: tuple[Stretch, ...] = ()
+    """The blocks that were read, or the first of them."""
 
 
 @dataclass(frozen=True, slots=True)

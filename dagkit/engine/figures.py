@@ -43,7 +43,9 @@ def window_figures(
     ended: datetime,
 ) -> WindowFigures:
     """The figures of a window, of its reports, of what input operators did for it, and of the length of each queue."""
-    told: dict[str, dict[int, tuple[Figures, float]]] = {name: {0: (figures, 0.0)} for name, figures in found.items()}
+    told: dict[str, dict[int, tuple[Figures, float]]] = {
+        name: {0: (figures, figures.millis)} for name, figures in found.items()
+    }
     for report in reports:
         for name, figures in report.figures.items():
             told.setdefault(name, {})[report.slot] = figures, report.busy_millis

@@ -386,8 +386,8 @@ class Loop:
             promised = True
         self._probe(Point.PLANNED, window_id)
         assignment = replace(self._assignment(window_id, sent, deal, lasts), last=last)
-        answer = self._handed_over(assignment)
-        flight = Flight(assignment, dict(upto), Taken(given, deal), dict(notes), self.clock.now(), answer, promised)
+        began, answer = self.clock.now(), self._handed_over(assignment)
+        flight = Flight(assignment, dict(upto), Taken(given, deal), dict(notes), began, answer, promised)
         self.flights.append(flight)
         self.held = []
         self.observers.tell(Started(window_id, sum(len(h) for hands in deal.values() for h in hands), lasts))

@@ -31,7 +31,8 @@ def _stages(program: Program, reports: Iterable[Report]) -> Iterator[StageRun]:
             by_stage.setdefault(program.stage_of[name].name, []).append(name)
         for stage, operators in by_stage.items():
             assert report.began is not None, "whoever has figures began"
-            yield StageRun(stage, report.slot, tuple(operators), report.began, report.busy_millis)
+            blocks = {name: told for name in operators if (told := report.figures[name].stretches)}
+            yield StageRun(stage, report.slot, tuple(operators), report.began, report.busy_millis, blocks)
 
 
 class Measuring:

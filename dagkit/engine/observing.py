@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from dagkit.api.stats import OperatorStats
+from dagkit.engine.assignment import Stretch
 from dagkit.engine.facts import Fact
 
 _logger = logging.getLogger(__name__)
@@ -99,6 +100,8 @@ class StageRun:
     began: datetime
     """By the clock of the machine that it ran on."""
     millis: float
+    blocks: Mapping[str, Sequence[Stretch]] = field(default_factory=dict)
+    """What was read, by the operator that read it."""
 
 
 @dataclass(frozen=True, slots=True)

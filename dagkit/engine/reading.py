@@ -10,7 +10,7 @@ from typing import Any
 from dagkit.api.operators import main_outlet
 from dagkit.api.ports import Outlet
 from dagkit.api.work import SplittableOperator
-from dagkit.engine.assignment import Assignment
+from dagkit.engine.assignment import Assignment, Stretch
 from dagkit.engine.staging import Staging
 from dagkit.engine.work import Elements, Waiting, has_end, place_of, stretch_of
 from dagkit.ranges import OffsetRange, RestrictionTracker, WatermarkEstimator
@@ -21,6 +21,10 @@ Tracker = RestrictionTracker[OffsetRange, int]
 
 AGAIN_SECONDS = 0.002
 """How soon after the deadline work that had not begun by then is looked at again."""
+
+
+STRETCHES_TOLD = 1000
+"""Of how many blocks one slot tells by itself what they took: a window of very many small ones is told by its sums."""
 
 
 class Deadline:
@@ -108,6 +112,7 @@ class Reading:
         self.positions = 0
         self.begun = 0
         """How many elements, or parts of some, were worked on."""
+        self.stretches: list[Stretch] = []
         self.element: Any = None
         """What is worked on now, for whoever must tell where something failed."""
         self.offset: int | None = None
@@ -175,6 +180,11 @@ class Reading:
             staging.close_block(each.block)
             staging.order = 0
         residual = taken if deferred is None else deferred.residual
+        ended = time.monotonic()
+        if each.source is not None and len(self.stretches) < STRETCHES_TOLD:
+            stop = each.end if residual is None else residual.start
+            after, millis = (began - self._made) * 1000, (ended - began) * 1000
+            self.stretches.append(Stretch(each.source, each.start, stop, after, millis))
         if residual is None:
             self.positions += each.end - each.start if has_end(each) else 0
             return
@@ -185,7 +195,7 @@ class Reading:
             "turn": self._assignment.window_id,
             "reached": None if times is None else _reached(times),
             "done_positions": done,
-            "done_millis": (time.monotonic() - began) * 1000,
+            "done_millis": (ended - began) * 1000,
         }
         self.left.append(stretch_of(each, residual.start, residual.stop).model_copy(update=changes))
 

@@ -126,7 +126,8 @@ class SlotRun:
                 taken[work_port(reading.operator)] = reading.begun
             sent = {port: passed() for (sender, port), passed in self._leaving.items() if sender == name}
             read = 0 if reading is None else reading.positions
-            yield name, Figures(taken, sent, read, cpu_nanos, self._millis[name], self._metrics[name])
+            stretches = () if reading is None else tuple(reading.stretches)
+            yield name, Figures(taken, sent, read, cpu_nanos, self._millis[name], self._metrics[name], stretches)
 
     def _since_start(self) -> float:
         return (time.monotonic() - self._started) * 1000

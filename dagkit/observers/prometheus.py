@@ -2,12 +2,13 @@
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
+from dagkit.api.stats import OperatorStats
 from dagkit.engine.facts import Fact, Scaled, Split
 from dagkit.engine.observing import Committed, Failed, Found, Happening, Measured, Reshaped, Resumed
 from dagkit.errors import DagkitError
@@ -83,23 +84,29 @@ class Prometheus:
         self._of("dagkit_checkpoint_duration_seconds").observe(took)
         self._of("dagkit_last_commit_timestamp_seconds").set(measured.committed.timestamp())
         for name, partitions in measured.operators.items():
-            self._of("dagkit_operator_partitions", name).set(len(partitions))
-            busy = sum(stats.busy_millis for stats in partitions) / 1000
-            self._of("dagkit_operator_busy_ratio", name).set(busy / len(partitions) / seconds if seconds else 0)
-            for stats in partitions:
-                for port in stats.input_ports:
-                    self._of("dagkit_tuples_total", name, port.port, "in").inc(port.tuple_count)
-                for port in stats.output_ports:
-                    self._of("dagkit_tuples_total", name, port.port, "out").inc(port.tuple_count)
-            if positions := sum(stats.positions for stats in partitions):
-                self._of("dagkit_read_bytes_total", name).inc(positions)
+            self._worked(name, partitions, seconds)
         for queue in measured.queues:
             self._of("dagkit_queue_blocks", queue.operator, queue.port).set(queue.blocks)
             self._of("dagkit_queue_bytes", queue.operator, queue.port).set(queue.positions)
+        for name, stretches in (told for stage in measured.stages for told in stage.blocks.items()):
+            for stretch in stretches:
+                self._of("dagkit_block_duration_seconds", name).observe(stretch.millis / 1000)
         for fact in measured.facts:
             self._decided(fact)
         for name, metrics in measured.metrics.items():
             self._declared(name, metrics)
+
+    def _worked(self, name: str, partitions: Sequence[OperatorStats], seconds: float) -> None:
+        self._of("dagkit_operator_partitions", name).set(len(partitions))
+        busy = sum(stats.busy_millis for stats in partitions) / 1000
+        self._of("dagkit_operator_busy_ratio", name).set(busy / len(partitions) / seconds if seconds else 0)
+        for stats in partitions:
+            for port in stats.input_ports:
+                self._of("dagkit_tuples_total", name, port.port, "in").inc(port.tuple_count)
+            for port in stats.output_ports:
+                self._of("dagkit_tuples_total", name, port.port, "out").inc(port.tuple_count)
+        if positions := sum(stats.positions for stats in partitions):
+            self._of("dagkit_read_bytes_total", name).inc(positions)
 
     def _decided(self, fact: Fact) -> None:
         match fact:

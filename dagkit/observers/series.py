@@ -29,6 +29,7 @@ ALL = (
     Series("dagkit_items_found_total", "counter", OPERATOR, "other items that an input operator found"),
     Series("dagkit_queue_blocks", "gauge", (*OPERATOR, "port"), "blocks that wait to be read"),
     Series("dagkit_queue_bytes", "gauge", (*OPERATOR, "port"), "how long they are together"),
+    Series("dagkit_block_duration_seconds", "histogram", OPERATOR, "what reading a block, or a part of one, took"),
     Series("dagkit_block_splits_total", "counter", (*OPERATOR, "reason"), "work that was divided, by the rule"),
     Series("dagkit_operator_partitions", "gauge", OPERATOR, "partitions in the last window"),
     Series("dagkit_operator_partitions_target", "gauge", OPERATOR, "partitions that were decided on last"),

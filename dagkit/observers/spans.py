@@ -5,10 +5,10 @@ Whoever wants traces has set up an SDK, and so has imported the API; nobody else
 
 import sys
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from dagkit.engine.observing import Failed, Happening, Measured, Observer, Resumed
+from dagkit.engine.observing import Failed, Happening, Measured, Observer, Resumed, StageRun
 
 
 def tracing() -> list[Observer]:
@@ -17,7 +17,7 @@ def tracing() -> list[Observer]:
 
 
 class Spans:
-    """An observer that makes the spans of each window once it is committed: its stages, and its commit.
+    """An observer that makes the spans of each window once it is committed: its stages, their blocks, and its commit.
 
     Stages run elsewhere, and are told of by the clock there.
     """
@@ -46,9 +46,19 @@ class Spans:
         for stage in measured.stages:
             told = {"dagkit.stage": stage.stage, "dagkit.slot": stage.slot, "dagkit.operators": stage.operators}
             span = begin(f"stage {stage.stage}", stage.began, inside, told)
+            self._blocks(stage, begin, self._trace.set_span_in_context(span))
             span.end(_nanos(stage.began) + int(stage.millis * 1e6))
         begin("commit", measured.ended, inside, {}).end(_nanos(measured.committed))
         window.end(_nanos(measured.committed))
+
+    def _blocks(self, stage: StageRun, begin: Callable[..., Any], inside: Any) -> None:
+        for operator, stretches in stage.blocks.items():
+            for stretch in stretches:
+                began = stage.began + timedelta(milliseconds=stretch.after_millis)
+                told = {"dagkit.operator": operator, "dagkit.block.start": stretch.start, "file.path": stretch.source}
+                span = begin("block", began, inside, told)
+                span.set_attribute("dagkit.block.stop", stretch.stop)
+                span.end(_nanos(began) + int(stretch.millis * 1e6))
 
     def _failed(self, failed: Failed) -> None:
         told: dict[str, Any] = {

@@ -301,7 +301,8 @@ class _Window:
         if reading is not None:
             taken[work_port(reading.operator)] = reading.begun
         read = 0 if reading is None else reading.positions
-        return Figures(taken, sent, read, partition.cpu_nanos, partition.millis, partition.metrics)
+        stretches = () if reading is None else tuple(reading.stretches)
+        return Figures(taken, sent, read, partition.cpu_nanos, partition.millis, partition.metrics, stretches)
 
 
 def _live(configured: Operator, kept: Any) -> _Partition:

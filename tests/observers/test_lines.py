@@ -1,0 +1,139 @@
+"""What happens, as lines of JSON."""
+
+import json
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
+
+import pytest
+
+from dagkit.api.stats import OperatorStats, PortStats
+from dagkit.engine.facts import Scaled
+from dagkit.engine.observing import (
+    Committed,
+    Ended,
+    Failed,
+    Found,
+    Happening,
+    Measured,
+    Reshaped,
+    Resumed,
+    Started,
+)
+from dagkit.observers.lines import EVENTS, Lines
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+STATS = OperatorStats(
+    1, (PortStats("input", 3),), (PortStats("output", 2),), cpu_nanos=1_500_000, busy_millis=2.5, positions=9
+)
+HAPPENINGS: Mapping[str, tuple[Happening, Mapping[str, Any]]] = {
+    "resumed": (Resumed("App", 2, 5, promised=False), {"window": 2, "waiting": 5, "promised": False}),
+    "found": (Found("in", 1, 10, 0), {"operator": "in", "blocks": 1, "positions": 10, "items": 0}),
+    "started": (Started(3, 4, 5.0), {"window": 3, "blocks": 4, "lasts_millis": 5.0}),
+    "failed": (
+        Failed(3, "op", "ValueError: no", again=True),
+        {"window": 3, "operator": "op", "told": "ValueError: no", "again": True},
+    ),
+    "committed": (
+        Committed(3, 1.5, 10, 1, 8, 0, 0),
+        {
+            "window": 3,
+            "millis": 1.5,
+            "positions": 10,
+            "files": 1,
+            "written": 8,
+            "waiting": 0,
+            "waiting_positions": 0,
+        },
+    ),
+    "measured": (
+        Measured(3, NOON, NOON, NOON + timedelta(seconds=1), {"op": [STATS, STATS]}, {"op": {"dropped": 1}}),
+        {
+            "window": 3,
+            "began": "2026-01-01T12:00:00.000Z",
+            "committed": "2026-01-01T12:00:01.000Z",
+            "operators": {
+                "op": {
+                    "partitions": 2,
+                    "in": {"input": 6},
+                    "out": {"output": 4},
+                    "positions": 18,
+                    "busy_millis": 5.0,
+                    "cpu_millis": 3.0,
+                }
+            },
+            "metrics": {"op": {"dropped": 1}},
+            "facts": [],
+        },
+    ),
+    "reshaped": (
+        Reshaped(4, Scaled(operator="op", at=NOON, before=1, after=2, policy="drain", rule="much waits")),
+        {
+            "window": 4,
+            "fact": "scaled",
+            "operator": "op",
+            "at": "2026-01-01T12:00:00Z",
+            "before": 1,
+            "after": 2,
+            "policy": "drain",
+            "rule": "much waits",
+            "inputs": {},
+        },
+    ),
+    "ended": (Ended(4), {"window": 4}),
+}
+
+
+@pytest.fixture
+def written() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def lines(written: list[str]) -> Lines:
+    return Lines(written.append, lambda: NOON)
+
+
+@pytest.mark.parametrize("event", HAPPENINGS)
+def test_a_happening_is_one_line_of_these_keys(event: str, lines: Lines, written: list[str]) -> None:
+    happening, told = HAPPENINGS[event]
+    lines(happening)
+    level = "warning" if event == "failed" else "info"
+    always = {"ts": "2026-01-01T12:00:00.000Z", "level": level, "logger": "dagkit.run", "event": event}
+    (line,) = written
+    app = "App" if event == "resumed" else None
+    assert json.loads(line) == {**always, "app": app, **told}
+    assert "\n" not in line
+
+
+def test_there_is_an_event_for_whatever_may_happen() -> None:
+    assert set(EVENTS) == set(get_args(Happening))
+    assert {EVENTS[type(happening)] for happening, _ in HAPPENINGS.values()} == set(EVENTS.values())
+
+
+def test_every_line_after_the_first_names_the_application(lines: Lines, written: list[str]) -> None:
+    lines(Resumed("App", 0, 0, promised=False))
+    lines(Ended(1))
+    assert [json.loads(line)["app"] for line in written] == ["App", "App"]
+
+
+def test_what_is_logged_meanwhile_is_a_line_and_nothing_else(lines: Lines, written: list[str]) -> None:
+    heard = logging.NullHandler()
+    root = logging.getLogger()
+    root.addHandler(heard)
+    try:
+        with lines.with_logs():
+            try:
+                int("no")
+            except ValueError:
+                logging.getLogger("dagkit.engine").exception("it came to %s", "nothing")
+            assert heard not in root.handlers
+        assert heard in root.handlers
+    finally:
+        root.removeHandler(heard)
+    line = json.loads(written[0])
+    assert (line["event"], line["level"], line["logger"]) == ("logged", "error", "dagkit.engine")
+    assert line["message"] == "it came to nothing"
+    assert line["exception"].endswith("ValueError: invalid literal for int() with base 10: 'no'")
+    assert len(written) == 1

@@ -1,0 +1,154 @@
+"""Series as Prometheus scrapes them."""
+
+import urllib.request
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from dagkit.api.stats import OperatorStats, PortStats
+from dagkit.engine.assignment import Stretch
+from dagkit.engine.facts import Scaled, Split
+from dagkit.engine.observing import Committed, Failed, Found, Measured, Queue, Reshaped, Resumed, StageRun
+from dagkit.observers.prometheus import AddressTaken, Prometheus
+from dagkit.observers.series import ALL, BY_NAME
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def partition(taken: int, sent: int, *, positions: int = 0, busy: float = 0.0) -> OperatorStats:
+    ports = (PortStats("in_port", taken),), (PortStats("out_port", sent),)
+    return OperatorStats(1, *ports, busy_millis=busy, positions=positions)
+
+
+def measured(**given: Any) -> Measured:
+    """A window of four seconds, the last of which was its commit."""
+    whole: dict[str, Any] = {
+        "window_id": 1,
+        "began": NOON,
+        "ended": NOON + timedelta(seconds=3),
+        "committed": NOON + timedelta(seconds=4),
+        "operators": {},
+        "metrics": {},
+    }
+    return Measured(**{**whole, **given})
+
+
+def scaled(before: int, after: int) -> Scaled:
+    return Scaled(operator="reader", at=NOON, before=before, after=after, policy="drain", rule="because")
+
+
+@pytest.fixture
+def metrics() -> Prometheus:
+    metrics = Prometheus()
+    metrics(Resumed("An app", 3, 0, promised=True))
+    return metrics
+
+
+def value(metrics: Prometheus, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(name, {"app": "An app", **labels})
+
+
+def test_items_are_added_up_over_partitions_and_windows(metrics: Prometheus) -> None:
+    metrics(measured(operators={"op": [partition(3, 1), partition(4, 2)]}))
+    metrics(measured(operators={"op": [partition(10, 20)]}))
+    assert value(metrics, "dagkit_tuples_total", operator="op", port="in_port", direction="in") == 17
+    assert value(metrics, "dagkit_tuples_total", operator="op", port="out_port", direction="out") == 23
+    assert value(metrics, "dagkit_operator_partitions", operator="op") == 1
+
+
+def test_windows_are_timed(metrics: Prometheus) -> None:
+    metrics(measured())
+    assert value(metrics, "dagkit_window_duration_seconds_sum") == 4
+    assert value(metrics, "dagkit_checkpoint_duration_seconds_sum") == 1
+    assert value(metrics, "dagkit_last_commit_timestamp_seconds") == NOON.timestamp() + 4
+
+
+def test_slots_are_busy_for_a_part_of_the_window(metrics: Prometheus) -> None:
+    metrics(measured(operators={"op": [partition(1, 1, busy=3000), partition(1, 1, busy=1000)]}))
+    assert value(metrics, "dagkit_operator_busy_ratio", operator="op") == 0.5
+
+
+def test_what_was_read_and_what_waits_is_told_by_operator(metrics: Prometheus) -> None:
+    read = [Stretch("a.txt", 0, 10, 0.0, 20.0), Stretch("a.txt", 10, 20, 20.0, 30.0)]
+    metrics(
+        measured(
+            operators={"reader": [partition(1, 1, positions=20)]},
+            queues=[Queue("reader", "blocks", 7, 4096)],
+            stages=[StageRun("reader", 0, ("reader",), NOON, 50.0, {"reader": read})],
+        )
+    )
+    assert value(metrics, "dagkit_read_bytes_total", operator="reader") == 20
+    assert value(metrics, "dagkit_queue_blocks", operator="reader", port="blocks") == 7
+    assert value(metrics, "dagkit_queue_bytes", operator="reader", port="blocks") == 4096
+    assert value(metrics, "dagkit_block_duration_seconds_count", operator="reader") == 2
+    assert value(metrics, "dagkit_block_duration_seconds_sum", operator="reader") == 0.05
+
+
+def test_what_was_decided_is_counted(metrics: Prometheus) -> None:
+    split = Split(into="reader.blocks", source="a.txt", start=0, at=5, end=10, why="deadline")
+    metrics(Reshaped(1, scaled(1, 4)))
+    metrics(measured(facts=[split, split, scaled(1, 4), scaled(4, 4), scaled(4, 2)]))
+    assert value(metrics, "dagkit_block_splits_total", operator="reader", reason="deadline") == 2
+    ways = {"up": 1, "none": 1, "down": 1}
+    for way, count in ways.items():
+        told = value(metrics, "dagkit_scale_decisions_total", operator="reader", direction=way, policy="drain")
+        assert told == count
+    assert value(metrics, "dagkit_operator_partitions_target", operator="reader") == 2
+
+
+def test_what_happens_beside_windows_is_counted(metrics: Prometheus) -> None:
+    metrics(Found("splitter", blocks=3, positions=9, items=2))
+    metrics(Failed(1, "op", "ValueError: no", again=True))
+    metrics(Committed(1, 10.0, positions=9, files=2, written=512, waiting=0, waiting_positions=0))
+    assert value(metrics, "dagkit_recoveries_total") == 1
+    assert value(metrics, "dagkit_blocks_found_total", operator="splitter") == 3
+    assert value(metrics, "dagkit_items_found_total", operator="splitter") == 2
+    assert value(metrics, "dagkit_errors_total", operator="op", kind="ValueError") == 1
+    assert value(metrics, "dagkit_windows_committed_total") == 1
+    assert value(metrics, "dagkit_files_written_total") == 2
+    assert value(metrics, "dagkit_written_bytes_total") == 512
+
+
+def test_declared_metrics_are_told_as_far_as_they_are_numbers(metrics: Prometheus) -> None:
+    metrics(measured(metrics={"op": {"max-longest": 7, "called": "x"}, "other": {"max-longest": 9}}))
+    metrics(measured(metrics={"op": {"max-longest": 3}}))
+    assert value(metrics, "dagkit_user_max_longest", operator="op") == 3
+    assert value(metrics, "dagkit_user_max_longest", operator="other") == 9
+    assert "called" not in scraped_text(metrics)
+
+
+def scraped_text(metrics: Prometheus) -> str:
+    with metrics.served(0) as port, urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        return str(answer.read().decode())
+
+
+def test_every_series_is_served_over_http(metrics: Prometheus) -> None:
+    families = {family.name: family for family in text_string_to_metric_families(scraped_text(metrics))}
+    for series in ALL:
+        family = families[series.name.removesuffix("_total")]
+        assert (family.type, family.documentation) == (series.kind, series.meaning)
+
+
+def test_nothing_is_served_any_more_afterwards(metrics: Prometheus) -> None:
+    with metrics.served(0) as port:
+        pass
+    with metrics.served(port) as again:
+        assert again == port
+
+
+def test_a_port_that_is_taken_is_told(metrics: Prometheus) -> None:
+    with (
+        metrics.served(0) as port,
+        pytest.raises(AddressTaken, match=f"metrics cannot be served at 127.0.0.1:{port}: Address already in use"),
+        metrics.served(port),
+    ):
+        pass
+
+
+def test_no_series_tells_values_apart_by_what_has_no_end() -> None:
+    endless = {"path", "file", "source", "window", "partition", "slot", "block"}
+    assert {label for series in ALL for label in series.labels} & endless == set()
+    assert list(BY_NAME) == [series.name for series in ALL]
+    assert all(series.name.endswith("_total") == (series.kind == "counter") for series in ALL)
