@@ -87,7 +87,7 @@ class Cursor(Locked, Generic[P]):
             return 0
         first: P = self.plain(positions[0])
         final: P = self.plain(positions[-1])
-        if final < first:
+        if count > 1 and not (first < final or (self.positions_repeat and first <= final)):
             raise ClaimBackwards(final, first)
         with self._lock:
             if self._last is None:

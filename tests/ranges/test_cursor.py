@@ -101,8 +101,9 @@ def test_split_points_are_counted_one_by_one():
         ([[100, 150], [150, 160]], ClaimBackwards, "claimed 150 twice"),
         ([[100, 150], [140, 160]], ClaimBackwards, "claimed 140 after 150"),
         ([[150, 140]], ClaimBackwards, "claimed 140 after 150"),
+        ([[150, 150]], ClaimBackwards, "claimed 150 twice"),
     ],
-    ids=["before the start", "overlapping runs", "a run backwards", "a run that falls"],
+    ids=["before the start", "overlapping runs", "a run backwards", "a run that falls", "a run that stands"],
 )
 def test_a_run_that_would_lose_or_double_records_is_stopped(runs, fault, words):
     tracker = OffsetRangeTracker(100, 200)
