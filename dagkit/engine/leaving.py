@@ -13,8 +13,8 @@ from dagkit.engine.facts import Fact
 from dagkit.engine.live import SavedState
 from dagkit.engine.memory import Altered, Memory, Partitioned
 from dagkit.engine.program import Program
+from dagkit.engine.splitting import Deal, Worked
 from dagkit.engine.staging import NAMED_BY_BLOCK, FileShared, Part, told_of
-from dagkit.engine.waiting import Deal
 from dagkit.engine.work import Number, Waiting, has_end
 from dagkit.errors import DagkitError
 from dagkit.ledger import Span, Work
@@ -147,6 +147,11 @@ def _lies_in(each: Waiting, given: Iterable[Waiting]) -> bool:
 def left_of(answer: Answer) -> list[Waiting]:
     """What a window had and did not do."""
     return [each for report in answer.reports for each in report.left]
+
+
+def worked_in(answer: Answer) -> list[Worked]:
+    """What each slot did in a window."""
+    return [Worked(each.level, each.slot, each.positions, each.busy_millis, each.left) for each in answer.reports]
 
 
 def blocks_of(work: Iterable[Waiting]) -> set[int]:

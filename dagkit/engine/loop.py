@@ -22,6 +22,7 @@ from dagkit.engine.audience import Audience
 from dagkit.engine.changing import Changing, Scaling, Wish
 from dagkit.engine.chronicle import Chronicle
 from dagkit.engine.continuing import refuse_renamed, refuse_stranded, refuse_stranded_findings
+from dagkit.engine.dealing import Dealer, Round
 from dagkit.engine.decide import (
     Action,
     Await,
@@ -37,17 +38,18 @@ from dagkit.engine.decide import (
     next_action,
 )
 from dagkit.engine.delays import first_of_delays, restored
-from dagkit.engine.facts import Fact
+from dagkit.engine.facts import Fact, Split
 from dagkit.engine.failures import OperatorFailed, WindowLost, tear_down
+from dagkit.engine.forecast import Forecast
 from dagkit.engine.inputs import DriverInput, Finding, context_of, delivered, queued
 from dagkit.engine.leaving import (
     State,
     Taken,
-    left_of,
     memory_after,
     parts_of,
     state_after,
     state_by_slot,
+    worked_in,
 )
 from dagkit.engine.live import SavedState
 from dagkit.engine.measuring import Measuring, aggregators_of
@@ -69,13 +71,14 @@ from dagkit.engine.observing import (
 )
 from dagkit.engine.outbox import Sent
 from dagkit.engine.outputs import Outputs
-from dagkit.engine.pace import Pace
+from dagkit.engine.pace import LONGEST_MILLIS, Pace
 from dagkit.engine.program import Program
 from dagkit.engine.requests import Postbox
 from dagkit.engine.shape import Shape
+from dagkit.engine.splitting import split_at_the_end
 from dagkit.engine.staging import Part
 from dagkit.engine.traits import Traits
-from dagkit.engine.waiting import BlockQueue, Deal, places
+from dagkit.engine.waiting import BlockQueue, places
 from dagkit.engine.work import Waiting, length_of
 from dagkit.errors import DagkitError
 from dagkit.ledger import Ledger, SequenceTaken
@@ -91,9 +94,13 @@ class Flight:
     assignment: Assignment
     upto: dict[str, int]
     """The last finding that it was given, by input operator."""
-    taken: Taken
+    given: Sequence[Waiting]
+    """The blocks that came into the queue with its findings."""
+    round: Round
     notes: dict[str, Any]
     began: datetime
+    alone: bool
+    """Whether no other window was in flight then."""
     answer: "Future[Answer]"
     promised: bool = False
     failures: int = 0
@@ -101,6 +108,10 @@ class Flight:
     @property
     def window_id(self) -> int:
         return self.assignment.window_id
+
+    @property
+    def taken(self) -> Taken:
+        return Taken(self.given, self.round.deal)
 
 
 @dataclass(frozen=True)
@@ -260,7 +271,7 @@ class Loop:
         self.outputs = Outputs(memory, settings.application_path, durable=settings.durable, home=settings.home)
         self.flights: deque[Flight] = deque()
         self._last_window = memory.window + (self.settings.windows or 0)
-        self.pace = Pace(float(self.traits.millis))
+        self.dealer = Dealer(self.queue, Pace(float(self.traits.millis)))
         self._beat: datetime | None = None
         self.inputs: dict[str, DriverInput] = {}
 
@@ -367,30 +378,25 @@ class Loop:
             last = bool(self._promise[0].get("last"))
             (notes, upto), self._promise = self._promise, None
             sent, given = self._given(dict(upto))
-            deal = self.queue.take_these(notes["deal"], self.traits.slots)
-            promised, lasts = True, notes["lasts_millis"]
+            deal, cuts = self.queue.take_these(notes["deal"], self.traits.slots), notes.get("cuts", ())
+            split = tuple(Split.model_validate(cut) for cut in cuts)
+            share, promised = Round(deal, notes["lasts_millis"], Forecast(), split), True
         else:
             upto = {finding.operator: finding.seq for finding in self.found}
             sent, given = self._given(upto)
-            backlog = self.queue.positions
-            lasts = self.pace.lasts_millis(backlog, sum(self.traits.slots.values()))
-            deal = self.queue.take(
-                self.traits.slots,
-                self.pace.positions_each(lasts),
-                {into: each.cut_near for into, each in self.traits.elements.items()},
-            )
-            lasts = lasts if len(self.queue) else 2 * lasts
-            notes, promised = {"deal": places(deal), "lasts_millis": lasts, "last": last}, False
+            near = {into: each.cut_near for into, each in self.traits.elements.items()}
+            share = self.dealer.next(window_id, self.traits.slots, near, overlaps=self._overlap > 1)
+            notes, promised = _notes(share, last=last), False
         if not promised and not self.flights:
             self.chronicle.promise(upto, notes)
             promised = True
         self._probe(Point.PLANNED, window_id)
-        assignment = replace(self._assignment(window_id, sent, deal, lasts), last=last)
-        began, answer = self.clock.now(), self._handed_over(assignment)
-        flight = Flight(assignment, dict(upto), Taken(given, deal), dict(notes), began, answer, promised)
-        self.flights.append(flight)
+        assignment = replace(self._assignment(window_id, sent, share), last=last)
+        began, alone, answer = self.clock.now(), not self.flights, self._handed_over(assignment)
+        self.flights.append(Flight(assignment, dict(upto), given, share, dict(notes), began, alone, answer, promised))
         self.held = []
-        self.observers.tell(Started(window_id, sum(len(h) for hands in deal.values() for h in hands), lasts))
+        blocks = sum(len(hand) for hands in share.deal.values() for hand in hands)
+        self.observers.tell(Started(window_id, blocks, share.lasts_millis))
         self._probe(Point.RUNNING, window_id)
 
     def _given(self, upto: dict[str, int]) -> tuple[list[Sent], list[Waiting]]:
@@ -401,9 +407,9 @@ class Loop:
         self.queue.add(waiting)
         return sent + self.held, waiting
 
-    def _assignment(self, window_id: int, sent: list[Sent], deal: Deal, lasts: float) -> Assignment:
+    def _assignment(self, window_id: int, sent: list[Sent], share: Round) -> Assignment:
         work: dict[tuple[int, int], tuple[Waiting, ...]] = {}
-        for into, hands in deal.items():
+        for into, hands in share.deal.items():
             level = self.traits.addresses[into].level
             for slot, hand in enumerate(hands):
                 if hand:
@@ -413,7 +419,7 @@ class Loop:
             arriving=tuple(sent),
             work=work,
             state=state_by_slot(self.program, self.state),
-            lasts_millis=lasts if self.traits.slots else None,
+            lasts_millis=share.lasts_millis if self.traits.slots else None,
             began=self.clock.now(),
             committed=self.memory.window,
         )
@@ -432,9 +438,10 @@ class Loop:
         self._probe(Point.STAGED, flight.window_id)
         if not flight.promised:
             self.chronicle.promise(flight.upto, flight.notes)
-        parts = parts_of(answer)
+        parts, worked = parts_of(answer), worked_in(answer)
+        facts = [*flight.round.cuts, *split_at_the_end(flight.round.deal, worked), *self.facts]
         try:
-            memory = self._memory_after(flight, answer)
+            memory = self._memory_after(flight, answer, facts)
             self.outputs.check(memory, parts)
         except DagkitError as error:
             self.chronicle.refuse_overtaken(error)
@@ -447,11 +454,11 @@ class Loop:
         self.facts.clear()
         self.changing.committed(flight.window_id)
         now = self.clock.now()
-        self.audience.committed(flight.window_id, answer, now, (now - flight.began).total_seconds() * 1000)
-        self.queue.put_back(left_of(answer))
+        took = (now - flight.began).total_seconds() * 1000
+        self.audience.committed(flight.window_id, answer, now, took)
+        self.dealer.over(flight.round, worked, took if flight.alone else None)
         self.outputs.commit(memory)
         self.held = list(answer.delayed)
-        self.pace = self.pace.after(read, sum(report.busy_millis for report in answer.reports if report.positions))
         self._beat = self.clock.now() + timedelta(milliseconds=self.traits.millis)
         for each in self.inputs.values():
             each.commit(flight.window_id)
@@ -492,7 +499,7 @@ class Loop:
             else assignment
         )
 
-    def _memory_after(self, flight: Flight, answer: Answer) -> Memory:
+    def _memory_after(self, flight: Flight, answer: Answer, facts: Sequence[Fact]) -> Memory:
         return memory_after(
             self.outputs.gathered(flight.window_id),
             flight.taken,
@@ -504,7 +511,7 @@ class Loop:
             younger=[other.taken for other in self.flights],
             state=state_after(self.program, self.state, answer),
             ended=[name for name, each in self.inputs.items() if each.ended and self._is_given(name)],
-            facts=self.facts,
+            facts=facts,
             partitions=self.changing.shape.partitions,
             altered=self.changing.shape.altered,
             answered=self.changing.requests,
@@ -542,8 +549,11 @@ class Loop:
         return all(finding.operator != name for finding in self.found)
 
     def _plenty(self) -> int:
-        """How many blocks are enough for the windows that are next."""
-        return 4 * max(1, sum(self.traits.slots.values()))
+        """How many blocks are enough for the windows that are next: work for the longest, where that can be told."""
+        slots = self.traits.slots
+        if self.dealer.pace.usual is not None and self.dealer.backlog_millis(slots) < LONGEST_MILLIS:
+            return len(self.queue) + 1
+        return 4 * max(1, sum(slots.values()))
 
     def _tell_of(self, finding: Finding) -> None:
         waiting = queued(self.program, self.chronicle.writing, self.traits.elements, finding)
@@ -583,6 +593,12 @@ class Loop:
 
 
 _DISTANT_PAST = datetime.min.replace(tzinfo=SystemClock().now().tzinfo)
+
+
+def _notes(share: Round, *, last: bool) -> dict[str, Any]:
+    """What a promise keeps of what a window was given, to give it again."""
+    cuts = [cut.model_dump(mode="json") for cut in share.cuts]
+    return {"deal": places(share.deal), "lasts_millis": share.lasts_millis, "last": last, "cuts": cuts}
 
 
 def _not_probed(point: Point, window_id: int) -> None:

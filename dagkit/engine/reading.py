@@ -196,6 +196,7 @@ class Reading:
             "reached": None if times is None else _reached(times),
             "done_positions": done,
             "done_millis": (ended - began) * 1000,
+            "done_apart": 0,
         }
         self.left.append(stretch_of(each, residual.start, residual.stop).model_copy(update=changes))
 

@@ -4,18 +4,35 @@ A block is cut before it is read only where whole blocks cannot be dealt evenly:
 pieces. What a slot does not read in time is cut off by its tracker, and is dealt anew in the next window.
 """
 
-from collections.abc import Callable, Sequence
+import heapq
+import json
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from dagkit.engine.work import Waiting, has_end, length_of, place_of, stretch_of
+from dagkit.engine.facts import Split
+from dagkit.engine.forecast import Forecast
+from dagkit.engine.work import Number, Waiting, end_of, has_end, part_of, place_of, stretch_of
 
 LEAST = 1 << 20
-"""Positions of a piece at least: less is not worth a cut."""
+"""Positions of a piece at least where nothing is known of their cost: less is not worth a cut."""
+LEAST_MILLIS = 50.0
+"""What a piece takes at least, where that is known."""
 EVEN_ENOUGH = 1.05
 """How much more than its share a slot may be dealt before anything is cut."""
+LONGEST_PATIENCE = 64
+"""Windows for which a source is left whole at most, after its reader refused to have it cut."""
+EVEN = "so that all slots end together"
+LATER = "the rest is for the next window"
+OVER = "its window was over"
 
+Place = tuple[str, str | None, Number, int]
+"""A position of an element: where one was cut."""
 CutNear = Callable[[Waiting, int], int | None]
 """Where a block may be cut near a position; none: nowhere."""
 Hands = list[list[Waiting]]
+Deal = Mapping[str, Sequence[Sequence[Waiting]]]
+"""The blocks of one window: by the input that they go to, then by slot."""
+NO_CUTS: Mapping[str, CutNear] = {}
 
 
 def nowhere(_: Waiting, position: int) -> int | None:  # noqa: ARG001 - as whoever cuts is asked
@@ -28,63 +45,181 @@ def anywhere(_: Waiting, position: int) -> int | None:
     return position
 
 
-def dealt(blocks: Sequence[Waiting], slots: int, cut_near: CutNear = anywhere, least: int = LEAST) -> Hands:
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """What one slot did in a window."""
+
+    level: int
+    slot: int
+    positions: int
+    busy_millis: float
+    left: Sequence[Waiting]
+
+
+@dataclass
+class Patience:
+    """Which sources are left whole for now, because nothing came of cutting them."""
+
+    _refused: dict[tuple[str, str | Number], tuple[int, int]] = field(default_factory=dict)
+    """How often in a row, and up to which window the source is not tried again."""
+
+    def allows(self, each: Waiting, window: int) -> bool:
+        return self._refused.get(_source_of(each), (0, 0))[1] <= window
+
+    def refused(self, each: Waiting, window: int) -> None:
+        """Nothing came of it: it is tried again later, and each time much later."""
+        key = _source_of(each)
+        times, until = self._refused.get(key, (0, 0))
+        if until <= window:
+            self._refused[key] = times + 1, window + 1 + min(LONGEST_PATIENCE, 2**times)
+
+    def came_of_it(self, each: Waiting) -> None:
+        self._refused.pop(_source_of(each), None)
+
+
+def _source_of(each: Waiting) -> tuple[str, str | Number]:
+    """What is left whole together: all of a source, or one element that is of none."""
+    return each.into, each.number if each.source is None else each.source
+
+
+@dataclass
+class Cutter:
+    """Whoever cuts blocks for one window, and what was cut."""
+
+    forecast: Forecast = field(default_factory=Forecast)
+    near: Mapping[str, CutNear] = field(default_factory=dict)
+    """Where blocks may be cut, by the input that they wait for; nowhere where nothing is said."""
+    patience: Patience = field(default_factory=Patience)
+    window: int = 0
+    made: list[Split] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    """Where that was, in the same order."""
+
+    def at(self, each: Waiting, position: int, why: str) -> tuple[Waiting, Waiting] | None:
+        """A block as two, cut near a position; none where no piece would be worth it, or its reader has it whole."""
+        if not has_end(each) or not self._worth(each, position) or not self.patience.allows(each, self.window):
+            return None
+        place = self.near.get(each.into, nowhere)(each, position)
+        if place is None or not self._worth(each, place):
+            self.patience.refused(each, self.window)
+            return None
+        self.patience.came_of_it(each)
+        self.made.append(split_of(each, place, why))
+        self.places.append(place_in(each, place))
+        return stretch_of(each, each.start, place), stretch_of(each, place, each.end)
+
+    def millis(self, each: Waiting) -> float:
+        return self.forecast.millis(each)
+
+    def _worth(self, each: Waiting, position: int) -> bool:
+        if not each.start < position < each.end:
+            return False
+        pieces = stretch_of(each, each.start, position), stretch_of(each, position, each.end)
+        return min(map(self.millis, pieces)) >= self.least * (1 - 1e-9)
+
+    @property
+    def least(self) -> float:
+        """What a piece is to take at least: milliseconds, or positions while nothing is measured."""
+        return LEAST if self.forecast.usual is None else LEAST_MILLIS
+
+
+def dealt(blocks: Sequence[Waiting], slots: int, cutter: Cutter) -> Hands:
     """The blocks by slot. Whole ones where that is even enough; else some are cut, less than one for each slot."""
-    hands = whole_blocks(blocks, slots)
-    share = sum(map(length_of, blocks)) / slots
-    if share < least or max(map(load_of, hands)) <= EVEN_ENOUGH * share:
+    timed = [(cutter.millis(each), each) for each in blocks]
+    hands, most = whole_blocks(timed, slots)
+    share = sum(millis for millis, _ in timed) / slots
+    if not share or most <= EVEN_ENOUGH * share:
         return hands
-    cut = wrapped(blocks, slots, cut_near, least)
-    return cut if max(map(load_of, cut)) < max(map(load_of, hands)) else hands
+    made = len(cutter.made)
+    cut, most_cut = wrapped(blocks, slots, max(share, cutter.least), cutter)
+    if most_cut < most:
+        return cut
+    del cutter.made[made:], cutter.places[made:]
+    return hands
 
 
-def whole_blocks(blocks: Sequence[Waiting], slots: int) -> Hands:
-    """The longest block goes to whoever has least so far."""
+def whole_blocks(timed: Sequence[tuple[float, Waiting]], slots: int) -> tuple[Hands, float]:
+    """The longest block goes to whoever has least so far; and what the fullest hand takes."""
     hands: Hands = [[] for _ in range(slots)]
-    loads = [0] * slots
-    for each in sorted(blocks, key=lambda w: (-length_of(w), place_of(w))):
-        slot = loads.index(min(loads))
+    tiniest = min((millis for millis, _ in timed if millis), default=1.0)
+    loads = [(0.0, slot) for slot in range(slots)]
+    for millis, each in sorted(timed, key=lambda pair: (-pair[0], place_of(pair[1]))):
+        load, slot = loads[0]
         hands[slot].append(each)
-        loads[slot] += max(1, length_of(each))
-    return [sorted(hand, key=place_of) for hand in hands]
+        heapq.heapreplace(loads, (load + (millis or tiniest), slot))  # what cannot be told is spread, too
+    for hand in hands:
+        hand.sort(key=place_of)
+    return hands, max(load for load, _ in loads)
 
 
-def wrapped(blocks: Sequence[Waiting], slots: int, cut_near: CutNear, least: int) -> Hands:
-    """One slot is filled after the other, and a block that goes over its share is cut there."""
+def wrapped(blocks: Sequence[Waiting], slots: int, share: float, cutter: Cutter) -> tuple[Hands, float]:
+    """One slot is filled after the other, and a block that goes over its share is cut there; and the fullest hand."""
     hands: Hands = [[] for _ in range(slots)]
     left = sorted(blocks, key=place_of, reverse=True)
-    whole = sum(map(length_of, blocks))
-    given, slot = 0, 0
+    loads = [0.0] * slots
+    given, slot = 0.0, 0
     while left:
         each = left.pop()
-        room = whole * (slot + 1) // slots - given
-        length = length_of(each)
-        if slot < slots - 1 and room < length:
-            pieces = cut(each, each.start + room, cut_near, least)
+        room, is_full = share * (slot + 1) - given, False
+        millis = cutter.millis(each)
+        if slot < slots - 1 and room < millis:
+            pieces = cutter.at(each, max(each.start + 1, cutter.forecast.reached(each, room)), EVEN)
             if pieces is not None:
                 each, rest = pieces
+                millis = cutter.millis(each)
                 left.append(rest)
-            elif room < length // 2 and hands[slot]:
+                is_full = True
+            elif room < millis / 2 and hands[slot]:
                 left.append(each)
                 slot += 1
                 continue
         hands[slot].append(each)
-        given += length_of(each)
-        while slot < slots - 1 and given >= whole * (slot + 1) // slots:
-            slot += 1
-    return hands
+        loads[slot] += millis
+        given += millis
+        while slot < slots - 1 and (is_full or given >= share * (slot + 1) * (1 - 1e-9)):
+            slot, is_full = slot + 1, False
+    return hands, max(loads)
 
 
-def cut(each: Waiting, position: int, cut_near: CutNear, least: int) -> tuple[Waiting, Waiting] | None:
-    """A block as two, cut near a position; none where no piece would be worth it."""
-    if position - each.start < least or each.end - position < least or not has_end(each):
-        return None
-    place = cut_near(each, position)
-    if place is None or not each.start < place < each.end:
-        return None
-    return stretch_of(each, each.start, place), stretch_of(each, place, each.end)
+def split_of(each: Waiting, at: int, why: str, slot: int | None = None) -> Split:
+    """A cut as a fact."""
+    return Split(
+        into=each.into,
+        source=json.dumps(each.element) if each.source is None else each.source,
+        start=each.start,
+        at=at,
+        end=each.end if has_end(each) else None,
+        block=each.block,
+        slot=slot,
+        why=why,
+    )
 
 
-def load_of(hand: Sequence[Waiting]) -> int:
-    """How many positions a slot is dealt."""
-    return sum(map(length_of, hand))
+def split_at_the_end(deal: Deal, worked: Iterable[Worked]) -> list[Split]:
+    """What was split because a window was over, while a slot was at work on it."""
+    dealt = {end_of(each): each for hands in deal.values() for hand in hands for each in hand}
+    return [
+        split_of(before, left.start, OVER, one.slot)
+        for one in worked
+        for left in one.left
+        if (before := dealt.get(end_of(left))) is not None and left.start > before.start
+    ]
+
+
+def joined(work: Sequence[Waiting], cuts: Container[Place]) -> list[Waiting]:
+    """Work in its order, and in one what was cut apart in one of these places and touches still: nobody was there."""
+    found: list[Waiting] = []
+    for each in work:
+        before = found[-1] if found else None
+        if before is not None and end_of(before) == (*part_of(each), each.start) and place_in(each, each.start) in cuts:
+            sizes = (before.size, each.size)
+            size = None if None in sizes else sum(size for size in sizes if size is not None)
+            found[-1] = before.model_copy(update={"end": each.end, "size": size})
+        else:
+            found.append(each)
+    return found
+
+
+def place_in(each: Waiting, position: int) -> Place:
+    """A position of an element."""
+    return *part_of(each), position

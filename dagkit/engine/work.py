@@ -47,6 +47,8 @@ class Waiting(BaseModel):
     """How many positions before it were read, at a cost that it is expected to go on with; 0: nobody knows."""
     done_millis: float = 0.0
     """What those cost."""
+    done_apart: int = 0
+    """How many positions lie between those and it: others were given them."""
 
     @classmethod
     def of_block(cls, into: str, block: Block, source: str) -> "Waiting":
@@ -166,7 +168,18 @@ def stretch_of(each: Waiting, start: int, end: int) -> Waiting:
         return each
     bounded = has_end(each) and each.size is not None
     size = each.size * (end - start) / (each.end - each.start) if bounded and each.size is not None else each.size
-    return each.model_copy(update={"start": start, "end": end, "size": size})
+    apart = each.done_apart + start - each.start if each.done_positions else 0
+    return each.model_copy(update={"start": start, "end": end, "size": size, "done_apart": apart})
+
+
+def part_of(each: Waiting) -> tuple[str, str | None, Number]:
+    """What all parts of one element share."""
+    return each.into, each.source, each.number
+
+
+def end_of(each: Waiting) -> tuple[str, str | None, Number, int]:
+    """What tells what was dealt, and what is left of it, from all else: where it ends."""
+    return each.into, each.source, each.number, each.end
 
 
 def has_end(each: Waiting) -> bool:
