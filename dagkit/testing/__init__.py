@@ -1,18 +1,22 @@
-"""What a test needs: an operator alone, an application in memory, a clock that waits, crashes, and proofs of splits."""
+"""What a test needs: an operator alone, an application in memory, a clock that waits, crashes, proofs, a simulator."""
 
 from dagkit.testing.alone import Alone
 from dagkit.testing.clock import FakeClock
 from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit.testing.rehearsal import Rehearsal
+from dagkit.testing.simulation import Cost, Simulated, Simulation
 from dagkit.testing.splits import SplitsBroken, check_every_split
 from dagkit.testing.work import check_every_split_of
 
 __all__ = [
     "Alone",
+    "Cost",
     "Crash",
     "CrashAfter",
     "FakeClock",
     "Rehearsal",
+    "Simulated",
+    "Simulation",
     "SplitsBroken",
     "check_every_split",
     "check_every_split_of",
