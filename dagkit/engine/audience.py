@@ -1,7 +1,7 @@
 """The audience: listeners of operators are told what their partitions did and what waits, and say what is to change.
 
-They are asked before a window begins, whenever a window was committed or something was found since they were asked
-last; before the first window, too.
+They are asked before a window begins, the first one included, and when nothing is to do, if a window was committed or
+an input operator has looked since they were asked last.
 """
 
 import logging

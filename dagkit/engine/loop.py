@@ -200,13 +200,13 @@ class Loop:
         """What to do now, given all that is known and asked for."""
         self.changing.hear(self.memory.window)
         action = next_action(self.outlook())
-        if isinstance(action, Start) and self._promise is None and self.audience.news and self.audience.listens:
+        if isinstance(action, Start | Sleep) and self._promise is None and self.audience.news and self.audience.listens:
             self._ask_around()
             action = next_action(self.outlook())
         return action
 
     def _ask_around(self) -> None:
-        """Listeners say, before the next window begins, what is to change."""
+        """Listeners say, before the next window begins or nothing is to do, what is to change."""
         writing, elements = self.chronicle.writing, self.traits.elements
         found = [each for finding in self.found for each in queued(self.program, writing, elements, finding)]
         ahead = [each for flight in self.flights for h in flight.taken.deal.values() for hand in h for each in hand]
@@ -363,9 +363,9 @@ class Loop:
         for each in self.inputs.values():
             if each.due(now):
                 finding = each.look(window_id, self.traits.millis)
+                self.audience.news = True  # that nothing came is news to whoever waits for a while without anything
                 if finding.emitted:
                     self.found.append(self.chronicle.add(finding, each.state))
-                    self.audience.news = True
                     self._tell_of(finding)
                     if self.settings.until is Until.IDLE:  # whoever looked in vain before looks once more after this
                         for other in self.inputs.values():

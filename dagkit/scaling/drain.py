@@ -4,6 +4,7 @@ It grows at once where that pays, and shrinks only when fewer have been enough f
 has nothing to do is little, and what it costs to come too late is the time of everybody who waits.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
@@ -28,6 +29,12 @@ LONG_WINDOW_MILLIS = 10_000.0
 GROWTH_MILLIS = 5_000.0
 """How much work there must be for cores that the cluster does not have yet: so long it takes to get them."""
 MOST_PATIENCE = 32
+NOT_LOW: Mapping[str, int | None] = {
+    "low_since_millis": None,
+    "low_half_millis": None,
+    "low_most": 0,
+    "low_most_before": 0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,7 @@ def decide_drain(inputs: ScalingInputs) -> Decision:
         return _changed(inputs, max(wanted, least), TOO_FEW if wanted <= least else rule)
     if wanted < before:
         return _fewer(inputs, wanted, rule)
-    past = _looked(inputs).model_copy(update={"low_since_millis": None, "low_most": 0})
+    past = _looked(inputs).model_copy(update=NOT_LOW)
     if wanted == before:
         return Decision(before, FITS, past)
     if not _pays(inputs, wanted):
@@ -113,14 +120,26 @@ def _pays(inputs: ScalingInputs, wanted: int) -> bool:
 
 def _fewer(inputs: ScalingInputs, wanted: int, rule: str) -> Decision:
     """Some are taken away once clearly fewer have been enough for as long as the cool-down asks."""
+    past, at = _lower(inputs, wanted), inputs.at_millis
+    assert past.low_since_millis is not None, "it is low now"
+    most = max(past.low_most, past.low_most_before)
+    if at - past.low_since_millis >= _cool_down(inputs) and WORTH * most <= inputs.before:
+        return _changed(inputs, most, rule)
+    return Decision(inputs.before, COOLING, past)
+
+
+def _lower(inputs: ScalingInputs, wanted: int) -> Past:
+    """What is remembered of a time in which fewer would do: the most that were needed in its last half."""
     past, at = _looked(inputs), inputs.at_millis
-    since = at if past.low_since_millis is None else past.low_since_millis
-    most = max(wanted, past.low_most)
-    if at - since >= inputs.settings.cool_down_millis * past.patience:
-        if WORTH * most <= inputs.before:
-            return _changed(inputs, most, rule)
-        since, most = at, wanted
-    return Decision(inputs.before, COOLING, past.model_copy(update={"low_since_millis": since, "low_most": most}))
+    if past.low_since_millis is None or past.low_half_millis is None:
+        return past.model_copy(update={"low_since_millis": at, "low_half_millis": at, "low_most": wanted})
+    if at - past.low_half_millis < _cool_down(inputs) / 2:
+        return past.model_copy(update={"low_most": max(wanted, past.low_most)})
+    return past.model_copy(update={"low_half_millis": at, "low_most": wanted, "low_most_before": past.low_most})
+
+
+def _cool_down(inputs: ScalingInputs) -> int:
+    return inputs.settings.cool_down_millis * inputs.past.patience
 
 
 def _looked(inputs: ScalingInputs) -> Past:
@@ -132,7 +151,7 @@ def _changed(inputs: ScalingInputs, after: int, rule: str) -> Decision:
     past, at = inputs.past, inputs.at_millis
     shrinks, patience = after < inputs.before, past.patience
     if not shrinks and past.shrunk_at_millis is not None:
-        soon = at - past.shrunk_at_millis < 2 * inputs.settings.cool_down_millis * patience
+        soon = at - past.shrunk_at_millis < 2 * _cool_down(inputs)
         patience = min(MOST_PATIENCE, 2 * patience) if soon else max(1, patience // 2)
     changed = Past(
         looked_at_millis=at,

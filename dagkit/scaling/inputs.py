@@ -64,8 +64,12 @@ class Past(_Value):
     shrunk_at_millis: int | None = None
     low_since_millis: int | None = None
     """Since when fewer partitions would have been enough."""
+    low_half_millis: int | None = None
+    """When the half of a cool-down began that is under way."""
     low_most: int = 0
-    """The most that were needed since then."""
+    """The most that were needed in it."""
+    low_most_before: int = 0
+    """The most that were needed in the half before: what was needed earlier is forgotten."""
     patience: PositiveInt = 1
     """How many times the cool-down is waited for: it grows with each change that came to be regretted."""
 

@@ -17,11 +17,14 @@ from dagkit import (
     Response,
     StatelessPartitioner,
     StatsListener,
+    Until,
 )
 from dagkit.engine.assignment import Backend, Cores
 from dagkit.engine.facts import Scaled
 from dagkit.engine.history import history
 from dagkit.engine.loop import Loop
+from dagkit.engine.observing import Committed, Happening
+from dagkit.scaling import ScalingInputs, decide
 from dagkit.testing import FakeClock
 from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
 from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, arrived, some_lines
@@ -212,3 +215,24 @@ def test_a_reader_with_default_settings_uses_all_cores_on_one_file(
     assert list(dict.fromkeys(seen)) == counts
     written = sorted(line for content in desk.outputs().values() for line in content.decode().splitlines())
     assert written == sorted(some_lines(300).splitlines())
+
+
+def test_readers_that_have_nothing_to_do_go_away_once_nothing_came_for_a_while(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one.txt").write_text(some_lines(300))
+    draw = lines(tmp_path, cool_down_millis=20_000)
+    desk = Desk(tmp_path, draw, backend=lambda b: Hurried(Roomy(b)), clock=FakeClock(), until=Until.STOPPED)
+
+    def observe(happening: Happening) -> None:
+        if isinstance(happening, Committed) and len(loop.program.operators["reader"]) == 1:
+            loop.stop()
+
+    loop = desk.loop(observers=[observe])
+    loop.run()
+    grown, *kept, shrunk = facts(desk)
+    assert [(f.before, f.after) for f in (grown, shrunk)] == [(1, 4), (4, 1)]
+    assert 20 <= (shrunk.at - grown.at).total_seconds() <= 26
+    assert len(kept) <= 2
+    for fact in facts(desk):
+        decision = decide(ScalingInputs.of(fact.inputs))
+        assert (decision.after, decision.rule) == (fact.after, fact.rule)
