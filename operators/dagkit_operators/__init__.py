@@ -2,6 +2,7 @@
 
 from dagkit_operators.avro import AvroBroken, AvroReader
 from dagkit_operators.blocks import Block, FileInfo, Lost, Record, Rejected
+from dagkit_operators.compressed import CompressionBroken
 from dagkit_operators.contexts import ReaderContext
 from dagkit_operators.count import CountByKey, SumByKey
 from dagkit_operators.expressions import Expression, value
@@ -23,6 +24,7 @@ __all__ = [
     "AvroReader",
     "Block",
     "BlockReader",
+    "CompressionBroken",
     "CountByKey",
     "DirectoryScanner",
     "Expression",

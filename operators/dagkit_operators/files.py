@@ -7,11 +7,19 @@ from pydantic import PositiveInt
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Block, Column, InputPort, Lines, OutputPort, SplittableOperator
-from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.ranges import (
+    OFFSET_INFINITY,
+    OffsetRange,
+    OffsetRestrictionTracker,
+    RestrictionTracker,
+    UnsplittableRestrictionTracker,
+)
 from dagkit.schema.batch import ITEM
 from dagkit.urls import plain
 from dagkit_operators.blocks import FileInfo, Record, Rejected
-from dagkit_operators.lines import CHUNK_SIZE
+from dagkit_operators.compressed import Codec, Compression, Decompressed, codec_of
+from dagkit_operators.contexts import Tracker
+from dagkit_operators.lines import CHUNK_SIZE, Seekable
 from dagkit_operators.looking import VALUE
 from dagkit_operators.seen import as_seen
 from dagkit_operators.splitter import BLOCK_SIZE
@@ -54,20 +62,38 @@ class ReadFiles(TextForm, SplittableOperator[FileInfo], Generic[T]):
     """Bytes of the parts in which a file is dealt out to begin with."""
     chunk_size: PositiveInt = CHUNK_SIZE
     """Bytes that are read, and handed on, at a time."""
+    compression: Compression = "auto"
+    """How files are compressed; `auto`: as their names end. A compressed file is read by one, and is never split."""
 
     def initial_restriction(self, element: FileInfo) -> OffsetRange:
         return OffsetRange(0, element.length)
 
-    def split(self, element: FileInfo, restriction: OffsetRange) -> Iterable[OffsetRange]:  # noqa: ARG002 - all alike
-        return restriction.split(self.part_size)
+    def split(self, element: FileInfo, restriction: OffsetRange) -> Iterable[OffsetRange]:
+        return [restriction] if codec_of(element.path, self.compression) else restriction.split(self.part_size)
+
+    def tracker(self, element: FileInfo, restriction: OffsetRange) -> RestrictionTracker[OffsetRange, int]:
+        tracker = OffsetRestrictionTracker(restriction)
+        return UnsplittableRestrictionTracker(tracker) if codec_of(element.path, self.compression) else tracker
 
     def process(self, element: FileInfo, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[T]]:
         stretch = tracker.current_restriction()
         facts = {"length": element.length, "modified_millis": element.modified_millis}
         block = Block(0, element.path, stretch.start, stretch.stop, facts=facts)
-        lines = self.line_context(self.chunk_size)
+        codec = codec_of(element.path, self.compression)
         with as_seen(block) as stream:
-            yield from self.records(element.path, lines.batches(stream, block, tracker))
+            if codec is None:
+                yield from self.records(
+                    element.path, self.line_context(self.chunk_size).batches(stream, block, tracker)
+                )
+            elif tracker.try_claim(stretch.start):
+                yield from self.records(element.path, self._decompressed(stream, element.path, codec))
+                tracker.try_claim(stretch.stop)
+
+    def _decompressed(self, stream: Seekable, path: str, codec: Codec) -> Iterator[Batch[Record[str]]]:
+        """All lines of a compressed file, whose bytes are others than those that are tracked."""
+        whole = Block(0, path, 0, OFFSET_INFINITY)
+        tracker: Tracker = OffsetRestrictionTracker(OffsetRange(0, OFFSET_INFINITY))
+        return self.line_context(self.chunk_size).batches(Decompressed(stream, codec, path), whole, tracker)
 
     def records(self, path: str, batches: Iterable[Batch[Record[str]]]) -> Iterator[Batch[T]]:
         """What is made of lines; those that are rejected are sent on their own way."""

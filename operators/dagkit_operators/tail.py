@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
-from typing import Generic
+from typing import Generic, Literal
 
 from pydantic import NonNegativeInt
 
@@ -38,6 +38,8 @@ class TailFiles(ReadFiles[T], Generic[T]):
     kind = "files.tail/1"
     lost = OutputPort(Lost)
 
+    compression: Literal["none"] = "none"
+    """Nobody appends to a compressed file."""
     interval_millis: NonNegativeInt = 1000
     """How long nothing is looked for in a file that had nothing new."""
     ends_after_millis: NonNegativeInt | None = None
