@@ -4,6 +4,7 @@ A context is asked for the records of a stretch of a stream. It claims each reco
 stretch can be split while it is read, and comes to the stretch's end by a claim that is refused.
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Tracker = RestrictionTracker[OffsetRange, int]
 
+FIRST_CLAIM = 64
+"""Lines that are claimed first of a block, when nobody knows how long they take."""
+CLAIM_SECONDS = 0.005
+"""How long the lines of one claim are to take: if they get a hundred times slower, it is half a second."""
+QUICK_SECONDS = 5e-6
+"""Lines that take no longer are claimed as they are read: to part them would take longer than they do."""
+GROWTH = 8
+"""By how much a claim may be larger than the one before."""
 DECODED = 256 << 10
 """Bytes of lines that are decoded at a time, where that is up to us."""
 MOST_SHORT_OFFSETS = 2**31 - 1
@@ -98,12 +107,15 @@ class ReadAheadLines(ReaderContext[str]):
         self, reading: Iterator[Chunk], block: Block, tracker: Tracker
     ) -> Generator[Batch[Record[str]], None, bool]:
         """The lines that the tracker grants, and whether it granted all of them."""
+        portions = Portions()
         try:
-            for chunk in reading:
+            for chunk in (part for whole in reading for part in portions.of(whole)):
                 count = len(chunk)
                 granted = tracker.claim_many(chunk.places) if count else 0
                 if granted:
+                    began = time.perf_counter()
                     yield records_of(block, self._column(chunk if granted == count else chunk.up_to(granted)))
+                    portions.took(granted, time.perf_counter() - began)
                 if granted < count:
                     return False
         except LineTooLong as fault:
@@ -131,6 +143,31 @@ class ReadAheadLines(ReaderContext[str]):
             return ReadLines(chunk)
         bare = bare if bare.is_ended else _ended(bare)
         return Lines(binary_array(bare.data, bare.ends), bare.delimiter)
+
+
+class Portions:
+    """How many lines are claimed at once: few where they are slow to work on, for a claim is not split."""
+
+    def __init__(self) -> None:
+        self._lines: int | None = FIRST_CLAIM
+        """None: as many as there are."""
+
+    def of(self, chunk: Chunk) -> Iterator[Chunk]:
+        """The chunk in parts, or as it is."""
+        first, count = 0, len(chunk)
+        while self._lines is not None and count - first > self._lines:
+            end = first + self._lines
+            yield chunk.between(first, end)
+            first = end
+        if first < count:
+            yield chunk.between(first, count) if first else chunk
+
+    def took(self, lines: int, seconds: float) -> None:
+        """So long whoever was given so many lines was at work on them."""
+        if lines >= FIRST_CLAIM and seconds <= lines * QUICK_SECONDS:
+            self._lines = None
+        else:
+            self._lines = max(1, min(GROWTH * lines, int(lines * CLAIM_SECONDS / seconds)))
 
 
 class ReadLines(Lines):

@@ -137,6 +137,14 @@ class Chunk:
         end = int(self.ends[count - 1]) if count else 0
         return Chunk(self.data[:end], self.base, self.delimiter, self.ends[:count], self.escape)
 
+    def between(self, first: int, end: int) -> "Chunk":
+        """The lines from one number up to another, as the chunk that they are alone."""
+        start = int(self.ends[first - 1]) if first else 0
+        stop = int(self.ends[end - 1]) if end else 0
+        return Chunk(
+            self.data[start:stop], self.base + start, self.delimiter, self.ends[first:end] - start, self.escape
+        )
+
 
 class Starts:
     """Where the lines of a chunk start in the file. The first and the last are known before all others are found."""
