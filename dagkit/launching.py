@@ -72,9 +72,9 @@ def launch(
     """Run an application on Spark, from where its ledger says that it stopped.
 
     `spark` is a session that is there already, such as a notebook has; without one a local session is started, and
-    stopped at the end. `until` is "once": all that is there now; "idle": until a further look finds nothing new; or
-    "stopped": until the process is interrupted. `path` goes before the application's own APPLICATION_PATH. Further
-    options are those of `launch_compiled`.
+    stopped at the end. `until` is "once": all that is there now; "idle": until a further look finds nothing new;
+    "drained": what was found before, and no look for more; or "stopped": until the process is interrupted. `path` goes
+    before the application's own APPLICATION_PATH. Further options are those of `launch_compiled`.
     """
     compilation = compile_application(application, conf if isinstance(conf, Config) else Config.of(conf or {}))
     return launch_compiled(compilation, machine or Machine(spark=spark), until=Until(until), path=path, **options)

@@ -16,6 +16,8 @@ class Until(StrEnum):
     """When all is done that was there when each input first looked."""
     IDLE = "idle"
     """When nothing is left to do, and a further look finds nothing new."""
+    DRAINED = "drained"
+    """When all is done that was found before; nobody looks for more, and of what has no end only what is truncated."""
     STOPPED = "stopped"
     """When somebody stops it."""
 

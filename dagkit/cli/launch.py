@@ -34,6 +34,7 @@ _SECONDS_BETWEEN = 2.0
 @application
 @click.option("--once", is_flag=True, help="Do all that is there now, then stop.")
 @click.option("--until-idle", is_flag=True, help="Stop when a further look finds nothing new.")
+@click.option("--drain", is_flag=True, help="Look for nothing more, do what was found, and stop.")
 @click.option("--path", metavar="FOLDER", help="The application's folder: its ledger, its checkpoints, its staging.")
 @click.option("--cores", metavar="N", type=click.IntRange(min=1), help="Cores of a local Spark; all, unless told.")
 @click.option(
@@ -59,6 +60,7 @@ def launch(
     output: Output,
     once: bool,
     until_idle: bool,
+    drain: bool,
     path: str | None,
     cores: int | None,
     master: str | None,
@@ -74,8 +76,8 @@ def launch(
     It resumes after the last window that its ledger holds. An interrupt lets the window in flight end; a second one
     stops at once, and costs that window and nothing else.
     """
-    if once and until_idle:
-        raise click.UsageError("--once and --until-idle are two different ends; give one of them")
+    if once + until_idle + drain > 1:
+        raise click.UsageError("--once, --until-idle and --drain are different ends; give one of them")
     if reference and (cores or master):
         raise click.UsageError("--reference runs without Spark, and takes neither --cores nor --master")
     if metrics_address is not None and metrics_port is None:
@@ -83,7 +85,7 @@ def launch(
     lines = Lines(output.fault) if log == "json" else None
     if lines is not None:
         output = get_current_context().find_root().obj = replace(output, tell=lines.tell)
-    until = Until.ONCE if once else Until.IDLE if until_idle else Until.STOPPED
+    until = Until.ONCE if once else Until.IDLE if until_idle else Until.DRAINED if drain else Until.STOPPED
     with opened(asked, output) as found:
         compilation = found.compiled()
         output.notes(compilation.notes)

@@ -32,7 +32,9 @@ class Outlook:
     overlap: int = 1
     """How many windows may be in flight: state that goes from one to the next allows one."""
     waiting: int = 0
-    """Blocks in the queue."""
+    """What waits in the queue and can be worked on now."""
+    next_due: datetime | None = None
+    """When work can go on that was deferred, and that the launch waits for; none: there is no such."""
     plenty: int = 1
     """Blocks with which the queue is full enough that nobody needs to look for more."""
     found: int = 0
@@ -128,7 +130,7 @@ def next_action(outlook: Outlook) -> Action:
     if outlook.promised or outlook.waiting or outlook.found or (outlook.changed and not outlook.in_flight):
         return Start()
     if outlook.in_flight:
-        return Await(None if _looks_no_more(outlook) else outlook.next_look)
+        return Await(_next_call(outlook))
     return _idle(outlook)
 
 
@@ -145,21 +147,29 @@ def _should_look(outlook: Outlook) -> bool:
 
 def _looks_no_more(outlook: Outlook) -> bool:
     """Whether all was found that this launch wants to find."""
-    return outlook.until is Until.ONCE and outlook.looked_in_vain
+    return outlook.until is Until.DRAINED or (outlook.until is Until.ONCE and outlook.looked_in_vain)
+
+
+def _next_call(outlook: Outlook) -> datetime | None:
+    """When there may be something to do: somebody looks for more, or what was deferred is due."""
+    calls = (None if _looks_no_more(outlook) else outlook.next_look, outlook.next_due)
+    return min((call for call in calls if call is not None), default=None)
 
 
 def _idle(outlook: Outlook) -> Action:
     """Nothing waits and nothing was found."""
     if outlook.circling:
         return Start()
-    ending = outlook.next_look is None or (outlook.until is not Until.STOPPED and outlook.looked_in_vain)
-    if ending:
+    no_looks = outlook.next_look is None or outlook.until is Until.DRAINED
+    ending = no_looks or (outlook.until is not Until.STOPPED and outlook.looked_in_vain)
+    if ending and outlook.next_due is None:
         if outlook.begun or outlook.undrained:
             return Start(last=outlook.undrained and outlook.closes)
         return Stop()
-    assert outlook.next_look is not None, "only who never looks again ends here"
+    call = outlook.next_due if ending else _next_call(outlook)
+    assert call is not None, "only who never looks again, and waits for nothing, ends here"
     if not outlook.begun:
-        return Sleep(outlook.next_look)
+        return Sleep(call)
     if outlook.next_beat is None or outlook.next_beat <= outlook.now:
         return Start()
-    return Sleep(min(outlook.next_beat, outlook.next_look))
+    return Sleep(min(outlook.next_beat, call))

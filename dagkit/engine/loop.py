@@ -42,6 +42,7 @@ from dagkit.engine.facts import Fact, Split
 from dagkit.engine.failures import OperatorFailed, WindowLost, tear_down
 from dagkit.engine.forecast import Forecast
 from dagkit.engine.inputs import DriverInput, Finding, context_of, delivered, queued
+from dagkit.engine.later import Later, next_due, renewed
 from dagkit.engine.leaving import (
     State,
     Taken,
@@ -218,19 +219,21 @@ class Loop:
 
     def outlook(self) -> Outlook:
         """What is known now, for the decision."""
-        awake = [each for each in self.inputs.values() if not each.ended]
+        now, awake = self.clock.now(), [each for each in self.inputs.values() if not each.ended]
+        deferred = [each for each in self.queue.deferred if self.later.asks_again(each)]
         looks = [each.next_look or _DISTANT_PAST for each in awake]
         begun_after = self.memory.window + len(self.flights)
         return Outlook(
             until=self.settings.until,
-            now=self.clock.now(),
+            now=now,
             stopping=self._stopping,
             windows_left=None if self.settings.windows is None else self._last_window - begun_after,
             unfinished=bool(self.outputs.unfinished),
             in_flight=len(self.flights),
             landed=bool(self.flights) and self.flights[0].answer.done(),
             overlap=self._overlap,
-            waiting=len(self.queue),
+            waiting=len(self.queue) + sum(each.due is not None and each.due <= now for each in deferred),
+            next_due=next_due(deferred),
             plenty=self._plenty(),
             found=len(self.found),
             promised=self._promise is not None,
@@ -261,7 +264,8 @@ class Loop:
         self._promise = self.chronicle.promised()
         refuse_stranded(program, memory, self._promise[0]["deal"] if self._promise else {})
         refuse_renamed(program, memory.state)
-        self.queue = BlockQueue.of(memory.queue)
+        self.queue = BlockQueue.of(renewed(memory.queue))
+        self.later = Later(self.settings.until)
         self.state: State = moved(program, memory.state)
         self.traits = Traits.of(program)
         self.held = restored(program, memory.held) if memory.window else first_of_delays(program)
@@ -274,6 +278,8 @@ class Loop:
         self.dealer = Dealer(self.queue, Pace(float(self.traits.millis)))
         self._beat: datetime | None = None
         self.inputs: dict[str, DriverInput] = {}
+        if self._promise is None:
+            self._truncate()
 
     def _begin(self) -> None:
         """What runs on the driver comes to life; what an attempt left that was cut off goes."""
@@ -381,9 +387,12 @@ class Loop:
             deal, cuts = self.queue.take_these(notes["deal"], self.traits.slots), notes.get("cuts", ())
             split = tuple(Split.model_validate(cut) for cut in cuts)
             share, promised = Round(deal, notes["lasts_millis"], Forecast(), split), True
+            self._truncate()
         else:
             upto = {finding.operator: finding.seq for finding in self.found}
             sent, given = self._given(upto)
+            self._truncate()
+            self.queue.wake(self.clock.now(), self.later.asks_again)
             near = {into: each.cut_near for into, each in self.traits.elements.items()}
             share = self.dealer.next(window_id, self.traits.slots, near, overlaps=self._overlap > 1)
             notes, promised = _notes(share, last=last), False
@@ -406,6 +415,11 @@ class Loop:
         sent, waiting = delivered(self.program, self.chronicle.writing, self.traits.elements, mine)
         self.queue.add(waiting)
         return sent + self.held, waiting
+
+    def _truncate(self) -> None:
+        """An application that drains has in its queue what it still does."""
+        if self.settings.until is Until.DRAINED:
+            self.queue.replace(self.later.truncated(self.queue.all(), self.traits.elements))
 
     def _assignment(self, window_id: int, sent: list[Sent], share: Round) -> Assignment:
         work: dict[tuple[int, int], tuple[Waiting, ...]] = {}
@@ -457,6 +471,7 @@ class Loop:
         took = (now - flight.began).total_seconds() * 1000
         self.audience.committed(flight.window_id, answer, now, took)
         self.dealer.over(flight.round, worked, took if flight.alone else None)
+        self._truncate()
         self.outputs.commit(memory)
         self.held = list(answer.delayed)
         self._beat = self.clock.now() + timedelta(milliseconds=self.traits.millis)
@@ -507,7 +522,7 @@ class Loop:
             program=self.program,
             window_id=flight.window_id,
             last=flight.assignment.last,
-            queue=self.queue.all(),
+            queue=[*self.queue.all(), *self.later.aside],
             younger=[other.taken for other in self.flights],
             state=state_after(self.program, self.state, answer),
             ended=[name for name, each in self.inputs.items() if each.ended and self._is_given(name)],

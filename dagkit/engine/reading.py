@@ -192,6 +192,7 @@ class Reading:
         self.positions += done
         changes = {
             "due": None if deferred is None else deferred.due(self._now()),
+            "in_vain": deferred is not None and not done,
             "turn": self._assignment.window_id,
             "reached": None if times is None else _reached(times),
             "done_positions": done,

@@ -1,8 +1,9 @@
 """The block queue: what was found and not yet read, and who gets what of it in the next window. Pure."""
 
 from collections import deque
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from dagkit.engine.forecast import Forecast
@@ -61,6 +62,8 @@ class BlockQueue:
     """Blocks in the order in which they are to be read, by the input that they wait for."""
 
     lines: dict[str, Line] = field(default_factory=dict)
+    deferred: list[Waiting] = field(default_factory=list)
+    """What there is nothing to do of before it is due."""
 
     @classmethod
     def of(cls, blocks: Iterable[Waiting]) -> "BlockQueue":
@@ -71,7 +74,10 @@ class BlockQueue:
     def add(self, blocks: Iterable[Waiting]) -> None:
         """Blocks that were found, at the end."""
         for each in blocks:
-            self._line(each.into).append(each)
+            if each.due is None:
+                self._line(each.into).append(each)
+            else:
+                self.deferred.append(each)
 
     def put_back(self, blocks: Iterable[Waiting], cuts: Container[Place] = ()) -> None:
         """What a window left, at the front: it waits longest. What has no end goes behind all others of its input.
@@ -79,6 +85,8 @@ class BlockQueue:
         What had been cut apart for the window, and touches still, is one again.
         """
         returned = list(blocks)
+        self.deferred += [each for each in returned if each.due is not None]
+        returned = [each for each in returned if each.due is None]
         for into in {each.into for each in returned}:
             mine = sorted((each for each in returned if each.into == into), key=place_of)
             self._line(into).put_back(joined([each for each in mine if has_end(each)], cuts))
@@ -87,7 +95,19 @@ class BlockQueue:
                     self._line(into).append(each)
 
     def all(self) -> list[Waiting]:
-        return [each for line in self.lines.values() for each in line.all()]
+        return [each for line in self.lines.values() for each in line.all()] + self.deferred
+
+    def wake(self, now: datetime, asks_again: Callable[[Waiting], bool]) -> None:
+        """What was deferred and is due waits no longer for that, if it is to be asked again."""
+        awake = [each for each in self.deferred if each.due is not None and each.due <= now and asks_again(each)]
+        self.deferred = [each for each in self.deferred if all(each is not other for other in awake)]
+        self.put_back(each.model_copy(update={"due": None}) for each in awake)
+
+    def replace(self, blocks: Iterable[Waiting]) -> None:
+        """These wait, and nothing else."""
+        self.lines.clear()
+        self.deferred.clear()
+        self.add(blocks)
 
     def lengths(self) -> dict[str, tuple[int, int]]:
         """How many blocks wait, and how long they are together, by the input that they wait for."""
@@ -125,11 +145,16 @@ class BlockQueue:
     def take_these(self, deal: Mapping[str, Sequence[Sequence[Any]]], slots: Mapping[str, int]) -> Deal:
         """The very stretches, by number, start and end, that a window was promised; to the slots that there are now."""
         taken: dict[str, Hands] = {}
+        deferred, self.deferred = self.deferred, []
+        for each in deferred:  # some of it may have been due
+            self._line(each.into).append(each)
         for into, hands in deal.items():
             stretches = [(slot, tuple(n), start, end) for slot, hand in enumerate(hands) for n, start, end in hand]
             taken[into] = [[] for _ in range(slots[into])]
             for slot, each in self._stretches(into, stretches):
                 taken[into][slot % slots[into]].append(each)
+        if deferred:
+            self.replace(self.all())
         return taken
 
     def _stretches(self, into: str, wanted: Sequence[tuple[int, Number, int, int]]) -> list[tuple[int, Waiting]]:

@@ -39,6 +39,8 @@ class Waiting(BaseModel):
     """How much work it is, where the operator counts otherwise than by positions."""
     due: datetime | None = None
     """Before this there is nothing to do; None: nobody said so."""
+    in_vain: bool = False
+    """Whether it was put off without anything of it having been done."""
     turn: int = 0
     """The last window that worked on it; what has no end waits for those that had their turn longer ago."""
     reached: datetime | None = None
@@ -90,6 +92,22 @@ class PartsWrong(DagkitError):
         return PartsWrong, self.given
 
 
+class TruncatedWrong(DagkitError):
+    """A splittable operator is to drain, and wants to do other work than it was asked about."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, into: str, whole: OffsetRange, kept: OffsetRange) -> None:
+        super().__init__(
+            f"{into.partition('.')[0]}.truncate made {kept} of {whole}; give back what of it is still done, from its "
+            "start on, or None"
+        )
+        self.given = into, whole, kept
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TruncatedWrong, self.given
+
+
 class Elements:
     """The elements of one splittable operator: what work they are, and how they are written and read back."""
 
@@ -129,6 +147,18 @@ class Elements:
     def back(self, each: Waiting) -> Any:
         """The element; a block is the stretch of it that waits."""
         return self._written.back(each.element) if each.block is None else each.as_block()
+
+    def truncated(self, each: Waiting) -> tuple[Waiting | None, Waiting | None]:
+        """What of it is still done when the application drains, and what waits for a later launch."""
+        kept = self.operator.truncate(self.back(each), each.restriction)
+        if kept is None:
+            return None, each
+        if kept.start != each.start or kept.stop > each.end:
+            raise TruncatedWrong(self.into, each.restriction, kept)
+        if kept.stop == each.end:
+            return each, None
+        later = stretch_of(each, kept.stop, each.end)
+        return (stretch_of(each, each.start, kept.stop) if kept.stop > each.start else None), later
 
     def cut_near(self, each: Waiting, position: int) -> int | None:
         """Where what waits may be cut near a position: its tracker says; None: nowhere."""

@@ -2,8 +2,10 @@
 
 from typing import Any, ClassVar
 
-from pydantic import JsonValue, PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic import JsonValue, PydanticSchemaGenerationError, TypeAdapter
 
+from dagkit.api.state import adapter_of
+from dagkit.api.tagged import Unwritable
 from dagkit.errors import DagkitError
 from dagkit.schema import spelled
 
@@ -26,22 +28,24 @@ class Written:
     def __init__(self, port: str, payload: Any) -> None:
         self.port = port
         self.payload = payload
-        try:
-            self._adapter: TypeAdapter[Any] = TypeAdapter(payload)
-        except PydanticSchemaGenerationError:
-            self._adapter = TypeAdapter(Any)
+        self._adapter = adapter_of(payload if _has_schema(payload) else Any)
 
     def of(self, item: Any) -> JsonValue:
         """The item as JSON."""
         try:
-            data: JsonValue = self._adapter.dump_python(item, mode="json", warnings="error")
-            back = self._adapter.validate_python(data)
-            if type(back) is type(item) and back == item:
-                return data
-        except (ValueError, ValidationError):
-            pass  # told below, with the item
-        raise ItemUnwritable(self.port, self.payload, item)
+            return self._adapter.dump(item)
+        except Unwritable as error:
+            raise ItemUnwritable(self.port, self.payload, item) from error
 
     def back(self, data: JsonValue) -> Any:
         """The item that was written."""
-        return self._adapter.validate_python(data)
+        return self._adapter.load(data)
+
+
+def _has_schema(payload: Any) -> bool:
+    """Whether the type says how its values are written; of another one some may be, each by what it is."""
+    try:
+        TypeAdapter(payload)
+    except PydanticSchemaGenerationError:
+        return False
+    return True

@@ -1,0 +1,157 @@
+"""Work of any payload, anywhere in a graph: stopped anywhere and resumed, deferred, drained, and always done once."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dagkit.api.running import Until
+from dagkit.engine.loop import Loop
+from dagkit.engine.observing import Point
+from dagkit.testing import FakeClock
+from dagkit.testing.crashes import CrashAfter
+from tests.engine.cast import Desk, Hurried, arrived
+from tests.engine.work_cast import Looks, numbers_expected, numbers_of_names
+
+LOOKS: Looks = ((("x", 5), ("y", 1)), (("z", 7), ("tail", -1), ("w", 0)))
+BY_NOW = 4
+
+
+def desk_of(home: Path, *, until: Until = Until.IDLE, hurried: bool = True, looks: Looks = LOOKS, **told: Any) -> Desk:
+    draw = numbers_of_names(looks, **{"by_now": BY_NOW, **told})
+    return Desk(home, draw, until=until, backend=Hurried if hurried else (lambda backend: backend), clock=FakeClock())
+
+
+def numbers(loop: Loop) -> list[tuple[str, int]]:
+    return sorted((name, number) for name, number in (item["~tuple"] for item in arrived(loop)))
+
+
+@pytest.mark.parametrize("hurried", [True, False])
+@pytest.mark.parametrize("senders", [0, 1, 3])
+@pytest.mark.parametrize("readers", [1, 2])
+def test_every_number_is_told_once(tmp_path: Path, readers: int, senders: int, *, hurried: bool) -> None:
+    desk = desk_of(tmp_path, readers=readers, senders=senders, hurried=hurried)
+    loop = desk.run()
+    assert numbers(loop) == numbers_expected(LOOKS, BY_NOW, doubled=bool(senders))
+    assert desk.faults() == []
+
+
+@pytest.mark.parametrize("senders", [0, 2])
+@pytest.mark.parametrize("window", [1, 2, 4])
+@pytest.mark.parametrize("point", Point)
+def test_a_crash_after_any_step_changes_nothing(tmp_path: Path, point: Point, window: int, senders: int) -> None:
+    desk = desk_of(tmp_path, senders=senders, defers_at=(3,))
+    desk.crash(CrashAfter(point, window), CrashAfter(point))
+    assert numbers(desk.run()) == numbers_expected(LOOKS, BY_NOW, doubled=bool(senders))
+    assert desk.faults() == []
+
+
+def test_what_has_no_end_is_left_to_the_next_launch_and_goes_on_there(tmp_path: Path) -> None:
+    looks: Looks = ((("tail", -1), ("x", 2)),)
+    first = desk_of(tmp_path, until=Until.ONCE, looks=looks).run()
+    assert numbers(first) == numbers_expected(looks, BY_NOW, doubled=False)
+    assert [(each.start, each.end == 2**63 - 1) for each in first.memory.queue] == [(BY_NOW, True)]
+    second = desk_of(tmp_path, until=Until.ONCE, looks=looks, by_now=9).run()
+    assert numbers(second) == numbers_expected(looks, 9, doubled=False)
+    desk = desk_of(tmp_path, until=Until.ONCE, looks=looks, by_now=9)
+    assert numbers(desk.run()) == numbers_expected(looks, 9, doubled=False)
+    assert desk.faults() == []
+
+
+def test_work_with_an_end_that_was_deferred_is_waited_for(tmp_path: Path) -> None:
+    looks: Looks = ((("x", 6),),)
+    desk = desk_of(tmp_path, until=Until.ONCE, looks=looks, defers_at=(2, 4), hurried=False)
+    assert desk.clock is not None
+    began = desk.clock.now()
+    assert numbers(desk.run()) == numbers_expected(looks, 0, doubled=False)
+    assert (desk.clock.now() - began).total_seconds() >= 2
+
+
+def test_nothing_is_dealt_before_it_is_due(tmp_path: Path) -> None:
+    looks: Looks = ((("x", 6),),)
+    desk = desk_of(tmp_path, until=Until.ONCE, looks=looks, defers_at=(2,), hurried=False)
+    loop = desk.run(windows=1)
+    (waiting,) = loop.memory.queue
+    assert waiting.due is not None
+    assert (waiting.start, len(loop.queue), loop.queue.deferred) == (2, 0, [waiting])
+    loop.queue.wake(waiting.due - timedelta(microseconds=1), lambda _: True)
+    assert len(loop.queue) == 0
+    loop.queue.wake(waiting.due, lambda _: True)
+    assert (len(loop.queue), loop.queue.deferred) == (1, [])
+
+
+def test_two_that_have_no_end_both_go_on_in_one_slot(tmp_path: Path) -> None:
+    looks: Looks = ((("a", -1), ("b", -1)),)
+    loop = desk_of(tmp_path, looks=looks, by_now=10**9, readers=1).run(windows=8)
+    assert {name for name, _ in numbers(loop)} == {"a", "b"}
+    assert sorted(each.turn for each in loop.memory.queue) == [7, 8]
+
+
+def test_a_drain_looks_for_nothing_does_what_was_found_and_leaves_what_has_no_end(tmp_path: Path) -> None:
+    looks: Looks = ((("x", 5), ("tail", -1)), (("late", 3),))
+    desk_of(tmp_path, looks=looks, by_now=3).run(windows=1)
+    desk = desk_of(tmp_path, looks=looks, by_now=8, until=Until.DRAINED)
+    loop = desk.run()
+    assert numbers(loop) == numbers_expected(looks[:1], 8, doubled=False)
+    assert [(each.start, each.end) for each in loop.memory.queue] == [(8, 2**63 - 1)]
+    assert desk.faults() == []
+    again = desk_of(tmp_path, looks=looks, by_now=8)
+    assert numbers(again.run()) == numbers_expected(looks, 8, doubled=False)
+
+
+@pytest.mark.parametrize("senders", [0, 2])
+@pytest.mark.parametrize("point", Point)
+def test_a_drain_that_is_cut_off_goes_on(tmp_path: Path, point: Point, senders: int) -> None:
+    looks: Looks = ((("x", 5), ("tail", -1)),)
+    desk_of(tmp_path, looks=looks, senders=senders).crash(CrashAfter(point, 2))
+    desk = desk_of(tmp_path, looks=looks, senders=senders, until=Until.DRAINED)
+    desk.crash(CrashAfter(point), CrashAfter(point))
+    assert numbers(desk.run()) == numbers_expected(looks, BY_NOW, doubled=bool(senders))
+    assert desk.faults() == []
+
+
+def test_further_outputs_carry_what_is_sent_to_them(tmp_path: Path) -> None:
+    loop = desk_of(tmp_path, senders=1).run()
+    others = [tuple(item["~tuple"]) for state in loop.state["collect"] for item in state.get("others", [])]  # type: ignore[union-attr,call-overload,index] # as it was written
+    assert sorted(others) == [each for each in numbers(loop) if each[1] % 2]
+
+
+crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.integers(1, 6)), max_size=3)
+named = st.tuples(st.sampled_from("xyz"), st.integers(-1, 8))
+
+
+@pytest.mark.slow
+@settings(max_examples=settings().max_examples // 4)
+@given(
+    looks=st.lists(st.lists(named, min_size=1, max_size=4).map(tuple), max_size=3).map(tuple),
+    by_now=st.integers(0, 9),
+    defers_at=st.sets(st.integers(0, 8), max_size=3).map(tuple),
+    readers=st.integers(1, 3),
+    senders=st.integers(0, 3),
+    probes=crashes,
+    ends=st.lists(st.sampled_from([Until.ONCE, Until.IDLE, Until.DRAINED]), max_size=3),
+)
+def test_whatever_happens_every_number_is_told_once(
+    *,
+    tmp_path_factory: pytest.TempPathFactory,
+    looks: Looks,
+    by_now: int,
+    defers_at: tuple[int, ...],
+    readers: int,
+    senders: int,
+    probes: list[CrashAfter],
+    ends: list[Until],
+) -> None:
+    home = tmp_path_factory.mktemp("work")
+    told = {"looks": looks, "defers_at": defers_at, "readers": readers, "senders": senders}
+    desk = desk_of(home, by_now=by_now // 2, **told)
+    desk.crash(*probes)
+    for until in ends:
+        replace(desk, until=until).run()
+    loop = desk_of(home, by_now=by_now, **told).run()
+    assert numbers(loop) == numbers_expected(looks, by_now, doubled=bool(senders))
+    assert desk.faults() == []

@@ -1,0 +1,145 @@
+"""Operators whose elements are anything but blocks, some of them without an end, for applications in tests."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from dagkit import (
+    Dag,
+    InputOperator,
+    InputPort,
+    Operator,
+    OperatorContext,
+    OutputPort,
+    RowOperator,
+    SplittableOperator,
+    State,
+    StatelessPartitioner,
+)
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
+
+Named = tuple[str, int]
+"""A name, and how many numbers bear it; none where it is below zero: their number has no end."""
+Looks = tuple[tuple[Named, ...], ...]
+"""The names that are told in each look."""
+
+
+class Names(InputOperator):
+    """Tells names, those of one look after the other."""
+
+    kind = "cast.names/1"
+    names = OutputPort[Named]()
+    looks: Looks = ()
+    at = State(0)
+
+    def emit_tuples(self) -> None:
+        if self.at < len(self.looks):
+            for name in self.looks[self.at]:
+                self.names.emit(name)
+            self.at += 1
+
+
+class Twice(RowOperator):
+    """Makes two names of each."""
+
+    kind = "cast.twice/1"
+    name = InputPort[Named]()
+    names = OutputPort[Named]()
+
+    def process(self, item: Named) -> Iterator[Named]:
+        name, count = item
+        yield name + "a", count
+        yield name + "b", count
+
+
+class Numbered(SplittableOperator[Named]):
+    """Tells each number of a name, once; of a name whose numbers have no end, as many as there are by now."""
+
+    kind = "cast.numbered/1"
+    names = InputPort[Named](main=True)
+    greetings = InputPort(str, optional=True)
+    numbers = OutputPort[tuple[str, int]](main=True)
+    odd = OutputPort[tuple[str, int]]()
+    by_now: int = 0
+    """Where the numbers end that have no end."""
+    defers_at: tuple[int, ...] = ()
+    """Before these numbers the rest is put off, once: the next window goes on."""
+    greeting = State("")
+
+    @greetings.process
+    def greet(self, item: str) -> None:
+        self.greeting = item
+
+    def initial_restriction(self, element: Named) -> OffsetRange:
+        return OffsetRange(0, element[1] if element[1] >= 0 else OFFSET_INFINITY)
+
+    def truncate(self, element: Named, restriction: OffsetRange) -> OffsetRange | None:
+        return restriction.truncate(None if self.by_now <= restriction.start else self.by_now)
+
+    def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:
+        start = number = tracker.current_restriction().start
+        while True:
+            if element[1] < 0 and number >= self.by_now:
+                tracker.defer_remainder(timedelta(seconds=1))
+                return
+            if number in self.defers_at and number > start:
+                tracker.defer_remainder(timedelta(seconds=1))
+                return
+            if not tracker.try_claim(number):
+                return
+            if number % 2:
+                self.odd.emit((element[0], number))
+            yield self.greeting + element[0], number
+            number += 1
+
+
+class Collected(Operator):
+    """Keeps what arrives, for the test to look at."""
+
+    kind = "cast.collected/1"
+    items = InputPort[Any]()
+    odd = InputPort[Any](optional=True)
+    arrived = State[list[Any]](list)
+    others = State[list[Any]](list)
+
+    @items.process
+    def take(self, item: Any) -> None:
+        self.arrived.append(item)
+
+    @odd.process
+    def take_other(self, item: Any) -> None:
+        self.others.append(item)
+
+
+def numbers_of_names(
+    looks: Looks,
+    *,
+    by_now: int = 0,
+    defers_at: tuple[int, ...] = (),
+    readers: int = 2,
+    senders: int = 0,
+) -> Any:
+    """Names, doubled by so many senders unless there are none, and numbered."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        names = dag.add_operator("names", Names(looks=looks))
+        numbered = dag.add_operator("numbered", Numbered(by_now=by_now, defers_at=defers_at))
+        collect = dag.add_operator("collect", Collected())
+        dag.set_operator_attribute(numbered, OperatorContext.PARTITIONER, StatelessPartitioner(readers))
+        if senders:
+            twice = dag.add_operator("twice", Twice())
+            dag.set_operator_attribute(twice, OperatorContext.PARTITIONER, StatelessPartitioner(senders))
+            dag.add_stream("names", names.names, twice.name)
+            dag.add_stream("doubled", twice.names, numbered.names)
+        else:
+            dag.add_stream("names", names.names, numbered.names)
+        dag.add_stream("numbers", numbered.numbers, collect.items)
+        dag.add_stream("odd", numbered.odd, collect.odd)
+
+    return draw
+
+
+def numbers_expected(looks: Looks, by_now: int, *, doubled: bool) -> list[tuple[str, int]]:
+    """Each number of each name, once."""
+    names = [(name + letter, count) for look in looks for name, count in look for letter in ("ab" if doubled else [""])]
+    return sorted((name, number) for name, count in names for number in range(by_now if count < 0 else count))
