@@ -1,0 +1,114 @@
+"""Work that can be split, on every backend: anywhere in a graph, with side values, and behind other such work."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dagkit import Dag, OperatorContext, RowOperator, StatelessPartitioner
+from dagkit.api.ports import InputPort, OutputPort
+from dagkit.api.running import Until
+from dagkit.backends.reference import ReferenceBackend
+from dagkit.backends.spark import SparkBackend
+from dagkit.compiler import Compilation, compile_application
+from dagkit.engine.assignment import Backend
+from dagkit.engine.loop import Loop, Settings
+from dagkit.engine.lower import program_of
+from dagkit.ledger import Ledger
+from dagkit.ledger.stores import MemoryStore
+from dagkit.ledger.verify import verify
+from tests.backends.slots import InSlots
+from tests.engine.cast import Hurried
+from tests.engine.work_cast import Collected, Looks, Named, Names, Numbered, Twice, numbers_expected
+
+LOOKS: Looks = ((("x", 3), ("tail", -1)), (("y", 4),))
+BY_NOW = 3
+
+
+class Greet(RowOperator):
+    """Makes a greeting of a name."""
+
+    kind = "cast.greet/1"
+    name = InputPort[Named]()
+    greeting = OutputPort(str)
+
+    def process(self, item: Named) -> Any:
+        yield f"{item[0]} "
+
+
+Make = Callable[[Compilation], Backend]
+
+
+@pytest.fixture(params=["reference", "slots", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.spark])])
+def make(request: pytest.FixtureRequest) -> Make:
+    """Makes one backend or the other, whose windows are over as soon as they have begun."""
+
+    def made(compilation: Compilation) -> Backend:
+        if request.param == "reference":
+            return Hurried(ReferenceBackend(compilation))
+        program = program_of(compilation)
+        if request.param == "slots":
+            return Hurried(InSlots(program))
+        return Hurried(SparkBackend(program, request.getfixturevalue("spark")))
+
+    return made
+
+
+def told(draw: Any, make: Make) -> list[Any]:
+    """What was collected when all was done."""
+    compilation, ledger = compile_application(draw), Ledger(MemoryStore())
+    loop = Loop(compilation, make(compilation), ledger, Settings("nowhere", until=Until.ONCE))
+    loop.run()
+    assert verify(ledger).faults == ()
+    return [_plain(item) for state in loop.state["collect"] for item in state.get("arrived", [])]
+
+
+def _plain(item: Any) -> Any:
+    return tuple(map(_plain, item["~tuple"])) if isinstance(item, dict) else item
+
+
+def in_partitions(dag: Dag, operator: Any, count: int) -> None:
+    dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(count))
+
+
+@pytest.mark.parametrize(("senders", "readers"), [(1, 1), (1, 2), (2, 1), (2, 3)])
+def test_work_that_comes_from_workers_is_done_once(make: Make, senders: int, readers: int) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        names, twice = dag.add_operator("names", Names(looks=LOOKS)), dag.add_operator("twice", Twice())
+        numbered = dag.add_operator("numbered", Numbered(by_now=BY_NOW))
+        in_partitions(dag, twice, senders)
+        in_partitions(dag, numbered, readers)
+        names >> twice
+        dag.add_stream("doubled", twice.names, numbered.names)
+        dag.add_stream("numbers", numbered.numbers, dag.add_operator("collect", Collected()).items)
+
+    assert sorted(told(draw, make)) == numbers_expected(LOOKS, BY_NOW, doubled=True)
+
+
+def test_work_makes_work(make: Make) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        names = dag.add_operator("names", Names(looks=LOOKS))
+        first = dag.add_operator("first", Numbered(by_now=BY_NOW))
+        second = dag.add_operator("second", Numbered(by_now=BY_NOW))
+        in_partitions(dag, second, 2)
+        dag.add_stream("names", names.names, first.names)
+        dag.add_stream("made", first.numbers, second.names)
+        dag.add_stream("numbers", second.numbers, dag.add_operator("collect", Collected()).items)
+
+    made = (tuple(numbers_expected(LOOKS, BY_NOW, doubled=False)),)
+    assert sorted(told(draw, make)) == numbers_expected(made, BY_NOW, doubled=False)
+
+
+def test_side_values_are_there_before_the_work_of_their_window(make: Make) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        names, greet = dag.add_operator("names", Names(looks=(LOOKS[1],))), dag.add_operator("greet", Greet())
+        twice, numbered = dag.add_operator("twice", Twice()), dag.add_operator("numbered", Numbered())
+        in_partitions(dag, numbered, 2)
+        dag.add_stream("names", names.names, twice.name, greet.name)
+        dag.add_stream("doubled", twice.names, numbered.names)
+        dag.add_stream("greetings", greet.greeting, numbered.greetings)
+        dag.add_stream("numbers", numbered.numbers, dag.add_operator("collect", Collected()).items)
+
+    expected = [(f"y {name}", number) for name in ("ya", "yb") for number in range(4)]
+    assert Counter(told(draw, make)) == Counter(expected)
