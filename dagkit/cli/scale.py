@@ -7,20 +7,23 @@ from typing import Any
 import rich_click as click
 from pydantic import ValidationError
 
+from dagkit.cli.asking import answered, waiting
 from dagkit.cli.options import spoken
 from dagkit.cli.output import Output, counted
 from dagkit.engine.backlogs import Decided, Recorded, backlog_millis, decisions, recorded
+from dagkit.engine.requests import SetCount
 from dagkit.ledger import Ledger
 from dagkit.scaling import ScalingSettings, decide
 from dagkit.scaling.explaining import became, sentence
 from dagkit.scaling.simulation import Course, following, simulated
+from dagkit.urls import absolute
 
 path = click.argument("path", metavar="PATH")
 
 
 @click.group()
 def scale() -> None:
-    """Explain and rehearse how many partitions operators have.
+    """Explain, rehearse and set how many partitions operators have.
 
     PATH is an application's folder (or URL); it may be running meanwhile.
     """
@@ -70,6 +73,27 @@ def simulate(*, path: str, operator: str | None, settings: Sequence[str], output
         output.document("dagkit.simulated/1", body)
         return
     output.result(_table(told, lines))
+
+
+@scale.command("set")
+@path
+@click.argument("operator")
+@click.argument("count", metavar="N", type=click.IntRange(min=1))
+@waiting
+@spoken
+def set_count(*, path: str, operator: str, count: int, seconds: float, output: Output) -> None:
+    """Give an operator N partitions while its application runs, from the next window on.
+
+    An operator that follows its backlog may have others soon after; `dagkit set PATH OPERATOR collect_stats false`
+    keeps a reader from that.
+    """
+    reply = answered(absolute(path), SetCount(operator=operator, count=count), seconds)
+    if output.as_json:
+        body = {"operator": operator, "window": reply.window, "before": reply.before, "after": reply.after}
+        output.document("dagkit.scale.set/1", body)
+        return
+    partitions = counted(count, "partition")
+    output.result(f"{operator} has {partitions} from window {reply.window} on, and had {reply.before}")
 
 
 def _decision(decided: Decided) -> dict[str, Any]:

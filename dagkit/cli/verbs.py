@@ -44,6 +44,7 @@ class Verb:
 
 VERBS: tuple[Verb, ...] = (
     Verb("launch", "Run an application, from where its ledger says that it stopped.", RUNNING),
+    Verb("set", "Give a property another value while its application runs.", RUNNING),
     Verb("validate", "Check an application and its configuration, and report every fault.", COMPILING),
     Verb("plan", "Show how an application will run, and why so.", COMPILING),
     Verb("explain", "Show the steps from what the author drew to the plan.", COMPILING),

@@ -13,7 +13,7 @@ from dagkit.compiler.rules import check
 from dagkit.compiler.steps import Compilation
 from dagkit.conf.classes import ClassNotFound
 from dagkit.conf.conversion import Conversion
-from dagkit.conf.keys import Malformed, MapKey, PropertyPath, parse_path
+from dagkit.conf.keys import Address, Malformed, MapKey, PropertyPath, parse_path
 from dagkit.conf.names import bare
 from dagkit.conf.properties import Given, with_properties
 from dagkit.conf.references import MASK, References, Unresolved, shown_instead, without_secret
@@ -46,15 +46,40 @@ def reconfigured(compilation: Compilation, operator: str, name: str, raw: Any) -
     return relowered(compilation, graph, known)
 
 
+def plain_secret(operator: str, name: str, raw: Any) -> Diagnostic | None:
+    """What is wrong with a value that is a secret by its name, and no reference to one: all may see what is set."""
+    if shown_instead(_address(name), f"{operator}.{name}", raw) != MASK:
+        return None
+    return _secret(operator, name)
+
+
+def _secret(operator: str, name: str) -> Diagnostic:
+    return Diagnostic(
+        "attribute-invalid" if _is_attribute(name) else "property-invalid",
+        f"{operator}.{name} is a secret, and what is set while the application runs is kept in its folder",
+        "set it by reference, as ${env:NAME} or ${file:PATH}, which every driver looks up for itself",
+    )
+
+
+def _is_attribute(name: str) -> bool:
+    return name in BY_SCOPE[Scope.OPERATOR]
+
+
+def _address(name: str) -> Address | Malformed:
+    """What a name means: that of the operator does not count."""
+    return parse_path(f"operator.any.{'attr' if _is_attribute(name) else 'prop'}.{name}")
+
+
 def value_of(compilation: Compilation, operator: str, name: str) -> Any:
     """What a property or an attribute of an operator is, as JSON holds it; a secret as it was referred to."""
     node = compilation.graph.by_name.get(operator)
     if node is None:
         return None
-    if name in BY_SCOPE[Scope.OPERATOR]:
+    if _is_attribute(name):
         return portable_attributes(node.attributes).get(name)
-    address = parse_path(f"operator.any.prop.{name}")
-    assert not isinstance(address, Malformed), "what is no path was refused before"
+    address = _address(name)
+    if isinstance(address, Malformed):
+        return None
     assert isinstance(address.sets, PropertyPath), "what stands behind prop. is a property"
     value: Any = portable_properties(node.operator, node.property_origins)
     for step in address.sets.steps:
@@ -79,8 +104,7 @@ class _Change:
         self.operator, self.name = operator, name
         self.key = f"{operator}.{name}"
         self.faults: list[Diagnostic] = []
-        self.is_attribute = name in BY_SCOPE[Scope.OPERATOR]
-        self.address = parse_path(f"operator.any.{'attr' if self.is_attribute else 'prop'}.{name}")
+        self.address = _address(name)
         self.raw, tainted = self._resolved(raw)
         self.shown = shown_instead(self.address, self.key, raw, tainted=tainted)
         self.origin = Origin(Source.COMMAND_LINE, None, self.key, self.shown)
@@ -94,10 +118,10 @@ class _Change:
         elif isinstance(self.address, Malformed):
             self._refuse("key-malformed", f"{self.key}: {self.address.problem}", self.address.help)
         elif self.shown == MASK:
-            self._refuse_secret()
+            self.faults.append(_secret(self.operator, self.name))
         if self.faults or node is None:
             raise ApplicationFaults(self.compilation.application, self.faults)
-        return self._with_attribute(node) if self.is_attribute else self._with_property(node)
+        return self._with_attribute(node) if _is_attribute(self.name) else self._with_property(node)
 
     def _operators(self) -> list[str]:
         return [node.name for node in self.compilation.graph.nodes]
@@ -112,13 +136,6 @@ class _Change:
     def _refuse(self, code: Code, problem: str, help_: str) -> None:
         self.faults.append(Diagnostic(code, problem, help_))
 
-    def _refuse_secret(self) -> None:
-        self._refuse(
-            "attribute-invalid" if self.is_attribute else "property-invalid",
-            f"{self.key} is a secret, and what is set while the application runs is kept in its ledger",
-            "set it by reference, as ${env:NAME} or ${file:PATH}, which every driver looks up for itself",
-        )
-
     def _with_property(self, node: Node) -> Node:
         assert not isinstance(self.address, Malformed), "what is no path was refused before"
         assert isinstance(self.address.sets, PropertyPath), "what stands behind prop. is a property"
@@ -127,7 +144,7 @@ class _Change:
         self.faults += configured.diagnostics
         self.faults += [one.diagnostic for one in configured.unknown]
         if not self.faults and self.shown is None and _holds_secret(configured.component, self.address.sets):
-            self._refuse_secret()
+            self.faults.append(_secret(self.operator, self.name))
         origins = {**node.property_origins, **configured.origins}
         return replace(node, operator=configured.component, property_origins=origins)
 

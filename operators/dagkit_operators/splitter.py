@@ -48,8 +48,8 @@ class DirectoryScanner(BaseModel):
     skip_unfinished: bool = True
     """Whether what is hidden or not finished is passed over in directories: `.name`, `name.tmp`, `name._COPYING_`."""
     trigger: bool = False
-    """No effect: Apex scans at once when this is set while an application runs, and here properties stay as they were
-    when it was launched. Each launch begins with a scan anyway."""
+    """Scans at once where `dagkit set` gives it a value, whatever is left of the interval. Each launch begins with a
+    scan anyway."""
 
     @field_validator("files", mode="before")
     @classmethod

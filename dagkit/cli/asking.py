@@ -1,0 +1,39 @@
+"""Asking an application that runs elsewhere: a request is left in its folder, and its driver's answer is waited for."""
+
+import time
+from datetime import UTC, datetime
+
+import rich_click as click
+
+from dagkit.engine.requests import Refused, Reply, SetCount, SetValue, Unanswered, ask, reply_to, withdraw
+from dagkit.ledger import Ledger
+
+_PAUSE_SECONDS = 0.1
+WAIT_SECONDS = 30.0
+"""How long an answer is waited for where nobody says otherwise: a window takes up to ten seconds."""
+
+waiting = click.option(
+    "--wait",
+    "seconds",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=WAIT_SECONDS,
+    help=f"How long to wait for the driver's answer; {WAIT_SECONDS:g}, unless told.",
+)
+
+
+def answered(place: str, asks: SetValue | SetCount, seconds: float) -> Reply:
+    """What became of what is asked for. Raises where nobody answers in time, and where it was refused."""
+    store = Ledger.open(place).store
+    request = ask(store, asks, datetime.now(UTC))
+    until = time.monotonic() + seconds
+    while (reply := reply_to(store, request)) is None and time.monotonic() < until:
+        time.sleep(_PAUSE_SECONDS)
+    if reply is None:
+        withdraw(store, request)
+        reply = reply_to(store, request)  # it may have come in that very moment
+    if reply is None:
+        raise Unanswered(place, seconds)
+    if not reply.done:
+        raise Refused(reply.refused or "the driver refused, and did not say why")
+    return reply

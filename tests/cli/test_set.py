@@ -1,0 +1,88 @@
+"""`dagkit set` and `dagkit scale set`: a running application is asked, and answers."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dagkit.api.running import Until
+from dagkit.engine.loop import Loop
+from tests.engine.cast import Desk
+from tests.engine.test_requests import multiplied
+
+APPLICATION = """
+from dagkit import Config, Dag
+from tests.engine.test_requests import multiplied
+
+def populate_dag(dag: Dag, conf: Config) -> None:
+    multiplied()(dag, conf)
+"""
+
+
+@contextmanager
+def running(home: Path) -> Iterator[Loop]:
+    """An application at work in a thread of its own, until nobody needs it any more."""
+    desk = Desk(home, multiplied(), until=Until.STOPPED)
+    loop = desk.loop()
+    driver = threading.Thread(target=loop.run)
+    driver.start()
+    try:
+        yield loop
+    finally:
+        loop.stop()
+        driver.join(30)
+        assert not driver.is_alive()
+
+
+def test_a_property_is_set_in_an_application_that_runs(dagkit, tmp_path: Path) -> None:
+    with running(tmp_path) as loop:
+        answer = dagkit("set", str(tmp_path / "app"), "times", "factor", "10")
+        assert answer.out.startswith("times.factor is 10 from window ")
+        assert answer.out.endswith(" on, and was 1\n")
+        assert loop.program.operators["times"][0].factor == 10
+        refused = dagkit("set", str(tmp_path / "app"), "times", "faktor", "10")
+        assert refused.code == 3
+        assert "did you mean 'factor'?" in refused.err
+
+
+def test_a_count_is_set_in_an_application_that_runs(dagkit, tmp_path: Path) -> None:
+    with running(tmp_path) as loop:
+        document = dagkit("scale", "set", str(tmp_path / "app"), "times", "3", "--json").document
+        assert (document["operator"], document["before"], document["after"]) == ("times", 1, 3)
+        assert len(loop.program.operators["times"]) == 3
+        refused = dagkit("scale", "set", str(tmp_path / "app"), "script", "3")
+        assert refused.code == 3
+        assert "script finds work on the driver" in refused.err
+
+
+def test_where_nobody_answers_the_request_is_withdrawn(dagkit, tmp_path: Path) -> None:
+    Desk(tmp_path, multiplied()).run()
+    answer = dagkit("set", str(tmp_path / "app"), "times", "factor", "10", "--wait", "0")
+    assert answer.code == 8
+    assert "no driver answered within 0 s, and nothing was changed" in answer.err
+    assert list((tmp_path / "app" / "requests").iterdir()) == []
+
+
+def test_given_the_application_a_value_is_tried_before_anybody_is_asked(dagkit, write, tmp_path: Path) -> None:
+    Desk(tmp_path, multiplied()).run()
+    app = write("app.py", APPLICATION).name
+    given = ("--path", str(tmp_path / "app"), "--wait", "0")
+    assert dagkit("set", app, "times", "factor", "2", *given).code == 8
+    wrong = dagkit("set", app, "times", "factor", "many", *given)
+    assert wrong.code == 3
+    assert "times.factor cannot be 'many'" in wrong.err
+
+
+def test_a_plain_secret_is_sent_to_nobody(dagkit, tmp_path: Path) -> None:
+    Desk(tmp_path, multiplied()).run()
+    answer = dagkit("set", str(tmp_path / "app"), "times", "password", "sesame", "--wait", "0")
+    assert answer.code == 3
+    assert "times.password is a secret" in answer.err
+    assert not (tmp_path / "app" / "requests").exists()
+
+
+@pytest.mark.parametrize("arguments", [("set", "nowhere", "a", "b", "1"), ("scale", "set", "nowhere", "a", "1")])
+def test_where_there_is_nothing_nobody_is_asked(dagkit, arguments: tuple[str, ...]) -> None:
+    assert dagkit(*arguments).code == 6
