@@ -153,13 +153,14 @@ class Outlet(Generic[T_co]):
 
     def emit(self, item: T_co) -> None:  # type: ignore[misc] # covariant for wiring; the engine binds what items go to
         """Send an item on. Where no stream begins, it is dropped."""
-        sink = self.operator._sinks.get(self.port.name)  # noqa: SLF001 - the engine binds outputs there
+        # for each item: the way through pydantic's `__getattr__` takes longer than all the rest of the way
+        sink = self.operator.__pydantic_private__["_sinks"].get(self.port.name)
         if sink is not None:
             sink(item)
 
     def emit_batch(self, batch: Batch[T_co]) -> None:
         """Send many items on at once; they must be good until this returns."""
-        sink = self.operator._batch_sinks.get(self.port.name)  # noqa: SLF001 - the engine binds outputs there
+        sink = self.operator.__pydantic_private__["_batch_sinks"].get(self.port.name)
         if sink is not None:
             sink(batch)
 
