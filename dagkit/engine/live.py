@@ -176,17 +176,17 @@ def _counted(
 ) -> Entrance:
     """What takes single items and batches, and counts them.
 
-    A single item is counted in the very call that hands it to the operator's method, which costs a hundredth of that
-    call; a call of its own would cost ten times as much.
+    A single item is counted in the very call that hands it to the operator's method: a call of its own would cost ten
+    times as much.
     """
     name = handler_name(input_ports(type(operator))[port])
     method, send = getattr(operator, name), sending(operator, name)
     uncounted = _with_code(handler_of(operator, port), keyed, keying)
-    count = 0
+    count = 0.0  # exact up to 2**53, and adding to it costs less than adding to an int
 
     def handle(item: Any) -> None:
         nonlocal count
-        count += 1
+        count += 1.0
         made = method(item)
         if made is not None:
             send(made)
@@ -205,7 +205,7 @@ def _counted(
         by_batch(batch)
 
     take_batch = handle_each if by_batch is None else handle_batch
-    return Entrance(_with_code(handle, keyed, keying), take_batch, passed=lambda: count)
+    return Entrance(_with_code(handle, keyed, keying), take_batch, passed=lambda: int(count))
 
 
 def _with_code(handle: Take, keyed: Sequence[Keyed[Any, Any]], keying: Keying) -> Take:
