@@ -136,7 +136,7 @@ class DagContext(_Context):
     )
     METRICS_TRANSPORT = Attribute[Any](None, Instance("MetricsTransport"), "where metrics are sent", _HINT)
     MASTER_MEMORY_MB = Attribute(1024, _Count, "memory of the driver", _HINT)
-    HEARTBEAT_INTERVAL_MILLIS = Attribute(1000, _Windows, "period of statistics", _HINT)
+    HEARTBEAT_INTERVAL_MILLIS = Attribute(1000, _Windows, "period of statistics while nothing is to do", _HINT)
     THROUGHPUT_CALCULATION_INTERVAL = Attribute(
         10_000, _Windows, "milliseconds over which throughput is averaged", _HINT
     )

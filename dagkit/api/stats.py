@@ -1,6 +1,6 @@
 """What operators report, and who listens.
 
-After every commit and every look of the inputs, before the next window begins, each listener of an operator is told the
+Before each window, and every HEARTBEAT_INTERVAL_MILLIS while nothing is to do, each listener of an operator is told the
 statistics of each of its partitions, one call for each, in the order of the partitions. So it is asked before the first
 window, too, when there is a backlog and nothing was measured yet.
 Listeners are the objects in STATS_LISTENERS, and the operator itself where it is one: always the logical operator, on

@@ -1,7 +1,7 @@
 """The audience: listeners of operators are told what their partitions did and what waits, and say what is to change.
 
-They are asked before a window begins, the first one included, and when nothing is to do, if a window was committed or
-an input operator has looked since they were asked last.
+They are asked before a window begins, the first one included, if a window was committed or something was found since
+they were asked last; and from time to time while nothing is to do.
 """
 
 import logging
@@ -88,6 +88,8 @@ class Audience:
         self._listened: dict[str, _Listened] = {}
         self.news = True
         """Whether there is anything that the listeners were not told."""
+        self.asked = began
+        """When they were asked last."""
         self.follow(shape)
 
     @property
@@ -135,7 +137,7 @@ class Audience:
         self, window_id: int, waiting: Iterable[Waiting], cores: Cores, now: datetime
     ) -> tuple[list[Scaling], list[Scaled]]:
         """What listeners want changed, and what they looked at and left as it is; `waiting` is all that is not read."""
-        self.news = False
+        self.news, self.asked = False, now
         wishes, facts = [], []
         by_operator: dict[str, list[Waiting]] = defaultdict(list)
         for each in waiting:

@@ -201,10 +201,17 @@ class Loop:
         """What to do now, given all that is known and asked for."""
         self.changing.hear(self.memory.window)
         action = next_action(self.outlook())
-        if isinstance(action, Start | Sleep) and self._promise is None and self.audience.news and self.audience.listens:
+        if self._promise is None and self._listeners_are_due(action):
             self._ask_around()
             action = next_action(self.outlook())
         return action
+
+    def _listeners_are_due(self, action: Action) -> bool:
+        """Before a window those who were not told of all that there is; else, from time to time, everybody."""
+        if not self.audience.listens:
+            return False
+        is_time = self.clock.now() >= self.audience.asked + self.traits.heartbeat
+        return (isinstance(action, Start) and self.audience.news) or (isinstance(action, Sleep) and is_time)
 
     def _ask_around(self) -> None:
         """Listeners say, before the next window begins or nothing is to do, what is to change."""
@@ -369,9 +376,9 @@ class Loop:
         for each in self.inputs.values():
             if each.due(now):
                 finding = each.look(window_id, self.traits.millis)
-                self.audience.news = True  # that nothing came is news to whoever waits for a while without anything
                 if finding.emitted:
                     self.found.append(self.chronicle.add(finding, each.state))
+                    self.audience.news = True
                     self._tell_of(finding)
                     if self.settings.until is Until.IDLE:  # whoever looked in vain before looks once more after this
                         for other in self.inputs.values():

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from dagkit.api.attributes import Attribute, DagContext
 from dagkit.api.files import output_files
@@ -32,6 +33,8 @@ class Traits:
     """Whether anybody wants to be told when nothing more comes for now."""
     millis: int
     """How long a streaming window is."""
+    heartbeat: timedelta
+    """How often statistics are told while nothing is to do."""
 
     @classmethod
     def of(cls, program: Program) -> "Traits":
@@ -47,6 +50,7 @@ class Traits:
             writes=any(output_files(type(operators[0])) for operators in program.operators.values()),
             drains=any(each.drained is not Operator.drained for each in workers),
             millis=_of_application(program, DagContext.STREAMING_WINDOW_SIZE_MILLIS),
+            heartbeat=timedelta(milliseconds=_of_application(program, DagContext.HEARTBEAT_INTERVAL_MILLIS)),
         )
 
 

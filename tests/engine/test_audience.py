@@ -231,7 +231,7 @@ def test_readers_that_have_nothing_to_do_go_away_once_nothing_came_for_a_while(t
     loop.run()
     grown, *kept, shrunk = facts(desk)
     assert [(f.before, f.after) for f in (grown, shrunk)] == [(1, 4), (4, 1)]
-    assert 20 <= (shrunk.at - grown.at).total_seconds() <= 26
+    assert 20 <= (shrunk.at - grown.at).total_seconds() <= 22
     assert len(kept) <= 2
     for fact in facts(desk):
         decision = decide(ScalingInputs.of(fact.inputs))
