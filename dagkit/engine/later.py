@@ -5,10 +5,12 @@ next one; one that goes on until it is idle asks it again when it is due, until 
 it is stopped asks for ever. Work with an end that was deferred is there now, and is waited for.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from datetime import datetime
 
 from dagkit.api.running import Until
+from dagkit.engine.assignment import Answer
+from dagkit.engine.splitting import Deal
 from dagkit.engine.work import Elements, Number, Waiting, has_end
 
 
@@ -43,6 +45,23 @@ class Later:
         now, later = elements.truncated(each)
         self.aside += [part for part in (later,) if part is not None]
         return [part for part in (now,) if part is not None]
+
+
+def only_asks(sent: Sized, given: Sized, deal: Deal) -> bool:
+    """Whether a window does nothing but ask work without an end whether there is more of it by now.
+
+    Nothing need be promised of it: whatever it finds is found again.
+    """
+    dealt = [each for hands in deal.values() for hand in hands for each in hand]
+    return bool(dealt) and not sent and not given and not any(map(has_end, dealt))
+
+
+def came_to_nothing(deal: Deal, answer: Answer) -> bool:
+    """Whether all that was dealt had nothing to do, and nothing else came of the window."""
+    left = [each for report in answer.reports for each in report.left]
+    wrote = any(report.parts for report in answer.reports)
+    dealt = sum(len(hand) for hands in deal.values() for hand in hands)
+    return len(left) == dealt and all(each.in_vain for each in left) and not wrote and not answer.delayed
 
 
 def renewed(work: Iterable[Waiting]) -> list[Waiting]:

@@ -42,7 +42,7 @@ from dagkit.engine.facts import Fact, Split
 from dagkit.engine.failures import OperatorFailed, WindowLost, tear_down
 from dagkit.engine.forecast import Forecast
 from dagkit.engine.inputs import DriverInput, Finding, context_of, delivered, queued
-from dagkit.engine.later import Later, next_due, renewed
+from dagkit.engine.later import Later, came_to_nothing, next_due, only_asks, renewed
 from dagkit.engine.leaving import (
     State,
     Taken,
@@ -104,6 +104,8 @@ class Flight:
     """Whether no other window was in flight then."""
     answer: "Future[Answer]"
     promised: bool = False
+    asks: bool = False
+    """Whether it only asks whether there is more of what has no end."""
     failures: int = 0
 
     @property
@@ -403,13 +405,16 @@ class Loop:
             near = {into: each.cut_near for into, each in self.traits.elements.items()}
             share = self.dealer.next(window_id, self.traits.slots, near, overlaps=self._overlap > 1)
             notes, promised = _notes(share, last=last), False
-        if not promised and not self.flights:
+        asks = not last and not promised and only_asks(sent, given, share.deal)
+        if not promised and not self.flights and not asks:
             self.chronicle.promise(upto, notes)
             promised = True
         self._probe(Point.PLANNED, window_id)
         assignment = replace(self._assignment(window_id, sent, share), last=last)
         began, alone, answer = self.clock.now(), not self.flights, self._handed_over(assignment)
-        self.flights.append(Flight(assignment, dict(upto), given, share, dict(notes), began, alone, answer, promised))
+        self.flights.append(
+            Flight(assignment, dict(upto), given, share, dict(notes), began, alone, answer, promised, asks)
+        )
         self.held = []
         blocks = sum(len(hand) for hands in share.deal.values() for hand in hands)
         self.observers.tell(Started(window_id, blocks, share.lasts_millis))
@@ -457,6 +462,10 @@ class Loop:
             self._try_again(flight, error)
             return
         self._probe(Point.STAGED, flight.window_id)
+        if self._is_nothing(flight, answer):
+            self.dealer.over(flight.round, worked_in(answer))
+            self._truncate()
+            return
         if not flight.promised:
             self.chronicle.promise(flight.upto, flight.notes)
         parts, worked = parts_of(answer), worked_in(answer)
@@ -487,6 +496,18 @@ class Loop:
         self.outputs.sweep()
         self._tell_of_commit(flight, read, parts)
         self._measure(flight, answer, ended)
+
+    def _is_nothing(self, flight: Flight, answer: Answer) -> bool:
+        """Whether a window need not have been: it is not committed, and the next one has its number."""
+        return (
+            flight.asks
+            and not self.flights
+            and not self.facts
+            and not self.changing.is_made
+            and self.traits.counts <= {1}
+            and came_to_nothing(flight.round.deal, answer)
+            and state_after(self.program, self.state, answer) == self.state
+        )
 
     def _try_again(self, flight: Flight, error: OperatorFailed | WindowLost) -> None:
         """The same window runs again, as often as the failure allows; else the failure is raised."""

@@ -62,6 +62,17 @@ def test_what_has_no_end_is_left_to_the_next_launch_and_goes_on_there(tmp_path: 
     assert desk.faults() == []
 
 
+def test_asking_in_vain_leaves_nothing_in_the_ledger(tmp_path: Path) -> None:
+    looks: Looks = ((("tail", -1),),)
+    desk = desk_of(tmp_path, until=Until.ONCE, looks=looks, hurried=False)
+    desk.run()
+    before = desk.blocks()
+    loop = desk.run()
+    assert loop.memory.queue[0].start == BY_NOW
+    assert desk.blocks() == before
+    assert numbers(desk_of(tmp_path, looks=looks, by_now=6).run()) == numbers_expected(looks, 6, doubled=False)
+
+
 def test_work_with_an_end_that_was_deferred_is_waited_for(tmp_path: Path) -> None:
     looks: Looks = ((("x", 6),),)
     desk = desk_of(tmp_path, until=Until.ONCE, looks=looks, defers_at=(2, 4), hurried=False)
