@@ -89,6 +89,8 @@ class Report:
     """What each operator did in this slot, by name."""
     began: datetime | None = None
     """When the slot began, by the clock of its own machine."""
+    reached: Mapping[str, datetime] = field(default_factory=dict)
+    """The latest watermark that was told, by the input of the work that told it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ Opening reads a constant number of blocks, and those findings that no window was
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, ClassVar
 
 from dagkit.engine.continuing import OperatorRenamed
@@ -13,6 +14,7 @@ from dagkit.engine.live import SavedState
 from dagkit.engine.memory import Memory
 from dagkit.engine.program import Program
 from dagkit.engine.staging import Part
+from dagkit.engine.times import watermark_of
 from dagkit.errors import DagkitError
 from dagkit.ledger import (
     AddData,
@@ -158,6 +160,7 @@ class Chronicle:
         event = planned.execute(
             new_data=slice_of(content, planned.next_offset, len(rows)) if rows else None,
             checkpoint=checkpoint_of(checkpoint),
+            watermark=_later(planned.watermark, watermark_of(memory.watermarks)),
         )
         self.chain.append(event, [content, checkpoint] if rows else [checkpoint], planned=planned)
         self._after = self.chain.standing.data_at
@@ -188,6 +191,11 @@ class Chronicle:
     def _read(self, name: str, root: Chain, record: Record) -> Finding:
         content = root.data(record)
         return self.writing.finding(name, record.seq, [] if content is None else rows_of(content))
+
+
+def _later(before: datetime | None, now: datetime | None) -> datetime | None:
+    """A watermark never goes back, whoever tells it now."""
+    return max((instant for instant in (before, now) if instant is not None), default=None)
 
 
 class AnotherApplication(DagkitError):

@@ -1,7 +1,7 @@
 """What a window leaves: made of the memory before it, of what it was given, and of what came of it. Pure."""
 
 from bisect import bisect_right
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import inf
@@ -15,6 +15,7 @@ from dagkit.engine.memory import Altered, Memory, Partitioned
 from dagkit.engine.program import Program
 from dagkit.engine.splitting import Deal, Worked
 from dagkit.engine.staging import NAMED_BY_BLOCK, FileShared, Part, told_of
+from dagkit.engine.times import watermarks_after
 from dagkit.engine.work import Number, Waiting, has_end
 from dagkit.errors import DagkitError
 from dagkit.ledger import Span, Work
@@ -46,6 +47,8 @@ def memory_after(
     younger: Iterable[Taken],
     state: State,
     ended: Iterable[str],
+    telling: Iterable[str] = (),
+    coming: Collection[str] = (),
     facts: Iterable[Fact] = (),
     partitions: Mapping[str, Partitioned] | None = None,
     altered: Sequence[Altered] = (),
@@ -75,6 +78,9 @@ def memory_after(
         files=tuple(still_open),
         finished=tuple(whole),
         read=with_numbers(before.read, worked_on - open_blocks),
+        watermarks=watermarks_after(
+            before.watermarks, telling, waiting, answer, {*coming, *(into for into, _, _ in unknown)}
+        ),
         drained=last,
         ended=tuple(sorted(ended)),
         facts=tuple(facts),

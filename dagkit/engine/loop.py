@@ -73,7 +73,7 @@ from dagkit.engine.observing import (
 from dagkit.engine.outbox import Sent
 from dagkit.engine.outputs import Outputs
 from dagkit.engine.pace import LONGEST_MILLIS, Pace
-from dagkit.engine.program import Program
+from dagkit.engine.program import Program, Target
 from dagkit.engine.requests import Postbox
 from dagkit.engine.shape import Shape
 from dagkit.engine.splitting import split_at_the_end
@@ -554,11 +554,19 @@ class Loop:
             younger=[other.taken for other in self.flights],
             state=state_after(self.program, self.state, answer),
             ended=[name for name, each in self.inputs.items() if each.ended and self._is_given(name)],
+            telling=self.traits.telling,
+            coming={target.address for finding in self.found for target in self._led_to(finding)},
             facts=facts,
             partitions=self.changing.shape.partitions,
             altered=self.changing.shape.altered,
             answered=self.changing.requests,
         )
+
+    def _led_to(self, finding: Finding) -> list[Target]:
+        """Where what was found goes."""
+        return [
+            target for emitted in finding.emitted for target in self.program.sources[finding.operator][emitted.port]
+        ]
 
     def _finish(self) -> None:
         window_id, path, durable = self.memory.window, self.settings.application_path, self.settings.durable

@@ -1,6 +1,7 @@
 """What a window leaves behind: all that the next one needs, and nothing that would have to be looked up."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -65,6 +66,8 @@ class Memory(_Value):
     """Pieces of the files that became whole with this window; they are put in place after the commit."""
     read: tuple[tuple[int, int], ...] = ()
     """The numbers of the blocks that were read to their end, as half-open stretches: their files are whole."""
+    watermarks: Mapping[str, datetime | None] = {}
+    """How far event time has come, by the input of the work that tells it."""
     drained: bool = False
     """Whether operators were told, with this window, that nothing more comes for now."""
     ended: tuple[str, ...] = ()

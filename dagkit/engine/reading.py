@@ -110,6 +110,8 @@ class Reading:
         self.operator: SplittableOperator[Any] = elements.operator
         self.left: list[Waiting] = []
         self.positions = 0
+        self.reached: datetime | None = None
+        """The latest watermark that was told."""
         self.begun = 0
         """How many elements, or parts of some, were worked on."""
         self.stretches: list[Stretch] = []
@@ -179,6 +181,9 @@ class Reading:
             assert each.block is not None, "only blocks are staged by where they start"
             staging.close_block(each.block)
             staging.order = 0
+        reached = None if times is None else _reached(times)
+        if reached is not None:
+            self.reached = reached if self.reached is None else max(self.reached, reached)
         residual = taken if deferred is None else deferred.residual
         ended = time.monotonic()
         if each.source is not None and len(self.stretches) < STRETCHES_TOLD:
@@ -194,7 +199,7 @@ class Reading:
             "due": None if deferred is None else deferred.due(self._now()),
             "in_vain": deferred is not None and not done,
             "turn": self._assignment.window_id,
-            "reached": None if times is None else _reached(times),
+            "reached": reached,
             "done_positions": done,
             "done_millis": (ended - began) * 1000,
             "done_apart": 0,

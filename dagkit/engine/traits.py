@@ -23,6 +23,8 @@ class Traits:
     """How many slots read from each queue."""
     elements: Mapping[str, Elements]
     """What waits in each queue: what work it is, and how it is written."""
+    telling: tuple[str, ...]
+    """Which of them tell how far event time has come."""
     counts: frozenset[int]
     """Of how many streaming windows the application windows are."""
     overlaps: bool
@@ -41,10 +43,12 @@ class Traits:
         workers = [type(program.operators[name][0]) for name in program.stage_of]
         counts = frozenset(count for name, count in program.windows.items() if name in program.stage_of)
         keeps = any(declared_state(each) or issubclass(each, DelayOperator) for each in workers)
+        elements = Elements.of(program)
         return cls(
             addresses={target.address: target for target in program.targets.values()},
             slots=queued_slots(program),
-            elements=Elements.of(program),
+            elements=elements,
+            telling=tuple(into for into, each in sorted(elements.items()) if each.tells_time),
             counts=counts,
             overlaps=not keeps and counts <= {1} and not program.sliders,
             writes=any(output_files(type(operators[0])) for operators in program.operators.values()),

@@ -117,6 +117,11 @@ class Elements:
         self._payload = payload
         self._is_sized = type(operator).size is not SplittableOperator.size
 
+    @property
+    def tells_time(self) -> bool:
+        """Whether the operator says how far event time has come in its elements."""
+        return type(self.operator).watermark is not SplittableOperator.watermark
+
     @cached_property
     def _written(self) -> Written:
         return Written(self.into, self._payload)

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from dagkit.api.running import Until
 from dagkit.engine.loop import Loop
 from dagkit.engine.observing import Point
+from dagkit.ledger import DatasetKind, ExecuteTransform
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Desk, Hurried, arrived
-from tests.engine.work_cast import Looks, numbers_expected, numbers_of_names
+from tests.engine.work_cast import MIDNIGHT, Looks, numbers_expected, numbers_of_names
 
 LOOKS: Looks = ((("x", 5), ("y", 1)), (("z", 7), ("tail", -1), ("w", 0)))
 BY_NOW = 4
@@ -129,6 +130,34 @@ def test_further_outputs_carry_what_is_sent_to_them(tmp_path: Path) -> None:
     loop = desk_of(tmp_path, senders=1).run()
     others = [tuple(item["~tuple"]) for state in loop.state["collect"] for item in state.get("others", [])]  # type: ignore[union-attr,call-overload,index] # as it was written
     assert sorted(others) == [each for each in numbers(loop) if each[1] % 2]
+
+
+def watermarks(desk: Desk) -> list[int | None]:
+    """How many minutes after midnight each window left event time at."""
+    ledger = desk.ledger()
+    (chain,) = [ledger.chain(name) for name in ledger.names() if ledger.chain(name).kind is DatasetKind.DERIVATIVE]
+    events = [record.block.event for record in chain.records(0)]
+    told = [event.new_watermark for event in events if isinstance(event, ExecuteTransform)]
+    return [None if instant is None else int((instant - MIDNIGHT).total_seconds() // 60) for instant in told]
+
+
+def test_the_watermark_is_that_of_the_work_which_is_furthest_behind(tmp_path: Path) -> None:
+    looks: Looks = ((("tail", -1), ("x", 3)), (("y", 2),))
+    desk = desk_of(tmp_path, looks=looks, by_now=6, timed=True, readers=1, hurried=False)
+    desk.run()
+    found = watermarks(desk)
+    assert found[-1] == 5
+    assert [each for each in found if each is not None] == sorted(each for each in found if each is not None)
+    assert desk.faults() == []
+
+
+def test_work_that_was_not_begun_holds_the_watermark_back(tmp_path: Path) -> None:
+    looks: Looks = ((("x", 1), ("y", 1), ("z", 4)),)
+    desk = desk_of(tmp_path, looks=looks, timed=True, readers=1)
+    desk.run(windows=2)
+    assert watermarks(desk) == [None, None]
+    desk.run()
+    assert watermarks(desk)[-1] == 3
 
 
 crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.integers(1, 6)), max_size=3)

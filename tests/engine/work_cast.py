@@ -1,7 +1,7 @@
 """Operators whose elements are anything but blocks, some of them without an end, for applications in tests."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dagkit import (
@@ -16,8 +16,15 @@ from dagkit import (
     State,
     StatelessPartitioner,
 )
-from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
+from dagkit.ranges import (
+    OFFSET_INFINITY,
+    MonotonicWatermarkEstimator,
+    OffsetRange,
+    RestrictionTracker,
+    WatermarkEstimator,
+)
 
+MIDNIGHT = datetime(2024, 1, 1, tzinfo=UTC)
 Named = tuple[str, int]
 """A name, and how many numbers bear it; none where it is below zero: their number has no end."""
 Looks = tuple[tuple[Named, ...], ...]
@@ -93,6 +100,21 @@ class Numbered(SplittableOperator[Named]):
             number += 1
 
 
+class Timed(Numbered):
+    """Tells with each number how many minutes after midnight it was."""
+
+    kind = "cast.timed/1"
+
+    def watermark(self, element: Named, reached: datetime | None) -> WatermarkEstimator:
+        self._times = MonotonicWatermarkEstimator(reached)
+        return self._times
+
+    def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:
+        for name, number in super().process(element, tracker):
+            self._times.observe_timestamp(MIDNIGHT + timedelta(minutes=number))
+            yield name, number
+
+
 class Collected(Operator):
     """Keeps what arrives, for the test to look at."""
 
@@ -118,12 +140,13 @@ def numbers_of_names(
     defers_at: tuple[int, ...] = (),
     readers: int = 2,
     senders: int = 0,
+    timed: bool = False,
 ) -> Any:
     """Names, doubled by so many senders unless there are none, and numbered."""
 
     def draw(dag: Dag, conf: object) -> None:
         names = dag.add_operator("names", Names(looks=looks))
-        numbered = dag.add_operator("numbered", Numbered(by_now=by_now, defers_at=defers_at))
+        numbered = dag.add_operator("numbered", (Timed if timed else Numbered)(by_now=by_now, defers_at=defers_at))
         collect = dag.add_operator("collect", Collected())
         dag.set_operator_attribute(numbered, OperatorContext.PARTITIONER, StatelessPartitioner(readers))
         if senders:

@@ -289,6 +289,7 @@ class _Window:
                     left=() if reading is None else tuple(reading.left),
                     positions=0 if reading is None else reading.positions,
                     busy_millis=partition.millis,
+                    reached=_reached(reading),
                     figures={name: self._figures(name, partition)},
                     began=partition.began,
                 )
@@ -303,6 +304,12 @@ class _Window:
         read = 0 if reading is None else reading.positions
         stretches = () if reading is None else tuple(reading.stretches)
         return Figures(taken, sent, read, partition.cpu_nanos, partition.millis, partition.metrics, stretches)
+
+
+def _reached(reading: Reading | None) -> dict[str, datetime]:
+    if reading is None or reading.reached is None:
+        return {}
+    return {reading.elements.into: reading.reached}
 
 
 def _live(configured: Operator, kept: Any) -> _Partition:
