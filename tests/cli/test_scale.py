@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from dagkit.scaling import ScalingSettings
+from tests.engine.cast import Desk, Hurried, some_lines
 from tests.engine.recording import MIB, Recording, burst
+from tests.engine.test_audience import Roomy, lines
 
 
 def test_explain_tells_every_decision(dagkit, tmp_path: Path) -> None:
@@ -48,6 +50,19 @@ def test_simulate_sets_what_was_beside_what_would_have_been(dagkit, tmp_path: Pa
     assert again["backlog_millis"] == pytest.approx(10_500, rel=0.1)
     assert other["backlog_millis"] > 38_000
     assert (other["most"], other["changes"]) == (1, 0)
+
+
+def test_what_a_run_decided_is_explained_and_can_be_tried_otherwise(dagkit, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one.txt").write_text(some_lines(300))
+    Desk(tmp_path, lines(tmp_path), backend=lambda backend: Hurried(Roomy(backend))).run()
+    path = str(tmp_path / "app")
+    told = dagkit("scale", "explain", path, "--json").document["decisions"]
+    assert [(d["before"], d["after"]) for d in told if d["before"] != d["after"]] == [(1, 4)]
+    assert all(d["decided_again"] == d["after"] for d in told)
+    was, again, other = dagkit("scale", "simulate", path, "--set", "max_readers=2", "--json").document["courses"]
+    assert (was["most"], again["most"], other["most"]) == (4, 4, 2)
+    assert was["backlog_millis"] > 0
 
 
 def test_simulate_for_people(dagkit, tmp_path: Path) -> None:
