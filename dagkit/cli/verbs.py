@@ -54,6 +54,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("describe", "Show an operator's ports and properties, or list what there is.", LOOKING),
     Verb("ledger", "Read and verify the ledger of an application.", LOOKING),
     Verb("scale", "Explain how many partitions operators have, and try other settings.", LOOKING),
+    Verb("splits", "Show where work was divided while it was read, and why.", LOOKING),
     Verb("completion", "Print the script that lets a shell complete dagkit's words.", LOOKING),
 )
 

@@ -5,6 +5,7 @@ positions is expected to stay dear for a thousand more, and to be as all else is
 never taken for a dear file, and a dear stretch is known for one once it has cost something.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dagkit.engine.work import Waiting, length_of
@@ -60,3 +61,10 @@ def learnt(before: Waiting, left: Waiting) -> Waiting:
         return left
     done = before.done_positions + before.done_apart + left.done_positions
     return left.model_copy(update={"done_positions": done, "done_millis": measured * done})
+
+
+def usual_of(waiting: Iterable[Waiting]) -> float | None:
+    """What a position took of all that was begun and waits still; none where nothing was."""
+    begun = [each for each in waiting if each.done_positions]
+    positions = sum(each.done_positions for each in begun)
+    return sum(each.done_millis for each in begun) / positions if positions else None
