@@ -5,18 +5,18 @@ they were asked last; and from time to time while nothing is to do.
 """
 
 import logging
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from dagkit.api.attributes import OperatorContext
-from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.stats import Backlog, BatchedOperatorStats, Capacity, OperatorStats, PortStats, Response, StatsListener
-from dagkit.engine.assignment import Answer, Cores, Figures
+from dagkit.engine.assignment import Answer, Cores
 from dagkit.engine.changing import Scaling
 from dagkit.engine.facts import Scaled
+from dagkit.engine.figures import Lately, stats_of
 from dagkit.engine.shape import Shape
 from dagkit.engine.traits import Traits
 from dagkit.engine.work import Elements, Waiting, has_end, length_of
@@ -28,8 +28,6 @@ PIECE = 1 << 20
 """Positions of a block that can be cut which are enough to keep a slot busy."""
 ENOUGH_PIECES = 1 << 16
 """More slots than that nobody has."""
-SAMPLES = timedelta(seconds=10)
-"""What moving averages are of."""
 _NEWEST = 0.3
 """How much the newest window counts in an average over windows."""
 
@@ -40,29 +38,13 @@ class _Course:
 
     number: int
     """Its physical id: that of no other partition of any operator."""
+    lately: Lately
     since: list[OperatorStats] = field(default_factory=list)
     """The windows since its listeners were asked last."""
-    lately: deque[tuple[datetime, tuple[int, int, int]]] = field(default_factory=deque)
-    """When a window ended; the items that came in and went out, and the nanoseconds of processors."""
-    latency_millis: float | None = None
 
     def add(self, stats: OperatorStats, at: datetime, latency_millis: float) -> None:
-        taken = sum(port.tuple_count for port in stats.input_ports)
-        sent = sum(port.tuple_count for port in stats.output_ports)
         self.since.append(stats)
-        self.lately.append((at, (taken, sent, stats.cpu_nanos)))
-        while self.lately[0][0] < at - SAMPLES:
-            self.lately.popleft()
-        self.latency_millis = _averaged(self.latency_millis, latency_millis)
-
-    def per_second(self, which: int, began: datetime) -> float:
-        """One of the sums of lately, by second."""
-        if not self.lately:
-            return 0.0
-        at = self.lately[-1][0]
-        seconds = (at - max(began, at - SAMPLES)).total_seconds()
-        total = sum(sums[which] for _, sums in self.lately)
-        return total / seconds if seconds > 0 else 0.0
+        self.lately.add(stats, at, latency_millis)
 
 
 @dataclass
@@ -126,7 +108,9 @@ class Audience:
                 figures = report.figures.get(name)
                 if report.level != level or figures is None:
                     continue
-                stats = _stats(listened.node, window_id, figures, report.busy_millis, at)
+                operator = self._shape.program.operators[name][0]
+                busy_millis = report.busy_millis
+                stats = stats_of(operator, figures, window_id=window_id, busy_millis=busy_millis, ended=at)
                 self._course(listened, report.slot).add(stats, at, figures.millis)
                 if figures.read:
                     read, busy = read + figures.read, busy + report.busy_millis
@@ -184,10 +168,10 @@ class Audience:
                     operator_id=course.number,
                     current_window_id=window_id,
                     last_windowed_stats=windows,
-                    tuples_processed_psma=course.per_second(0, self._began),
-                    tuples_emitted_psma=course.per_second(1, self._began),
-                    cpu_percentage_ma=course.per_second(2, self._began) / 1e7,
-                    latency_ma_millis=course.latency_millis or 0.0,
+                    tuples_processed_psma=course.lately.processed_per_second,
+                    tuples_emitted_psma=course.lately.emitted_per_second,
+                    cpu_percentage_ma=course.lately.cpu_percentage,
+                    latency_ma_millis=course.lately.latency_millis,
                     operator=name,
                     partition=partition,
                     partitions=count,
@@ -249,7 +233,7 @@ class Audience:
     def _course(self, listened: _Listened, partition: int) -> _Course:
         if partition not in listened.courses:
             self._numbers += 1
-            listened.courses[partition] = _Course(self._numbers)
+            listened.courses[partition] = _Course(self._numbers, Lately(self._began))
         return listened.courses[partition]
 
 
@@ -273,28 +257,6 @@ def _said(listener: StatsListener, said: Any) -> Response:
     if not isinstance(said, Response):
         raise TypeError(f"process_stats of {type(listener).__name__} gave {type(said).__name__}, not Response")
     return said
-
-
-def _stats(node: Node, window_id: int, figures: Figures, busy_millis: float, at: datetime) -> OperatorStats:
-    """What one partition did in one window, port by port."""
-    operator = type(node.operator)
-    return OperatorStats(
-        window_id=window_id,
-        input_ports=tuple(
-            PortStats(port, tuple_count=figures.taken[port], bytes=figures.read, end_window_timestamp=at)
-            for port in input_ports(operator)
-            if port in figures.taken
-        ),
-        output_ports=tuple(
-            PortStats(port, tuple_count=figures.sent[port], end_window_timestamp=at)
-            for port in output_ports(operator)
-            if port in figures.sent
-        ),
-        cpu_nanos=figures.cpu_nanos,
-        busy_millis=busy_millis,
-        positions=figures.read,
-        metrics=figures.metrics,
-    )
 
 
 def _with_queue(windows: Sequence[OperatorStats], port: str, blocks: int, positions: int) -> list[OperatorStats]:

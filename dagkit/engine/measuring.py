@@ -1,4 +1,4 @@
-"""Measuring: each committed window becomes figures, averages and metrics, for listeners and observers alike."""
+"""Measuring: each committed window becomes statistics and metrics, for observers."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from dagkit.api.attributes import OperatorContext
 from dagkit.api.metrics import MetricsAggregator, aggregated
 from dagkit.engine.assignment import Figures, Report
 from dagkit.engine.facts import Fact
-from dagkit.engine.figures import Averages, Partitions, window_figures
+from dagkit.engine.figures import Partitions, window_stats
 from dagkit.engine.observing import Measured, Queue, StageRun
 from dagkit.engine.program import Program
 from dagkit.graph import Graph
@@ -39,8 +39,6 @@ class Measuring:
     """What was measured so far in a run."""
 
     def __init__(self, aggregators: Mapping[str, MetricsAggregator]) -> None:
-        self.averages = Averages()
-        """What listeners are told of is in its `stats`."""
         self._aggregators = aggregators
         self._silenced: set[str] = set()
         """Operators whose metrics are told of each partition only: whoever aggregates them raised."""
@@ -60,14 +58,11 @@ class Measuring:
     ) -> Measured:
         """A window was committed: `ended` is when its work was over, `committed` when it was in the ledger."""
         reports, waiting = list(reports), {queue.operator: queue.blocks for queue in queues}
-        window = window_figures(program, window_id, reports, found=found, waiting=waiting, began=began, ended=committed)
-        self.averages = self.averages.after(window)
-        metrics = {
-            name: self._metrics(program, name, window_id, partitions) for name, partitions in window.operators.items()
-        }
+        operators = window_stats(program, window_id, reports, found=found, waiting=waiting, ended=committed)
+        metrics = {name: self._metrics(program, name, window_id, partitions) for name, partitions in operators.items()}
         told = {name: values for name, values in metrics.items() if values}
         stages = tuple(_stages(program, reports))
-        return Measured(window_id, began, ended, committed, window.operators, told, stages, tuple(queues), tuple(facts))
+        return Measured(window_id, began, ended, committed, operators, told, stages, tuple(queues), tuple(facts))
 
     def _metrics(self, program: Program, name: str, window_id: int, partitions: Partitions) -> Mapping[str, Any]:
         if name in self._silenced:

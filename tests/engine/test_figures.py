@@ -8,7 +8,7 @@ import pytest
 from dagkit.api.stats import OperatorStats, PortStats
 from dagkit.compiler import compile_application
 from dagkit.engine.assignment import Figures, Report
-from dagkit.engine.figures import AVERAGED_WINDOWS, Averages, WindowFigures, window_figures
+from dagkit.engine.figures import Lately, window_stats
 from dagkit.engine.lower import program_of
 from dagkit.engine.observing import Measured
 from tests.engine.cast import Desk, Hurried, lines_through_filter, numbers_collected, some_lines
@@ -20,88 +20,60 @@ def at(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
 
 
-def window(number: int, began: float, ended: float, *taken: int, cpu_seconds: float = 0.0) -> WindowFigures:
-    """A window in which each partition of one operator took so many items."""
-    partitions = tuple(
-        OperatorStats(number, (PortStats("input", count),), (PortStats("output", 2 * count),), int(cpu_seconds * 1e9))
-        for count in taken
-    )
-    return WindowFigures(number, at(began), at(ended), {"op": partitions}, {"op": [100.0 * number] * len(taken)})
+def window(taken: int, *, sent: int = 0, cpu_seconds: float = 0.0) -> OperatorStats:
+    ports = (PortStats("input", taken),), (PortStats("output", sent),)
+    return OperatorStats(1, *ports, cpu_nanos=int(cpu_seconds * 1e9))
 
 
-def averaged(*windows: WindowFigures) -> Averages:
-    averages = Averages()
-    for each in windows:
-        averages = averages.after(each)
+def lately(*windows: tuple[float, OperatorStats], latency_millis: float = 0.0) -> Lately:
+    """What averages are of these windows, told by the second in which each ended."""
+    averages = Lately(NOON)
+    for ended, stats in windows:
+        averages.add(stats, at(ended), latency_millis)
     return averages
 
 
-def test_nothing_is_told_before_the_first_window() -> None:
-    assert Averages().stats() == {}
+def test_nothing_is_averaged_before_the_first_window() -> None:
+    nothing = Lately(NOON)
+    assert (nothing.processed_per_second, nothing.cpu_percentage, nothing.latency_millis) == (0.0, 0.0, 0.0)
 
 
-def test_items_in_a_second_are_those_of_all_windows_over_their_time() -> None:
-    told = averaged(window(1, 0, 1, 10), window(2, 1, 4, 50)).stats()["op"][0]
-    assert (told.tuples_processed_psma, told.tuples_emitted_psma) == (15.0, 30.0)
+def test_items_in_a_second_are_those_of_all_windows_over_the_time_since_the_run_began() -> None:
+    averages = lately((1, window(10, sent=20)), (4, window(50, sent=0)))
+    assert (averages.processed_per_second, averages.emitted_per_second) == (15.0, 5.0)
 
 
-def test_time_between_windows_does_not_count() -> None:
-    assert averaged(window(1, 0, 1, 10), window(2, 6, 7, 10)).stats()["op"][0].tuples_processed_psma == 10.0
-
-
-def test_time_that_two_windows_share_counts_once() -> None:
-    assert averaged(window(1, 0, 2, 20), window(2, 1, 4, 20)).stats()["op"][0].tuples_processed_psma == 10.0
-
-
-def test_windows_of_more_than_ten_seconds_ago_do_not_count() -> None:
-    assert (
-        averaged(window(1, 0, 1, 999), window(2, 1, 2, 4), window(3, 2, 11, 36)).stats()["op"][0]
-        == (averaged(window(2, 1, 2, 4), window(3, 2, 11, 36)).stats()["op"][0])
-    )
+def test_windows_of_ten_seconds_ago_do_not_count() -> None:
+    averages = lately((100, window(999)), (109, window(40)), (110, window(10)))
+    assert averages.processed_per_second == 5.0
 
 
 def test_the_last_window_counts_however_long_it_took() -> None:
-    assert averaged(window(1, 0, 100, 500)).stats()["op"][0].tuples_processed_psma == 5.0
-
-
-def test_no_more_windows_are_kept_than_can_be_averaged() -> None:
-    averages = averaged(*(window(n, n / 1000, (n + 1) / 1000, 1) for n in range(AVERAGED_WINDOWS + 50)))
-    assert len(averages._windows) == AVERAGED_WINDOWS
-
-
-def test_processor_and_latency_are_averaged() -> None:
-    told = averaged(window(1, 0, 1, 1, cpu_seconds=1), window(2, 1, 4, 1, cpu_seconds=1)).stats()["op"][0]
-    assert (told.cpu_percentage_ma, told.latency_ma_millis) == (50.0, 150.0)
-
-
-def test_each_partition_has_averages_of_its_own() -> None:
-    told = averaged(window(1, 0, 1, 10, 30)).stats()["op"]
-    assert [(one.partition, one.partitions, one.tuples_processed_psma) for one in told] == [(0, 2, 10.0), (1, 2, 30.0)]
-    assert [one.last_windowed_stats[0].input_ports[0].tuple_count for one in told] == [10, 30]
-
-
-def test_windows_with_other_partitions_are_no_measure() -> None:
-    told = averaged(window(1, 0, 1, 100), window(2, 1, 2, 3, 4)).stats()["op"]
-    assert [one.tuples_processed_psma for one in told] == [3.0, 4.0]
+    assert lately((100, window(50))).processed_per_second == 5.0
 
 
 def test_a_window_that_took_no_time_has_no_rate() -> None:
-    assert averaged(window(1, 0, 0, 10)).stats()["op"][0].tuples_processed_psma == 0.0
+    assert lately((0, window(10))).processed_per_second == 0.0
+
+
+def test_the_processor_is_told_in_percent_and_latency_as_the_mean_of_windows() -> None:
+    averages = lately((1, window(1, cpu_seconds=1)), (4, window(1, cpu_seconds=1)), latency_millis=100.0)
+    averages.add(window(1), at(4), 400.0)
+    assert (averages.cpu_percentage, averages.latency_millis) == (50.0, 200.0)
 
 
 @pytest.mark.parametrize(("waiting", "shares"), [(0, [0, 0, 0]), (3, [1, 1, 1]), (5, [2, 2, 1])])
 def test_each_partition_is_told_its_share_of_the_queue(waiting: int, shares: list[int]) -> None:
     program = program_of(compile_application(numbers_collected(((3,),), readers=3)))
-    figures = window_figures(
+    operators = window_stats(
         program,
         7,
         [Report(0, slot, busy_millis=5.0, figures={"digits": Figures({"blocks": 1}, read=4)}) for slot in (2, 0, 1)],
         found={},
         waiting={"digits": waiting},
-        began=at(0),
         ended=at(1),
     )
-    ports = [stats.input_ports[0] for stats in figures.operators["digits"]]
+    ports = [stats.input_ports[0] for stats in operators["digits"]]
     assert [port.queue_size for port in ports] == shares
     assert {(port.port, port.tuple_count, port.bytes) for port in ports} == {("blocks", 1, 4)}
 
