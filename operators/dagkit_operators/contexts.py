@@ -93,15 +93,35 @@ class ReadAheadLines(ReaderContext[str]):
         def ended() -> Iterator[Chunk]:
             nonlocal reached
             for chunk in self._chunks(stream, start, OFFSET_INFINITY):
-                whole = chunk if chunk.is_ended else chunk.up_to(len(chunk) - 1)
+                whole = _whole(chunk)
                 reached = chunk.base + len(whole.data)
                 yield whole
 
         if not (yield from self._granted(ended(), block, tracker)):
             return True
         if reached is None:
-            reached = first_start(stream, start, self.delimiter, escape=self.escape, size=self.chunk_size)
+            reached = self._first_start(stream, start)
         return reached is not None and reached >= tracker.current_restriction().stop and not tracker.try_claim(reached)
+
+    def last_end(self, stream: Seekable, start: int, end: int) -> int | None:
+        """Where the last line before `end` ends that is ended; None where none does from `start` on.
+
+        It is looked for near the end first.
+        """
+        width = self.chunk_size
+        while True:
+            base = max(start, end - width)
+            reached = self._first_start(stream, base)
+            if reached is not None:
+                for chunk in self._all(stream, reached, end):
+                    reached = chunk.base + len(_whole(chunk).data)
+                return reached
+            if base == start:
+                return None
+            width *= 8
+
+    def _first_start(self, stream: Seekable, start: int) -> int | None:
+        return first_start(stream, start, self.delimiter, escape=self.escape, size=self.chunk_size)
 
     def _granted(
         self, reading: Iterator[Chunk], block: Block, tracker: Tracker
@@ -210,6 +230,11 @@ class ReadLines(Lines):
         texts = str(self.content, "utf-8", TEXT_ERRORS).split(self.delimiter.decode())
         texts.pop()  # what follows the last delimiter: nothing
         return texts
+
+
+def _whole(chunk: Chunk) -> Chunk:
+    """The lines that are ended."""
+    return chunk if chunk.is_ended else chunk.up_to(len(chunk) - 1)
 
 
 def _ended(chunk: Chunk) -> Chunk:

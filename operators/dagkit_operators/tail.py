@@ -55,8 +55,16 @@ class TailFiles(ReadFiles[T], Generic[T]):
         yield OffsetRange(last.start, restriction.stop)
 
     def truncate(self, element: FileInfo, restriction: OffsetRange) -> OffsetRange | None:
-        """What is there by now is still read."""
-        return restriction.truncate(length_of(element.path))
+        """What is ended by now is still read."""
+        if restriction.is_bounded():
+            return restriction
+        with ExitStack() as opens:
+            there, stream = _found(element, opens)
+            if there is None or there.length < restriction.start:
+                return None  # a later launch tells of it
+            assert stream is not None, "what is there was opened"
+            end = self.line_context(self.chunk_size).last_end(stream, restriction.start, there.length)
+            return None if end is None or end <= restriction.start else restriction.truncate(end)
 
     def tracker(self, element: FileInfo, restriction: OffsetRange) -> GrowableOffsetRestrictionTracker:
         return GrowableOffsetRestrictionTracker(restriction, partial(length_of, element.path))

@@ -1,5 +1,6 @@
 """A file that grows is read on and on: each line once, when it is ended; and what happens to the file is told."""
 
+import io
 import os
 from collections.abc import Sequence
 from datetime import timedelta
@@ -189,8 +190,33 @@ def test_when_the_application_drains_what_is_there_is_read(tmp_path: Path) -> No
     log = Log(tmp_path)
     endless = OffsetRange(2, OFFSET_INFINITY)
     assert log.alone.operator.truncate(log.file, endless) == OffsetRange(2, 6)
-    log.write("more\n")
+    log.write("more\nles")
     assert log.alone.operator.truncate(log.file, endless) == OffsetRange(2, 11)
+    assert log.alone.operator.truncate(log.file, OffsetRange(12, OFFSET_INFINITY)) is None
+    log.left = OffsetRange(2, 11)
+    assert log.read() == ["more"]
+    assert log.left is None
+
+
+def test_a_file_that_is_gone_is_left_to_a_later_launch_when_the_application_drains(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.path.unlink()
+    assert log.alone.operator.truncate(log.file, OffsetRange(2, OFFSET_INFINITY)) is None
+
+
+@pytest.mark.parametrize("chunk_size", [1, 3, 100])
+@pytest.mark.parametrize("escape", ["", "\\"])
+def test_the_last_end_is_found_from_the_end(chunk_size: int, escape: str, tmp_path: Path) -> None:
+    content = "a\n\\\n\\\\\nbcd\n\\\nef" + "x" * 30
+    context = TailFiles(delimiter="\n", escape=escape).line_context(chunk_size)
+    ends = [
+        place + 1
+        for place, letter in enumerate(content)
+        if letter == "\n" and not (escape and (len(content[:place]) - len(content[:place].rstrip("\\"))) % 2)
+    ]
+    for start in range(len(content)):
+        expected = max((end for end in ends if end >= start), default=None)
+        assert context.last_end(io.BytesIO(content.encode()), start, len(content)) == (expected if start else ends[-1])
 
 
 def test_a_file_that_was_renamed_is_read_on_and_then_done_with(tmp_path: Path) -> None:
