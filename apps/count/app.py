@@ -6,12 +6,11 @@ Nothing here knows of windows, of slots, or of who goes on where somebody was st
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pydantic import PositiveInt
+
 from dagkit import Batch, Config, Constant, Dag, InputPort, Listed, OutputPort, SplittableOperator, StreamingApplication
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker, claimed_runs
 from dagkit_operators import Items, PartWriter
-
-AT_ONCE = 1 << 16
-"""Numbers that are claimed, and sent, at a time."""
 
 UpTo = tuple[str, int | None]
 """A name, and how far it is counted; None: for ever."""
@@ -35,11 +34,14 @@ class Count(SplittableOperator[UpTo]):
     pairs = InputPort[UpTo]()
     numbers = OutputPort(Counted)
 
+    at_once: PositiveInt = 1 << 16
+    """Numbers that are claimed, and sent, at a time."""
+
     def initial_restriction(self, element: UpTo) -> OffsetRange:
         return OffsetRange(0, OFFSET_INFINITY if element[1] is None else element[1])
 
     def process(self, element: UpTo, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[Counted]]:
-        for run in claimed_runs(tracker, AT_ONCE):
+        for run in claimed_runs(tracker, self.at_once):
             yield Batch({"name": Constant(element[0], len(run)), "number": Listed(run)}, Counted)
 
 

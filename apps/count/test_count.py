@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from apps.count.app import AT_ONCE, Count, Counted
+from apps.count.app import Count, Counted
 from dagkit.cli import main
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange
 from dagkit.testing import Alone
 
 HERE = str(Path(__file__).parent)
+AT_ONCE = Count().at_once
 
 
 def launched(*options: str) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import driver
+from tests.engine import counting, driver
 from tests.engine.cast import Desk, arrived, lines_through_filter, numbers_collected
 
 KILLS = 12
@@ -98,3 +98,34 @@ def test_a_driver_on_spark_that_is_killed_writes_each_line_once(tmp_path: Path) 
     assert desk.outputs() == undisturbed.outputs()
     assert desk.faults() == []
     assert desk.leftovers() == []
+
+
+def counted_once(desk: Desk, many: int) -> bool:
+    """Whether every number was counted once; and of those without an end all up to some, which are as many."""
+    state = desk.loop().state
+    ((first, reached),) = counting.counted(state, counting.ENDLESS)
+    return counting.counted(state, counting.MANY) == [(0, many)] and first == 0 and reached >= many
+
+
+def test_a_driver_that_is_killed_while_it_counts_without_end_counts_each_number_once(
+    tmp_path: Path, processes: ForkServerContext
+) -> None:
+    assert killed(processes, counting.run, tmp_path, 0.5) == KILLS
+    desk = Desk(tmp_path, counting.A_FEW)
+    assert counted_once(desk, 20_000)
+    assert desk.faults() == []
+
+
+@pytest.mark.spark
+def test_twenty_million_and_a_count_without_end_are_counted_once_though_the_driver_is_killed(tmp_path: Path) -> None:
+    program = "from pathlib import Path; from tests.engine import counting; counting.on_spark(Path({!r}), {})"
+    hurried, at_leisure = ([sys.executable, "-c", program.format(str(tmp_path), millis)] for millis in (60, 2000))
+    with subprocess.Popen(hurried, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own
+        assert process.stdout is not None
+        assert any(line.startswith("Started(window_id=3") for line in process.stdout), "two windows are committed"
+        process.kill()
+    desk = Desk(tmp_path, counting.TWENTY_MILLION)
+    assert 0 < counting.how_many(desk.loop().state, counting.MANY) < 20_000_000
+    subprocess.run(at_leisure, check=True, stdout=subprocess.PIPE)  # noqa: S603 - as above
+    assert counted_once(desk, 20_000_000)
+    assert desk.faults() == []
