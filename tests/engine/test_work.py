@@ -16,7 +16,7 @@ from dagkit.ledger import DatasetKind, ExecuteTransform
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Desk, Hurried, arrived
-from tests.engine.work_cast import MIDNIGHT, Looks, numbers_expected, numbers_of_names
+from tests.engine.work_cast import MIDNIGHT, Looks, Telling, Timed, numbers_expected, numbers_of_names
 
 LOOKS: Looks = ((("x", 5), ("y", 1)), (("z", 7), ("tail", -1), ("w", 0)))
 BY_NOW = 4
@@ -143,7 +143,7 @@ def watermarks(desk: Desk) -> list[int | None]:
 
 def test_the_watermark_is_that_of_the_work_which_is_furthest_behind(tmp_path: Path) -> None:
     looks: Looks = ((("tail", -1), ("x", 3)), (("y", 2),))
-    desk = desk_of(tmp_path, looks=looks, by_now=6, timed=True, readers=1, hurried=False)
+    desk = desk_of(tmp_path, looks=looks, by_now=6, kind=Timed, readers=1, hurried=False)
     desk.run()
     found = watermarks(desk)
     assert found[-1] == 5
@@ -153,11 +153,24 @@ def test_the_watermark_is_that_of_the_work_which_is_furthest_behind(tmp_path: Pa
 
 def test_work_that_was_not_begun_holds_the_watermark_back(tmp_path: Path) -> None:
     looks: Looks = ((("x", 1), ("y", 1), ("z", 4)),)
-    desk = desk_of(tmp_path, looks=looks, timed=True, readers=1)
+    desk = desk_of(tmp_path, looks=looks, kind=Timed, readers=1)
     desk.run(windows=2)
     assert watermarks(desk) == [None, None]
     desk.run()
     assert watermarks(desk)[-1] == 3
+
+
+def test_a_source_is_told_only_of_what_is_there_for_good(tmp_path: Path) -> None:
+    looks: Looks = ((("x", 9),),)
+    desk = desk_of(tmp_path, looks=looks, kind=Telling, readers=1, defers_at=(1, 2, 3, 4, 5, 6, 7, 8))
+    for window, point in enumerate((Point.RUNNING, Point.STAGED, Point.APPENDED), 3):
+        Telling.heard.clear()
+        desk.crash(CrashAfter(point, window))
+        kept = dict(numbers(desk.loop()))
+        assert Telling.heard
+        assert all(told <= kept[name] for heard in Telling.heard for name, told in heard.items())
+    desk.run()
+    assert Telling.heard[-1]["x"] < 8
 
 
 crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.integers(1, 6)), max_size=3)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from dagkit import (
     Dag,
@@ -115,6 +115,23 @@ class Timed(Numbered):
             yield name, number
 
 
+class Telling(Numbered):
+    """Tells the source how far it came, once that is there for good."""
+
+    kind = "cast.telling/1"
+    heard: ClassVar[list[dict[str, int]]] = []
+    """What the source was told."""
+    reached = State[dict[str, int]](dict)
+
+    def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:
+        for name, number in super().process(element, tracker):
+            self.reached[name] = number
+            yield name, number
+
+    def committed(self, window_id: int) -> None:
+        Telling.heard.append(dict(self.reached))
+
+
 class Collected(Operator):
     """Keeps what arrives, for the test to look at."""
 
@@ -140,13 +157,13 @@ def numbers_of_names(
     defers_at: tuple[int, ...] = (),
     readers: int = 2,
     senders: int = 0,
-    timed: bool = False,
+    kind: type[Numbered] = Numbered,
 ) -> Any:
     """Names, doubled by so many senders unless there are none, and numbered."""
 
     def draw(dag: Dag, conf: object) -> None:
         names = dag.add_operator("names", Names(looks=looks))
-        numbered = dag.add_operator("numbered", (Timed if timed else Numbered)(by_now=by_now, defers_at=defers_at))
+        numbered = dag.add_operator("numbered", kind(by_now=by_now, defers_at=defers_at))
         collect = dag.add_operator("collect", Collected())
         dag.set_operator_attribute(numbered, OperatorContext.PARTITIONER, StatelessPartitioner(readers))
         if senders:
