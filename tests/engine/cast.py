@@ -8,6 +8,7 @@ from typing import Any
 
 from dagkit import (
     Block,
+    Config,
     Dag,
     InputOperator,
     InputPort,
@@ -198,7 +199,7 @@ class Desk:
         ledger: Ledger | None = None,
     ) -> Loop:
         """A loop that knows nothing but what is in the folder."""
-        compilation = compile_application(self.draw)
+        compilation = compile_application(self.draw, Config.of(self.conf))
         return Loop(
             compilation,
             self.backend(ReferenceBackend(compilation)),

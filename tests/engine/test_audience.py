@@ -164,6 +164,25 @@ def test_what_was_refused_is_not_asked_for_again(tmp_path: Path, caplog: pytest.
     assert facts(desk) == []
 
 
+def test_a_property_file_names_who_listens_and_who_partitions(tmp_path: Path) -> None:
+    """Any item in a second is too much for one, so there is one more partition for each that works."""
+    by_rate = "StatelessThroughputBasedPartitioner:2:maximumEvents=0.001:cooldownMillis=0"
+    conf = {"dt.operator.digits.attr.PARTITIONER": by_rate, "dt.operator.digits.attr.STATS_LISTENERS": by_rate}
+    desk = Desk(tmp_path, from_files, conf=conf)
+    loop = desk.run(windows=2)
+    assert [(f.before, f.after, f.policy) for f in facts(desk)][:1] == [(2, 4, "StatelessThroughputBasedPartitioner")]
+    assert len(loop.program.operators["digits"]) == 4
+
+
+def from_files(dag: Dag, conf: object) -> None:
+    """Says nothing of partitions."""
+    (
+        dag.add_operator("ranges", Ranges(looks=LOOKS))
+        >> dag.add_operator("digits", Digits())
+        >> dag.add_operator("collect", Collect())
+    )
+
+
 @dataclass
 class Roomy:
     """The reference, which says that it has more cores than it has."""
