@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from dagkit.api.files import output_files
+from dagkit.api.metrics import metrics_of, start_over
 from dagkit.api.operators import InputOperator, Operator, main_outlet, sending
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.running import Context, Until
@@ -129,6 +130,7 @@ class Alone(Generic[OperatorT]):
     @contextmanager
     def window(self, *, last: bool = False) -> Iterator[int]:
         """One window; what is sent to the operator inside belongs to it. After the last one nothing comes for now."""
+        start_over(self.operator)
         self.operator.begin_window(self.window_id)
         yield self.window_id
         for into in self._into.values():
@@ -202,6 +204,11 @@ class Alone(Generic[OperatorT]):
         """What stands in each file of the only declaration of files."""
         (files,) = self.files.values()
         return files.contents()
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The metrics as they would be told now."""
+        return metrics_of(self.operator)
 
     @property
     def state(self) -> SavedState:

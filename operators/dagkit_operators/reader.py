@@ -19,6 +19,7 @@ from dagkit import (
     Response,
     SplittableOperator,
     StatsListener,
+    auto_metric,
 )
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.scaling import Follower, Policy, ScalingSettings, refuse_crossed
@@ -47,6 +48,7 @@ class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQue
     blocks_metadata_input = InputPort(Block)
     blocks_metadata_output = OutputPort(Block)
     messages = OutputPort[Record[T]](main=True)
+    bytes_read = auto_metric(0)
 
     policy: Policy = "drain"
     """How their number follows the backlog. `drain`: as many as work it off soonest. `apex`: one for each block."""
@@ -92,9 +94,12 @@ class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQue
 
     def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[Record[T]]]:
         """The records of what the tracker grants; the stretch itself follows if it was read to its end."""
+        start = tracker.current_restriction().start
         with as_seen(element) as stream:
             yield from self.reader_context().batches(stream, element, tracker)
-        if tracker.current_restriction().stop == element.end:
+        done = tracker.current_restriction()
+        self.bytes_read += done.stop - start if done.is_bounded() else 0
+        if done.stop == element.end:
             self.blocks_metadata_output.emit(element)
 
     def process_stats(self, stats: BatchedOperatorStats) -> Response:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from dagkit.api.application import Module, StreamingApplication
 from dagkit.api.config import Config, Entry, Origin, Source
 from dagkit.api.dag import Dag
+from dagkit.api.metrics import MetricsAggregator
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.ports import InputPort, OutputPort
 from dagkit.api.stats import BatchedOperatorStats, Response, StatsListener
@@ -64,6 +65,11 @@ class Listener(StatsListener):
 
     def process_stats(self, stats: BatchedOperatorStats) -> Response:
         return Response()
+
+
+class Largest(MetricsAggregator):
+    def aggregate(self, window_id: int, partitions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        return max(partitions, key=lambda metrics: max(metrics.values()))
 
 
 class Codec(StreamCodec[Any]):

@@ -11,7 +11,7 @@ from dagkit.api.attributes import CONTEXTS, DagContext, Locality, OperatorContex
 from dagkit.api.partitioning import StatelessPartitioner
 from dagkit.conf.classes import ClassNotFound
 from dagkit.conf.values import attribute_value
-from tests.conf.samples import Bean, Codec, Listener, Point, point
+from tests.conf.samples import Bean, Codec, Largest, Listener, Point, point
 
 RULES = AffinityRulesSet(
     affinity_rules=(AffinityRule(type=AffinityType.AFFINITY, locality=Locality.NODE_LOCAL, operators=("a", "b")),)
@@ -75,6 +75,10 @@ def test_a_listener_in_json_as_apex_writes_it():
     assert listener.threshold == 222
 
 
+def test_an_aggregator_of_metrics_by_its_class():
+    assert isinstance(attribute_value(OperatorContext.METRICS_AGGREGATOR, "tests.conf.samples.Largest"), Largest)
+
+
 def test_a_codec_in_json():
     assert isinstance(attribute_value(PortContext.STREAM_CODEC, {"tests.conf.samples.Codec": {}}), Codec)
 
@@ -100,6 +104,11 @@ def test_a_plain_class_name_is_looked_up_beside_the_application():
         (OperatorContext.PARTITIONER, "{}", "it wants JSON that names a class"),
         (OperatorContext.PARTITIONER, "[]", "it wants one Partitioner, and these are 0"),
         (OperatorContext.PARTITIONER, "{", "it wants JSON, and this is none"),
+        (
+            OperatorContext.METRICS_AGGREGATOR,
+            "tests.conf.samples.Bean",
+            "it wants a MetricsAggregator, and Bean is none",
+        ),
         (OperatorContext.STATS_LISTENERS, [5], "it wants a StatsListener, and int is none"),
         (PortContext.TUPLE_CLASS, 5, "it wants a class"),
         (DagContext.AFFINITY_RULES_SET, '{"rules": []}', "AffinityRulesSet has no property 'rules'"),

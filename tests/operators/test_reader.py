@@ -174,6 +174,18 @@ def test_the_block_follows_its_records_once_it_was_read_to_its_end(tmp_path: Pat
     assert reader.sent("blocks_metadata_output") == [left]
 
 
+def test_a_reader_tells_how_many_bytes_it_read(tmp_path: Path) -> None:
+    (block,) = blocks_of(file(tmp_path, b"a\nb\nc\n"), 6)
+    reader = Alone(LineReader(chunk_size=2))
+    left = reader.work(block, split_after=1)
+    assert isinstance(left, Block)
+    assert reader.metrics == {"bytes_read": left.start}
+    reader.work(left)
+    assert reader.metrics == {"bytes_read": 6}
+    with reader.window():
+        assert reader.metrics == {"bytes_read": 0}
+
+
 def test_what_was_appended_after_the_split_is_not_read(tmp_path: Path) -> None:
     """A window that runs again must give what it gave before; the splitter finds what the file has become."""
     path = file(tmp_path, b"a\nb\nhal")
