@@ -91,6 +91,8 @@ class Report:
     """When the slot began, by the clock of its own machine."""
     reached: Mapping[str, datetime] = field(default_factory=dict)
     """The latest watermark that was told, by the input of the work that told it."""
+    work: float = 0.0
+    """How much work was done, as the operators count it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ class Dealer:
             for slot, hand in enumerate(hands):
                 did = sum(given.forecast.millis(each) - undone.get(end_of(each), 0.0) for each in hand)
                 expected[slot] = expected.get(slot, 0.0) + did
-        self._learn(given, [one for one in worked if one.positions], expected, whole_millis)
+        self._learn(given, [one for one in worked if one.work], expected, whole_millis)
 
     def _learn(
         self, given: Round, busy: Sequence[Worked], expected: Mapping[int, float], whole_millis: float | None
@@ -83,7 +83,7 @@ class Dealer:
             levels = {one.level for one in busy}  # each begins when the one above it has ended
             longest = [max(one.busy_millis for one in busy if one.level == level) for level in levels]
             pace = pace.after_window(whole_millis, sum(longest))
-        self.pace = pace.after(sum(one.positions for one in busy), sum(took))
+        self.pace = pace.after(sum(one.work for one in busy), sum(took))
 
     def _by_input(self, slots: Mapping[str, int]) -> dict[str, float]:
         forecast = Forecast(self.pace.usual)

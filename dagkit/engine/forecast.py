@@ -8,7 +8,7 @@ never taken for a dear file, and a dear stretch is known for one once it has cos
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dagkit.engine.work import Waiting, length_of
+from dagkit.engine.work import Waiting, amount_of, density_of, length_of
 
 ALIKE = 2.0
 """By what factor two costs may differ and still be those of one stretch."""
@@ -19,14 +19,16 @@ class Forecast:
     """What is expected of blocks."""
 
     usual: float | None = None
-    """Milliseconds for each position, of all that was read lately; none: nothing was, and only lengths are compared."""
+    """Milliseconds for each position, or for whatever else operators count their work in, of all that was done lately;
+    none: nothing was, and only amounts are compared.
+    """
 
     def millis(self, each: Waiting) -> float:
         """How long a block will take one slot; nothing is known of one without an end."""
         if not each.done_positions:
-            return length_of(each) * (self.usual or 1.0)
+            return amount_of(each) * (self.usual or 1.0)
         near = self._near(each)
-        return near * self._measured(each) + (length_of(each) - near) * self._otherwise
+        return near * self._measured(each) + (length_of(each) - near) * self._otherwise(each)
 
     def reached(self, each: Waiting, millis: float) -> int:
         """The position of a block that is come to in so much time."""
@@ -35,15 +37,15 @@ class Forecast:
         measured = self._measured(each)
         if millis < near * measured:
             return start + int(millis / measured)
-        return min(end, start + near + int((millis - near * measured) / self._otherwise))
+        otherwise = self._otherwise(each)
+        return min(end, start + near + int((millis - near * measured) / otherwise)) if otherwise else end
 
     def _near(self, each: Waiting) -> int:
         """How many of its first positions are expected to be as what was measured before it."""
         return min(length_of(each), max(0, each.done_positions - each.done_apart))
 
-    @property
-    def _otherwise(self) -> float:
-        return self.usual or 1.0
+    def _otherwise(self, each: Waiting) -> float:
+        return density_of(each) * (self.usual or 1.0)
 
     def _measured(self, each: Waiting) -> float:
         return each.done_millis / each.done_positions if each.done_positions else 0.0
@@ -66,5 +68,5 @@ def learnt(before: Waiting, left: Waiting) -> Waiting:
 def usual_of(waiting: Iterable[Waiting]) -> float | None:
     """What a position took of all that was begun and waits still; none where nothing was."""
     begun = [each for each in waiting if each.done_positions]
-    positions = sum(each.done_positions for each in begun)
-    return sum(each.done_millis for each in begun) / positions if positions else None
+    done = sum(each.done_positions * density_of(each) for each in begun)
+    return sum(each.done_millis for each in begun) / done if done else None

@@ -157,7 +157,7 @@ def left_of(answer: Answer) -> list[Waiting]:
 
 def worked_in(answer: Answer) -> list[Worked]:
     """What each slot did in a window."""
-    return [Worked(each.level, each.slot, each.positions, each.busy_millis, each.left) for each in answer.reports]
+    return [Worked(each.level, each.slot, each.work, each.busy_millis, each.left) for each in answer.reports]
 
 
 def blocks_of(work: Iterable[Waiting]) -> set[int]:

@@ -57,7 +57,7 @@ class Pace:
         """Milliseconds that one position takes; none before anything was measured."""
         return self.millis / self.positions if self.positions else None
 
-    def after(self, positions: int, busy_millis: float) -> "Pace":
+    def after(self, positions: float, busy_millis: float) -> "Pace":
         """What is known after slots have read so much in so much time together."""
         if positions <= 0 or busy_millis <= 0:
             return self

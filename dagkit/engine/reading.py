@@ -12,7 +12,7 @@ from dagkit.api.ports import Outlet
 from dagkit.api.work import SplittableOperator
 from dagkit.engine.assignment import Assignment, Stretch
 from dagkit.engine.staging import Staging
-from dagkit.engine.work import Elements, Waiting, has_end, place_of, stretch_of
+from dagkit.engine.work import Elements, Waiting, amount_of, density_of, has_end, length_of, place_of, stretch_of
 from dagkit.ranges import OffsetRange, RestrictionTracker, WatermarkEstimator
 from dagkit.schema.batch import Batch
 from dagkit.schema.columns import Lines
@@ -110,6 +110,8 @@ class Reading:
         self.operator: SplittableOperator[Any] = elements.operator
         self.left: list[Waiting] = []
         self.positions = 0
+        self.worked = 0.0
+        """How much work that was, as the operator counts."""
         self.reached: datetime | None = None
         """The latest watermark that was told."""
         self.begun = 0
@@ -191,10 +193,12 @@ class Reading:
             after, millis = (began - self._made) * 1000, (ended - began) * 1000
             self.stretches.append(Stretch(each.source, each.start, stop, after, millis))
         if residual is None:
-            self.positions += each.end - each.start if has_end(each) else 0
+            self.positions += length_of(each)
+            self.worked += amount_of(each)
             return
         done = residual.start - each.start
         self.positions += done
+        self.worked += done * density_of(each)
         changes = {
             "due": None if deferred is None else deferred.due(self._now()),
             "in_vain": deferred is not None and not done,

@@ -111,6 +111,7 @@ class SlotRun:
             parts=() if self.staging is None else tuple(self.staging.parts()),
             left=tuple(each for reading in self.readings.values() for each in reading.left),
             positions=sum(reading.positions for reading in self.readings.values()),
+            work=sum(reading.worked for reading in self.readings.values()),
             busy_millis=self._since_start(),
             reached={each.elements.into: each.reached for each in self.readings.values() if each.reached is not None},
             figures=dict(self._figures()),

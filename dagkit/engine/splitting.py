@@ -51,7 +51,7 @@ class Worked:
 
     level: int
     slot: int
-    positions: int
+    work: float
     busy_millis: float
     left: Sequence[Waiting]
 

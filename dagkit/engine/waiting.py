@@ -8,7 +8,7 @@ from typing import Any
 
 from dagkit.engine.forecast import Forecast
 from dagkit.engine.splitting import LATER, Cutter, Deal, Hands, Place, dealt, joined
-from dagkit.engine.work import Number, Waiting, has_end, length_of, place_of, stretch_of
+from dagkit.engine.work import Number, Waiting, amount_of, has_end, length_of, place_of, stretch_of
 
 WORTH_LEAVING = 1.25
 """How much more than it should be given a window is given, rather than that a block is cut."""
@@ -23,10 +23,12 @@ class Line:
     new: deque[Waiting] = field(default_factory=deque)
     """What was found, and what has no end."""
     new_positions: int = 0
+    new_work: float = 0.0
 
     def append(self, each: Waiting) -> None:
         self.new.append(each)
         self.new_positions += length_of(each)
+        self.new_work += amount_of(each)
 
     def first(self) -> Waiting:
         return self.returned[0] if self.returned else self.new[0]
@@ -36,6 +38,7 @@ class Line:
             return self.returned.popleft()
         each = self.new.popleft()
         self.new_positions -= length_of(each)
+        self.new_work = self.new_work - amount_of(each) if self.new else 0.0  # what rounding left, goes
         return each
 
     def put_back(self, blocks: Iterable[Waiting]) -> None:
@@ -54,7 +57,7 @@ class Line:
     def millis(self, forecast: Forecast) -> float:
         """How long one slot would be busy with all of it; what was found and not begun is like all else."""
         unknown = 1.0 if forecast.usual is None else forecast.usual
-        return sum(map(forecast.millis, self.returned)) + unknown * self.new_positions
+        return sum(map(forecast.millis, self.returned)) + unknown * self.new_work
 
 
 @dataclass
@@ -173,7 +176,7 @@ class BlockQueue:
             taken = _taken_out(parts.get(number, ()), start, end)
             assert taken is not None, f"{number} [{start}, {end}) was promised and does not wait for {into}"
             asked.append((slot, taken))
-        line.returned, line.new, line.new_positions = deque(), deque(), 0
+        line.returned, line.new, line.new_positions, line.new_work = deque(), deque(), 0, 0.0
         for is_new, work_now in kept:
             for each in work_now:
                 line.append(each) if is_new else line.returned.append(each)

@@ -227,6 +227,16 @@ def length_of(each: Waiting) -> int:
     return each.end - each.start if has_end(each) else 0
 
 
+def amount_of(each: Waiting) -> float:
+    """How much work it is, as its operator counts."""
+    return float(length_of(each)) if each.size is None or not has_end(each) else each.size
+
+
+def density_of(each: Waiting) -> float:
+    """How much work each of its positions is."""
+    return 1.0 if each.size is None or not length_of(each) else each.size / length_of(each)
+
+
 def place_of(each: Waiting) -> tuple[int, int, Number, int]:
     """Where it stands among all: by its number, and by where it starts; behind them by turns, what has no end."""
     return (0, 0, each.number, each.start) if has_end(each) else (1, each.turn, each.number, each.start)

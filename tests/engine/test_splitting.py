@@ -183,3 +183,15 @@ def test_what_stands_around_a_promised_stretch_waits_still() -> None:
     (taken,) = queue.take_these({INTO: [[[[0], 10, 30]]]}, {INTO: 1})[INTO][0]
     assert (taken.start, taken.end) == (10, 30)
     assert [(each.start, each.end) for each in queue.all()] == [(0, 10), (30, 100)]
+
+
+def test_work_is_dealt_by_what_its_operator_counts() -> None:
+    light, heavy = (waiting(number, 0, 100 * MIB) for number in range(2))
+    heavy = heavy.model_copy(update={"size": 300.0 * MIB})
+    light = light.model_copy(update={"size": 100.0 * MIB})
+    queue = BlockQueue.of([light, heavy])
+    cutter = Cutter(near={"read.blocks": anywhere})
+    deal = queue.take({"read.blocks": 2}, {"read.blocks": 1e12}, cutter)
+    assert [sum(each.size or 0 for each in hand) / MIB for hand in deal["read.blocks"]] == pytest.approx(
+        [200, 200], rel=1e-6
+    )

@@ -288,6 +288,7 @@ class _Window:
                     parts=() if partition.staging is None else tuple(partition.staging.parts()),
                     left=() if reading is None else tuple(reading.left),
                     positions=0 if reading is None else reading.positions,
+                    work=0.0 if reading is None else reading.worked,
                     busy_millis=partition.millis,
                     reached=_reached(reading),
                     figures={name: self._figures(name, partition)},
