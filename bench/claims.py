@@ -1,8 +1,7 @@
 """What it costs that work can be split: lines read with a tracker and without, and a claim for each record.
 
-Both readers go through one file in memory, by turns with each chunk of it; every eight chunks, of which each was first
-with four, give one ratio, and the median of the ratios is judged. Time is that of the processor, which others on the
-machine hardly lengthen.
+Both readers go through a block in memory, by turns with each chunk of it, many times. What counts of each chunk is the
+median, and of all chunks the sum, in time of the processor, which others on the machine hardly lengthen.
 """
 
 import argparse
@@ -30,8 +29,6 @@ from dagkit_operators.lines import Seekable, chunks
 MOST_OVERHEAD = 0.03
 """Of the time without a tracker: what a tracker may add."""
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of ours is made in it
-SHARE = 8
-"""Chunks whose times are added up for one ratio: whoever comes second with a chunk finds it in the cache."""
 CLAIMS = 200_000
 """Claims that are timed at a time."""
 
@@ -73,16 +70,14 @@ USES: dict[str, Use] = {"counted": counted, "found": found, "decoded": decoded}
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """What a tracker adds to reading, where lines are used in one way."""
+    """What a tracker adds to reading a block, where lines are used in one way."""
 
     use: str
-    chunks: int
+    rounds: int
     mb_per_second: float
     """Without a tracker."""
     ratio: float
-    """Of the time with a tracker to that without, the median over all shares."""
-    lower_quartile: float
-    upper_quartile: float
+    """Of the time with a tracker to that without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +89,21 @@ class Claim:
 
 
 class Reading:
-    """One reader on its way through a file, timed chunk by chunk."""
+    """One reader on its way through a block, timed chunk by chunk."""
 
-    def __init__(self, path: Path, block: Block, read: Read, use: Use) -> None:
-        self._stream = path.open("rb", buffering=0)
-        self._batches = read(self._stream, block)
+    def __init__(self, stream: Seekable, block: Block, read: Read, use: Use) -> None:
+        self._batches = read(stream, block)
         self._use = use
         self.lines = 0
 
-    def nanos(self) -> int | None:
-        """What the next chunk takes; none after the last."""
+    def nanos(self, lines: int) -> int:
+        """What it takes until so many lines are read, or all."""
         began = time.thread_time_ns()
-        batch = next(self._batches, None)
-        if batch is None:
-            self._stream.close()
-            return None
-        self.lines += self._use(batch)
+        while self.lines < lines:
+            batch = next(self._batches, None)
+            if batch is None:
+                break
+            self.lines += self._use(batch)
         return time.thread_time_ns() - began
 
 
@@ -117,33 +111,35 @@ def overheads(path: Path, rounds: int) -> Iterator[Overhead]:
     """Each use of the lines of a file, chunk by chunk with a tracker and without."""
     size = path.stat().st_size
     block = Block(0, str(path), 0, size, last=True)
+    with path.open("rb", buffering=0) as stream:
+        ends = list(itertools.accumulate(map(counted, without_claims(stream, block))))
     for name, use in USES.items():
-        shares: list[tuple[int, int]] = []
-        for number in range(rounds + 1):
-            made = list(_pairs(Reading(path, block, with_claims, use), Reading(path, block, without_claims, use)))
-            if number:  # the first round warms up
-                shares += [_together(made[start : start + SHARE]) for start in range(0, len(made) - SHARE + 1, SHARE)]
-        lower, median, upper = statistics.quantiles((one / other for one, other in shares), n=4)
-        rate = SHARE * size / len(made) * 1e3 / statistics.median(other for _, other in shares)
-        yield Overhead(name, len(shares) * SHARE, rate, median, lower, upper)
+        made = [_pairs(path, block, use, ends, first=number % 2) for number in range(2 * rounds)]
+        # Of each chunk the median of the rounds in which a reader was first with it, and that of the others.
+        one, other = (
+            sum(
+                statistics.median(pairs[chunk][reader] for pairs in turn)
+                for turn in (made[::2], made[1::2])
+                for chunk in range(len(ends))
+            )
+            for reader in (0, 1)
+        )
+        yield Overhead(name, len(made), 2 * size * 1e3 / other, one / other)
 
 
-def _together(pairs: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    return sum(one for one, _ in pairs), sum(other for _, other in pairs)
-
-
-def _pairs(one: Reading, other: Reading) -> Iterator[tuple[int, int]]:
-    """What each chunk takes both; who is first with it changes from chunk to chunk."""
-    for number in itertools.count():
-        if number % 2:
-            first, second = one.nanos(), other.nanos()
-        else:
-            second, first = other.nanos(), one.nanos()
-        if first is None or second is None:
-            break
-        yield first, second
-    assert first == second, "both come to the end with the same chunk"
-    assert one.lines == other.lines, "both read the same lines"
+def _pairs(path: Path, block: Block, use: Use, ends: Sequence[int], first: int) -> list[tuple[int, int]]:
+    """What each chunk takes both. Who comes second finds it in the cache: who is first changes from chunk to chunk."""
+    pairs = []
+    with path.open("rb", buffering=0) as mine, path.open("rb", buffering=0) as theirs:
+        one, other = Reading(mine, block, with_claims, use), Reading(theirs, block, without_claims, use)
+        for number, end in enumerate(ends, first):
+            if number % 2:
+                nanos, others = one.nanos(end), other.nanos(end)
+            else:
+                others, nanos = other.nanos(end), one.nanos(end)
+            pairs.append((nanos, others))
+    assert one.lines == other.lines == ends[-1], "both read the same lines"
+    return pairs
 
 
 def claims(rounds: int) -> Iterator[Claim]:
@@ -184,18 +180,16 @@ def _in_runs(claim_many: Callable[[Any], int]) -> float:
 def page(overhead: Sequence[Overhead], cost: Sequence[Claim], size: int) -> str:
     """This benchmark's part of the documents."""
     told = (
-        f"Lines of {size / 2**20:.0f} MiB in memory are read on one core in chunks of 1 MiB, each by turns with a "
-        "tracker, which grants the lines of a chunk in one claim, and by the same code without one. **Overhead** is "
-        f"the median over all shares of {SHARE} chunks, in time of the processor, with the quartiles beside it; it may "
-        f"be {MOST_OVERHEAD:.0%}, whatever is done with the lines. Measured with {machine_in_words()}."
+        f"A block of {size / 2**20:.0f} MiB of lines in memory is read on one core in chunks of 1 MiB, each by turns "
+        "with a tracker, which grants the lines of a chunk in one claim, and by the same code without one. "
+        "**Overhead** is of the sums over all chunks, of each chunk's median, in time of the processor; it may be "
+        f"{MOST_OVERHEAD:.0%}, whatever is done with the lines. Measured with {machine_in_words()}."
     )
     lines = ["## What claims cost", "", "```sh", "python -m bench claims --write-docs", "```", "", told, ""]
-    lines += ["| lines are | MB/s without | overhead | quartiles | chunks |", "|---|---:|---:|---:|---:|"]
+    lines += ["| lines are | MB/s without | overhead | rounds |", "|---|---:|---:|---:|"]
     words = {"counted": "counted: the kernel alone", "found": "found: for a filter on columns", "decoded": "decoded"}
     lines += [
-        f"| {words[one.use]} | {one.mb_per_second:.0f} | {one.ratio - 1:+.1%} | "
-        f"{one.lower_quartile - 1:+.1%} to {one.upper_quartile - 1:+.1%} | {one.chunks} |"
-        for one in overhead
+        f"| {words[one.use]} | {one.mb_per_second:.0f} | {one.ratio - 1:+.1%} | {one.rounds} |" for one in overhead
     ]
     lines += ["", "| a claim | ns for each record |", "|---|---:|"]
     lines += [
@@ -209,7 +203,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench claims", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--mib", type=int, default=64, help="MiB of text")
-    parser.add_argument("--rounds", type=int, default=20, help="how often the text is read")
+    parser.add_argument("--rounds", type=int, default=15, help="how often the text is read, by turns")
     parser.add_argument("--write-docs", action="store_true", help="write the part of docs/benchmarks.md")
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
@@ -230,11 +224,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _print(overhead: Sequence[Overhead], cost: Sequence[Claim]) -> None:
-    print(f"{'lines are':<12}{'MB/s without':>14}{'overhead':>10}{'quartiles':>20}")
+    print(f"{'lines are':<12}{'MB/s without':>14}{'overhead':>10}")
     for one in overhead:
-        quartiles = f"{one.lower_quartile - 1:+.1%} to {one.upper_quartile - 1:+.1%}"
         missed = "" if one.ratio <= 1 + MOST_OVERHEAD else "  MISSED"
-        print(f"{one.use:<12}{one.mb_per_second:>14.0f}{one.ratio - 1:>+10.1%}{quartiles:>20}{missed}")
+        print(f"{one.use:<12}{one.mb_per_second:>14.0f}{one.ratio - 1:>+10.1%}{missed}")
     for each in cost:
         print(f"{each.name:<58}{each.nanos:>10.3g} ns")
 

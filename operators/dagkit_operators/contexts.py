@@ -174,13 +174,11 @@ class Portions:
 
     def of(self, chunk: Chunk) -> Iterator[Chunk]:
         """The chunk in parts, or as it is."""
-        first, count = 0, len(chunk)
-        while self._lines is not None and count - first > self._lines:
-            end = first + self._lines
-            yield chunk.between(first, end)
-            first = end
-        if first < count:
-            yield chunk.between(first, count) if first else chunk
+        while self._lines is not None and len(chunk) > self._lines:
+            first, chunk = chunk.parted(self._lines)
+            yield first
+        if len(chunk):
+            yield chunk
 
     def took(self, lines: int, seconds: float) -> None:
         """So long whoever was given so many lines was at work on them."""

@@ -19,7 +19,7 @@ CHUNK_SIZE = 1 << 20
 LONGEST_LINE = 1 << 30
 """Bytes of a line beyond which it is no line but a fault."""
 LOOKED_BACK = 4096
-"""Bytes in which the start of a chunk's last line is looked for first."""
+"""Bytes in which the start of a chunk's last line, or the ends of its first, are looked for first."""
 
 
 class LineTooLong(ValueError):
@@ -137,13 +137,25 @@ class Chunk:
         end = int(self.ends[count - 1]) if count else 0
         return Chunk(self.data[:end], self.base, self.delimiter, self.ends[:count], self.escape)
 
-    def between(self, first: int, end: int) -> "Chunk":
-        """The lines from one number up to another, as the chunk that they are alone."""
-        start = int(self.ends[first - 1]) if first else 0
-        stop = int(self.ends[end - 1]) if end else 0
-        return Chunk(
-            self.data[start:stop], self.base + start, self.delimiter, self.ends[first:end] - start, self.escape
-        )
+    def parted(self, count: int) -> "tuple[Chunk, Chunk]":
+        """The first so many lines, and the others, of which nothing is looked at."""
+        ends = self._first_ends(count)
+        stop = int(ends[count - 1])
+        first = Chunk(self.data[:stop], self.base, self.delimiter, ends[:count], self.escape)
+        known = None if self._ends is None else self._ends[count:] - stop
+        others = Chunk(self.data[stop:], self.base + stop, self.delimiter, known, self.escape)
+        others._count = len(self) - count
+        return first, others
+
+    def _first_ends(self, count: int) -> "Places":
+        """Where at least so many lines end."""
+        width = max(LOOKED_BACK, 256 * count)
+        while self._ends is None and width < len(self.data):
+            ends = _ends(self.data[:width], self.delimiter, self.escape)
+            if len(ends) >= count:
+                return ends
+            width *= 8
+        return self.ends
 
 
 class Starts:

@@ -8,7 +8,7 @@ from bench import claims
 from bench._page import with_part
 from dagkit_operators import LineReader
 
-QUICK = ["--mib", "17", "--rounds", "1"]
+QUICK = ["--mib", "3", "--rounds", "1"]
 
 
 @pytest.mark.slow
@@ -18,7 +18,7 @@ def test_each_use_and_each_claim_is_told(capsys, monkeypatch):
     told = json.loads(capsys.readouterr().out)
     assert told["schema"] == "dagkit.bench.claims/1"
     assert [one["use"] for one in told["overheads"]] == ["counted", "found", "decoded"]
-    assert all(one["chunks"] == 16 and one["mb_per_second"] > 0 for one in told["overheads"])
+    assert all(one["rounds"] == 2 and one["mb_per_second"] > 0 for one in told["overheads"])
     assert all(one["nanos"] > 0 for one in told["claims"])
     assert told["holds"]
 
