@@ -6,8 +6,9 @@ stretch can be split while it is read, and comes to the stretch's end by a claim
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dagkit import Arrowed, Batch, Block, Column, Constant, Lines, Listed
@@ -129,7 +130,7 @@ class ReadAheadLines(ReaderContext[str]):
         """The lines that the tracker grants, and whether it granted all of them."""
         portions = Portions()
         try:
-            for chunk in (part for whole in reading for part in portions.of(whole)):
+            for chunk in chain.from_iterable(map(portions.of, reading)):
                 count = len(chunk)
                 granted = tracker.claim_many(chunk.places) if count else 0
                 if granted:
@@ -172,8 +173,11 @@ class Portions:
         self._lines: int | None = FIRST_CLAIM
         """None: as many as there are."""
 
-    def of(self, chunk: Chunk) -> Iterator[Chunk]:
+    def of(self, chunk: Chunk) -> Iterable[Chunk]:
         """The chunk in parts, or as it is."""
+        return (chunk,) if self._lines is None else self._parts(chunk)
+
+    def _parts(self, chunk: Chunk) -> Iterator[Chunk]:
         while self._lines is not None and len(chunk) > self._lines:
             first, chunk = chunk.parted(self._lines)
             yield first
