@@ -600,11 +600,17 @@ class Loop:
         return all(finding.operator != name for finding in self.found)
 
     def _plenty(self) -> int:
-        """How many blocks are enough for the windows that are next: work for the longest, where that can be told."""
+        """How much is enough for the windows that are next: work for the longest, where that can be told.
+
+        It is no more than may wait, with what windows in flight may give back: a source that is faster than its readers
+        is not asked before they have caught up.
+        """
         slots = self.traits.slots
-        if self.dealer.pace.usual is not None and self.dealer.backlog_millis(slots) < LONGEST_MILLIS:
-            return len(self.queue) + 1
-        return 4 * max(1, sum(slots.values()))
+        enough = 4 * max(1, sum(slots.values()))
+        if self.dealer.pace.usual is None or self.dealer.backlog_millis(slots) >= LONGEST_MILLIS:
+            return enough
+        ahead = sum(len(hand) for flight in self.flights for hands in flight.taken.deal.values() for hand in hands)
+        return min(len(self.queue) + 1, max(0, max(enough, self.changing.shape.capacity(slots)) - ahead))
 
     def _tell_of(self, finding: Finding) -> None:
         waiting = queued(self.program, self.chronicle.writing, self.traits.elements, finding)

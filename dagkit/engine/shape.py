@@ -1,11 +1,12 @@
 """Shape: the application as it runs, which is as it was compiled, with what was changed of it since. Pure."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from dagkit.api.attributes import PortContext
 from dagkit.api.partitioning import Partition, PartitionKeys
 from dagkit.api.stats import BatchedOperatorStats
 from dagkit.compiler import Compilation
@@ -62,6 +63,11 @@ class Shape:
     def count(self, operator: str) -> int:
         """As how many partitions an operator runs."""
         return self.compilation.partitioned[operator].count
+
+    def capacity(self, inputs: Iterable[str]) -> int:
+        """How much may wait at these inputs together."""
+        ports = [(self.compilation.graph.by_name[name], port) for name, _, port in (i.rpartition(".") for i in inputs)]
+        return sum(node.port_value(port, PortContext.QUEUE_CAPACITY) for node, port in ports)
 
     def setting(self, operator: str, name: str, raw: Any) -> "Shape":
         """The shape in which a property or an attribute has another value. Raises `ApplicationFaults`."""
