@@ -13,6 +13,7 @@ from dagkit import Batch, Block, OutputPort
 from dagkit.ranges import OFFSET_INFINITY, GrowableOffsetRestrictionTracker, OffsetRange, RestrictionTracker
 from dagkit.urls import is_url, parent, plain
 from dagkit_operators.blocks import FileInfo, Lost, Record
+from dagkit_operators.compressed import codec_of
 from dagkit_operators.files import ReadFiles, T
 from dagkit_operators.identities import has_identity
 from dagkit_operators.places import Found, Stream, files_below, looked_up, opened
@@ -70,6 +71,11 @@ class TailFiles(ReadFiles[T], Generic[T]):
         return GrowableOffsetRestrictionTracker(restriction, partial(length_of, element.path))
 
     def process(self, element: FileInfo, tracker: Tracker) -> Iterator[Batch[T]]:
+        if codec_of(element.path, "auto") is not None:
+            raise ValueError(
+                f"{plain(element.path)} is compressed, and nobody can append lines to it; leave it out of the "
+                "patterns, or let ReadFiles read it"
+            )
         stretch = tracker.current_restriction()
         with ExitStack() as opens:
             there, stream = _found(element, opens)

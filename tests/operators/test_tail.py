@@ -291,6 +291,13 @@ def test_where_nobody_takes_what_is_lost_it_is_an_error(happens: object, tmp_pat
         alone.work(log.file, log.left)
 
 
+def test_a_compressed_file_is_no_file_that_grows(tmp_path: Path) -> None:
+    path = tmp_path / "app.log.gz"
+    path.write_bytes(b"x\n")
+    with pytest.raises(ValueError, match="let ReadFiles read it"):
+        Alone(TailFiles()).work(found(path))
+
+
 def test_a_part_of_what_was_there_is_lost_when_the_file_was_cut(tmp_path: Path) -> None:
     log = Log(tmp_path, MANY)
     cut(log)
