@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Tracker = RestrictionTracker[OffsetRange, int]
 
-FIRST_CLAIM = 64
+FIRST_CLAIM = 16
 """Lines that are claimed first of a block, when nobody knows how long they take."""
+ENOUGH_LINES = 64
+"""Of fewer nobody can say whether they are quick: what they cost together is more than what each costs."""
 CLAIM_SECONDS = 0.005
 """How long the lines of one claim are to take: if they get a hundred times slower, it is half a second."""
 QUICK_SECONDS = 5e-6
@@ -186,7 +188,7 @@ class Portions:
 
     def took(self, lines: int, seconds: float) -> None:
         """So long whoever was given so many lines was at work on them."""
-        if lines >= FIRST_CLAIM and seconds <= lines * QUICK_SECONDS:
+        if lines >= ENOUGH_LINES and seconds <= lines * QUICK_SECONDS:
             self._lines = None
         else:
             self._lines = max(1, min(GROWTH * lines, int(lines * CLAIM_SECONDS / seconds)))
