@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from dagkit.api.attributes import OperatorContext
+from dagkit.api.operators import Operator
 from dagkit.api.running import Until
 from dagkit.clock import SystemClock, Timer
 from dagkit.compiler import Compilation
@@ -39,7 +40,7 @@ from dagkit.engine.decide import (
 )
 from dagkit.engine.delays import first_of_delays, restored
 from dagkit.engine.facts import Fact, Split
-from dagkit.engine.failures import OperatorFailed, WindowLost, tear_down
+from dagkit.engine.failures import OperatorFailed, WindowLost, failure_of, tear_down, who_failed
 from dagkit.engine.forecast import Forecast
 from dagkit.engine.inputs import DriverInput, Finding, context_of, delivered, queued
 from dagkit.engine.later import Later, came_to_nothing, next_due, only_asks, renewed
@@ -189,10 +190,17 @@ class Loop:
                 for each in self.inputs.values():
                     each.end(self.memory.window + 1)
                 self.observers.tell(Ended(self.memory.window))
-            except BaseException:
+            except BaseException as error:
                 self.backend.close()  # so that no thread waits for a window that nobody wants
                 tear_down((each.operator for each in self.inputs.values()), self.memory.window + 1)
-                raise
+                name = None if isinstance(error, DagkitError) else who_failed(error.__traceback__, self._asked())
+                if name is None or not isinstance(error, Exception):
+                    raise
+                raise failure_of(error, name, self.memory.window + len(self.flights) + 1) from error
+
+    def _asked(self) -> dict[str, Operator]:
+        """Whoever is asked on the driver about the work that waits for him."""
+        return {into.rpartition(".")[0]: each.operator for into, each in self.traits.elements.items()}
 
     def stop(self) -> None:
         """Stop after what is in flight; may be called from any thread and from a signal's handler."""

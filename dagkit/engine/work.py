@@ -108,6 +108,23 @@ class TruncatedWrong(DagkitError):
         return TruncatedWrong, self.given
 
 
+class ElementUnreadable(DagkitError):
+    """An element waits that the payload of today cannot take back."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, into: str, element: JsonValue, error: Exception) -> None:
+        super().__init__(
+            f"{element!r:.80} waits for {into}, written by another version of its payload, and cannot be read by this "
+            f"one: {error}\nlet its type read what was kept, or launch as it was before until that is done"
+        )
+        self.given = into, element, error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        into, element, error = self.given
+        return ElementUnreadable, (into, element, ValueError(str(error)))
+
+
 class Elements:
     """The elements of one splittable operator: what work they are, and how they are written and read back."""
 
@@ -151,7 +168,12 @@ class Elements:
 
     def back(self, each: Waiting) -> Any:
         """The element; a block is the stretch of it that waits."""
-        return self._written.back(each.element) if each.block is None else each.as_block()
+        if each.block is not None:
+            return each.as_block()
+        try:
+            return self._written.back(each.element)
+        except (ValueError, TypeError) as error:
+            raise ElementUnreadable(self.into, each.element, error) from error
 
     def truncated(self, each: Waiting) -> tuple[Waiting | None, Waiting | None]:
         """What of it is still done when the application drains, and what waits for a later launch."""

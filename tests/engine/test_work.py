@@ -1,7 +1,9 @@
 """Work of any payload, anywhere in a graph: stopped anywhere and resumed, deferred, drained, and always done once."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagkit.api.running import Until
+from dagkit.compiler import compile_application
 from dagkit.engine.loop import Loop
+from dagkit.engine.lower import program_of
 from dagkit.engine.observing import Point
+from dagkit.engine.work import Elements, ElementUnreadable
+from dagkit.errors import DagkitError
 from dagkit.ledger import DatasetKind, ExecuteTransform
+from dagkit.ranges import OffsetRange
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Desk, Hurried, arrived
-from tests.engine.work_cast import MIDNIGHT, Looks, Telling, Timed, numbers_expected, numbers_of_names
+from tests.engine.work_cast import MIDNIGHT, Looks, Named, Numbered, Telling, Timed, numbers_expected, numbers_of_names
 
 LOOKS: Looks = ((("x", 5), ("y", 1)), (("z", 7), ("tail", -1), ("w", 0)))
 BY_NOW = 4
@@ -171,6 +178,66 @@ def test_a_source_is_told_only_of_what_is_there_for_good(tmp_path: Path) -> None
         assert all(told <= kept[name] for heard in Telling.heard for name, told in heard.items())
     desk.run()
     assert Telling.heard[-1]["x"] < 8
+
+
+class Careless(Numbered):
+    """Makes mistakes where nobody but the engine asks."""
+
+    kind = "cast.careless/1"
+    mistake: str
+
+    def initial_restriction(self, element: Named) -> OffsetRange:
+        if self.mistake == "restriction":
+            raise ZeroDivisionError("nobody counts on the driver")
+        return super().initial_restriction(element)
+
+    def split(self, element: Named, restriction: OffsetRange) -> list[OffsetRange]:
+        start, stop = restriction.start, restriction.stop
+        return {
+            "gap": [OffsetRange(start, start + 1), OffsetRange(start + 2, stop)],
+            "short": [OffsetRange(start, stop - 1)],
+        }.get(self.mistake, [restriction])
+
+    def truncate(self, element: Named, restriction: OffsetRange) -> OffsetRange:
+        return OffsetRange(restriction.start + 1, restriction.stop)
+
+
+@pytest.mark.parametrize("senders", [0, 1])
+@pytest.mark.parametrize(
+    ("mistake", "told"),
+    [
+        ("restriction", "numbered failed in window 1, .*nobody counts on the driver"),
+        ("gap", r"numbered.split divided .* follows what ends at 1; yield parts that touch"),
+        ("short", r"numbered.split divided .* the last part ends at 3"),
+    ],
+)
+def test_who_says_something_impossible_of_his_work_is_told(
+    tmp_path: Path, mistake: str, told: str, senders: int
+) -> None:
+    looks: Looks = ((("x", 4),),)
+    desk = desk_of(tmp_path, looks=looks, kind=partial(Careless, mistake=mistake), senders=senders)
+    with pytest.raises(DagkitError, match=re.compile(told, re.DOTALL)):
+        desk.run()
+    desk.draw = numbers_of_names(looks, senders=senders)
+    assert numbers(desk.run()) == numbers_expected(looks, 0, doubled=bool(senders))
+
+
+def test_who_drains_other_work_than_there_is_is_told(tmp_path: Path) -> None:
+    looks: Looks = ((("x", 9),),)
+    draw: Any = partial(numbers_of_names, looks, defers_at=(2,))
+    Desk(tmp_path, draw(), clock=FakeClock()).run(windows=1)
+    with pytest.raises(DagkitError, match=r"numbered.truncate made OffsetRange\(3, 9\) of OffsetRange\(2, 9\)"):
+        Desk(tmp_path, draw(kind=partial(Careless, mistake="")), until=Until.DRAINED, clock=FakeClock()).run()
+
+
+def test_an_element_that_today_s_payload_cannot_read_is_told(tmp_path: Path) -> None:
+    looks: Looks = ((("x", 9),),)
+    draw = numbers_of_names(looks, defers_at=(2,))
+    memory = Desk(tmp_path, draw, clock=FakeClock()).run(windows=1).memory
+    elements = Elements.of(program_of(compile_application(draw)))["numbered.names"]
+    assert elements.back(memory.queue[0]) == ("x", 9)
+    with pytest.raises(ElementUnreadable, match=r"waits for numbered\.names, written by another version"):
+        elements.back(memory.queue[0].model_copy(update={"element": {"name": "x"}}))
 
 
 crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.integers(1, 6)), max_size=3)

@@ -1,6 +1,6 @@
 """Operators whose elements are anything but blocks, some of them without an end, for applications in tests."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
@@ -157,7 +157,7 @@ def numbers_of_names(
     defers_at: tuple[int, ...] = (),
     readers: int = 2,
     senders: int = 0,
-    kind: type[Numbered] = Numbered,
+    kind: Callable[..., Numbered] = Numbered,
 ) -> Any:
     """Names, doubled by so many senders unless there are none, and numbered."""
 
