@@ -30,9 +30,6 @@ class Line:
         self.new_positions += length_of(each)
         self.new_work += amount_of(each)
 
-    def first(self) -> Waiting:
-        return self.returned[0] if self.returned else self.new[0]
-
     def pop(self) -> Waiting:
         if self.returned:
             return self.returned.popleft()
@@ -92,7 +89,10 @@ class BlockQueue:
         returned = [each for each in returned if each.due is None]
         for into in {each.into for each in returned}:
             mine = sorted((each for each in returned if each.into == into), key=place_of)
-            self._line(into).put_back(joined([each for each in mine if has_end(each)], cuts))
+            line, ending = self._line(into), [each for each in mine if has_end(each)]
+            if ending and line.returned:  # it may have been left over when these were taken
+                ending.append(line.pop())
+            line.put_back(joined(ending, cuts))
             for each in mine:
                 if not has_end(each):
                     self._line(into).append(each)
