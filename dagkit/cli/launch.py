@@ -88,6 +88,8 @@ def launch(
     until = Until.ONCE if once else Until.IDLE if until_idle else Until.DRAINED if drain else Until.STOPPED
     with opened(asked, output) as found:
         compilation = found.compiled()
+        if lines is not None:
+            lines.app = compilation.application
         output.notes(compilation.notes)
         progress = Progress(Output(verbosity=-1) if lines else output)
         with ExitStack() as meanwhile:

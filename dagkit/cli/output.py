@@ -109,7 +109,9 @@ class Output:
     def complain(self, failure: DagkitError) -> None:
         """Say on stderr what went wrong, with the author's own lines where an exception came out of them."""
         if self.tell is not None:
-            self.tell("stopped", failure_fields(failure), level="error")
+            told = failure_fields(failure)
+            application = told.pop("application")
+            self.tell("stopped", {**told, **({"app": application} if application else {})}, level="error")
             return
         cause = failure.__cause__ if isinstance(failure, ApplicationFaults) else None
         lines = author_lines(cause) if cause is not None else []

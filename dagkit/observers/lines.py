@@ -46,17 +46,18 @@ class Lines:
     def __init__(self, write: Write, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._write = write
         self._now = now
-        self._app: str | None = None
+        self.app: str | None = None
+        """Named in each line; the run says it, if nobody did before."""
 
     def __call__(self, happening: Happening) -> None:
         if isinstance(happening, Resumed):
-            self._app = happening.application
+            self.app = happening.application
         level = "warning" if isinstance(happening, Failed) else "info"
         self.tell(EVENTS[type(happening)], _told(happening), level=level)
 
     def tell(self, event: str, told: Mapping[str, Any], *, level: str = "info", logger: str = "dagkit.run") -> None:
         """Write one line."""
-        line = {"ts": _iso(self._now()), "level": level, "logger": logger, "app": self._app, "event": event, **told}
+        line = {"ts": _iso(self._now()), "level": level, "logger": logger, "app": self.app, "event": event, **told}
         self._write(json.dumps(line, ensure_ascii=False, default=str))
 
     @contextmanager
@@ -89,7 +90,7 @@ def _told(happening: Happening) -> dict[str, Any]:
         return _measured(happening)
     if isinstance(happening, Reshaped):
         return {"window": happening.window_id, **happening.fact.model_dump(mode="json")}
-    told = asdict(happening)
+    told = {name: round(held, 3) if isinstance(held, float) else held for name, held in asdict(happening).items()}
     told.pop("application", None)
     return {"window": told.pop("window_id"), **told} if "window_id" in told else told
 

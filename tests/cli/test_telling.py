@@ -106,7 +106,42 @@ def test_in_json_faults_are_events_too(dagkit, disconnected):
     assert answer.code == 3
     (line,) = lines_of(answer)
     assert (line["event"], line["level"], line["exit_code"]) == ("stopped", "error", 3)
+    assert line["app"]
     assert line["diagnostics"]
+
+
+FAILING = """
+from dagkit import InputOperator, InputPort, Operator, OutputPort, Shutdown
+
+
+class One(InputOperator):
+    output = OutputPort(int)
+
+    def emit_tuples(self) -> None:
+        self.output.emit(1)
+        raise Shutdown
+
+
+class Failing(Operator):
+    input = InputPort(int)
+
+    def process(self, item: int) -> None:
+        raise ValueError("no")
+
+
+def populate_dag(dag, conf):
+    dag.add_operator("one", One()) >> dag.add_operator("failing", Failing())
+"""
+
+
+def test_in_json_a_window_that_failed_and_the_end_of_the_run_are_events(dagkit, write):
+    write("failing.py", FAILING)
+    answer = dagkit("launch", "failing.py", "--once", "--reference", "--log", "json")
+    assert answer.code == 7
+    *_, failed, stopped = lines_of(answer)
+    assert (failed["event"], failed["operator"], failed["told"]) == ("failed", "failing", "ValueError: no")
+    assert (stopped["event"], stopped["exit_code"], stopped["app"]) == ("stopped", 7, "failing")
+    assert "failing failed in window 1" in stopped["message"]
 
 
 def test_in_json_warnings_are_events_too(dagkit, word_count):
