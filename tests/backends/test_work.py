@@ -20,7 +20,7 @@ from dagkit.ledger.stores import MemoryStore
 from dagkit.ledger.verify import verify
 from tests.backends.slots import InSlots
 from tests.engine.cast import Hurried
-from tests.engine.work_cast import Collected, Looks, Named, Names, Numbered, Twice, numbers_expected
+from tests.engine.work_cast import Collected, Greeted, Looks, Named, Names, Numbered, Twice, numbers_expected
 
 LOOKS: Looks = ((("x", 3), ("tail", -1)), (("y", 4),))
 BY_NOW = 3
@@ -103,7 +103,7 @@ def test_work_makes_work(make: Make) -> None:
 def test_side_values_are_there_before_the_work_of_their_window(make: Make) -> None:
     def draw(dag: Dag, conf: object) -> None:
         names, greet = dag.add_operator("names", Names(looks=(LOOKS[1],))), dag.add_operator("greet", Greet())
-        twice, numbered = dag.add_operator("twice", Twice()), dag.add_operator("numbered", Numbered())
+        twice, numbered = dag.add_operator("twice", Twice()), dag.add_operator("numbered", Greeted())
         in_partitions(dag, numbered, 2)
         dag.add_stream("names", names.names, twice.name, greet.name)
         dag.add_stream("doubled", twice.names, numbered.names)

@@ -8,6 +8,7 @@ from pathlib import Path
 from dagkit.engine.observing import Happening
 from dagkit.launching import launch
 from tests.engine.cast import Desk, Hurried, lines_through_filter, numbers_collected, some_lines
+from tests.engine.work_cast import numbers_of_names
 
 KILLED = {"block_size": 150, "readers": 3, "threshold": 4}
 RANGES = ((7, 3, 9), (20,), (1, 1, 1, 8), (6, 6))
@@ -28,6 +29,16 @@ def run_lines(home: Path, told: Connection) -> None:
 def run_ranges(home: Path, told: Connection) -> None:
     """Numbers of blocks that are split in every window, on the reference."""
     desk = Desk(home, numbers_collected(RANGES, readers=2, waits_every=3), backend=Hurried)
+    desk.run(observers=[lambda happening: told.send(str(happening))])
+
+
+NAMES = ((("x", 9), ("y", 1), ("tail", -1)), (("z", 14), ("v", 3)))
+BY_NOW = 6
+
+
+def run_names(home: Path, told: Connection) -> None:
+    """Numbers of names that come from workers, one of them without an end, on the reference."""
+    desk = Desk(home, numbers_of_names(NAMES, by_now=BY_NOW, senders=2), backend=Hurried)
     desk.run(observers=[lambda happening: told.send(str(happening))])
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.engine import counting, driver
 from tests.engine.cast import Desk, arrived, lines_through_filter, numbers_collected
+from tests.engine.work_cast import numbers_expected, numbers_of_names
 
 KILLS = 12
 """Of each application, at most; it may come to its end before."""
@@ -67,6 +68,17 @@ def test_a_driver_that_is_killed_again_and_again_writes_each_line_once(
     assert desk.outputs() == undisturbed.outputs()
     assert desk.faults() == []
     assert desk.leftovers() == []
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_a_driver_that_is_killed_again_and_again_does_work_from_workers_once(
+    tmp_path: Path, processes: ForkServerContext, number: int
+) -> None:
+    assert killed(processes, driver.run_names, tmp_path, number / 2) >= 4
+    desk = Desk(tmp_path, numbers_of_names(driver.NAMES, by_now=driver.BY_NOW, senders=2))
+    told = sorted(tuple(item["~tuple"]) for item in arrived(desk.run()))
+    assert told == numbers_expected(driver.NAMES, driver.BY_NOW, doubled=True)
+    assert desk.faults() == []
 
 
 @pytest.mark.parametrize("number", range(2))

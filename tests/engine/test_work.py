@@ -275,3 +275,32 @@ def test_whatever_happens_every_number_is_told_once(
     loop = desk_of(home, by_now=by_now, **told).run()
     assert numbers(loop) == numbers_expected(looks, by_now, doubled=bool(senders))
     assert desk.faults() == []
+
+
+@pytest.mark.slow
+@settings(max_examples=settings().max_examples // 5)
+@given(
+    looks=st.lists(st.lists(named, min_size=1, max_size=4).map(tuple), min_size=1, max_size=3).map(tuple),
+    by_now=st.integers(0, 9),
+    readers=st.integers(1, 3),
+    senders=st.integers(0, 3),
+    probes=crashes,
+)
+def test_two_windows_in_flight_write_every_number_once(
+    *,
+    tmp_path_factory: pytest.TempPathFactory,
+    looks: Looks,
+    by_now: int,
+    readers: int,
+    senders: int,
+    probes: list[CrashAfter],
+) -> None:
+    home = tmp_path_factory.mktemp("flights")
+    desk = desk_of(home, looks=looks, by_now=by_now, readers=readers, senders=senders, out=home / "out")
+    assert desk.loop().traits.overlaps
+    desk.crash(*probes)
+    desk.run()
+    written = "".join(text.decode() for text in desk.outputs().values()).splitlines()
+    assert sorted(written) == sorted(f"{n} {i}" for n, i in numbers_expected(looks, by_now, doubled=bool(senders)))
+    assert desk.faults() == []
+    assert desk.leftovers() == []

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, ClassVar
 
 from dagkit import (
+    Context,
     Dag,
     InputOperator,
     InputPort,
     Operator,
     OperatorContext,
+    OutputFiles,
     OutputPort,
     RowOperator,
     SplittableOperator,
@@ -64,18 +67,12 @@ class Numbered(SplittableOperator[Named]):
 
     kind = "cast.numbered/1"
     names = InputPort[Named](main=True)
-    greetings = InputPort(str, optional=True)
     numbers = OutputPort[tuple[str, int]](main=True)
     odd = OutputPort[tuple[str, int]]()
     by_now: int = 0
     """Where the numbers end that have no end."""
     defers_at: tuple[int, ...] = ()
     """Before these numbers the rest is put off, once: the next window goes on."""
-    greeting = State("")
-
-    @greetings.process
-    def greet(self, item: str) -> None:
-        self.greeting = item
 
     def initial_restriction(self, element: Named) -> OffsetRange:
         return OffsetRange(0, element[1] if element[1] >= 0 else OFFSET_INFINITY)
@@ -96,8 +93,24 @@ class Numbered(SplittableOperator[Named]):
                 return
             if number % 2:
                 self.odd.emit((element[0], number))
-            yield self.greeting + element[0], number
+            yield element[0], number
             number += 1
+
+
+class Greeted(Numbered):
+    """Tells the newest greeting with each name."""
+
+    kind = "cast.greeted/1"
+    greetings = InputPort(str, optional=True)
+    greeting = State("")
+
+    @greetings.process
+    def greet(self, item: str) -> None:
+        self.greeting = item
+
+    def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:
+        for name, number in super().process(element, tracker):
+            yield self.greeting + name, number
 
 
 class Timed(Numbered):
@@ -132,6 +145,27 @@ class Telling(Numbered):
         Telling.heard.append(dict(self.reached))
 
 
+class Kept(Operator):
+    """Writes what arrives in a window to a file of the window, and remembers nothing."""
+
+    kind = "cast.kept/1"
+    items = InputPort[Any]()
+    files = OutputFiles(lambda kept: kept.folder)
+    folder: str
+
+    def setup(self, context: Context) -> None:
+        self._name = f"{context.window_id}-{context.partition}"
+        self._is_open = False
+
+    def process(self, item: Any) -> None:
+        self._is_open = True
+        self.files.open(self._name).write(f"{item[0]} {item[1]}\n".encode())
+
+    def end_window(self) -> None:
+        if self._is_open:
+            self.files.finish(self._name)
+
+
 class Collected(Operator):
     """Keeps what arrives, for the test to look at."""
 
@@ -158,13 +192,13 @@ def numbers_of_names(
     readers: int = 2,
     senders: int = 0,
     kind: Callable[..., Numbered] = Numbered,
+    out: Path | None = None,
 ) -> Any:
-    """Names, doubled by so many senders unless there are none, and numbered."""
+    """Names, doubled by so many senders unless there are none, and numbered; collected, or written into a folder."""
 
     def draw(dag: Dag, conf: object) -> None:
         names = dag.add_operator("names", Names(looks=looks))
         numbered = dag.add_operator("numbered", kind(by_now=by_now, defers_at=defers_at))
-        collect = dag.add_operator("collect", Collected())
         dag.set_operator_attribute(numbered, OperatorContext.PARTITIONER, StatelessPartitioner(readers))
         if senders:
             twice = dag.add_operator("twice", Twice())
@@ -173,6 +207,10 @@ def numbers_of_names(
             dag.add_stream("doubled", twice.names, numbered.names)
         else:
             dag.add_stream("names", names.names, numbered.names)
+        if out is not None:
+            dag.add_stream("numbers", numbered.numbers, dag.add_operator("write", Kept(folder=str(out))).items)
+            return
+        collect = dag.add_operator("collect", Collected())
         dag.add_stream("numbers", numbered.numbers, collect.items)
         dag.add_stream("odd", numbered.odd, collect.odd)
 
