@@ -522,7 +522,9 @@ class Loop:
         flight.failures += 1
         again = flight.failures <= self._attempts(error)
         failure = error.failure if isinstance(error, OperatorFailed) else None
-        operator, told = (None, str(error)) if failure is None else (failure.operator, failure.told)
+        operator, told = (
+            (None, f"{type(error).__name__}: {error}") if failure is None else (failure.operator, failure.told)
+        )
         self.observers.tell(Failed(flight.window_id, operator, told, again))
         if not again:
             raise error

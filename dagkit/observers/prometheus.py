@@ -49,8 +49,7 @@ class Prometheus:
                 self._of("dagkit_blocks_found_total", happening.operator).inc(happening.blocks)
                 self._of("dagkit_items_found_total", happening.operator).inc(happening.items)
             case Failed():
-                kind = happening.told.partition(":")[0]
-                self._of("dagkit_errors_total", happening.operator or "", kind).inc()
+                self._of("dagkit_errors_total", happening.operator or "", _kind(happening.told)).inc()
             case Committed():
                 self._of("dagkit_windows_committed_total").inc()
                 self._of("dagkit_files_written_total").inc(happening.files)
@@ -127,6 +126,12 @@ class Prometheus:
                     meaning = f"{name}, in the last window, as operators declare it"
                     self._user[known] = Gauge(known, meaning, OPERATOR, registry=self.registry)
                 self._user[known].labels(self._app, operator).set(value)
+
+
+def _kind(told: str) -> str:
+    """The class of what was raised, as its text begins; what is no name might be different each time."""
+    found = re.match(r"[A-Za-z_][\w.]*(?=:|$)", told)
+    return found.group() if found else "other"
 
 
 def _instrument(series: Series, registry: CollectorRegistry) -> Any:

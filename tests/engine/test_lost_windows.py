@@ -11,6 +11,7 @@ from dagkit.compiler import Compilation
 from dagkit.engine.assignment import Answer, Assignment, Backend, Cores
 from dagkit.engine.failures import WindowLost
 from dagkit.engine.loop import ATTEMPTS_AT_LOST_WINDOWS
+from dagkit.engine.observing import Failed, Happening
 from tests.engine.cast import Collect, Desk, Script, arrived
 
 
@@ -63,3 +64,13 @@ def test_a_window_that_is_lost_again_and_again_ends_the_run_and_not_the_applicat
         desk.run()
     desk.backend = lambda inner: inner
     assert arrived(desk.run()) == [1, 2, 3]
+
+
+def test_whoever_looks_on_is_told_of_each_loss(tmp_path: Path) -> None:
+    told: list[Happening] = []
+    desk = Desk(tmp_path, draw, backend=lambda inner: Losing(inner, ATTEMPTS_AT_LOST_WINDOWS + 1))
+    with pytest.raises(WindowLost, match="went away"):
+        desk.run(observers=[told.append])
+    failed = [each for each in told if isinstance(each, Failed)]
+    assert [each.again for each in failed] == [True] * ATTEMPTS_AT_LOST_WINDOWS + [False]
+    assert {(each.operator, each.told) for each in failed} == {(None, "WindowLost: a machine went away")}

@@ -111,6 +111,21 @@ def test_what_happens_beside_windows_is_counted(metrics: Prometheus) -> None:
     assert value(metrics, "dagkit_written_bytes_total") == 512
 
 
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        ("KeyError: 'a'", "KeyError"),
+        ("shop.errors.Late: by 3 days", "shop.errors.Late"),
+        ("StopAsyncIteration", "StopAsyncIteration"),
+        ("Spark failed in window 7: gone", "other"),
+        ('File "a.py", line 3', "other"),
+    ],
+)
+def test_errors_are_counted_by_class_and_by_nothing_that_has_no_end(metrics: Prometheus, told: str, kind: str) -> None:
+    metrics(Failed(1, None, told, again=False))
+    assert value(metrics, "dagkit_errors_total", operator="", kind=kind) == 1
+
+
 def test_declared_metrics_are_told_as_far_as_they_are_numbers(metrics: Prometheus) -> None:
     metrics(measured(metrics={"op": {"max-longest": 7, "called": "x"}, "other": {"max-longest": 9}}))
     metrics(measured(metrics={"op": {"max-longest": 3}}))
