@@ -1,12 +1,20 @@
 """What is appended to logs is read once, on every backend alike, whatever is launched, stopped and launched again."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from dagkit import Dag, OperatorContext, PortContext, StatelessPartitioner
 from dagkit.cli import main
+from dagkit.engine.observing import Point
+from dagkit.launching import Machine, launch
+from dagkit.ledger import Ledger
+from dagkit.ledger.verify import verify
 from dagkit.plan import read_plan
+from dagkit.testing import Crash, CrashAfter
+from dagkit_operators import Items, MatchFiles, PartWriter, TailFiles
 
 HERE = str(Path(__file__).parent)
 NOON = "2024-05-01T12:00:00+00:00"
@@ -84,3 +92,40 @@ def test_files_are_found_by_one_and_read_by_two() -> None:
         "Tail": 2,
         "Entries": 2,
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", Point)
+def test_wherever_a_launch_is_killed_each_line_is_read_once(point: Point, tmp_path: Path) -> None:
+    """Lines of which some are not ended yet are written before each launch; every other launch is killed."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+
+    def draw(dag: Dag, _: object) -> None:
+        patterns = dag.add_operator("patterns", Items[str](items=(f"{folder}/*.log",)))
+        match = dag.add_operator("match", MatchFiles(continuously=True))
+        tail = dag.add_operator("tail", TailFiles(chunk_size=16))
+        dag.set_operator_attribute(tail, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+        writer = dag.add_operator("writer", PartWriter(file_path=str(tmp_path / "out")))
+        dag.set_input_port_attribute(writer.input, PortContext.PARTITION_PARALLEL, True)
+        patterns >> match >> tail >> writer
+
+    def run(**options: Any) -> None:
+        machine = Machine(backend="reference")
+        launch(draw, until="once", machine=machine, path=tmp_path / "state", durable=False, **options)
+
+    crashes = 0
+    for number in range(6):
+        for name in range(3 + number // 2):
+            append(folder / f"{name}.log", f"{name}, the rest of {number}\n{name}, line {number}\n")
+            append(folder / f"{name}.log", f"{name}, not ended in {number}")
+        try:
+            run(probe=CrashAfter(point) if number % 2 == 0 else None)
+        except Crash:
+            crashes += 1
+    run()
+    ended = [line for path in folder.iterdir() for line in path.read_text().splitlines(keepends=True)]
+    read = [line for path in (tmp_path / "out").iterdir() for line in path.read_text().splitlines(keepends=True)]
+    assert sorted(read) == sorted(line for line in ended if line.endswith("\n"))
+    assert crashes >= 2
+    assert not verify(Ledger.open(str(tmp_path / "state"))).faults
