@@ -13,6 +13,7 @@ from typing import Any
 
 from dagkit.api.attributes import OperatorContext
 from dagkit.api.stats import Backlog, BatchedOperatorStats, Capacity, OperatorStats, PortStats, Response, StatsListener
+from dagkit.compiler.partition import partitioner_of
 from dagkit.engine.assignment import Answer, Cores
 from dagkit.engine.changing import Scaling
 from dagkit.engine.facts import Scaled
@@ -137,6 +138,20 @@ class Audience:
             else:
                 facts += [self._looked(name, each, now) for each in responses if each.inputs is not None]
         return wishes, facts
+
+    def tell_partitioned(self, operator: str) -> None:
+        """The partitioner of an operator knows which partitions there are from here on, by the ids that are told."""
+        graph = self._shape.compilation.graph
+        partitioner, _ = partitioner_of(graph, graph.by_name[operator])
+        if partitioner is None:
+            return
+        listened = self._listened.get(operator)
+        partitions = self._shape.compilation.partitioned[operator].partitions
+        ids = [i if listened is None else self._course(listened, i).number for i in range(len(partitions))]
+        try:
+            partitioner.partitioned(dict(zip(ids, partitions, strict=True)))
+        except Exception:
+            _logger.exception("%s raised when it was told the partitions of %s", type(partitioner).__name__, operator)
 
     def refused(self, wish: Scaling) -> None:
         """What cannot be is not wished for again."""
@@ -268,22 +283,14 @@ def _with_queue(windows: Sequence[OperatorStats], port: str, blocks: int, positi
 
 
 def _backlog(waiting: Sequence[Waiting], elements: Elements) -> Backlog:
-    """What waits for all partitions together."""
-    pieces = 0
-    for each in waiting:
-        pieces += _pieces(each, elements)
-        if pieces > ENOUGH_PIECES:
-            break
+    """What waits for all partitions together. Where the first long one can be cut, all can."""
+    lengths = [length_of(each) for each in waiting]
+    long = next((each for each, length in zip(waiting, lengths, strict=True) if length >= 2 * PIECE), None)
+    cut = long is not None and elements.cut_near(long, long.start + length_of(long) // 2) is not None
+    pieces = sum(max(1, length // PIECE) for length in lengths) if cut else len(lengths)
     return Backlog(
         blocks=len(waiting),
-        positions=sum(map(length_of, waiting)),
+        positions=sum(lengths),
         pieces=min(pieces, ENOUGH_PIECES),
         endless=sum(not has_end(each) for each in waiting),
     )
-
-
-def _pieces(each: Waiting, elements: Elements) -> int:
-    length = length_of(each)
-    if length < 2 * PIECE or elements.cut_near(each, each.start + length // 2) is None:
-        return 1
-    return length // PIECE

@@ -39,7 +39,7 @@ from dagkit.engine.decide import (
     next_action,
 )
 from dagkit.engine.delays import first_of_delays, restored
-from dagkit.engine.facts import Fact, Split
+from dagkit.engine.facts import Fact, Scaled, Split
 from dagkit.engine.failures import OperatorFailed, WindowLost, failure_of, tear_down, who_failed
 from dagkit.engine.forecast import Forecast
 from dagkit.engine.inputs import DriverInput, Finding, context_of, delivered, queued
@@ -350,6 +350,8 @@ class Loop:
         facts = self.changing.perform(self._take, self.clock.now(), self._refused)
         self.facts += facts
         for fact in facts:
+            if isinstance(fact, Scaled):
+                self.audience.tell_partitioned(fact.operator)
             self.observers.tell(Reshaped(window_id, fact))
 
     def _refused(self, wish: Wish) -> None:

@@ -1,6 +1,6 @@
 """Listeners are told what partitions did and what waits, and what they ask for is done and kept."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -181,6 +181,19 @@ def from_files(dag: Dag, conf: object) -> None:
         >> dag.add_operator("digits", Digits())
         >> dag.add_operator("collect", Collect())
     )
+
+
+def test_a_partitioner_is_told_the_partitions_by_the_ids_that_listeners_know(tmp_path: Path) -> None:
+    class Told(StatelessPartitioner):
+        def partitioned(self, partitions: Mapping[int, Partition]) -> None:
+            heard.append(partitions)
+
+    heard: list[Mapping[int, Partition]] = []
+    listener = Listener(lambda stats: Response(stats.partitions == 2, partitions=3))
+    Desk(tmp_path, listened(listener, partitioner=Told(2))).run()
+    (partitions,) = heard
+    assert set(partitions) == {each.operator_id for each in listener.told if each.partitions == 3}
+    assert len({tuple(sorted(each.keys["blocks"].keys)) for each in partitions.values()}) == 3
 
 
 @dataclass
