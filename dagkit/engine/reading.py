@@ -21,6 +21,8 @@ Tracker = RestrictionTracker[OffsetRange, int]
 
 AGAIN_SECONDS = 0.002
 """How soon after the deadline work that had not begun by then is looked at again."""
+LONGEST_AGAIN_SECONDS = 0.128
+"""How soon at last, where nothing comes of it."""
 
 
 STRETCHES_TOLD = 1000
@@ -36,6 +38,7 @@ class Deadline:
         """When what is watched now is split."""
         self._tracker: Tracker | None = None
         self._residual: OffsetRange | None = None
+        self._again = AGAIN_SECONDS
         self._changed = threading.Condition(threading.RLock())
         self._ended = False
         self._watchdog: threading.Thread | None = None
@@ -56,8 +59,9 @@ class Deadline:
         with self._changed:
             self._tracker, self._residual = tracker, None
             sooner = self._splits is not None and splits is not None and splits < self._splits
+            patient, self._again = self._again > AGAIN_SECONDS, AGAIN_SECONDS
             self._splits = splits
-            if sooner:
+            if sooner or patient:
                 self._changed.notify()
         if splits is not None and self._watchdog is None:
             self._watchdog = threading.Thread(target=self._keep_watch, name="deadline", daemon=True)
@@ -83,14 +87,15 @@ class Deadline:
                 self._residual = None if split is None else split.residual
 
     def _keep_watch(self) -> None:
-        """At the deadline split; and again, where work had only just begun and nothing of it was claimed."""
+        """At the deadline split; and again, where nothing was claimed yet, but less and less often: some never give."""
         with self._changed:
             while not self._ended:
                 assert self._splits is not None, "there is a deadline where somebody watches"
                 left = self._splits - time.monotonic()
                 if left <= 0:
                     self.split()
-                self._changed.wait(left if left > 0 else AGAIN_SECONDS)
+                    self._again = min(2 * self._again, LONGEST_AGAIN_SECONDS)
+                self._changed.wait(left if left > 0 else self._again)
 
 
 class Reading:

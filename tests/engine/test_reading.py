@@ -1,5 +1,7 @@
 """Reading blocks in a window: split at the deadline, left where it came too late, and never nothing at all."""
 
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from dagkit import Block, InputPort, OutputPort, SplittableOperator
 from dagkit.engine.assignment import Assignment
 from dagkit.engine.live import bind_output, of_items
-from dagkit.engine.reading import Deadline, Reading
+from dagkit.engine.reading import AGAIN_SECONDS, Deadline, Reading
 from dagkit.engine.work import Elements, Waiting, length_of
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker, WorkUnclaimed
 
@@ -139,6 +141,33 @@ def test_the_watchdog_splits_what_begins_after_the_deadline() -> None:
         position += 1
     deadline.end()
     assert deadline.residual() == OffsetRange(position, 2**40)
+
+
+class Never(OffsetRestrictionTracker):
+    """Gives nothing away, and counts how often it was asked."""
+
+    def __init__(self, restriction: OffsetRange) -> None:
+        super().__init__(restriction)
+        self.asked = 0
+        self.asked_often = threading.Event()
+
+    def try_split(self, fraction_of_remainder: float) -> None:
+        self.asked += 1
+        if self.asked == 8:
+            self.asked_often.set()
+
+
+def test_what_gives_nothing_away_is_asked_less_and_less_and_what_comes_after_it_at_once() -> None:
+    deadline, never, next_one = Deadline(0.0), Never(OffsetRange(0, 9)), Never(OffsetRange(0, 9))
+    never.try_claim(0)
+    next_one.try_claim(0)
+    began = time.monotonic()
+    deadline.watch(never)
+    assert never.asked_often.wait(30)
+    assert time.monotonic() - began >= sum(AGAIN_SECONDS * 2**n for n in range(1, 6))
+    deadline.watch(next_one)
+    assert next_one.asked_often.wait(30)
+    deadline.end()
 
 
 def test_the_watchdog_ends_with_its_window() -> None:
