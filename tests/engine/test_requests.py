@@ -1,22 +1,24 @@
 """What is asked of a running application takes effect between two windows, or is refused in words; and it stays."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import obstore
 import pytest
 
-from dagkit import Dag, InputPort, Operator, OperatorContext, OutputPort, StatelessPartitioner
+from dagkit import Context, Dag, InputPort, Operator, OperatorContext, OutputPort, StatelessPartitioner
 from dagkit.api.running import Until
 from dagkit.engine.facts import Changed, Scaled
 from dagkit.engine.history import history
 from dagkit.engine.loop import Loop
 from dagkit.engine.observing import Point
-from dagkit.engine.requests import Reply, Request, SetCount, SetValue, ask, reply_to, withdraw
+from dagkit.engine.requests import Postbox, Reply, Request, SetCount, SetValue, ask, reply_to, withdraw
 from dagkit.ledger import Ledger
-from dagkit.ledger.stores import Store
+from dagkit.ledger.stores import LocalStore, MemoryStore, Store, open_store
+from dagkit.ledger.stores.objects import BucketStore
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
@@ -258,6 +260,33 @@ def test_a_splitter_scans_at_once_when_its_trigger_is_set(tmp_path: Path) -> Non
     assert (clock.now() - began).total_seconds() < 60
 
 
+class Picky(Script):
+    """Cannot be set up with every value that its class allows."""
+
+    kind = "requests.picky/1"
+    house: str = "here"
+
+    def setup(self, context: Context) -> None:
+        if self.house == "nowhere":
+            raise ConnectionError("nobody lives there")
+
+
+def test_an_input_operator_that_cannot_begin_with_a_value_goes_on_with_the_one_before(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("picky", Picky(looks=((1,), (2,), (3,)))) >> dag.add_operator("collect", Collect())
+
+    desk = Desk(tmp_path, draw, clock=FakeClock())
+    asks = {1: SetValue(operator="picky", name="house", value="nowhere")}
+    asking = Asking(desk, {**asks, 2: SetValue(operator="picky", name="house", value="there")})
+    loop = desk.run(probe=asking)
+    assert arrived(loop) == [1, 2, 3]
+    refused, done = asking.replies()
+    assert refused is not None
+    assert done is not None
+    assert "nobody lives there" in (refused.refused or "")
+    assert (done.before, done.after) == ("here", "there")
+
+
 def test_a_request_that_was_withdrawn_is_not_done(tmp_path: Path) -> None:
     desk = Desk(tmp_path, multiplied(), clock=FakeClock())
     desk.run(windows=1)
@@ -293,3 +322,33 @@ def test_answers_that_nobody_came_for_go_after_a_day(tmp_path: Path) -> None:
     clock.advance(seconds=86_401)
     desk.run(windows=1)
     assert store.names("answers") == []
+
+
+def memory_store(_: Path) -> Store:
+    return MemoryStore()
+
+
+def in_memory_of_fsspec(folder: Path) -> Store:
+    return open_store(f"memory://{folder.name}")
+
+
+def in_a_bucket(_: Path) -> Store:
+    return BucketStore(obstore.store.MemoryStore(), "bucket")
+
+
+@pytest.mark.parametrize("place", [memory_store, LocalStore, in_memory_of_fsspec, in_a_bucket])
+def test_whatever_keeps_a_ledger_carries_requests_and_answers(tmp_path: Path, place: Callable[[Path], Store]) -> None:
+    store, clock = place(tmp_path), FakeClock()
+    postbox = Postbox(store, clock.now)
+    postbox.tidy()
+    assert postbox.hear(0) == []
+    request = ask(store, SetCount(operator="a", count=2), clock.now())
+    assert postbox.hear(0) == []  # it is not a second since
+    clock.advance(seconds=1)
+    assert postbox.hear(0) == [request]
+    clock.advance(seconds=1)
+    assert postbox.hear(0) == []
+    reply = Reply(id=request.id, done=True, window=1, before=1, after=2)
+    postbox.reply(reply)
+    assert store.names("requests") == []
+    assert [reply_to(store, request), reply_to(store, request)] == [reply, None]
