@@ -32,7 +32,7 @@ class Phases:
 
     blocks: int = 500
     block_size: int = 512 << 10
-    silence_millis: int = 25_000
+    silence_millis: int = 30_000
     """From the beginning of the burst to the first block of the trickle."""
     trickle: int = 20
     every_millis: int = 500
