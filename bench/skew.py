@@ -145,7 +145,7 @@ def main(arguments: Sequence[str]) -> int:
     """Measure, print, and answer whether dagkit kept near the ideal."""
     parser = argparse.ArgumentParser(prog="python -m bench skew", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--seconds", type=float, default=30.0, help="work for one core, about")
+    parser.add_argument("--seconds", type=float, default=40.0, help="work for one core, about")
     parser.add_argument("--rounds", type=int, default=3, help="how often everybody takes his turn")
     parser.add_argument("--write-docs", action="store_true", help="write the part of docs/benchmarks.md")
     asked = parser.parse_args(arguments)
