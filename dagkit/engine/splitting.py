@@ -126,27 +126,46 @@ class Cutter:
 def dealt(blocks: Sequence[Waiting], slots: int, cutter: Cutter) -> Hands:
     """The blocks by slot. Whole ones where that is even enough; else some are cut, less than one for each slot."""
     timed = [(cutter.millis(each), each) for each in blocks]
+    told = [(millis, each) for millis, each in timed if millis]
+    hands = _dealt_by_time(told, slots, cutter) if told else [[] for _ in range(slots)]
+    return _spread([each for millis, each in timed if not millis], hands)
+
+
+def _dealt_by_time(timed: Sequence[tuple[float, Waiting]], slots: int, cutter: Cutter) -> Hands:
+    """So that all slots end together, as far as anybody knows."""
     hands, most = whole_blocks(timed, slots)
     share = sum(millis for millis, _ in timed) / slots
-    if not share or most <= EVEN_ENOUGH * share:
+    if most <= EVEN_ENOUGH * share:
         return hands
     made = len(cutter.made)
-    cut, most_cut = wrapped(blocks, slots, max(share, cutter.least), cutter)
+    cut, most_cut = wrapped([each for _, each in timed], slots, max(share, cutter.least), cutter)
     if most_cut < most:
         return cut
     del cutter.made[made:], cutter.places[made:]
     return hands
 
 
+def _spread(blocks: Sequence[Waiting], hands: Hands) -> Hands:
+    """What nobody can tell the time of, such as work without an end, lies in different hands, empty ones first."""
+    counts = [(0, len(hand), slot) for slot, hand in enumerate(hands)]
+    heapq.heapify(counts)
+    for each in sorted(blocks, key=place_of):
+        spread, others, slot = counts[0]
+        hands[slot].append(each)
+        heapq.heapreplace(counts, (spread + 1, others, slot))
+    for hand in hands:
+        hand.sort(key=place_of)
+    return hands
+
+
 def whole_blocks(timed: Sequence[tuple[float, Waiting]], slots: int) -> tuple[Hands, float]:
     """The longest block goes to whoever has least so far; and what the fullest hand takes."""
     hands: Hands = [[] for _ in range(slots)]
-    tiniest = min((millis for millis, _ in timed if millis), default=1.0)
     loads = [(0.0, slot) for slot in range(slots)]
     for millis, each in sorted(timed, key=lambda pair: (-pair[0], place_of(pair[1]))):
         load, slot = loads[0]
         hands[slot].append(each)
-        heapq.heapreplace(loads, (load + (millis or tiniest), slot))  # what cannot be told is spread, too
+        heapq.heapreplace(loads, (load + millis, slot))
     for hand in hands:
         hand.sort(key=place_of)
     return hands, max(load for load, _ in loads)

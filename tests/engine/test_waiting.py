@@ -46,6 +46,8 @@ def hands(deal: object) -> list[list[int]]:
         pytest.param([50, 50, 50], 2, 1, [[0], [1]], 1, id="every slot gets a block, however long"),
         pytest.param([-1, -1], 2, 1, [[0], [1]], 0, id="sources without an end lie in different hands"),
         pytest.param([0, 0, 0], 2, 1, [[0, 2], [1]], 0, id="empty blocks are dealt like others"),
+        pytest.param([0, 0, 1], 2, 1, [[1, 2], [0]], 0, id="what takes no time lies in different hands"),
+        pytest.param([-1, -1, 5], 2, 100, [[2, 1], [0]], 0, id="what has no end does, too, behind all else"),
         pytest.param([], 2, 9, [[], []], 0, id="nothing is dealt of nothing"),
     ],
 )
