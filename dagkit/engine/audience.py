@@ -5,7 +5,7 @@ they were asked last; and from time to time while nothing is to do.
 """
 
 import logging
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -65,8 +65,9 @@ class Audience:
     def __init__(self, shape: Shape, began: datetime) -> None:
         self._began = began
         self._numbers = 0
-        self._window_millis: float | None = None
-        """What windows lately cost besides the work of their busiest slot."""
+        self._overheads: deque[float] = deque(maxlen=5)
+        """What the last windows cost besides the work of their busiest slot. The cheapest counts: the first one of a
+        run starts workers, too, and others may be kept waiting by whatever else the machine does."""
         self._refused: set[tuple[str, int]] = set()
         self._listened: dict[str, _Listened] = {}
         self.news = True
@@ -101,7 +102,7 @@ class Audience:
         if not self._listened:
             return
         busiest = max((report.busy_millis for report in answer.reports), default=0.0)
-        self._window_millis = _averaged(self._window_millis, max(0.0, millis - busiest))
+        self._overheads.append(max(0.0, millis - busiest))
         for name, listened in self._listened.items():
             level = self._shape.program.stage_of[name].level
             read = busy = 0.0
@@ -169,7 +170,7 @@ class Audience:
             cores=cores.now,
             most_cores=cores.most,
             positions_per_second=None if listened.per_milli is None else listened.per_milli * 1000,
-            window_millis=self._window_millis or 0.0,
+            window_millis=min(self._overheads, default=0.0),
         )
         told = []
         for partition in range(count):

@@ -23,7 +23,7 @@ from dagkit.engine.assignment import Backend, Cores
 from dagkit.engine.facts import Scaled
 from dagkit.engine.history import history
 from dagkit.engine.loop import Loop
-from dagkit.engine.observing import Committed, Happening
+from dagkit.engine.observing import Committed, Happening, Point
 from dagkit.scaling import ScalingInputs, decide
 from dagkit.testing import FakeClock
 from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
@@ -86,6 +86,20 @@ def test_after_a_window_they_are_told_what_each_partition_did(tmp_path: Path) ->
     assert sum(window.output_ports[0].tuple_count for window in windows) == sum(LOOKS[0])
     assert sum(window.input_ports[0].tuple_count for window in windows) == len(LOOKS[0])
     assert all(each.capacity.positions_per_second for each in told)
+
+
+def test_a_first_window_that_starts_workers_is_no_measure_of_what_windows_cost(tmp_path: Path) -> None:
+    listener, clock = Listener(), FakeClock()
+
+    def probe(point: Point, window_id: int) -> None:
+        if point is Point.STAGED:
+            clock.advance(seconds=25 if window_id == 1 else 1)
+
+    Desk(tmp_path, listened(listener), clock=clock, overlap=1).run(probe=probe)
+    costs = [each.capacity.window_millis for each in listener.told if each.partition == 0]
+    assert costs[0] == 0
+    assert costs[1] > 20_000
+    assert max(costs[2:]) <= 1000
 
 
 def test_an_operator_without_a_queue_has_no_backlog(tmp_path: Path) -> None:
