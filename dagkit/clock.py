@@ -1,7 +1,9 @@
 """What time it is, asked of a value, so that a test can say."""
 
 import threading
-from datetime import UTC, datetime
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
@@ -19,10 +21,22 @@ class Timer(Clock, Protocol):
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The machine's clock, which goes on where that is set back: nobody waits for an hour to come a second time."""
+
+    def __init__(
+        self, said: Callable[[], datetime] = lambda: datetime.now(UTC), passed: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._said = said
+        self._passed = passed
+        self._latest = said(), passed()
+        """An instant, and what time had passed then."""
 
     def now(self) -> datetime:
-        return datetime.now(UTC)
+        instant, passed = self._latest
+        said, by_now = self._said(), self._passed()
+        now = max(said, instant + timedelta(seconds=by_now - passed))
+        self._latest = now, by_now
+        return now
 
     def wait(self, woken: threading.Event, until: datetime) -> None:
         woken.wait(max(0.0, (until - self.now()).total_seconds()))

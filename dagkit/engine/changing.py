@@ -141,6 +141,12 @@ class Changing:
                 before, after = (fact.before, fact.after) if isinstance(fact, Changed | Scaled) else (None, None)
                 self.postbox.reply(Reply(id=wish.request, done=True, window=window_id, before=before, after=after))
 
+    def failed(self, error: DagkitError) -> None:
+        """The run ends with an error, maybe that of what took effect: the next one goes on without it."""
+        made, self._made = self._made, []
+        for wish, _ in made:
+            self._refuse(wish, error)
+
     def _refuse(self, wish: Wish, error: DagkitError) -> None:
         told = "\n".join(map(str, error.diagnostics)) if isinstance(error, ApplicationFaults) else str(error)
         if wish.request is None:

@@ -60,8 +60,15 @@ def came_to_nothing(deal: Deal, answer: Answer) -> bool:
     """Whether all that was dealt had nothing to do, and nothing else came of the window."""
     left = [each for report in answer.reports for each in report.left]
     wrote = any(report.parts for report in answer.reports)
-    dealt = sum(len(hand) for hands in deal.values() for hand in hands)
-    return len(left) == dealt and all(each.in_vain for each in left) and not wrote and not answer.delayed
+    dealt = [each for hands in deal.values() for hand in hands for each in hand]
+    same = sorted(map(_stretch, left)) == sorted(
+        map(_stretch, dealt)
+    )  # and not one that ended, and one that came of it
+    return same and all(each.in_vain for each in left) and not wrote and not answer.delayed
+
+
+def _stretch(each: Waiting) -> tuple[str, Number, int, int]:
+    return each.into, each.number, each.start, each.end
 
 
 def renewed(work: Iterable[Waiting]) -> list[Waiting]:

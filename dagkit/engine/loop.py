@@ -195,8 +195,12 @@ class Loop:
                 tear_down((each.operator for each in self.inputs.values()), self.memory.window + 1)
                 name = None if isinstance(error, DagkitError) else who_failed(error.__traceback__, self._asked())
                 if name is None or not isinstance(error, Exception):
+                    if isinstance(error, OperatorFailed):
+                        self.changing.failed(error)
                     raise
-                raise failure_of(error, name, self.memory.window + len(self.flights) + 1) from error
+                failed = failure_of(error, name, self.memory.window + len(self.flights) + 1)
+                self.changing.failed(failed)
+                raise failed from error
 
     def _asked(self) -> dict[str, Operator]:
         """Whoever is asked on the driver about the work that waits for him."""

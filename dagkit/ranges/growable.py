@@ -30,7 +30,8 @@ class GrowableOffsetRestrictionTracker(OffsetRestrictionTracker):
             return super().try_split(fraction_of_remainder)
         if not 0.0 <= fraction_of_remainder <= 1.0:
             raise FractionInvalid(fraction_of_remainder)
-        estimate = self._estimate_end()
+        # what takes back all that is not claimed need not know how much it is, and nothing keeps it from that
+        estimate = self._estimate_end() if fraction_of_remainder else 0
         with self._lock:
             # Somebody may have split it meanwhile: then it ends there, and no estimate goes further.
             end = min(self.stop_position(), max(estimate, self._reached() + 1))

@@ -12,6 +12,7 @@ import pytest
 from dagkit import Context, Dag, InputPort, Operator, OperatorContext, OutputPort, StatelessPartitioner
 from dagkit.api.running import Until
 from dagkit.engine.facts import Changed, Scaled
+from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.history import history
 from dagkit.engine.loop import Loop
 from dagkit.engine.observing import Point
@@ -35,13 +36,26 @@ class Times(Operator):
     password: str = ""
 
     def process(self, item: int) -> None:
+        if self.factor < 0:
+            raise ValueError("nothing below zero")
         self.output.emit(item * self.factor)
+
+
+class Delicate(Script):
+    """A script that looks for nothing with a pause below zero."""
+
+    kind = "requests.delicate/1"
+
+    def emit_tuples(self) -> None:
+        if self.pause_millis < 0:
+            raise ValueError("nothing below zero")
+        super().emit_tuples()
 
 
 def multiplied(looks: Sequence[tuple[int, ...]] = ((1,), (2,), (3,), (4,)), factor: int = 1) -> Draw:
     def draw(dag: Dag, conf: object) -> None:
         times = dag.add_operator("times", Times(factor=factor))
-        dag.add_operator("script", Script(looks=tuple(looks))) >> times
+        dag.add_operator("script", Delicate(looks=tuple(looks))) >> times
         times >> dag.add_operator("collect", Collect())
 
     return draw
@@ -352,3 +366,21 @@ def test_whatever_keeps_a_ledger_carries_requests_and_answers(tmp_path: Path, pl
     postbox.reply(reply)
     assert store.names("requests") == []
     assert [reply_to(store, request), reply_to(store, request)] == [reply, None]
+
+
+@pytest.mark.parametrize(
+    "set_to",
+    [times("-1"), SetValue(operator="script", name="pause_millis", value="-1")],
+    ids=["on a worker", "on the driver"],
+)
+def test_a_value_that_an_operator_fails_with_is_not_set_again_by_the_next_run(tmp_path: Path, set_to: SetValue) -> None:
+    desk = Desk(tmp_path, multiplied(), clock=FakeClock())
+    asking = Asking(desk, {1: set_to})
+    with pytest.raises(OperatorFailed, match="nothing below zero"):
+        desk.run(probe=asking)
+    assert arrived(desk.run()) == [1, 2, 3, 4]
+    (reply,) = asking.replies()
+    assert reply is not None
+    assert reply.refused is not None
+    assert "nothing below zero" in reply.refused
+    assert facts(desk) == []

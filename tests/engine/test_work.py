@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagkit import Dag, InputPort, OutputPort, SplittableOperator
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
 from dagkit.engine.loop import Loop
@@ -19,10 +20,10 @@ from dagkit.engine.observing import Point
 from dagkit.engine.work import Elements, ElementUnreadable
 from dagkit.errors import DagkitError
 from dagkit.ledger import DatasetKind, ExecuteTransform
-from dagkit.ranges import OffsetRange
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
-from tests.engine.cast import Desk, Hurried, arrived
+from tests.engine.cast import Desk, Hurried, Script, arrived
 from tests.engine.work_cast import MIDNIGHT, Looks, Named, Numbered, Telling, Timed, numbers_expected, numbers_of_names
 
 LOOKS: Looks = ((("x", 5), ("y", 1)), (("z", 7), ("tail", -1), ("w", 0)))
@@ -79,6 +80,40 @@ def test_asking_in_vain_leaves_nothing_in_the_ledger(tmp_path: Path) -> None:
     assert loop.memory.queue[0].start == BY_NOW
     assert desk.blocks() == before
     assert numbers(desk_of(tmp_path, looks=looks, by_now=6).run()) == numbers_expected(looks, 6, doubled=False)
+
+
+class Announced(SplittableOperator[int]):
+    """Has nothing to do of a number but once: before that it is not there, and sends the work of the next one."""
+
+    kind = "work.announced/1"
+    numbers = InputPort(int)
+    after = OutputPort(int)
+    there: bool = False
+
+    def initial_restriction(self, element: int) -> OffsetRange:
+        return OffsetRange(0, OFFSET_INFINITY)
+
+    def process(self, element: int, tracker: RestrictionTracker[OffsetRange, int]) -> None:
+        if self.there:
+            self.after.emit(element)
+            tracker.try_claim(OFFSET_INFINITY)
+        else:
+            tracker.defer_remainder(timedelta(seconds=1))
+
+
+def test_what_ended_and_what_came_of_it_are_in_the_ledger_though_that_has_nothing_to_do_either(tmp_path: Path) -> None:
+    def desk(*, there: bool) -> Desk:
+        def draw(dag: Dag, conf: object) -> None:
+            first, second = dag.add_operator("first", Announced(there=there)), dag.add_operator("second", Announced())
+            dag.add_operator("script", Script(looks=((7,),))) >> first
+            first >> second
+
+        return Desk(tmp_path, draw, clock=FakeClock())
+
+    desk(there=False).run()
+    loop = desk(there=True).run()
+    assert [each.into for each in loop.queue.all()] == ["second.numbers"]
+    assert [each.into for each in loop.memory.queue] == ["second.numbers"]
 
 
 def test_work_with_an_end_that_was_deferred_is_waited_for(tmp_path: Path) -> None:

@@ -141,6 +141,7 @@ def test_what_the_estimator_raises_leaves_the_range_as_it_was():
     with pytest.raises(OSError, match="the log is gone"):
         tracker.try_split(0.5)
     assert tracker.try_claim(11)
+    assert tracker.try_split(0).primary == OffsetRange(0, 12)  # nobody is asked by whoever takes back all the rest
 
 
 def test_the_estimator_travels_with_the_tracker():
