@@ -4,6 +4,7 @@ Classes that travel by value exist twice, here and on each worker. They are numb
 their numbers: so an item that comes back is of the very class that it left as.
 """
 
+import dataclasses
 import functools
 import hashlib
 import io
@@ -47,7 +48,14 @@ def _known_class(number: int) -> type:
     raise AssertionError(f"class {number} is known to those who were shipped the program")
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc] # cloudpickle has no types
+class _ByValue(cloudpickle.Pickler):  # type: ignore[misc] # cloudpickle has no types
+    def reducer_override(self, obj: Any) -> Any:
+        if obj is dataclasses.MISSING:  # a copy would be a default, for whoever reads the fields of a dataclass
+            return "MISSING"
+        return super().reducer_override(obj)
+
+
+class _Pickler(_ByValue):
     def __init__(self, file: io.BytesIO, numbers: dict[type, int]) -> None:
         super().__init__(file, protocol=5)
         self._numbers = numbers
@@ -91,7 +99,9 @@ _READ: dict[str, tuple[Program, Known]] = {}
 def shipped(program: Program, modules: Sequence[ModuleType]) -> tuple[Shipped, Known]:
     """The program as bytes, and the classes that both sides will know; these modules travel by value by now."""
     classes = [cls for cls in _classes(program, modules) if _travels(cls)]
-    data = cloudpickle.dumps((program, classes))
+    with io.BytesIO() as file:
+        _ByValue(file, protocol=5).dump((program, classes))
+        data = file.getvalue()
     return Shipped(hashlib.sha256(data).hexdigest(), data), Known(classes)
 
 
