@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from dagkit.engine.facts import Split
 from dagkit.engine.forecast import Forecast, learnt
 from dagkit.engine.pace import Pace
-from dagkit.engine.splitting import CutNear, Cutter, Deal, Patience, Place, Worked
+from dagkit.engine.splitting import CutNear, Cutter, Deal, Patience, Place, Worked, all_in
 from dagkit.engine.waiting import BlockQueue
 from dagkit.engine.work import Waiting, end_of, stretch_of
 
@@ -54,7 +54,7 @@ class Dealer:
 
     def over(self, given: Round, worked: Sequence[Worked], whole_millis: float | None = None) -> None:
         """A window has ended: what it left waits again, and what it showed is known."""
-        dealt = {end_of(each): each for hands in given.deal.values() for hand in hands for each in hand}
+        dealt = {end_of(each): each for each in all_in(given.deal)}
         undone: dict[Place, float] = {}
         returned: list[Waiting] = []
         for left in (left for one in worked for left in one.left):

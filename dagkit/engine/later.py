@@ -10,7 +10,7 @@ from datetime import datetime
 
 from dagkit.api.running import Until
 from dagkit.engine.assignment import Answer
-from dagkit.engine.splitting import Deal
+from dagkit.engine.splitting import Deal, all_in
 from dagkit.engine.work import Elements, Number, Waiting, has_end
 
 
@@ -52,7 +52,7 @@ def only_asks(sent: Sized, given: Sized, deal: Deal) -> bool:
 
     Nothing need be promised of it: whatever it finds is found again.
     """
-    dealt = [each for hands in deal.values() for hand in hands for each in hand]
+    dealt = all_in(deal)
     return bool(dealt) and not sent and not given and not any(map(has_end, dealt))
 
 
@@ -60,10 +60,8 @@ def came_to_nothing(deal: Deal, answer: Answer) -> bool:
     """Whether all that was dealt had nothing to do, and nothing else came of the window."""
     left = [each for report in answer.reports for each in report.left]
     wrote = any(report.parts for report in answer.reports)
-    dealt = [each for hands in deal.values() for hand in hands for each in hand]
-    same = sorted(map(_stretch, left)) == sorted(
-        map(_stretch, dealt)
-    )  # and not one that ended, and one that came of it
+    # and not one that ended, and one that came of it
+    same = sorted(map(_stretch, left)) == sorted(map(_stretch, all_in(deal)))
     return same and all(each.in_vain for each in left) and not wrote and not answer.delayed
 
 

@@ -13,10 +13,10 @@ from dagkit.engine.facts import Fact
 from dagkit.engine.live import SavedState
 from dagkit.engine.memory import Altered, Memory, Partitioned
 from dagkit.engine.program import Program
-from dagkit.engine.splitting import Deal, Worked
+from dagkit.engine.splitting import Deal, Worked, all_in
 from dagkit.engine.staging import NAMED_BY_BLOCK, FileShared, Part, told_of
 from dagkit.engine.times import watermarks_after
-from dagkit.engine.work import Number, Waiting, has_end
+from dagkit.engine.work import Number, Waiting, has_end, part_of
 from dagkit.errors import DagkitError
 from dagkit.ledger import Span, Work
 from dagkit.ledger.work import joined, without
@@ -56,16 +56,16 @@ def memory_after(
 ) -> Memory:
     """The checkpoint of a window. Blocks that younger windows in flight were given wait still, as far as it knows."""
     younger = list(younger)
-    ahead = [each for other in younger for hands in other.deal.values() for hand in hands for each in hand]
+    ahead = [each for other in younger for each in all_in(other.deal)]
     unknown: dict[tuple[str, str | None, Number], list[Waiting]] = {}
     for each in (each for other in younger for each in other.given):
-        unknown.setdefault(_known_by(each), []).append(each)
+        unknown.setdefault(part_of(each), []).append(each)
     known = (*left_of(answer), *ahead, *queue)
-    waiting = [each for each in known if not _lies_in(each, unknown.get(_known_by(each), ()))]
+    waiting = [each for each in known if not _lies_in(each, unknown.get(part_of(each), ()))]
     had = [*before.work.pending, *spans_of(taken.given)]
     pending = joined(spans_of(waiting))
     open_blocks = blocks_of(waiting)
-    worked_on = blocks_of(each for hands in taken.deal.values() for hand in hands for each in hand)
+    worked_on = blocks_of(all_in(taken.deal))
     refuse_late(before, worked_on, parts_of(answer))
     refuse_shared(before.files, parts_of(answer), program.operators)
     whole, still_open = settled([*before.files, *parts_of(answer)], open_blocks, last=last)
@@ -138,11 +138,6 @@ def is_among(number: int, stretches: Sequence[tuple[int, int]]) -> bool:
     """Whether a number lies in one of the stretches."""
     place = bisect_right(stretches, (number, inf)) - 1
     return place >= 0 and number < stretches[place][1]
-
-
-def _known_by(each: Waiting) -> tuple[str, str | None, Number]:
-    """What all parts of one element share."""
-    return each.into, each.source, each.number
 
 
 def _lies_in(each: Waiting, given: Iterable[Waiting]) -> bool:

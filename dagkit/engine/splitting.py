@@ -32,7 +32,11 @@ CutNear = Callable[[Waiting, int], int | None]
 Hands = list[list[Waiting]]
 Deal = Mapping[str, Sequence[Sequence[Waiting]]]
 """The blocks of one window: by the input that they go to, then by slot."""
-NO_CUTS: Mapping[str, CutNear] = {}
+
+
+def all_in(deal: Deal) -> list[Waiting]:
+    """All that slots were dealt."""
+    return [each for hands in deal.values() for hand in hands for each in hand]
 
 
 def nowhere(_: Waiting, position: int) -> int | None:  # noqa: ARG001 - as whoever cuts is asked
@@ -216,7 +220,7 @@ def split_of(each: Waiting, at: int, why: str, slot: int | None = None) -> Split
 
 def split_at_the_end(deal: Deal, worked: Iterable[Worked]) -> list[Split]:
     """What was split because a window was over, while a slot was at work on it."""
-    dealt = {end_of(each): each for hands in deal.values() for hand in hands for each in hand}
+    dealt = {end_of(each): each for each in all_in(deal)}
     return [
         split_of(before, left.start, OVER, one.slot)
         for one in worked
