@@ -44,7 +44,6 @@ class OperatorStats:
     """Time in which the slot was at work, waiting for disks and networks included."""
     positions: int = 0
     """How many positions of blocks were read: bytes, where a file is read."""
-    counters: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
     """The metrics that the operator declares, by name."""
 
