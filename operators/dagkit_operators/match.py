@@ -48,9 +48,11 @@ class MatchFiles(SplittableOperator[str]):
 
     def process(self, element: str, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[FileInfo]:
         look = tracker.current_restriction().start
-        if tracker.try_claim(look):
-            yield from self._new(element, first=look == 0)
-            tracker.defer_remainder(timedelta(milliseconds=self.interval_millis))
+        found = list(self._new(element, first=look == 0))
+        # a further look that finds nothing was in vain: it is put off as it is, and a run until idle ends with it
+        if (found or look == 0) and tracker.try_claim(look):
+            yield from found
+        tracker.defer_remainder(timedelta(milliseconds=self.interval_millis))
 
     def _new(self, pattern: str, *, first: bool) -> Iterator[FileInfo]:
         """The files that were not known before; from now on they are."""

@@ -9,11 +9,14 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from dagkit import Dag
+from dagkit.api.running import Until
 from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
-from dagkit.testing import Alone
-from dagkit_operators import FileInfo, MatchFiles
+from dagkit.testing import Alone, FakeClock
+from dagkit_operators import FileInfo, Items, Map, MatchFiles
 from dagkit_operators.identities import HEAD, has_identity, identity_of
 from dagkit_operators.places import files_like
+from tests.engine.cast import Collect, Desk, arrived
 
 
 @pytest.fixture
@@ -103,6 +106,19 @@ def test_a_look_is_put_off_until_the_next_one(tree: Path) -> None:
     alone = Alone(MatchFiles(continuously=True, interval_millis=700))
     alone.work(str(tree))
     assert alone.deferred == Deferred(OffsetRange(1, OFFSET_INFINITY), timedelta(seconds=0.7))
+
+
+def test_a_further_look_that_finds_nothing_was_in_vain_and_a_run_until_idle_ends(tree: Path, tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        patterns = dag.add_operator("patterns", Items(items=(f"{tree}/*.log",)))
+        match = dag.add_operator("match", MatchFiles(continuously=True))
+        patterns >> match
+        match >> dag.add_operator("path", Map(lambda file: file.path)) >> dag.add_operator("collect", Collect())
+
+    desk = Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock())
+    loop = desk.run(windows=9)
+    assert arrived(loop) == [str(tree / "a.log"), str(tree / "b.log")]
+    assert loop.memory.window < 3
 
 
 def test_what_comes_later_is_found_later(tree: Path) -> None:
