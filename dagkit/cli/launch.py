@@ -150,7 +150,7 @@ class Progress:
                 self.output.message(f"{application} begins")
             case Resumed(application=application, window_id=window_id, waiting=waiting):
                 self.output.message(
-                    f"{application} goes on after window {window_id}; {counted(waiting, 'block')} waiting"
+                    f"{application} goes on after window {window_id}; {counted(waiting, 'element')} waiting"
                 )
             case Found(operator=operator, blocks=blocks, positions=positions) if blocks:
                 self.output.detail(f"{operator} found {counted(blocks, 'block')}, {in_bytes(positions)}")
@@ -183,7 +183,7 @@ class Progress:
         totals.read += committed.positions
         totals.written += committed.written
         totals.files += committed.files
-        waiting = f"; {counted(committed.waiting, 'block')} waiting, {in_bytes(committed.waiting_positions)}"
+        waiting = f"; {counted(committed.waiting, 'element')} waiting, {in_bytes(committed.waiting_positions)}"
         line = (
             f"window {committed.window_id}: {in_bytes(committed.positions)} read, {in_bytes(committed.written)} "
             f"written in {committed.millis / 1000:.1f} s{waiting if committed.waiting else ''}"

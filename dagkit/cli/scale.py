@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from dagkit.cli.asking import answered, waiting
 from dagkit.cli.options import spoken
 from dagkit.cli.output import Output, counted
+from dagkit.conf.names import snake
 from dagkit.engine.backlogs import Decided, Recorded, backlog_millis, decisions, recorded
 from dagkit.engine.requests import SetCount
 from dagkit.ledger import Ledger
@@ -38,8 +39,8 @@ def explain(*, path: str, operator: str | None, changes: bool, output: Output) -
     """Tell every decision of a run: what it was made of, which rule settled it, and what came of it."""
     made = [
         decided
-        for decided in decisions(Ledger.open(path))
-        if operator in (None, decided.fact.operator) and (not changes or decided.fact.before != decided.fact.after)
+        for decided in decisions(Ledger.open(path), operator)
+        if not changes or decided.fact.before != decided.fact.after
     ]
     if output.as_json:
         output.document("dagkit.scaling/1", {"decisions": [_decision(decided) for decided in made]})
@@ -127,11 +128,12 @@ def _with(settings: ScalingSettings, changed: Sequence[str]) -> ScalingSettings:
     """The settings with these in their place."""
     values: dict[str, Any] = {}
     for text in changed:
-        name, equals, value = text.partition("=")
-        if not equals or name.strip() not in ScalingSettings.model_fields:
+        spelled, equals, value = text.partition("=")
+        name = snake(spelled.strip())
+        if not equals or name not in ScalingSettings.model_fields:
             known = ", ".join(ScalingSettings.model_fields)
             raise click.BadParameter(f"{text!r} sets none of {known}", param_hint="--set")
-        values[name.strip()] = None if value.strip().lower() == "none" else value.strip()
+        values[name] = None if value.strip().lower() == "none" else value.strip()
     try:
         return ScalingSettings.model_validate({**settings.model_dump(), **values})
     except ValidationError as invalid:

@@ -10,7 +10,7 @@ from dagkit.cli.output import Output
 from dagkit.engine.facts import Split
 from dagkit.engine.forecast import Forecast, usual_of
 from dagkit.engine.history import history
-from dagkit.engine.work import Waiting, has_end, length_of
+from dagkit.engine.work import Waiting, has_end, length_of, name_of
 from dagkit.ledger import Ledger
 
 
@@ -57,14 +57,14 @@ def _tell_waiting(path: str, source: str, output: Output) -> None:
     for entry in history(Ledger.open(path)):
         queue = entry.memory.queue
     usual = usual_of(queue)
-    told = [_waiting(each, usual) for each in queue if source in (each.source or "")]
+    told = [(each, _waiting(each, usual)) for each in queue if source in name_of(each)]
     if output.as_json:
-        output.document("dagkit.waiting/1", {"waiting": told})
+        output.document("dagkit.waiting/1", {"waiting": [each for _, each in told]})
         return
     header = ["from", "to", "done before it", "expected", "source"]
     rows = [
-        [_shown(each["start"]), _shown(each["end"]), _done(each), _expected(each), _shown(each["source"])]
-        for each in told
+        [_shown(each["start"]), _shown(each["end"]), _done(each), _expected(each), name_of(waiting)]
+        for waiting, each in told
     ]
     output.result(_aligned([header, *rows]) if rows else "nothing waits")
 
@@ -74,6 +74,7 @@ def _waiting(each: Waiting, usual: float | None) -> dict[str, Any]:
     return {
         "into": each.into,
         "source": each.source,
+        "element": each.element,
         "block": each.block,
         "start": each.start,
         "end": each.end if has_end(each) else None,

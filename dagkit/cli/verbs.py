@@ -143,7 +143,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 _STYLE = {
     "theme": "cargo-slim",
     "style_errors_panel_box": "BLANK",
-    "command_groups": {"*": _panels()},
+    "command_groups": {"dagkit": _panels()},
     "text_markup": "markdown",
 }
 
@@ -152,7 +152,7 @@ _STYLE = {
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show it.")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Check, plan, draw and compare streaming applications.
+    """Check, plan, draw, compare and run streaming applications.
 
     APP is a file, a folder with `app.py`, `module:Class` or `file.py:Class`; a `.json` or `.properties` file may
     declare one, too. Results go to stdout, messages to stderr.

@@ -1,6 +1,6 @@
 """Backlogs as a ledger has them: when blocks were found, when all of them had been read, and what was decided."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
@@ -81,9 +81,18 @@ class Recorded:
         return sum(each.blocks * each.positions_each for each in self.arrivals) * 1000 / millis / most
 
 
-def decisions(ledger: Ledger) -> list[Decided]:
-    """Every decision about partitions, in the order in which they were made."""
-    return [Decided(entry.memory.window, fact) for entry in history(ledger) for fact in _scaled(entry)]
+def decisions(ledger: Ledger, operator: str | None = None) -> list[Decided]:
+    """Every decision about partitions, or about those of one operator, in the order in which they were made."""
+    made = [Decided(entry.memory.window, fact) for entry in history(ledger) for fact in _scaled(entry)]
+    return made if operator is None or not made else _decided_for(operator, made)
+
+
+def _decided_for(operator: str, made: Sequence[Decided]) -> list[Decided]:
+    mine = [decided for decided in made if decided.fact.operator == operator]
+    if not mine:
+        names = sorted({decided.fact.operator for decided in made})
+        raise NothingDecided(f"no decision was recorded for {operator!r}; {did_you_mean(operator, names)}")
+    return mine
 
 
 def recorded(ledger: Ledger, operator: str | None = None) -> Recorded:
@@ -96,9 +105,7 @@ def recorded(ledger: Ledger, operator: str | None = None) -> Recorded:
     if operator is None and len(names) > 1:
         raise NothingDecided(f"{' and '.join(names)} follow their backlogs; say with --operator which is meant")
     chosen = names[0] if operator is None else operator
-    mine = tuple(decided for decided in made if decided.fact.operator == chosen)
-    if not mine:
-        raise NothingDecided(f"no decision was recorded for {chosen!r}; {did_you_mean(chosen, names)}")
+    mine = tuple(_decided_for(chosen, made))
     if all(decided.inputs is None for decided in mine):
         raise NothingDecided(f"what decided for {chosen} kept no inputs that a policy could be asked with")
     foreign = _sources_of_others(entries, chosen)

@@ -5,13 +5,12 @@ pieces. What a slot does not read in time is cut off by its tracker, and is deal
 """
 
 import heapq
-import json
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dagkit.engine.facts import Split
 from dagkit.engine.forecast import Forecast
-from dagkit.engine.work import Number, Waiting, end_of, has_end, part_of, place_of, stretch_of
+from dagkit.engine.work import Number, Waiting, end_of, has_end, name_of, part_of, place_of, stretch_of
 
 LEAST = 1 << 20
 """Positions of a piece at least where nothing is known of their cost: less is not worth a cut."""
@@ -24,6 +23,7 @@ LONGEST_PATIENCE = 64
 EVEN = "so that all slots end together"
 LATER = "the rest is for the next window"
 OVER = "its window was over"
+PUT_OFF = "there was no more to do yet"
 
 Place = tuple[str, str | None, Number, int]
 """A position of an element: where one was cut."""
@@ -208,7 +208,7 @@ def split_of(each: Waiting, at: int, why: str, slot: int | None = None) -> Split
     """A cut as a fact."""
     return Split(
         into=each.into,
-        source=json.dumps(each.element) if each.source is None else each.source,
+        source=name_of(each),
         start=each.start,
         at=at,
         end=each.end if has_end(each) else None,
@@ -219,10 +219,10 @@ def split_of(each: Waiting, at: int, why: str, slot: int | None = None) -> Split
 
 
 def split_at_the_end(deal: Deal, worked: Iterable[Worked]) -> list[Split]:
-    """What was split because a window was over, while a slot was at work on it."""
+    """What was split while a slot was at work on it: its window was over, or its operator put the rest off."""
     dealt = {end_of(each): each for each in all_in(deal)}
     return [
-        split_of(before, left.start, OVER, one.slot)
+        split_of(before, left.start, OVER if left.due is None else PUT_OFF, one.slot)
         for one in worked
         for left in one.left
         if (before := dealt.get(end_of(left))) is not None and left.start > before.start

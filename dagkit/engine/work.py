@@ -1,5 +1,6 @@
 """Work: elements of splittable operators, or what is left of them, as they wait and as a slot is given them. Pure."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -237,6 +238,11 @@ def part_of(each: Waiting) -> tuple[str, str | None, Number]:
 def end_of(each: Waiting) -> tuple[str, str | None, Number, int]:
     """What tells what was dealt, and what is left of it, from all else: where it ends."""
     return each.into, each.source, each.number, each.end
+
+
+def name_of(each: Waiting) -> str:
+    """What is worked on, as people are told: a source that the ledger knows, else the element itself."""
+    return json.dumps(each.element) if each.source is None else each.source
 
 
 def has_end(each: Waiting) -> bool:

@@ -228,7 +228,11 @@ def _check(store: Store) -> None:
         content = store.get(_MARKER)
     except KeyMissing:
         raise ChainNotFound(
-            Fault("chain-missing", f"{store} holds no ledger", "point to the folder that the application runs in")
+            Fault(
+                "chain-missing",
+                f"{store} holds no ledger",
+                "point to the folder that the application runs in: .dagkit/NAME, unless it was told another",
+            )
         ) from None
     try:
         document = read_json(content)

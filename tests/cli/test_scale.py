@@ -37,7 +37,26 @@ def test_explain_keeps_to_one_operator_and_to_changes(dagkit, tmp_path: Path) ->
     path = str(tmp_path / "app")
     assert "1 stays" in dagkit("scale", "explain", path, "--operator", "reader").out
     assert dagkit("scale", "explain", path, "--changes").out == "nothing was decided\n"
-    assert dagkit("scale", "explain", path, "--operator", "writer").out == "nothing was decided\n"
+
+
+def test_an_operator_that_nobody_decided_about_is_told_with_those_that_there_are(dagkit, tmp_path: Path) -> None:
+    burst(tmp_path)
+    for verb in ("explain", "simulate"):
+        answer = dagkit("scale", verb, str(tmp_path / "app"), "--operator", "raeder")
+        assert (answer.code, answer.out) == (6, "")
+        assert answer.err == "no decision was recorded for 'raeder'; did you mean 'reader'?\n"
+
+
+def test_settings_of_a_simulation_may_be_spelled_as_in_a_property_file(dagkit, tmp_path: Path) -> None:
+    burst(tmp_path)
+    answer = dagkit("scale", "simulate", str(tmp_path / "app"), "--set", "maxReaders=1", "--json")
+    assert answer.document["settings"]["max_readers"] == 1
+
+
+def test_its_help_lists_its_own_commands_in_one(dagkit) -> None:
+    told = dagkit("scale", "--help").out
+    assert "Commands:" in told
+    assert "Compile an application" not in told
 
 
 def test_simulate_sets_what_was_beside_what_would_have_been(dagkit, tmp_path: Path) -> None:

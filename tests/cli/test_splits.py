@@ -60,6 +60,13 @@ def test_what_waits_is_told_with_what_it_is_expected_to_take(dagkit, tmp_path: P
     assert f"{rest['done_positions']} in " in first
 
 
+def test_an_element_that_waits_is_told_by_itself_where_the_ledger_has_no_name_for_it(dagkit, tmp_path: Path) -> None:
+    desk = Desk(tmp_path, numbers_collected(RANGES, readers=1, waits_every=5), backend=Hurried)
+    desk.run(windows=1)
+    document = dagkit("splits", desk.place, "--waiting", "--json").document
+    assert all(each["element"] for each in document["waiting"])
+
+
 def test_nothing_waits_at_the_end(dagkit, place: str) -> None:
     assert dagkit("splits", place, "--waiting").out == "nothing waits\n"
 

@@ -1,5 +1,6 @@
 """The dealer: what a window is given follows from what those before it showed, and what it left is given again."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from dagkit.engine.forecast import Forecast, learnt, usual_of
 from dagkit.engine.history import history
 from dagkit.engine.observing import Point
 from dagkit.engine.pace import Pace
-from dagkit.engine.splitting import EVEN, OVER, Worked, anywhere, split_at_the_end
+from dagkit.engine.splitting import EVEN, OVER, PUT_OFF, Worked, anywhere, split_at_the_end
 from dagkit.engine.waiting import BlockQueue
 from dagkit.engine.work import Waiting, length_of, stretch_of
 from dagkit.ledger import Ledger
@@ -121,6 +122,14 @@ def test_a_slot_that_was_at_work_is_told_with_its_split_and_one_that_was_not_is_
     worked = [Worked(0, 0, 5.0, 9.0, [left_of(first, 5, 9.0)]), Worked(0, 1, 0.0, 0.0, [second])]
     (split,) = split_at_the_end(given.deal, worked)
     assert (split.block, split.start, split.at, split.end, split.slot, split.why) == (0, 0, 5, 1000, 0, OVER)
+
+
+def test_what_its_operator_put_off_is_not_told_as_if_the_window_had_been_over() -> None:
+    given = dealer_of(block(0, 0, 1000)).next(1, {INTO: 1}, NEAR, overlaps=True)
+    ((first,),) = given.deal[INTO]
+    put_off = left_of(first, 5, 9.0).model_copy(update={"due": datetime(2024, 1, 1, tzinfo=UTC)})
+    (split,) = split_at_the_end(given.deal, [Worked(0, 0, 5.0, 9.0, [put_off])])
+    assert (split.at, split.why) == (5, PUT_OFF)
 
 
 def test_a_forecast_that_was_wrong_makes_the_next_window_short() -> None:
