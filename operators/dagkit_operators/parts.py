@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic
 
-from pydantic import Field, PositiveInt, PrivateAttr, field_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, PrivateAttr, field_validator
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Context, InputPort, Lines, Operator, OutputFiles, State
@@ -23,7 +23,8 @@ class PartWriter(Operator, Generic[T]):
     """Writes items to files of its partition, one after the other; a file is whole when it is rolled.
 
     An item is never divided: a file that has become longer than `max_length` is finished, and the next item begins
-    another. What is being written is finished, too, when nothing more comes for now.
+    another; so is one that is `rotation_windows` old. What is being written is finished, too, when nothing more comes
+    for now. In an application that runs on and on nothing is seen of a file before, so set one of the two there.
     """
 
     kind = "files.part-writer/1"
@@ -36,6 +37,8 @@ class PartWriter(Operator, Generic[T]):
     """The names of the files, by the number of the partition and that of the file in it."""
     max_length: PositiveInt | None = None
     """Bytes after which a file is finished; none: it is not."""
+    rotation_windows: NonNegativeInt = 0
+    """Windows after which a file is finished, the one that it was begun in counted; 0: it is not."""
     format: Callable[[Any], str | bytes] | None = None
     """Makes text or bytes of an item; none: items are text or bytes themselves, or records of them."""
     record_separator: str = "\n"
@@ -45,6 +48,9 @@ class PartWriter(Operator, Generic[T]):
     """Of the file that is being written."""
     length = State(0)
     """Bytes that it has."""
+
+    windows = State(0)
+    """Windows that ended since it was begun."""
 
     _partition: int = PrivateAttr(default=0)
 
@@ -87,6 +93,12 @@ class PartWriter(Operator, Generic[T]):
         if self.length:
             self._roll()
 
+    def end_window(self) -> None:
+        if self.length and self.rotation_windows:
+            self.windows += 1
+            if self.windows >= self.rotation_windows:
+                self._roll()
+
     def _bytes(self, item: Any) -> bytes:
         made = seen(item, None) if self.format is None else self.format(item)
         if not isinstance(made, str | bytes):
@@ -115,6 +127,8 @@ class PartWriter(Operator, Generic[T]):
         self.files.finish(self._name)
         self.number += 1
         self.length = 0
+        if self.windows:
+            self.windows = 0
 
 
 def _ends(lines: Lines) -> "npt.NDArray[np.int64]":

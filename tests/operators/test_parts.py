@@ -25,6 +25,25 @@ def test_a_part_is_finished_when_it_is_longer_than_it_may_be() -> None:
     assert at_work.files["files"].finished == {"0.0", "0.1"}
 
 
+def test_a_part_is_finished_when_it_is_so_many_windows_old() -> None:
+    at_work = writer(rotation_windows=2)
+    for items in (["a"], [], ["b"], [], [], ["c"]):
+        with at_work.window():
+            at_work.send(*items)
+        at_work = at_work.restarted()
+    assert at_work.written() == {"0.0": b"a\n", "0.1": b"b\n", "0.2": b"c\n"}
+    assert at_work.state == {"number": 2, "length": 2, "windows": 1}
+
+
+def test_a_part_that_was_full_before_leaves_its_age_to_nobody() -> None:
+    at_work = writer(rotation_windows=2, max_length=1)
+    for items in (["a"], ["", "b", ""]):
+        with at_work.window():
+            at_work.send(*items)
+    assert at_work.written() == {"0.0": b"a\n", "0.1": b"\nb\n", "0.2": b"\n"}
+    assert at_work.state == {"number": 2, "length": 1, "windows": 1}
+
+
 def test_without_a_limit_there_is_one_part_that_is_not_finished() -> None:
     at_work = writer()
     at_work.send(*map(str, range(6)))
