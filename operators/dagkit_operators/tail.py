@@ -50,8 +50,11 @@ class TailFiles(ReadFiles[T], Generic[T]):
         return OffsetRange(0, OFFSET_INFINITY)
 
     def split(self, element: FileInfo, restriction: OffsetRange) -> Iterable[OffsetRange]:
-        """What was there when the file was found is dealt out in parts; the last one has no end."""
-        *parts, last = OffsetRange(0, max(1, element.length)).split(self.part_size)
+        """The lines that were there when the file was found are dealt out in parts; the last one has no end.
+
+        A line that is not ended is of the last one: all others can be read to their end without waiting for anybody.
+        """
+        *parts, last = OffsetRange(0, max(1, self._ended(element, 0, element.length))).split(self.part_size)
         yield from parts
         yield OffsetRange(last.start, restriction.stop)
 
@@ -59,13 +62,19 @@ class TailFiles(ReadFiles[T], Generic[T]):
         """What is ended by now is still read."""
         if restriction.is_bounded():
             return restriction
+        end = self._ended(element, restriction.start)
+        return restriction.truncate(end) if end > restriction.start else None  # a later launch tells of what is lost
+
+    def _ended(self, element: FileInfo, start: int, stop: int = OFFSET_INFINITY) -> int:
+        """Up to where, from a line's start on, all lines of the file are ended; the start where none is."""
         with ExitStack() as opens:
             there, stream = _found(element, opens)
-            if there is None or there.length < restriction.start:
-                return None  # a later launch tells of it
+            if there is None or there.length < start:
+                return start
             assert stream is not None, "what is there was opened"
-            end = self.line_context(self.chunk_size).last_end(stream, restriction.start, there.length)
-            return None if end is None or end <= restriction.start else restriction.truncate(end)
+            stop = min(stop, there.length)
+            end = self.line_context(self.chunk_size).last_end(stream, start, stop)
+            return start if end is None else min(end, stop)
 
     def tracker(self, element: FileInfo, restriction: OffsetRange) -> GrowableOffsetRestrictionTracker:
         return GrowableOffsetRestrictionTracker(restriction, partial(length_of, element.path))

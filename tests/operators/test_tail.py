@@ -3,6 +3,7 @@
 import io
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagkit import Dag
+from dagkit.api.running import Until
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange
-from dagkit.testing import Alone, check_every_split_of
-from dagkit_operators import FileChanged, FileInfo, Lost, TailFiles
+from dagkit.testing import Alone, FakeClock, check_every_split_of
+from dagkit_operators import FileChanged, FileInfo, Items, Lost, MatchFiles, TailFiles
 from dagkit_operators.tail import RENAMED_MILLIS
+from tests.engine.cast import Collect, Desk, arrived
 from tests.operators.test_files import found
 
 MANY = "first\n" * 60
@@ -157,6 +161,27 @@ def test_what_is_there_is_dealt_out_in_parts_and_the_last_has_no_end(tmp_path: P
     for part in parts:
         log.alone.work(log.file, part)
     assert log.alone.sent() == ["12345"] * 11
+
+
+@pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE, Until.DRAINED])
+def test_a_launch_does_not_wait_for_the_end_of_a_line_however_the_parts_lie(tmp_path: Path, until: Until) -> None:
+    (tmp_path / "app.log").write_text("12345\n1234567890")
+
+    def draw(dag: Dag, conf: object) -> None:
+        patterns = dag.add_operator("patterns", Items(items=(str(tmp_path / "app.log"),)))
+        match, tail = dag.add_operator("match", MatchFiles()), dag.add_operator("tail", TailFiles(part_size=4))
+        patterns >> match
+        match >> tail
+        tail >> dag.add_operator("collect", Collect())
+
+    desk = Desk(tmp_path, draw, until=Until.ONCE, clock=FakeClock())
+    loop = desk.run(windows=9)
+    assert loop.memory.window < 9
+    assert [(part.start, part.end) for part in loop.memory.queue] == [(4, OFFSET_INFINITY)]
+    assert replace(desk, until=until).run(windows=9).memory.window < 9
+    with (tmp_path / "app.log").open("a") as file:
+        file.write("1\n")
+    assert arrived(desk.run()) == ["12345", "12345678901"]
 
 
 def test_a_part_whose_last_line_is_not_ended_waits_for_its_end(tmp_path: Path) -> None:
