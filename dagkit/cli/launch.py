@@ -13,7 +13,7 @@ from click import get_current_context
 from dagkit.api.running import Until
 from dagkit.cli.opening import opened
 from dagkit.cli.options import Asked, application, spoken
-from dagkit.cli.output import Output, counted, shown_path
+from dagkit.cli.output import Output, counted, shown_path, shown_value
 from dagkit.engine.facts import Changed, Scaled
 from dagkit.engine.observing import Committed, Ended, Found, Happening, Observer, Reshaped, Resumed
 from dagkit.launching import Launched, Machine, launch_compiled
@@ -102,6 +102,8 @@ def launch(
                 port = meanwhile.enter_context(metrics.served(metrics_port, metrics_address or LOCAL))
                 output.message(f"metrics at http://{metrics_address or LOCAL}:{port}/metrics")
                 observers.append(metrics)
+            if not reference:
+                output.message(f"starting Spark {f'at {master}' if master else 'on this machine'}")
             launched = launch_compiled(
                 compilation,
                 Machine("reference" if reference else "spark", master=master, cores=cores),
@@ -157,7 +159,8 @@ class Progress:
             case Reshaped(fact=Scaled() as fact):
                 self.output.message(f"{fact.operator}: {counted(fact.after, 'partition')}, {fact.before} before")
             case Reshaped(fact=Changed() as fact):
-                self.output.message(f"{fact.operator}.{fact.name} is {fact.after}, and was {fact.before}")
+                after, before = shown_value(fact.after), shown_value(fact.before)
+                self.output.message(f"{fact.operator}.{fact.name} is {after}, and was {before}")
             case Committed():
                 self._count(happening)
             case Ended():

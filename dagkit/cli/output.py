@@ -166,6 +166,14 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def shown_value(value: Any) -> str:
+    """A value as it stands in documents, in one word: an object as its class with what it was made of."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("class"), str):
+        return repr(value)
+    parts = (f"{name}={shown_value(part)}" for name, part in value.items() if name != "class")
+    return f"{value['class'].rpartition('.')[2]}({', '.join(parts)})"
+
+
 _STYLES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
     (re.compile(r"^\S.* cannot be compiled: .*$", re.MULTILINE), {"fg": "red", "bold": True}),
     (re.compile(r"(?<=: )(?:warning|advisory)(?=: )"), {"fg": "yellow"}),

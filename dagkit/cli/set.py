@@ -8,7 +8,7 @@ import rich_click as click
 from dagkit.cli.asking import answered, waiting
 from dagkit.cli.opening import compiled
 from dagkit.cli.options import Asked, configured, spoken
-from dagkit.cli.output import Output
+from dagkit.cli.output import Output, shown_value
 from dagkit.compiler.reconfigure import plain_secret, reconfigured
 from dagkit.engine.requests import Refused, SetValue
 from dagkit.launching import application_path
@@ -54,7 +54,10 @@ def set(  # noqa: A001 - verbs are called as they are written
         body = {"operator": operator, "name": name, "window": reply.window, "before": reply.before}
         output.document("dagkit.set/1", {**body, "after": reply.after})
         return
-    output.result(f"{operator}.{name} is {reply.after!r} from window {reply.window} on, and was {reply.before!r}")
+    output.result(
+        f"{operator}.{name} is {shown_value(reply.after)} from window {reply.window} on, and was "
+        f"{shown_value(reply.before)}"
+    )
 
 
 def _holds_a_ledger(target: str) -> bool:

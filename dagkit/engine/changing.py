@@ -130,7 +130,7 @@ class Changing:
             self.shape = after
             fact = wish.fact(before, after, now)
             self._made.append((wish, fact))
-            facts.append(fact)
+            facts += [fact, *_counted(wish, before, after, now)]
         return facts
 
     def committed(self, window_id: int) -> None:
@@ -153,6 +153,14 @@ class Changing:
             _log.warning("%s stays as it is: %s", wish.operator, told)
         else:
             self.postbox.reply(Reply(id=wish.request, done=False, refused=told))
+
+
+def _counted(wish: Wish, before: Shape, after: Shape, at: datetime) -> list[Fact]:
+    """That an operator has another number of partitions, where a value that was set brought that about."""
+    if isinstance(wish, Scaling) or before.count(wish.operator) == after.count(wish.operator):
+        return []
+    counted = Scaling(wish.operator, rule=f"{wish.name} was set by hand")
+    return [counted.fact(before, after, at)]
 
 
 def _wish_of(request: Request) -> Wish:

@@ -112,7 +112,7 @@ class Shape:
         for operator, partitioned in kept.items():
             there = shape.configured.partitioned.get(operator)
             if there is None or (there.head, there.count) != (operator, partitioned.configured):
-                _log.warning("%s has the partitions of its configuration, for that was edited", operator)
+                _log.warning("%s has the partitions that its configuration says now, for that has changed", operator)
                 continue
             try:
                 shape = shape.given(operator, shape.made_of(operator, partitioned))

@@ -47,6 +47,16 @@ def test_a_property_is_set_in_an_application_that_runs(dagkit, tmp_path: Path) -
         assert "did you mean 'factor'?" in refused.err
 
 
+def test_partitions_that_follow_from_what_is_set_are_told_as_well(dagkit, tmp_path: Path) -> None:
+    path = str(tmp_path / "app")
+    with running(tmp_path):
+        answer = dagkit("set", path, "times", "PARTITIONER", "StatelessPartitioner:3")
+        assert answer.out.startswith("times.PARTITIONER is StatelessPartitioner(partition_count=3) from window ")
+        assert answer.out.endswith(" on, and was None\n")
+    (told,) = dagkit("scale", "explain", path).out.splitlines()
+    assert told.endswith(" times, by asked: 1 becomes 3: PARTITIONER was set by hand")
+
+
 def test_a_count_is_set_in_an_application_that_runs(dagkit, tmp_path: Path) -> None:
     with running(tmp_path) as loop:
         document = dagkit("scale", "set", str(tmp_path / "app"), "times", "3", "--json").document
