@@ -9,8 +9,10 @@ from dagkit.cli.asking import answered, waiting
 from dagkit.cli.opening import compiled
 from dagkit.cli.options import Asked, configured, spoken
 from dagkit.cli.output import Output, shown_value
+from dagkit.compiler import Compilation
 from dagkit.compiler.reconfigure import plain_secret, reconfigured
 from dagkit.engine.requests import Refused, SetValue
+from dagkit.errors import ApplicationNotFound
 from dagkit.launching import application_path
 from dagkit.urls import absolute, is_url
 
@@ -46,7 +48,7 @@ def set(  # noqa: A001 - verbs are called as they are written
         if (fault := plain_secret(operator, name, value)) is not None:
             raise Refused(str(fault))
     else:
-        compilation = compiled(configuring(target), output)
+        compilation = _compiled(target, configuring, output)
         reconfigured(compilation, operator, name, value)
         place = absolute(path or application_path(compilation))
     reply = answered(place, SetValue(operator=operator, name=name, value=value), seconds)
@@ -58,6 +60,14 @@ def set(  # noqa: A001 - verbs are called as they are written
         f"{operator}.{name} is {shown_value(reply.after)} from window {reply.window} on, and was "
         f"{shown_value(reply.before)}"
     )
+
+
+def _compiled(target: str, configuring: Callable[[str], Asked], output: Output) -> Compilation:
+    try:
+        return compiled(configuring(target), output)
+    except ApplicationNotFound as missing:
+        told = f"{missing}\n  help: or name the folder that it runs in, which holds a ledger"
+        raise ApplicationNotFound(told) from missing
 
 
 def _holds_a_ledger(target: str) -> bool:

@@ -4,6 +4,7 @@ import logging
 import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar
 
@@ -11,6 +12,8 @@ from dagkit.api.operators import Operator
 from dagkit.api.work import Block
 from dagkit.errors import DagkitError
 
+_OWN = Path(__file__).parents[1]
+"""Where dagkit lies."""
 _logger = logging.getLogger(__name__)
 
 
@@ -66,8 +69,16 @@ def failure_of(
 ) -> OperatorFailed:
     """What an operator's code raised, with the author's traceback."""
     told = "".join(traceback.format_exception_only(error)).strip()
-    lines = "".join(traceback.format_exception(error))
+    lines = "".join(_from_the_author_on(error).format())
     return OperatorFailed(Failure(operator, window_id, slot, told, place, lines))
+
+
+def _from_the_author_on(error: BaseException) -> traceback.TracebackException:
+    """The traceback without the frames of dagkit that led into code of others; all of it where nobody else's ran."""
+    told = traceback.TracebackException.from_exception(error)
+    others = (i for i, frame in enumerate(told.stack) if not Path(frame.filename).is_relative_to(_OWN))
+    del told.stack[: next(others, 0)]
+    return told
 
 
 def who_failed(raised: TracebackType | None, operators: Mapping[str, Operator]) -> str | None:

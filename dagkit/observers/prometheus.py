@@ -26,7 +26,7 @@ class AddressTaken(DagkitError):
     def __init__(self, address: str, port: int, why: str) -> None:
         super().__init__(
             f"metrics cannot be served at {address}:{port}: {why}\n"
-            "  help: choose another port; 0 takes any that is free"
+            "  help: choose another port, of which 0 takes any that is free, or an address that this machine has"
         )
 
 

@@ -75,6 +75,13 @@ def test_where_nobody_answers_the_request_is_withdrawn(dagkit, tmp_path: Path) -
     assert list((tmp_path / "app" / "requests").iterdir()) == []
 
 
+def test_what_is_neither_an_application_nor_its_folder_is_told_so(dagkit, tmp_path: Path) -> None:
+    answer = dagkit("set", str(tmp_path / "nowhere"), "times", "factor", "10")
+    assert answer.code == 6
+    assert "APP is a file, a folder with app.py" in answer.err
+    assert answer.err.endswith("  help: or name the folder that it runs in, which holds a ledger\n")
+
+
 def test_given_the_application_a_value_is_tried_before_anybody_is_asked(dagkit, write, tmp_path: Path) -> None:
     Desk(tmp_path, multiplied()).run()
     app = write("app.py", APPLICATION).name

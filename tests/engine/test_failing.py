@@ -37,6 +37,7 @@ from dagkit.engine.places import FileUnplaced
 from dagkit.engine.slot import SlotRun
 from dagkit.engine.staging import StagingFailed
 from dagkit.engine.written import ItemUnwritable
+from dagkit.errors import DagkitError
 from dagkit.ledger import Ledger, StoreError
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.testing.crashes import CrashAfter
@@ -153,6 +154,8 @@ def test_a_failure_names_the_very_line(tmp_path: Path, operators: Any, name: str
     assert (failure.operator, failure.slot, failure.window_id) == (name, 0, 2)
     assert failure.place == f"{tmp_path}/in/a.txt, byte {10 * BAD} (block 1)"
     assert "in strictly" in failure.traceback
+    first_frame = failure.traceback.splitlines()[1]
+    assert "dagkit/engine" not in first_frame, "how dagkit came there is nobody's concern"
     assert f"{name} failed in window 2, slot 0 at {tmp_path}/in/a.txt, byte 1370" in str(raised.value)
 
 
@@ -204,6 +207,15 @@ def test_who_failed(known: dict[str, Operator], who: str | None) -> None:
     with pytest.raises(ValueError, match="inner") as raised:
         OUTER.process(1)
     assert who_failed(raised.value.__traceback__, known) == who
+
+
+def test_where_only_dagkit_was_at_work_all_of_the_way_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DagkitError) as raised:
+        Ledger.open(str(tmp_path))
+    only_own = raised.value.with_traceback(raised.tb.tb_next)
+    told = failure_of(only_own, "reader", 1).failure.traceback
+    assert "in open" in told
+    assert "in _check" in told
 
 
 def test_a_failure_keeps_what_it_came_of() -> None:
