@@ -5,12 +5,13 @@ The loop and the simulator ask the same dealer, so that what is simulated is wha
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dagkit.engine.facts import Split
 from dagkit.engine.forecast import Forecast, learnt
 from dagkit.engine.pace import Pace
 from dagkit.engine.splitting import CutNear, Cutter, Deal, Patience, Place, Worked, all_in
-from dagkit.engine.waiting import BlockQueue
+from dagkit.engine.waiting import BlockQueue, places
 from dagkit.engine.work import Waiting, end_of, stretch_of
 
 BESIDES = 2.0
@@ -29,6 +30,12 @@ class Round:
     """What was cut so that it could be dealt."""
     places: frozenset[Place] = frozenset()
     """Where that was."""
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What a promise keeps of it, so that `Dealer.again` deals it again."""
+        cuts = [cut.model_dump(mode="json") for cut in self.cuts]
+        return {"deal": places(self.deal), "lasts_millis": self.lasts_millis, "cuts": cuts}
 
 
 @dataclass
@@ -51,6 +58,11 @@ class Dealer:
         cutter = Cutter(forecast, cuts, self.patience, window_id)
         deal = self.queue.take(slots, work, cutter, besides=0.0 if overlaps else BESIDES)
         return Round(deal, length.lasts_millis, forecast, tuple(cutter.made), frozenset(cutter.places))
+
+    def again(self, notes: Mapping[str, Any], slots: Mapping[str, int]) -> Round:
+        """Take from the queue what a window was promised that never was committed; nothing is expected of it."""
+        cuts = tuple(Split.model_validate(cut) for cut in notes.get("cuts", ()))
+        return Round(self.queue.take_these(notes["deal"], slots), notes["lasts_millis"], Forecast(), cuts)
 
     def over(self, given: Round, worked: Sequence[Worked], whole_millis: float | None = None) -> None:
         """A window has ended: what it left waits again, and what it showed is known."""

@@ -12,7 +12,7 @@ from dagkit.engine.delays import kept
 from dagkit.engine.facts import Fact
 from dagkit.engine.live import SavedState
 from dagkit.engine.memory import Altered, Memory, Partitioned
-from dagkit.engine.program import Program
+from dagkit.engine.program import Program, Target
 from dagkit.engine.splitting import Deal, Worked, all_in
 from dagkit.engine.staging import NAMED_BY_BLOCK, FileShared, Part, told_of
 from dagkit.engine.times import watermarks_after
@@ -220,3 +220,14 @@ def state_by_slot(program: Program, state: State) -> dict[tuple[int, int], SlotS
             if saved:
                 by_slot.setdefault((level, slot), {})[name] = saved
     return dict(by_slot)
+
+
+def work_by_slot(deal: Deal, addresses: Mapping[str, Target]) -> dict[tuple[int, int], tuple[Waiting, ...]]:
+    """What the slots were dealt, by level and slot."""
+    work: dict[tuple[int, int], tuple[Waiting, ...]] = {}
+    for into, hands in deal.items():
+        level = addresses[into].level
+        for slot, hand in enumerate(hands):
+            if hand:
+                work[level, slot] = (*work.get((level, slot), ()), *hand)
+    return work

@@ -10,7 +10,7 @@ from dagkit import Config, Dag
 from dagkit.compiler import Compilation
 from dagkit.engine.assignment import Answer, Assignment, Backend, Cores
 from dagkit.engine.failures import WindowLost
-from dagkit.engine.loop import ATTEMPTS_AT_LOST_WINDOWS
+from dagkit.engine.flights import ATTEMPTS_AT_LOST_WINDOWS
 from dagkit.engine.observing import Failed, Happening
 from tests.engine.cast import Collect, Desk, Script, arrived
 
