@@ -12,7 +12,7 @@ from dagkit.ranges import OFFSET_INFINITY, OffsetRange
 from dagkit.testing import Alone
 
 HERE = str(Path(__file__).parent)
-AT_ONCE = Count().at_once
+AT_ONCE = 1000
 
 
 def launched(*options: str) -> list[str]:
@@ -43,7 +43,7 @@ def test_a_launch_with_further_names_counts_those_alone(tmp_path: Path, monkeypa
 @pytest.mark.parametrize("split_after", range(4))
 @pytest.mark.parametrize("split_at", [1, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, 2 * AT_ONCE + 10, None])
 def test_a_split_anywhere_loses_and_doubles_nothing(split_after: int, split_at: int | None) -> None:
-    alone, whole = Alone(Count()), 2 * AT_ONCE + 11
+    alone, whole = Alone(Count(at_once=AT_ONCE)), 2 * AT_ONCE + 11
     residual = alone.work(("x", whole), split_after=split_after, split_at=split_at)
     if residual is not None:
         assert isinstance(residual, OffsetRange)
@@ -52,7 +52,7 @@ def test_a_split_anywhere_loses_and_doubles_nothing(split_after: int, split_at: 
 
 
 def test_counting_for_ever_is_stopped_and_goes_on() -> None:
-    alone, residual = Alone(Count()), OffsetRange(0, OFFSET_INFINITY)
+    alone, residual = Alone(Count(at_once=AT_ONCE)), OffsetRange(0, OFFSET_INFINITY)
     for _ in range(3):
         left = alone.work(("x", None), residual, split_after=1)
         assert isinstance(left, OffsetRange)

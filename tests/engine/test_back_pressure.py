@@ -125,6 +125,7 @@ def test_the_driver_of_an_endless_source_does_not_grow(tmp_path: Path, source: t
     assert held[180] < held[60] + 100_000
 
 
+@pytest.mark.slow
 def test_a_splitter_describes_no_more_than_its_threshold_ahead_of_a_slow_reader(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "long.txt").write_text(some_lines(500))

@@ -140,9 +140,9 @@ def test_nothing_is_dealt_before_it_is_due(tmp_path: Path) -> None:
 
 def test_two_that_have_no_end_both_go_on_in_one_slot(tmp_path: Path) -> None:
     looks: Looks = ((("a", -1), ("b", -1)),)
-    loop = desk_of(tmp_path, looks=looks, by_now=10**9, readers=1).run(windows=8)
+    loop = desk_of(tmp_path, looks=looks, by_now=10**9, readers=1).run(windows=4)
     assert {name for name, _ in numbers(loop)} == {"a", "b"}
-    assert sorted(each.turn for each in loop.memory.queue) == [7, 8]
+    assert sorted(each.turn for each in loop.memory.queue) == [3, 4]
 
 
 def test_a_drain_looks_for_nothing_does_what_was_found_and_leaves_what_has_no_end(tmp_path: Path) -> None:
