@@ -1,0 +1,53 @@
+"""What a worker loads before its first record is little: it starts soon, and needs nothing that is the driver's."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.layers import sources_under
+
+SOURCES = sources_under(Path(__file__).parents[2])
+DRIVERS_OWN = ("dagkit.compiler", "dagkit.graph", "dagkit.ledger", "dagkit.conf", "dagkit.engine.loop")
+
+
+def loaded_with(module: str, sources: Mapping[str, str]) -> dict[str, str]:
+    """All of our modules that are loaded with one, each with who imports it; what a function imports is not."""
+    found, left = {module: ""}, [module]
+    while left:
+        importer = left.pop()
+        for name in _at_once(ast.parse(sources[importer])):
+            steps = name.split(".")
+            for each in (".".join(steps[: depth + 1]) for depth in range(len(steps))):
+                if each in sources and each not in found:
+                    found[each] = importer
+                    left.append(each)
+    return found
+
+
+def _at_once(tree: ast.Module) -> Iterator[str]:
+    for statement in tree.body:
+        match statement:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=str(module), names=names):
+                yield from (f"{module}.{alias.name}" for alias in names)
+
+
+@pytest.mark.parametrize("module", ["dagkit.backends.spark.task", "dagkit_operators"])
+def test_a_worker_loads_nothing_that_is_the_drivers_own(module: str) -> None:
+    found = loaded_with(module, SOURCES)
+    assert len(found) > 20
+    assert {each: by for each, by in found.items() if each.startswith(DRIVERS_OWN)} == {}
+
+
+def test_what_is_loaded_by_others_is_found_and_what_waits_for_a_function_is_not() -> None:
+    sources = {
+        "a": "from b import c",
+        "b": "def late():\n    import d",
+        "b.c": "import e",
+        "d": "",
+        "e": "",
+    }
+    assert loaded_with("a", sources) == {"a": "", "b": "a", "b.c": "a", "e": "b.c"}
