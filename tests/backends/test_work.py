@@ -37,6 +37,20 @@ class Greet(RowOperator):
         yield f"{item[0]} "
 
 
+class Telling(RowOperator):
+    """Says of its outputs whether anybody reads."""
+
+    kind = "cast.telling/1"
+    name = InputPort[Named]()
+    told = OutputPort[tuple[str, bool]](main=True)
+    unread = OutputPort(str)
+
+    def process(self, item: Named) -> Any:
+        self.unread.emit("dropped")
+        yield "told", self.told.is_connected
+        yield "unread", self.unread.is_connected
+
+
 Make = Callable[[Compilation], Backend]
 
 
@@ -112,3 +126,14 @@ def test_side_values_are_there_before_the_work_of_their_window(make: Make) -> No
 
     expected = [(f"y {name}", number) for name in ("ya", "yb") for number in range(4)]
     assert Counter(told(draw, make)) == Counter(expected)
+
+
+def test_an_output_that_leads_nowhere_is_not_connected(make: Make) -> None:
+    """Whoever has nobody to tell of what was rejected must know it, or that is lost without a word."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        names, telling = dag.add_operator("names", Names(looks=((("x", 3),),))), dag.add_operator("telling", Telling())
+        dag.add_stream("names", names.names, telling.name)
+        dag.add_stream("told", telling.told, dag.add_operator("collect", Collected()).items)
+
+    assert told(draw, make) == [("told", True), ("unread", False)]

@@ -5,7 +5,7 @@ other, in the order of the plan. Whatever another backend does faster must come 
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -103,6 +103,8 @@ class _Window:
         self.delayed: list[Sent] = []
         for number, wire in enumerate(numbered(fused)):
             self.into.setdefault(wire.sink.node, []).append((number, wire))
+        self.led = {(wire.source.node, wire.source.port) for wire in fused.wires}
+        """The outputs at which a stream begins."""
 
     def run(self, order: Iterable[str]) -> Answer:
         workers = [name for name in order if not isinstance(self.program.operators[name][0], InputOperator)]
@@ -121,7 +123,10 @@ class _Window:
     def _started(self, name: str, index: int) -> _Partition:
         stage = self.program.stage_of[name]
         kept = self.assignment.state.get((stage.level, index), {}).get(name, {})
-        partition = _live(self.program.operators[name][index], kept)
+        configured = self.program.operators[name][index]
+        partition = _live(
+            configured, kept, [port for port in output_ports(type(configured)) if (name, port) in self.led]
+        )
         place = self.assignment.staging
         for service, declared in output_files(type(partition.operator)).items():
             assert place is not None, f"{name} writes files, and the window has no place to stage them"
@@ -267,7 +272,7 @@ class _Window:
 
     def _unified(self, make: Callable[[], Operator], arrived: Items, context: Context) -> Items:
         """What several senders sent, as one."""
-        unifier = _live(make(), {})
+        unifier = _live(make(), {}, ["unified"])
         unifier.operator.setup(context)
         unifier.operator.begin_window(self.assignment.window_id)
         _process(unifier.operator, "parts", arrived, Keying())
@@ -313,12 +318,13 @@ def _reached(reading: Reading | None) -> dict[str, datetime]:
     return {reading.elements.into: reading.reached}
 
 
-def _live(configured: Operator, kept: Any) -> _Partition:
-    """An instance of its own, whose outputs are kept."""
+def _live(configured: Operator, kept: Any, led: Sequence[str]) -> _Partition:
+    """An instance of its own; what leaves it is kept where its output leads somewhere, and dropped elsewhere."""
     partition = _Partition(live(configured, kept))
     for port in output_ports(type(configured)):
         partition.sent[port] = []
         partition.told[port] = []
+    for port in led:
         into = replace(of_items(_kept(partition, port)), control=partition.told[port].append)
         bind_output(partition.operator, port, [into])
     return partition
