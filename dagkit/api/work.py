@@ -64,7 +64,10 @@ class SplittableOperator(Operator, Generic[T]):
         """
         if isinstance(element, Block):
             return OffsetRange(element.start, element.end)
-        raise NotImplementedError(f"{type(self).__name__} must say what of a {type(element).__name__} is to be done")
+        raise NotImplementedError(
+            f"{type(self).__name__} must say what of a {type(element).__name__} is to be done: write "
+            "initial_restriction(self, element), which gives an OffsetRange"
+        )
 
     def split(self, element: T, restriction: OffsetRange) -> Iterable[OffsetRange]:  # noqa: ARG002 - for whoever looks
         """The work in parts that touch, so that many slots can begin at once; here the whole is one.

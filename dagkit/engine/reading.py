@@ -11,9 +11,10 @@ from dagkit.api.operators import main_outlet
 from dagkit.api.ports import Outlet
 from dagkit.api.work import SplittableOperator
 from dagkit.engine.assignment import Assignment, Stretch
+from dagkit.engine.failures import Failure, OperatorFailed
 from dagkit.engine.staging import Staging
 from dagkit.engine.work import Elements, Waiting, amount_of, density_of, has_end, length_of, place_of, stretch_of
-from dagkit.ranges import OffsetRange, RestrictionTracker, WatermarkEstimator
+from dagkit.ranges import OffsetRange, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
 from dagkit.schema.batch import Batch
 from dagkit.schema.columns import Lines
 
@@ -180,7 +181,7 @@ class Reading:
         made = self.operator.process(element, tracker)
         if made is not None:
             self._send(made)
-        tracker.check_done()
+        self._check_done(tracker)
         self.element = None
         deferred, taken = tracker.deferred(), deadline.residual()
         self._flush()
@@ -214,6 +215,15 @@ class Reading:
             "done_apart": 0,
         }
         self.left.append(stretch_of(each, residual.start, residual.stop).model_copy(update=changes))
+
+    def _check_done(self, tracker: RestrictionTracker[OffsetRange, int]) -> None:
+        """Returns only if all was claimed, given back or put off; else tells who left it, of what."""
+        try:
+            tracker.check_done()
+        except WorkUnclaimed as unclaimed:
+            operator, window = self.elements.into.rpartition(".")[0], self._assignment.window_id
+            told = f"{type(self.operator).__name__}.process returned, and of {self.element!r:.80} {unclaimed}"
+            raise OperatorFailed(Failure(operator, window, self._slot, told)) from unclaimed
 
     def _now(self) -> datetime:
         """By the driver's clock."""

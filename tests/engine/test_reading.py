@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dagkit import Block, InputPort, OutputPort, SplittableOperator
 from dagkit.engine.assignment import Assignment
+from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.live import bind_output, of_items
 from dagkit.engine.reading import AGAIN_SECONDS, Deadline, Reading
 from dagkit.engine.work import Elements, Waiting, length_of
@@ -215,8 +216,13 @@ def test_what_has_no_end_shares_the_window() -> None:
 
 def test_whoever_stops_with_work_unclaimed_is_told() -> None:
     slot = Slot(stops_at=5)
-    with pytest.raises(WorkUnclaimed):
+    with pytest.raises(OperatorFailed) as raised:
         slot.work(Block(1, "a", 3, 9))
+    failure = raised.value.failure
+    assert (failure.operator, failure.window_id, failure.slot) == (INTO.partition(".")[0], 7, 3)
+    assert "was never claimed; go on until a claim is refused" in failure.told
+    assert "Block(block_id=1, path='a'" in failure.told
+    assert isinstance(raised.value.__cause__, WorkUnclaimed)
     assert slot.reading.element == Block(1, "a", 3, 9)
 
 
