@@ -22,11 +22,10 @@ from dagkit.engine.shape import Shape
 from dagkit.engine.traits import Traits
 from dagkit.engine.work import Elements, Waiting, has_end, length_of
 from dagkit.graph import Node
+from dagkit.scaling.inputs import PIECE
 
 _logger = logging.getLogger(__name__)
 
-PIECE = 1 << 20
-"""Positions of a block that can be cut which are enough to keep a slot busy."""
 ENOUGH_PIECES = 1 << 16
 """More slots than that nobody has."""
 _NEWEST = 0.3

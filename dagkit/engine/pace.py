@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import NamedTuple
 
-LONGEST_MILLIS = 10_000.0
-"""Of a window in the middle of a large backlog: so long that what a window costs besides its work hardly shows."""
+from dagkit.scaling.inputs import LONGEST_MILLIS
+
 FIRST_POSITIONS = 512 << 20
 """What a slot is given before anything was measured: more than it reads in time, for what it leaves costs nothing."""
 FIRST_MILLIS = 1_000.0

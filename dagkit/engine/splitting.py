@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from dagkit.engine.facts import Split
 from dagkit.engine.forecast import Forecast
 from dagkit.engine.work import Number, Waiting, end_of, has_end, name_of, part_of, place_of, stretch_of
+from dagkit.scaling.inputs import PIECE
 
-LEAST = 1 << 20
+LEAST = PIECE
 """Positions of a piece at least where nothing is known of their cost: less is not worth a cut."""
 LEAST_MILLIS = 50.0
 """What a piece takes at least, where that is known."""

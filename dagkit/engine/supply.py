@@ -7,11 +7,12 @@ from typing import Any
 from dagkit.api.running import Until
 from dagkit.engine.dealing import Dealer, Round
 from dagkit.engine.later import Later, next_due, renewed
-from dagkit.engine.pace import LONGEST_MILLIS, Pace
+from dagkit.engine.pace import Pace
 from dagkit.engine.splitting import Worked
 from dagkit.engine.traits import Traits
 from dagkit.engine.waiting import BlockQueue
 from dagkit.engine.work import Waiting
+from dagkit.scaling.inputs import LONGEST_MILLIS
 
 
 class Supply:

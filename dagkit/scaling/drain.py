@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from dagkit.scaling.inputs import Decision, Past, ScalingInputs
+from dagkit.scaling.inputs import LONGEST_MILLIS, Decision, Past, ScalingInputs
 
 NOTHING_WAITS = "nothing waits"
 UNMEASURED = "as many as can work at once, for nothing is measured yet"
@@ -24,8 +24,6 @@ ALIKE = 0.5
 """What part of a window's own cost nobody minds to wait longer, for fewer partitions."""
 WORTH = 1.1
 """How many times faster it must become, or how many times more there must be than needed, for a change."""
-LONG_WINDOW_MILLIS = 10_000.0
-"""How long a window in the middle of a large backlog lasts: it says how often a window's own cost is paid."""
 GROWTH_MILLIS = 5_000.0
 """How much work there must be for cores that the cluster does not have yet: so long it takes to get them."""
 MOST_PATIENCE = 32
@@ -57,7 +55,8 @@ class Forecast:
     def _own_cost(self, count: int, work: float) -> float:
         capacity = self.inputs.capacity
         rounds = ceil(count / max(1, capacity.cores))
-        return max(1, ceil(work / LONG_WINDOW_MILLIS)) * (capacity.window_millis + capacity.slot_millis * rounds)
+        windows = max(1, ceil(work / LONGEST_MILLIS))
+        return windows * (capacity.window_millis + capacity.slot_millis * rounds)
 
     def fewest(self, most: int, target_millis: float) -> int:
         """The fewest that are about as soon done as `most`, or within the target."""

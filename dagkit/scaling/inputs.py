@@ -10,6 +10,11 @@ from dagkit.api.stats import Backlog, Capacity
 
 Policy = Literal["drain", "apex"]
 
+LONGEST_MILLIS = 10_000.0
+"""Of a window in the middle of a large backlog: so long that what a window costs besides its work hardly shows."""
+PIECE = 1 << 20
+"""Positions that are worth a slot of their own, where nothing is known of what they cost."""
+
 
 class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")

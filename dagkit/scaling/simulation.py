@@ -13,17 +13,14 @@ from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from dagkit.api.stats import Backlog, Capacity
-from dagkit.scaling.inputs import Past, ScalingInputs, ScalingSettings
+from dagkit.scaling.inputs import LONGEST_MILLIS, PIECE, Past, ScalingInputs, ScalingSettings
 from dagkit.scaling.policies import decide
 
 if TYPE_CHECKING:
     import numpy as np
 
-LONGEST_MILLIS = 10_000.0
 FIRST_MILLIS = 2_500.0
 """Of a window before anything was measured."""
-PIECE = 1 << 20
-"""Positions that are not worth a cut."""
 NEWEST = 0.5
 """How much the newest window counts in what was measured."""
 
@@ -245,14 +242,12 @@ def _averaged(before: float | None, newest: float) -> float:
     return newest if before is None else NEWEST * newest + (1 - NEWEST) * before
 
 
-def best_fixed(world: World, most: int, *, since: float = 0.0) -> tuple[int, float]:
-    """Which fixed number ends the first backlog after an instant soonest, and how long that takes: all are tried."""
-    alone = replace(
-        world, arrivals=[arrival for arrival in world.arrivals if arrival.at_millis <= since], ends_millis=inf
-    )
+def best_fixed(world: World, most: int) -> tuple[int, float]:
+    """Which fixed number ends the first backlog soonest, and how long that takes: all are tried."""
+    alone = replace(world, arrivals=[each for each in world.arrivals if each.at_millis <= 0], ends_millis=inf)
     best = (1, inf)
     for count in range(most, 0, -1):
-        course = simulated(alone, fixed(count), begins_with=count, given_up_after=since + best[1])
-        if course.drained_after(since) - since < best[1]:
-            best = (count, course.drained_after(since) - since)
+        soonest = simulated(alone, fixed(count), begins_with=count, given_up_after=best[1]).drained_after(0)
+        if soonest < best[1]:
+            best = (count, soonest)
     return best
