@@ -222,8 +222,8 @@ class FindingsLeft(DagkitError):
         )
 
 
-class StateUnwritable(DagkitError):
-    """State cannot be kept as JSON; nothing of the window was committed."""
+class CheckpointUnwritable(DagkitError):
+    """What a window left cannot be kept as JSON; nothing of it was committed."""
 
     exit_code: ClassVar[int] = 7
 
@@ -233,7 +233,7 @@ def _text(state: Any, whose: str) -> str:
     try:
         return json.dumps(state, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (ValueError, TypeError, RecursionError) as error:
-        raise StateUnwritable(
+        raise CheckpointUnwritable(
             f"the state that {whose} left cannot be written as JSON: {error}; keep numbers, text and lists of them"
         ) from error
 
