@@ -16,6 +16,7 @@ from dagkit.api.stats import Backlog, BatchedOperatorStats, Capacity, OperatorSt
 from dagkit.compiler.partition import partitioner_of
 from dagkit.engine.assignment import Answer, Cores
 from dagkit.engine.changing import Scaling
+from dagkit.engine.decide import Action, Sleep, Start
 from dagkit.engine.facts import Scaled
 from dagkit.engine.figures import Lately, stats_of
 from dagkit.engine.shape import Shape
@@ -71,13 +72,16 @@ class Audience:
         self._listened: dict[str, _Listened] = {}
         self.news = True
         """Whether there is anything that the listeners were not told."""
-        self.asked = began
+        self._asked = began
         """When they were asked last."""
         self.follow(shape)
 
-    @property
-    def listens(self) -> bool:
-        return bool(self._listened)
+    def is_due(self, action: Action, now: datetime) -> bool:
+        """Before a window, if they were not told of all there is; else by the heartbeat, while nothing is to do."""
+        if not self._listened:
+            return False
+        is_time = now >= self._asked + self._traits.heartbeat
+        return (isinstance(action, Start) and self.news) or (isinstance(action, Sleep) and is_time)
 
     def follow(self, shape: Shape) -> None:
         """The application goes on in this shape."""
@@ -122,7 +126,7 @@ class Audience:
         self, window_id: int, waiting: Iterable[Waiting], cores: Cores, now: datetime
     ) -> tuple[list[Scaling], list[Scaled]]:
         """What listeners want changed, and what they looked at and left as it is; `waiting` is all that is not read."""
-        self.news, self.asked = False, now
+        self.news, self._asked = False, now
         wishes, facts = [], []
         by_operator: dict[str, list[Waiting]] = defaultdict(list)
         for each in waiting:

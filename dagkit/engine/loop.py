@@ -154,17 +154,10 @@ class Loop:
         """What to do now, given all that is known and asked for."""
         self.changing.hear(self.memory.window)
         action = next_action(self.outlook())
-        if self._promise is None and self._listeners_are_due(action):
+        if self._promise is None and self.audience.is_due(action, self.clock.now()):
             self._ask_around()
             action = next_action(self.outlook())
         return action
-
-    def _listeners_are_due(self, action: Action) -> bool:
-        """Before a window those who were not told of all that there is; else, from time to time, everybody."""
-        if not self.audience.listens:
-            return False
-        is_time = self.clock.now() >= self.audience.asked + self.traits.heartbeat
-        return (isinstance(action, Start) and self.audience.news) or (isinstance(action, Sleep) and is_time)
 
     def _ask_around(self) -> None:
         """Listeners say, before the next window begins or nothing is to do, what is to change."""
