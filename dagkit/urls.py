@@ -31,11 +31,11 @@ def local_path(place: str) -> str:
     return unquote(urlsplit(place).path) if place.startswith("file:") else place
 
 
-def absolute(place: str) -> str:
-    """The place as every process understands it, whatever folder that stands in."""
+def absolute(place: str, home: str = "") -> str:
+    """The place as every process understands it, whatever folder that stands in; a relative path is taken from home."""
     if is_url(place):
         return place
-    return os.path.abspath(local_path(place))  # noqa: PTH100 - a link keeps its own name
+    return os.path.abspath(os.path.join(home, local_path(place)))  # noqa: PTH100, PTH118 - a link keeps its own name
 
 
 def plain(place: str) -> str:

@@ -32,6 +32,8 @@ class Context:
     partitions: int = 1
     window_id: int = 0
     """The window that comes next."""
+    home: str = ""
+    """The folder that relative paths are taken from: where the launch was started, and not where a worker runs."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     until: Until = Until.STOPPED
     """When the launch is to stop: an input operator that is asked `ONCE` looks once, and no more."""

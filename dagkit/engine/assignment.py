@@ -38,6 +38,8 @@ class Assignment:
     """Whether nothing more comes for now, and operators are told so."""
     began: datetime | None = None
     """When it began, by the driver's clock: what is deferred is due so long after that."""
+    home: str = ""
+    """The folder that relative paths of operators are taken from: where the driver was started."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -328,6 +328,7 @@ class Loop:
             began=self.clock.now(),
             committed=self.memory.window,
             last=last,
+            home=self.settings.home,
         )
         began, alone = self.clock.now(), not self.flights
         flight = Flight(self._restaged(assignment), dict(upto), given, share, dict(notes), began, alone, promised, asks)

@@ -211,7 +211,7 @@ class Program:
         """The stage of every operator on the workers."""
         return {operator: stage for stage in self.stages for operator in stage.operators}
 
-    def context_of(self, operator: str, partition: int, window_id: int) -> Context:
+    def context_of(self, operator: str, partition: int, window_id: int, home: str = "") -> Context:
         """What a partition of an operator is set up with."""
         return Context(
             application=self.application,
@@ -219,6 +219,7 @@ class Program:
             partition=partition,
             partitions=len(self.operators[operator]),
             window_id=window_id,
+            home=home,
             attributes=self.attributes[operator],
         )
 

@@ -47,6 +47,7 @@ class SlotRun:
         self.level = level
         self.slot = slot
         self.window_id = assignment.window_id
+        self.home = assignment.home
         self.committed = assignment.committed
         self.stages = [stage for stage in program.stages_at(level) if slot < stage.slots]
         names = [name for stage in self.stages for name in stage.operators]
@@ -162,7 +163,7 @@ class SlotRun:
         yield from self.outbox.rest()
 
     def _begin(self, name: str, operator: Operator) -> None:
-        context = self.program.context_of(name, self.slot, self.window_id)
+        context = self.program.context_of(name, self.slot, self.window_id, self.home)
         operator.setup(context)
         self._set_up.append(operator)
         operator.activate(context)
@@ -202,7 +203,7 @@ class SlotRun:
         if target.wire not in self._merging:
             unifier = live(target.unifier(), {})
             bind_output(unifier, "unified", [self._entrances[target.into]])
-            unifier.setup(self.program.context_of(target.into[0], self.slot, self.window_id))
+            unifier.setup(self.program.context_of(target.into[0], self.slot, self.window_id, self.home))
             unifier.begin_window(self.window_id)
             self._merging[target.wire] = unifier, entrance(unifier, "parts", Keying())
         return self._merging[target.wire][1]

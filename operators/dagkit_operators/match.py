@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 from itertools import chain
 
-from pydantic import NonNegativeInt
+from pydantic import NonNegativeInt, PrivateAttr
 
-from dagkit import InputPort, OutputPort, SplittableOperator, State
+from dagkit import Context, InputPort, OutputPort, SplittableOperator, State
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
 from dagkit.urls import absolute, plain
 from dagkit_operators.blocks import FileInfo
@@ -42,6 +42,11 @@ class MatchFiles(SplittableOperator[str]):
     known = State[dict[str, list[str]]](dict)
     """The identities of the files that each pattern meant; of those that are gone, a thousand more than are there."""
 
+    _home: str = PrivateAttr(default="")
+
+    def setup(self, context: Context) -> None:
+        self._home = context.home
+
     def initial_restriction(self, element: str) -> OffsetRange:  # noqa: ARG002 - every pattern is looked at so often
         """The looks that are to be taken."""
         return OffsetRange(0, OFFSET_INFINITY if self.continuously else 1)
@@ -56,9 +61,10 @@ class MatchFiles(SplittableOperator[str]):
 
     def _new(self, pattern: str, *, first: bool) -> Iterator[FileInfo]:
         """The files that were not known before; from now on they are."""
-        found = sorted(files_like(pattern), key=lambda found: (found.modified_millis, found.path))
-        if not found and first and not is_pattern(pattern) and not exists(absolute(pattern)):
-            problem = f"there is no file or directory {plain(absolute(pattern))}"
+        place = absolute(pattern, self._home)
+        found = sorted(files_like(place), key=lambda found: (found.modified_millis, found.path))
+        if not found and first and not is_pattern(pattern) and not exists(place):
+            problem = f"there is no file or directory {plain(place)}"
             if not self.continuously:
                 raise FileNotFoundError(problem)
             _log.warning("%s; it is looked for again", problem)

@@ -9,8 +9,9 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from dagkit import Dag
+from dagkit import Context, Dag
 from dagkit.api.running import Until
+from dagkit.engine.live import live
 from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import FileInfo, Items, Map, MatchFiles
@@ -51,6 +52,16 @@ def tree(tmp_path: Path) -> Path:
 def test_a_pattern_means_files(pattern: str, meant: list[str], tree: Path) -> None:
     found = [str(Path(found.path).relative_to(tree)) for found in files_like(f"{tree}/{pattern}")]
     assert sorted(found) == meant
+
+
+def test_a_relative_pattern_is_taken_from_where_the_launch_was_started_and_not_from_where_a_worker_is(
+    tree: Path,
+) -> None:
+    match = live(MatchFiles(), {})
+    assert isinstance(match, MatchFiles), "what lives is of the same class"
+    match.setup(Context("application", "match", home=str(tree)))
+    found = match.process("sub/*.log", match.tracker("sub/*.log", OffsetRange(0, 1)))
+    assert [file.path for file in found] == [f"{tree}/sub/a.log"]
 
 
 def test_a_file_whose_name_looks_like_a_pattern_is_meant_by_its_name(tmp_path: Path) -> None:

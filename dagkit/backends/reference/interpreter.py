@@ -155,7 +155,7 @@ class _Window:
     def _run(self, node: Node, index: int, partition: _Partition) -> None:
         operator, window_id = partition.operator, self.assignment.window_id
         count = self.program.windows[node.name]
-        context = self.program.context_of(node.name, index, self.assignment.window_id)
+        context = self._context_of(node, index)
         operator.setup(context)
         partition.is_set_up = True
         operator.activate(context)
@@ -254,9 +254,10 @@ class _Window:
         target = self.program.targets.get(number)
         if target is None or target.unifier is None or not arrived:
             return arrived
-        return self._unified(
-            target.unifier, arrived, self.program.context_of(node.name, index, self.assignment.window_id)
-        )
+        return self._unified(target.unifier, arrived, self._context_of(node, index))
+
+    def _context_of(self, node: Node, index: int) -> Context:
+        return self.program.context_of(node.name, index, self.assignment.window_id, self.assignment.home)
 
     def _routed(self, wire: Wire, node: Node, index: int, sent: Items, sender: int) -> Items:
         """What of one sender's items goes to this partition."""
