@@ -32,8 +32,8 @@ def run_ranges(home: Path, told: Connection) -> None:
     desk.run(observers=[lambda happening: told.send(str(happening))])
 
 
-NAMES = ((("x", 9), ("y", 1), ("tail", -1)), (("z", 14), ("v", 3)))
-BY_NOW = 6
+NAMES = ((("x", 40), ("y", 5), ("tail", -1)), (("z", 60), ("v", 9)))
+BY_NOW = 30
 
 
 def run_names(home: Path, told: Connection) -> None:
