@@ -83,7 +83,7 @@ class Recorded:
 
 def decisions(ledger: Ledger, operator: str | None = None) -> list[Decided]:
     """Every decision about partitions, or about those of one operator, in the order in which they were made."""
-    made = [Decided(entry.memory.window, fact) for entry in history(ledger) for fact in _scaled(entry)]
+    made = _made(history(ledger))
     return made if operator is None or not made else _decided_for(operator, made)
 
 
@@ -98,7 +98,7 @@ def _decided_for(operator: str, made: Sequence[Decided]) -> list[Decided]:
 def recorded(ledger: Ledger, operator: str | None = None) -> Recorded:
     """The backlog of an operator, and what was decided of it; without a name, of the only one."""
     entries = list(history(ledger))
-    made = [Decided(entry.memory.window, fact) for entry in entries for fact in _scaled(entry)]
+    made = _made(entries)
     names = sorted({decided.fact.operator for decided in made})
     if not names:
         raise NothingDecided("no operator of this application has looked at its backlog yet")
@@ -126,8 +126,13 @@ def backlog_millis(arrivals: Iterable[Arrival], drained: Iterable[float]) -> flo
     return total
 
 
-def _scaled(entry: Entry) -> Iterable[Scaled]:
-    return (fact for fact in entry.memory.facts if isinstance(fact, Scaled))
+def _made(entries: Iterable[Entry]) -> list[Decided]:
+    return [
+        Decided(entry.memory.window, fact)
+        for entry in entries
+        for fact in entry.memory.facts
+        if isinstance(fact, Scaled)
+    ]
 
 
 def _sources_of_others(entries: Iterable[Entry], operator: str) -> set[str]:

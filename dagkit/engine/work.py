@@ -248,7 +248,7 @@ def part_of(each: Waiting) -> tuple[str, str | None, Number]:
 
 def end_of(each: Waiting) -> tuple[str, str | None, Number, int]:
     """What tells what was dealt, and what is left of it, from all else: where it ends."""
-    return each.into, each.source, each.number, each.end
+    return *part_of(each), each.end
 
 
 def name_of(each: Waiting) -> str:
