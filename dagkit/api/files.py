@@ -43,8 +43,10 @@ class OutputFiles:
 
     name: str
 
-    def __init__(self, directory: Callable[[Any], Any]) -> None:
+    def __init__(self, directory: Callable[[Any], Any], *, of_blocks: bool = True) -> None:
         self.directory = directory
+        self.of_blocks = of_blocks
+        """Whether any of them may belong to a block: it then holds what was made of the block in the block's order."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name

@@ -20,8 +20,9 @@ from dagkit.engine.decide import Action, Sleep, Start
 from dagkit.engine.facts import Scaled
 from dagkit.engine.figures import Lately, stats_of
 from dagkit.engine.shape import Shape
+from dagkit.engine.splitting import CutNear, nowhere
 from dagkit.engine.traits import Traits
-from dagkit.engine.work import Elements, Waiting, has_end, length_of
+from dagkit.engine.work import Waiting, has_end, length_of
 from dagkit.graph import Node
 from dagkit.scaling.inputs import PIECE
 
@@ -168,7 +169,7 @@ class Audience:
         name = listened.node.name
         count = self._shape.count(name)
         port = self._queued_port(name)
-        backlog = None if port is None else _backlog(waiting, self._traits.elements[f"{name}.{port}"])
+        backlog = None if port is None else _backlog(waiting, self._traits.near.get(f"{name}.{port}", nowhere))
         capacity = Capacity(
             cores=cores.now,
             most_cores=cores.most,
@@ -286,11 +287,11 @@ def _with_queue(windows: Sequence[OperatorStats], port: str, blocks: int, positi
     return [*windows[:-1], replace(last, input_ports=(replace(mine, queue_size=blocks), *others))]
 
 
-def _backlog(waiting: Sequence[Waiting], elements: Elements) -> Backlog:
+def _backlog(waiting: Sequence[Waiting], near: CutNear) -> Backlog:
     """What waits for all partitions together. Where the first long one can be cut, all can."""
     lengths = [length_of(each) for each in waiting]
     long = next((each for each, length in zip(waiting, lengths, strict=True) if length >= 2 * PIECE), None)
-    cut = long is not None and elements.cut_near(long, long.start + length_of(long) // 2) is not None
+    cut = long is not None and near(long, long.start + length_of(long) // 2) is not None
     pieces = sum(max(1, length // PIECE) for length in lengths) if cut else len(lengths)
     return Backlog(
         blocks=len(waiting),

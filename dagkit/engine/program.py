@@ -233,6 +233,20 @@ class Program:
         linked = {into for stage in self.stages for into in stage.links.values()}
         return frozenset(linked | {target.into for target in self.targets.values()})
 
+    def after(self, operator: str) -> frozenset[str]:
+        """All operators that anything reaches in a window which this one sends."""
+        found: set[str] = set()
+        follow = [operator]
+        while follow:
+            stage = self.stage_of[follow[-1]]
+            sender = follow.pop()
+            ends = [into for (source, _), into in stage.links.items() if source == sender]
+            ends += [target.into for (source, _), to in stage.targets.items() if source == sender for target in to]
+            reached = {name for name, _ in ends} - found
+            found |= reached
+            follow += reached
+        return frozenset(found)
+
     @cached_property
     def targets(self) -> Mapping[int, Target]:
         """Every wire that leaves a stage, by number."""

@@ -125,6 +125,8 @@ class Reading:
         self.stretches: list[Stretch] = []
         self.element: Any = None
         """What is worked on now, for whoever must tell where something failed."""
+        self.order = 0
+        """Where it starts, if it is of a block: what is made of it belongs there in the block's files."""
         self.offset: int | None = None
         """Where in it the record starts on which something failed, once it did."""
         self._given = [each for each in given if each.into == elements.into]
@@ -172,8 +174,9 @@ class Reading:
         tracker = self.operator.tracker(element, each.restriction)
         times = self.operator.watermark(element, each.reached)
         staging = self._staging() if each.block is not None else None
+        self.order = 0 if each.block is None else each.start
         if staging is not None:
-            staging.order = each.start
+            staging.order = self.order
         began = time.monotonic()
         deadline.watch(tracker, among)
         self.element = element
@@ -189,6 +192,7 @@ class Reading:
             assert each.block is not None, "only blocks are staged by where they start"
             staging.close_block(each.block)
             staging.order = 0
+        self.order = 0
         reached = None if times is None else _reached(times)
         if reached is not None:
             self.reached = reached if self.reached is None else max(self.reached, reached)

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dagkit.api.controls import controls_in
-from dagkit.api.files import output_files
 from dagkit.api.metrics import metrics_of
 from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.ports import input_ports, output_ports
@@ -83,8 +82,9 @@ class SlotRun:
         self._cpu_nanos = time.thread_time_ns()
         for stage in reversed(self.stages):
             self._bind(stage)
-        for name, operator in self.operators.items():
-            self._serve(name, operator)
+        if self.staging is not None:
+            for name, operator in self.operators.items():
+                self.staging.serve(name, operator)
 
     def run(self, arriving: Iterable[tuple[int, Batch[Any]] | None]) -> Iterator[Sent]:
         """Work through what arrives, wire by wire, and give what goes on as it gets ready.
@@ -189,12 +189,6 @@ class SlotRun:
         self._slide(name)
         self._millis[name] = self._since_start()
         self._metrics[name] = metrics_of(operator)
-
-    def _serve(self, name: str, operator: Operator) -> None:
-        """What the operator declared that the engine does for it."""
-        for service, declared in output_files(type(operator)).items():
-            assert self.staging is not None, f"{name} writes files, and the window has no place to stage them"
-            operator._services[service] = self.staging.files(name, declared.directory(operator))  # noqa: SLF001
 
     def _entrance(self, target: Target) -> Entrance:
         """What takes what comes on a wire: the input itself, or the unifier before it."""

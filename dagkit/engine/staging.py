@@ -13,6 +13,8 @@ from typing import Any, BinaryIO, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
+from dagkit.api.files import output_files
+from dagkit.api.operators import Operator
 from dagkit.engine.failures import Failure, OperatorFailed
 from dagkit.engine.places import BUFFER_BYTES, Folder, folder_at
 from dagkit.errors import DagkitError
@@ -122,9 +124,15 @@ class Staging:
         self._finished: set[tuple[str, str]] = set()
         self._count = 0
 
-    def files(self, operator: str, directory: Any) -> "StagedFiles":
+    def serve(self, name: str, operator: Operator) -> None:
+        """The operator has the files that it declared."""
+        for service, declared in output_files(type(operator)).items():
+            files = self.files(name, declared.directory(operator), of_blocks=declared.of_blocks)
+            operator._services[service] = files  # noqa: SLF001 - services are bound here
+
+    def files(self, operator: str, directory: Any, *, of_blocks: bool = True) -> "StagedFiles":
         """The files of one operator."""
-        return StagedFiles(self, operator, folder_at(directory, self.place.home))
+        return StagedFiles(self, operator, folder_at(directory, self.place.home), of_blocks=of_blocks)
 
     def close_block(self, block: int) -> None:
         """The block was read as far as this window goes: what is open for it can be closed."""
@@ -291,12 +299,16 @@ class _Piece:
 class StagedFiles:
     """The files of one operator in one slot, as its author sees them."""
 
-    def __init__(self, staging: Staging, operator: str, directory: Folder) -> None:
+    def __init__(self, staging: Staging, operator: str, directory: Folder, *, of_blocks: bool = True) -> None:
         self._staging = staging
         self._operator = operator
         self._directory = directory
+        self._of_blocks = of_blocks
 
     def open(self, name: str, *, block: int | None = None) -> _Piece:
+        if block is not None and not self._of_blocks:
+            told = f"{self._operator} opens {name} for block {block}, and its files are declared to be of none"
+            raise ValueError(f"{told}: leave of_blocks=False away from its OutputFiles")
         return self._staging.piece(self._operator, self._directory.path_of(name), block)
 
     def finish(self, name: str) -> None:

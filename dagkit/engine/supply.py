@@ -65,8 +65,7 @@ class Supply:
         """What the next window is to do."""
         self.truncate(traits)
         self.queue.wake(now, self._later.asks_again)
-        near = {into: each.cut_near for into, each in traits.elements.items()}
-        return self._dealer.next(window_id, traits.slots, near, overlaps=overlaps)
+        return self._dealer.next(window_id, traits.slots, traits.near, overlaps=overlaps)
 
     def again(self, notes: Mapping[str, Any], traits: Traits) -> Round:
         """What a window is to do that was promised."""

@@ -10,6 +10,7 @@ from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.state import declared_state
 from dagkit.engine.inputs import queued_slots
 from dagkit.engine.program import Program, Target
+from dagkit.engine.splitting import CutNear
 from dagkit.engine.work import Elements
 
 
@@ -23,6 +24,8 @@ class Traits:
     """How many slots read from each queue."""
     elements: Mapping[str, Elements]
     """What waits in each queue: what work it is, and how it is written."""
+    near: Mapping[str, CutNear]
+    """Where what waits may be cut so that several work on it at once."""
     telling: tuple[str, ...]
     """Which of them tell how far event time has come."""
     counts: frozenset[int]
@@ -48,6 +51,7 @@ class Traits:
             addresses={target.address: target for target in program.targets.values()},
             slots=queued_slots(program),
             elements=elements,
+            near={into: each.cut_near for into, each in elements.items() if not in_one(program, into)},
             telling=tuple(into for into, each in sorted(elements.items()) if each.tells_time),
             counts=counts,
             overlaps=not keeps and counts <= {1} and not program.sliders,
@@ -56,6 +60,19 @@ class Traits:
             millis=_of_application(program, DagContext.STREAMING_WINDOW_SIZE_MILLIS),
             heartbeat=timedelta(milliseconds=_of_application(program, DagContext.HEARTBEAT_INTERVAL_MILLIS)),
         )
+
+
+def in_one(program: Program, into: str) -> bool:
+    """Whether one slot at a time works on a block: it is written elsewhere, where nobody knows what came before what.
+
+    Writers that share their slots with the reader know for each piece where it belongs.
+    """
+    reader = into.rpartition(".")[0]
+    elsewhere = [
+        name for name in program.after(reader) if program.stage_of[name].level != program.stage_of[reader].level
+    ]
+    declared = [each for name in elsewhere for each in output_files(type(program.operators[name][0])).values()]
+    return any(each.of_blocks for each in declared)
 
 
 def _of_application(program: Program, attribute: Attribute[int]) -> int:

@@ -29,7 +29,7 @@ class PartWriter(Operator, Generic[T]):
 
     kind = "files.part-writer/1"
     input = InputPort[T]()
-    files = OutputFiles(lambda writer: writer.file_path)
+    files = OutputFiles(lambda writer: writer.file_path, of_blocks=False)
 
     file_path: str = Field(min_length=1)
     """The directory that the files are written to: a path or a URL."""

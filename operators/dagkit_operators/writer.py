@@ -18,7 +18,7 @@ class RecordWriter(Operator):
 
     kind = "files.record-writer/1"
     stateless = True
-    input = InputPort[Record[str] | Record[bytes]]()
+    input = InputPort[Record[str] | Record[bytes]](key="block_id")
     files = OutputFiles(lambda writer: writer.file_path)
 
     file_path: str = Field(min_length=1)

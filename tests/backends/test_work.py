@@ -2,24 +2,29 @@
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dagkit import Dag, OperatorContext, RowOperator, StatelessPartitioner
+from dagkit import Block, Dag, OperatorContext, RowOperator, StatelessPartitioner
 from dagkit.api.ports import InputPort, OutputPort
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.assignment import Backend
+from dagkit.engine.assignment import Assignment, Backend
+from dagkit.engine.finishing import in_order
+from dagkit.engine.leaving import parts_of
 from dagkit.engine.loop import Loop, Settings
 from dagkit.engine.lower import program_of
+from dagkit.engine.staging import StagingPlace
+from dagkit.engine.work import Waiting, stretch_of
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from dagkit.ledger.verify import verify
 from tests.backends.slots import InSlots
-from tests.engine.cast import Hurried
+from tests.engine.cast import Hurried, lines_through_filter, some_lines
 from tests.engine.work_cast import Collected, Greeted, Looks, Named, Names, Numbered, Twice, numbers_expected
 
 LOOKS: Looks = ((("x", 3), ("tail", -1)), (("y", 4),))
@@ -137,3 +142,17 @@ def test_an_output_that_leads_nowhere_is_not_connected(make: Make) -> None:
         dag.add_stream("told", telling.told, dag.add_operator("collect", Collected()).items)
 
     assert told(draw, make) == [("told", True), ("unread", False)]
+
+
+def test_the_file_of_a_block_is_in_its_order_whoever_read_which_part(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    text = some_lines(40)
+    (tmp_path / "in" / "0.txt").write_text(text)
+    compilation = compile_application(lines_through_filter(tmp_path, readers=2))
+    block = Block(7, str(tmp_path / "in" / "0.txt"), 0, len(text))
+    whole = Waiting.of_block("reader.blocks_metadata_input", block, block.path)
+    first, second, third = (stretch_of(whole, *ends) for ends in ((0, 150), (150, 300), (300, len(text))))
+    work = {(0, 0): (first, third), (0, 1): (second,)}
+    answer = make(compilation).run(Assignment(1, work=work, staging=StagingPlace(str(tmp_path / "app"), 1, "only")))
+    written = b"".join((tmp_path / "app" / part.part).read_bytes() for part in in_order(parts_of(answer)))
+    assert written.decode() == "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))

@@ -51,6 +51,13 @@ def test_pieces_are_closed_when_their_block_is(tmp_path: Path) -> None:
     assert [part.length for part in stage.parts()] == [3, 3]
 
 
+def test_files_that_were_declared_to_be_of_no_block_are_opened_for_none(tmp_path: Path) -> None:
+    files = staging(tmp_path).files("writer", "out", of_blocks=False)
+    files.open("all").write(b"a")
+    with pytest.raises(ValueError, match="writer opens 7 for block 7, .*: leave of_blocks=False away"):
+        files.open("7", block=7)
+
+
 def test_a_window_that_writes_nothing_stages_nothing(tmp_path: Path) -> None:
     stage = staging(tmp_path)
     stage.files("writer", "out")

@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from dagkit.api.controls import Stamped, controls_in
 from dagkit.api.files import output_files
@@ -35,7 +37,12 @@ from dagkit.graph import Node
 from dagkit.plan.model import Routing
 from dagkit.schema.batch import Batch
 
-Items = list[Any]
+
+class _Placed(NamedTuple):
+    """An item, and where the stretch of a block starts that it was made of: it belongs there in the block's files."""
+
+    item: Any
+    order: int = 0
 
 
 @dataclass
@@ -43,11 +50,13 @@ class _Partition:
     """One live instance, and what it sent in this window, by output port."""
 
     operator: Operator
-    sent: dict[str, Items] = field(default_factory=dict)
+    sent: dict[str, list[_Placed]] = field(default_factory=dict)
     told: dict[str, list[Stamped]] = field(default_factory=dict)
     """Control tuples, by the output port that they left by."""
     staging: Staging | None = None
     reading: Reading | None = None
+    taking: int = 0
+    """Where what it is at work on belongs, where other operators sent it."""
     is_set_up: bool = False
     """Whether it is to be torn down, whatever happens."""
     began: datetime | None = None
@@ -59,6 +68,27 @@ class _Partition:
     """How many items went out, by output port that a stream begins at, before any of them slid."""
     metrics: dict[str, Any] = field(default_factory=dict)
     panes: dict[str, SavedState] = field(default_factory=dict)
+
+    @property
+    def order(self) -> int:
+        """Where what it sends now belongs."""
+        return self.taking if self.reading is None else self.reading.order
+
+    def take(self, port: str, placed: Iterable[_Placed], keying: Keying) -> None:
+        """Its input is given all of them; what it gathers is not mixed with what belongs elsewhere."""
+        into = entrance(self.operator, port, keying)
+        for order, together in groupby(placed, attrgetter("order")):
+            self._at(order)
+            for each in together:
+                into.item(each.item)
+            if into.flush is not None:
+                into.flush()
+        self._at(0)
+
+    def _at(self, order: int) -> None:
+        self.taking = order
+        if self.staging is not None:
+            self.staging.order = order
 
 
 class ReferenceBackend:
@@ -127,12 +157,9 @@ class _Window:
         partition = _live(
             configured, kept, [port for port in output_ports(type(configured)) if (name, port) in self.led]
         )
-        place = self.assignment.staging
-        for service, declared in output_files(type(partition.operator)).items():
-            assert place is not None, f"{name} writes files, and the window has no place to stage them"
-            partition.staging = partition.staging or Staging(place, index)
-            files = partition.staging.files(name, declared.directory(partition.operator))
-            partition.operator._services[service] = files  # noqa: SLF001 - services are bound here
+        if self.assignment.staging is not None and output_files(type(partition.operator)):
+            partition.staging = Staging(self.assignment.staging, index)
+            partition.staging.serve(name, partition.operator)
         return partition
 
     def _guarded(self, name: str, index: int, partition: _Partition) -> None:
@@ -190,7 +217,7 @@ class _Window:
             elif elements is None or elements.into != f"{node.name}.{port}":
                 items = self._arriving(node, port, index)
                 partition.taken[port] = len(items)
-                _process(operator, port, items, keying_of(node, port))
+                partition.take(port, items, keying_of(node, port))
         if elements is not None:
             self._read(node, index, partition, elements)
 
@@ -214,17 +241,17 @@ class _Window:
             return
         state = self.assignment.state.get((self.program.stage_of[name].level, index), {})
         panes = Panes(self.program.sliders[name, port], state.get(slider_name(name, port), {}))
-        for item in partition.sent[port]:
-            panes.add(item)
-        partition.sent[port] = panes.turn(self.assignment.window_id)
+        for each in partition.sent[port]:
+            panes.add(each.item)
+        partition.sent[port] = [_Placed(item) for item in panes.turn(self.assignment.window_id)]
         partition.panes[slider_name(name, port)] = panes.saved()
 
     def _read(self, node: Node, index: int, partition: _Partition, elements: Elements) -> None:
         work = self.assignment.work.get((self.program.stage_of[node.name].level, index), ())
         reading = Reading(elements, index, self.assignment, work, staging=lambda: partition.staging)
         partition.reading = reading
-        for element in self._arriving(node, elements.into.rpartition(".")[2], index):
-            reading.take(element)
+        for each in self._arriving(node, elements.into.rpartition(".")[2], index):
+            reading.take(each.item)
         for _ in reading.work():
             pass
 
@@ -234,23 +261,22 @@ class _Window:
         partition.taken["input"] = partition.emitted["output"] = len(items)
         outbox = Outbox(slot)
         for target in self.program.stage_of[name].targets.get((name, "output"), ()):
-            outbox.slit(target).batch(Batch.of(items))
+            outbox.slit(target).batch(Batch.of([each.item for each in items]))
         self.delayed += outbox.rest()
 
-    def _arriving(self, node: Node, port: str, index: int) -> Items:
+    def _arriving(self, node: Node, port: str, index: int) -> list[_Placed]:
         """What one partition gets at one input."""
         wires = [(number, wire) for number, wire in self.into.get(node.name, ()) if wire.sink.port == port]
-        return [item for number, wire in wires for item in self._from(number, wire, node, index)]
+        return [placed for number, wire in wires for placed in self._from(number, wire, node, index)]
 
-    def _from(self, number: int, wire: Wire, node: Node, index: int) -> Items:
+    def _from(self, number: int, wire: Wire, node: Node, index: int) -> list[_Placed]:
         """What one partition gets by one wire: unified where several partitions sent it."""
         arriving = [s.batch for s in self.assignment.arriving if (s.wire, s.slot) == (number, index)]
-        handed = [batch.items() for batch in arriving if not controls_in(batch)]
-        parts = [*handed]
+        arrived = [_Placed(item) for batch in arriving if not controls_in(batch) for item in batch.items()]
         if wire.source.node in self.live and wire.routing is not Routing.DELAYED:
             senders = [partition.sent[wire.source.port] for partition in self.live[wire.source.node]]
-            parts += [self._routed(wire, node, index, sent, sender) for sender, sent in enumerate(senders)]
-        arrived = [item for part in parts for item in part]
+            for sender, sent in enumerate(senders):
+                arrived += self._routed(wire, node, index, sent, sender)
         target = self.program.targets.get(number)
         if target is None or target.unifier is None or not arrived:
             return arrived
@@ -259,24 +285,24 @@ class _Window:
     def _context_of(self, node: Node, index: int) -> Context:
         return self.program.context_of(node.name, index, self.assignment.window_id, self.assignment.home)
 
-    def _routed(self, wire: Wire, node: Node, index: int, sent: Items, sender: int) -> Items:
+    def _routed(self, wire: Wire, node: Node, index: int, sent: list[_Placed], sender: int) -> list[_Placed]:
         """What of one sender's items goes to this partition."""
         if wire.routing is Routing.STRAIGHT:
             return sent if sender == index else []
         if wire.routing is Routing.KEYED:
             keys = self.fused.partitioned[node.name].partitions[index].keys[wire.sink.port]
             code = keying_of(node, wire.sink.port).code
-            return [item for item in sent if keys.owns(code(item))]
+            return [each for each in sent if keys.owns(code(each.item))]
         if wire.routing is Routing.DEALT:
-            return [item for number, item in enumerate(sent, sender) if number % len(self.live[node.name]) == index]
+            return [each for number, each in enumerate(sent, sender) if number % len(self.live[node.name]) == index]
         return sent
 
-    def _unified(self, make: Callable[[], Operator], arrived: Items, context: Context) -> Items:
+    def _unified(self, make: Callable[[], Operator], arrived: list[_Placed], context: Context) -> list[_Placed]:
         """What several senders sent, as one."""
         unifier = _live(make(), {}, ["unified"])
         unifier.operator.setup(context)
         unifier.operator.begin_window(self.assignment.window_id)
-        _process(unifier.operator, "parts", arrived, Keying())
+        unifier.take("parts", arrived, Keying())
         unifier.operator.end_window()
         unifier.operator.teardown()
         return unifier.sent["unified"]
@@ -335,14 +361,6 @@ def _kept(partition: _Partition, port: str) -> Take:
     """Where an output sends: the list of this window."""
 
     def keep(item: Any) -> None:
-        partition.sent[port].append(item)
+        partition.sent[port].append(_Placed(item, partition.order))
 
     return keep
-
-
-def _process(operator: Operator, port: str, items: Items, keying: Keying) -> None:
-    into = entrance(operator, port, keying)
-    for item in items:
-        into.item(item)
-    if into.flush is not None:
-        into.flush()
