@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.ingesting.sizes import BLOCK_SIZE, cores
+from dagkit.backends.spark.worker import hold_memory
+from dagkit_operators.bytewise import begin_with
 from dagkit_operators.lines import Chunk, chunks
 
 
@@ -36,10 +38,11 @@ def _processes() -> ProcessPoolExecutor:
 
 
 def _kernel(source: Path, kept: Path, start: int, end: int | None) -> None:
+    hold_memory()
     with source.open("rb", buffering=0) as stream, kept.open("wb", buffering=0) as out:
         for chunk in chunks(stream, start, end):
             lines = _lines(chunk)
-            left = lines.filter(pc.invert(pc.starts_with(lines, ".")))
+            left = lines.filter(pc.invert(begin_with(lines, b".")))
             offsets, data = left.buffers()[1:]
             first, last = np.frombuffer(offsets, np.int32)[[left.offset, left.offset + len(left)]]
             _write_all(out.fileno(), memoryview(data)[first:last])

@@ -93,7 +93,7 @@ CONTESTANTS = (
     Contestant(
         "kernel",
         "dagkit's kernel",
-        "chunks of lines, Arrow's `starts_with` and `filter`, one write for each chunk; no Spark",
+        "chunks of lines, a test of first bytes, Arrow's `filter`, one write for each chunk; no Spark",
         "bench.ingesting.by_hand:kernel",
         ("pyarrow", "numpy"),
         one_core=True,

@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import IO, Any
 
+from bench.ingesting.at_hand import memory_at_hand
 from bench.ingesting.contestants import Contestant
 from bench.ingesting.environments import Unavailable
 from bench.ingesting.text import NOTHING, Text, left_in, write_text
@@ -23,6 +24,8 @@ ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 900
 """What one run may take."""
 
+ROOM = 3 << 30
+"""Bytes that contestants may want besides what they read and write."""
 FAREWELL_SECONDS = 30
 """What a process may take to end once it is asked no more."""
 
@@ -146,7 +149,7 @@ def race(contestants: Sequence[Contestant], place: Place, effort: Effort, say: S
             contestant.environment.make(say)
         except Unavailable as fault:
             miss(contestant, fault)
-    with _scratch(place.folder) as folder:
+    with _scratch(place.folder) as folder, memory_at_hand(2 * effort.size + ROOM):
         texts = {
             share: write_text(folder / f"text-{share}", max(1, round(effort.size * share)))
             for share in _shares(contestants)
@@ -155,9 +158,8 @@ def race(contestants: Sequence[Contestant], place: Place, effort: Effort, say: S
             for contestant in contestants:
                 if contestant.name not in missing:
                     say(f"{place.name}, round {number} of {effort.rounds}: {contestant.name}")
-                    place.settle()
                     try:
-                        timed = _timed(contestant, texts[contestant.share], folder / "run", effort.runs, place.settle)
+                        timed = _timed(contestant, texts[contestant.share], folder / "run", effort.runs, place)
                         found[contestant.name].append(timed)
                     except Wrong as fault:
                         miss(contestant, fault)
@@ -195,14 +197,17 @@ def _measured(contestant: Contestant, where: str, text: Text, timed: Sequence[Ti
     )
 
 
-def _timed(contestant: Contestant, text: Text, folder: Path, runs: int, settle: Callable[[], None]) -> Timed:
+def _timed(contestant: Contestant, text: Text, folder: Path, runs: int, place: Place) -> Timed:
     """One process: a first run, and `runs` warm ones."""
+    place.settle()
     begun = time.perf_counter()
     with _process(contestant, folder) as asking:
         cold, warm, versions = 0.0, list[float](), dict[str, str]()
         for number in range(runs + 1):
             target = folder / f"run-{number}" / "out"
             target.mkdir(parents=True)
+            if number:
+                place.settle()
             answer = asking.ask({"source": str(text.path), "target": str(target)})
             if number:
                 warm.append(answer["seconds"])
@@ -211,7 +216,6 @@ def _timed(contestant: Contestant, text: Text, folder: Path, runs: int, settle: 
             versions = answer["versions"]
             _look_at(target, text)
             shutil.rmtree(target.parent)
-            settle()
     return Timed(cold, tuple(warm), versions)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dagkit import Arrowed, Column, Lines, Listed
+from dagkit_operators.bytewise import begin_with
 from dagkit_operators.masks import each, mask_of
 
 if TYPE_CHECKING:
@@ -250,7 +251,7 @@ def _of_lines(operation: str, text: Any, lines: Lines) -> "pa.BooleanArray | Non
         case "ends_with":
             return pc.ends_with(ended, sought + lines.delimiter)
         case "starts_with" if apart:
-            return pc.starts_with(ended, sought)
+            return begin_with(ended, sought)
         case "contains" if apart:
             return pc.match_substring(ended, sought)
     return None

@@ -7,6 +7,8 @@ lines end. A line longer than the buffer makes the buffer grow, up to a limit.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from dagkit_operators.bytewise import places_of
+
 if TYPE_CHECKING:  # whoever only compiles does not load numpy
     import numpy as np
     import numpy.typing as npt
@@ -49,10 +51,17 @@ class Chunk:
     Where lines end is found when it is asked for: what only wants the bytes, or the text, is spared that.
     """
 
-    __slots__ = ("_count", "_ends", "_last_start", "base", "data", "delimiter", "escape")
+    __slots__ = ("_count", "_ends", "_last_start", "_wanted", "base", "data", "delimiter", "escape")
 
     def __init__(
-        self, data: "Bytes", base: int, delimiter: bytes, ends: "Places | None" = None, escape: bytes = b""
+        self,
+        data: "Bytes",
+        base: int,
+        delimiter: bytes,
+        ends: "Places | None" = None,
+        escape: bytes = b"",
+        *,
+        wanted: bool = False,
     ) -> None:
         self.data = data
         self.base = base
@@ -60,6 +69,8 @@ class Chunk:
         self.delimiter = delimiter
         self.escape = escape
         self._ends = ends
+        self._wanted = wanted
+        """Whether it is to be expected that the ends are asked for: then they are counted, and the bytes are not."""
         self._count: int | None = None
         self._last_start: int | None = None
 
@@ -70,11 +81,16 @@ class Chunk:
         return self._count
 
     def _counted(self) -> int:
-        if self._ends is not None or len(self.delimiter) > 1 or self.escape:
+        if self.knows_ends or self._wanted or len(self.delimiter) > 1 or self.escape:
             return len(self.ends)
         import numpy as np  # noqa: PLC0415
 
         return int(np.count_nonzero(self.data == self.delimiter[0])) + (not self.is_ended)
+
+    @property
+    def knows_ends(self) -> bool:
+        """Whether somebody has asked where the lines end."""
+        return self._ends is not None
 
     @property
     def is_ended(self) -> bool:
@@ -275,6 +291,8 @@ class _Reading:
         self.escapes_before = 0
         """Escapes that stand in the file right before the buffer."""
         self.ended = False
+        self.given: Chunk | None = None
+        """What was given out last."""
 
     def _take(self, memory: bytearray) -> None:
         """Read into other memory from now on."""
@@ -313,7 +331,9 @@ class _Reading:
             whole = self.filled if self.ended else found + len(self.delimiter) if found >= 0 else 0
             if whole:
                 self.consumed = whole
-                return Chunk(self.buffer[:whole], self.base, self.delimiter, escape=self.escape)
+                wanted = self.given is not None and self.given.knows_ends
+                self.given = Chunk(self.buffer[:whole], self.base, self.delimiter, escape=self.escape, wanted=wanted)
+                return self.given
             if self.ended:
                 return None
             searched = max(0, self.filled - len(self.delimiter) + 1)
@@ -398,13 +418,12 @@ def run_before(data: "Bytes | bytearray", place: int, byte: bytes) -> int:
 
 def _ends(data: "Bytes", delimiter: bytes, escape: bytes) -> "Places":
     """Where each delimiter ends that ends a line; the data begins with one."""
-    import numpy as np  # noqa: PLC0415
 
     last = len(delimiter) - 1
     if last == 0:
-        ends = np.flatnonzero(data == delimiter[0]) + 1
+        ends = places_of(data, delimiter[0]) + 1
     else:
-        candidates = np.flatnonzero(data[last:] == delimiter[last]) + last
+        candidates = places_of(data[last:], delimiter[last]) + last
         for distance in range(1, last + 1):
             candidates = candidates[data[candidates - distance] == delimiter[last - distance]]
         ends = candidates + 1

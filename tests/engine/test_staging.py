@@ -56,7 +56,7 @@ def test_files_that_were_declared_to_be_of_no_block_are_opened_for_none(tmp_path
     files = stage.files("writer", "out", of_blocks=False)
     files.open("all").write(b"a")
     assert [part.block for part in stage.parts()] == [None]
-    with pytest.raises(ValueError, match="writer opens 7 for block 7, .*: leave of_blocks=False away"):
+    with pytest.raises(ValueError, match=r"writer opens 7 for block 7, .*: leave of_blocks=False away"):
         files.open("7", block=7)
 
 

@@ -1,6 +1,5 @@
 """The task: what one slot of one level does inside a Spark job."""
 
-import gc
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from dagkit.backends.spark.frames import Frames
 from dagkit.backends.spark.rows import DRIVER, End, Kind, Row, rows_in
 from dagkit.backends.spark.sending import Sending
 from dagkit.backends.spark.shipping import Shipped
+from dagkit.backends.spark.worker import hold_memory, settle
 from dagkit.engine.assignment import Assignment, Report, SlotState
 from dagkit.engine.failures import OperatorFailed, WorkerFailed
 from dagkit.engine.program import Program
@@ -19,9 +19,6 @@ from dagkit.engine.slot import SlotRun
 from dagkit.engine.work import Waiting
 from dagkit.errors import DagkitError
 from dagkit.schema.batch import Batch
-
-_settled_for = ""
-"""The digest of the program that this worker has run before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +68,10 @@ class LevelTask:
     given_by_row: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        hold_memory()
         program, known = self.shipped.unpacked()
         yield from _Task(self, program, Frames(known, program.targets), iter(batches)).run()
-        _settle(self.shipped.digest)
+        settle(self.shipped.digest)
 
 
 class _Task:
@@ -189,12 +187,3 @@ def _read_given(data: Any) -> Given:
 def _chained(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
     yield first
     yield from rows
-
-
-def _settle(digest: str) -> None:
-    """Once for each worker and program: what is loaded stays, so the collection after each task need not look at it."""
-    global _settled_for  # noqa: PLW0603 - it is the worker process that is settled
-    if _settled_for != digest:
-        gc.collect()
-        gc.freeze()
-        _settled_for = digest

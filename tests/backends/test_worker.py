@@ -1,0 +1,42 @@
+"""What is done once in a worker's process."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+FAULTS_AT_WORK = """
+import resource
+import numpy as np
+from dagkit.backends.spark.worker import hold_memory
+
+if {held}:
+    hold_memory()
+for _ in range(3):
+    np.ones(1 << 20, np.uint8) == 1
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(100):
+    np.ones(1 << 20, np.uint8) == 1
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def faults_at_work(*, held: bool, **env: str) -> int:
+    """How often a process that works on a hundred chunks is given a page by the system."""
+    program = FAULTS_AT_WORK.format(held=held)
+    paths = {"PYTHONPATH": ":".join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", program], env=paths | env, capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is held where the C library is glibc")
+def test_what_one_chunk_freed_serves_the_next_one() -> None:
+    assert faults_at_work(held=True) < 100 < 10_000 < faults_at_work(held=False)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is held where the C library is glibc")
+def test_whoever_has_told_the_c_library_something_himself_is_obeyed() -> None:
+    assert faults_at_work(held=True, MALLOC_TRIM_THRESHOLD_="131072") > 10_000
