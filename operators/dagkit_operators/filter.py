@@ -10,6 +10,7 @@ from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, RowOp
 from dagkit.schema.batch import ITEM
 from dagkit_operators.contexts import ReadLines
 from dagkit_operators.expressions import Expression
+from dagkit_operators.inlined import keeping
 from dagkit_operators.looking import seen, seen_column, seen_field
 from dagkit_operators.masks import each, masked
 
@@ -92,7 +93,7 @@ def kept(predicate: Callable[[Any], Any], batch: Batch[T], field: str | None, co
     alone = batch.made_by is None if field is None else field in batch.columns
     if not alone or not all(isinstance(other, Constant) for other in others):
         return batch.where(each(predicate, column))
-    values = list(filter(predicate, column.values()))
+    values = keeping(predicate)(column.values())
     if field is None:
         return Batch.of(values)
     columns = {

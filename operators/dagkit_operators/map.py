@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort, RowOperator
 from dagkit_operators.blocks import Record
 from dagkit_operators.expressions import Expression
+from dagkit_operators.inlined import making
 from dagkit_operators.looking import VALUE, seen, seen_column, seen_field
 
 S = TypeVar("S", default=Any)
@@ -69,7 +70,7 @@ class Map(RowOperator, Generic[S, T]):
         assert self.function is not None, "a map without a function is a fault that was told"
         if isinstance(self.function, Expression):
             return self.function.of(column)
-        return Listed(list(map(self.function, column.values())))
+        return Listed(making(self.function)(column.values()))
 
 
 class FlatMap(RowOperator, Generic[S, T]):

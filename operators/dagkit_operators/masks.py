@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dagkit import Column
+from dagkit_operators.inlined import making
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +21,7 @@ def each(predicate: Callable[[Any], Any], column: Column) -> "pa.BooleanArray":
     import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
     import pyarrow as pa  # noqa: PLC0415
 
-    return pa.array(np.fromiter(map(predicate, column.values()), np.bool_, len(column)))
+    return pa.array(np.fromiter(making(predicate)(column.values()), np.bool_, len(column)))
 
 
 def masked(answer: Any, count: int) -> "pa.BooleanArray":

@@ -21,22 +21,27 @@ for _ in range(100):
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
+FEW, MANY = 100, 10_000
+"""Times that a page is given: none for most chunks, or one for each page of each chunk."""
+
 
 def faults_at_work(*, held: bool, **env: str) -> int:
     """How often a process that works on a hundred chunks is given a page by the system."""
     program = FAULTS_AT_WORK.format(held=held)
     paths = {"PYTHONPATH": ":".join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, "-c", program], env=paths | env, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=paths | env, capture_output=True, text=True, check=True)  # noqa: S603 - our own
     return int(done.stdout)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is held where the C library is glibc")
 def test_what_one_chunk_freed_serves_the_next_one() -> None:
-    assert faults_at_work(held=True) < 100 < 10_000 < faults_at_work(held=False)
+    assert faults_at_work(held=True) < FEW
+    assert faults_at_work(held=False) > MANY
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is held where the C library is glibc")
 def test_whoever_has_told_the_c_library_something_himself_is_obeyed() -> None:
-    assert faults_at_work(held=True, MALLOC_TRIM_THRESHOLD_="131072") > 10_000
+    assert faults_at_work(held=True, MALLOC_TRIM_THRESHOLD_="131072") > MANY
