@@ -98,7 +98,7 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--where", choices=("spark", "simulated", "both"), default="both", help="what to run")
     parser.add_argument("--blocks", type=int, default=500, help="blocks of the burst")
-    parser.add_argument("--kib", type=int, default=512, help="KiB of a block")
+    parser.add_argument("--kib", type=int, default=2048, help="KiB of a block")
     parser.add_argument("--rounds", type=int, default=3, help="how often the best take turns with the policies")
     parser.add_argument("--most", type=int, default=16, help="up to how many fixed partitions are tried")
     parser.add_argument("--write-docs", action="store_true", help="write the part of docs/benchmarks.md")
