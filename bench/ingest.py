@@ -72,7 +72,7 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--where", choices=("disk", "memory", "both"), default="both", help="where the files are")
     parser.add_argument("--disk", type=Path, default=cache_folder(), help="a folder on the disk to measure")
     parser.add_argument("--rounds", type=_count, default=3, help="how often each contestant is started")
-    parser.add_argument("--runs", type=_count, default=3, help="warm runs of each process")
+    parser.add_argument("--runs", type=_count, default=6, help="warm runs of each process")
     parser.add_argument("--write-docs", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     return parser.parse_args(arguments)
 

@@ -98,7 +98,9 @@ def _page(lines: Sequence[Line], machine_line: Line) -> Iterator[str]:
         f"One task, done by everybody: read {size / 2**30:g} GiB of text, lines of about a hundred bytes, drop the one "
         "line in ten that begins with a dot, and write the rest. The text is generated, the same for everybody, and "
         "what each contestant wrote is counted: lines and bytes must be right, and no line may begin with a dot. Each "
-        "contestant runs in a process of its own; they take turns, round after round.\n"
+        "contestant runs in a process of its own; they take turns, round after round. Memory for all of it was used "
+        "and freed before, and the machine keeps it: a virtual one that has to ask its host for memory waits for it "
+        "ten times as long as writing takes.\n"
     )
     yield (
         f"Measured with {machine_line['cores']} cores and {machine_line['memory_gib']} GiB of memory, "
@@ -108,8 +110,8 @@ def _page(lines: Sequence[Line], machine_line: Line) -> Iterator[str]:
     yield (
         "**Warm** is the median of the runs after a process's first, with the slowest and the fastest beside it; "
         "**cold** is the median of first runs, from the start of the process on, so that what starts slowly reads "
-        "slowly. Slow contestants got less text, and their cold rates are the lower for it. A megabyte is a million "
-        "bytes.\n"
+        "slowly. Spark's virtual machine goes on compiling itself for a dozen runs, on the cores that work. Slow "
+        "contestants got less text, and their cold rates are the lower for it. A megabyte is a million bytes.\n"
     )
     for where in _places(lines):
         yield f"## Files {_place(where)}\n"
