@@ -158,8 +158,9 @@ def race(contestants: Sequence[Contestant], place: Place, effort: Effort, say: S
             for contestant in contestants:
                 if contestant.name not in missing:
                     say(f"{place.name}, round {number} of {effort.rounds}: {contestant.name}")
+                    place.settle()
                     try:
-                        timed = _timed(contestant, texts[contestant.share], folder / "run", effort.runs, place)
+                        timed = _timed(contestant, texts[contestant.share], folder / "run", effort.runs, place.settle)
                         found[contestant.name].append(timed)
                     except Wrong as fault:
                         miss(contestant, fault)
@@ -197,17 +198,14 @@ def _measured(contestant: Contestant, where: str, text: Text, timed: Sequence[Ti
     )
 
 
-def _timed(contestant: Contestant, text: Text, folder: Path, runs: int, place: Place) -> Timed:
+def _timed(contestant: Contestant, text: Text, folder: Path, runs: int, settle: Callable[[], None]) -> Timed:
     """One process: a first run, and `runs` warm ones."""
-    place.settle()
     begun = time.perf_counter()
     with _process(contestant, folder) as asking:
         cold, warm, versions = 0.0, list[float](), dict[str, str]()
         for number in range(runs + 1):
             target = folder / f"run-{number}" / "out"
             target.mkdir(parents=True)
-            if number:
-                place.settle()
             answer = asking.ask({"source": str(text.path), "target": str(target)})
             if number:
                 warm.append(answer["seconds"])
@@ -216,6 +214,7 @@ def _timed(contestant: Contestant, text: Text, folder: Path, runs: int, place: P
             versions = answer["versions"]
             _look_at(target, text)
             shutil.rmtree(target.parent)
+            settle()
     return Timed(cold, tuple(warm), versions)
 
 

@@ -23,7 +23,7 @@ from dagkit.engine.outbox import NOTHING_SENT, Outbox, Sent
 from dagkit.engine.program import Keying, Port, Program, StageProgram, Target
 from dagkit.engine.reading import Reading
 from dagkit.engine.sliding import Panes, slider_name
-from dagkit.engine.staging import Staging
+from dagkit.engine.staging import Staging, serve_files
 from dagkit.engine.work import Waiting, elements_of
 from dagkit.plan.model import Routing
 from dagkit.schema.batch import Batch
@@ -82,9 +82,8 @@ class SlotRun:
         self._cpu_nanos = time.thread_time_ns()
         for stage in reversed(self.stages):
             self._bind(stage)
-        if self.staging is not None:
-            for name, operator in self.operators.items():
-                self.staging.serve(name, operator)
+        for name, operator in self.operators.items():
+            serve_files(self.staging, name, operator)
 
     def run(self, arriving: Iterable[tuple[int, Batch[Any]] | None]) -> Iterator[Sent]:
         """Work through what arrives, wire by wire, and give what goes on as it gets ready.

@@ -124,12 +124,6 @@ class Staging:
         self._finished: set[tuple[str, str]] = set()
         self._count = 0
 
-    def serve(self, name: str, operator: Operator) -> None:
-        """The operator has the files that it declared."""
-        for service, declared in output_files(type(operator)).items():
-            files = self.files(name, declared.directory(operator), of_blocks=declared.of_blocks)
-            operator._services[service] = files  # noqa: SLF001 - services are bound here
-
     def files(self, operator: str, directory: Any, *, of_blocks: bool = True) -> "StagedFiles":
         """The files of one operator."""
         return StagedFiles(self, operator, folder_at(directory, self.place.home), of_blocks=of_blocks)
@@ -313,3 +307,11 @@ class StagedFiles:
 
     def finish(self, name: str) -> None:
         self._staging.finish(self._operator, self._directory.path_of(name))
+
+
+def serve_files(staging: Staging | None, name: str, operator: Operator) -> None:
+    """The operator has the files that it declared."""
+    for service, declared in output_files(type(operator)).items():
+        assert staging is not None, f"{name} writes files, and the window has no place to stage them"
+        files = staging.files(name, declared.directory(operator), of_blocks=declared.of_blocks)
+        operator._services[service] = files  # noqa: SLF001 - services are bound here

@@ -6,6 +6,7 @@ else, and for whatever is no plain lambda, each value is a call.
 """
 
 import ast
+import inspect
 import linecache
 import marshal
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,13 @@ _VALUES: Final = "<values>"
 """The name of what is looped over: one that nobody can have written."""
 _LOOKS_AROUND: Final = frozenset({"locals", "vars", "dir", "eval", "exec", "super"})
 """What answers by where it is asked."""
-_NO_PLAIN_CALL: Final = 0x04 | 0x08 | 0x20 | 0x80 | 0x200
+_NO_PLAIN_CALL: Final = (
+    inspect.CO_VARARGS
+    | inspect.CO_VARKEYWORDS
+    | inspect.CO_GENERATOR
+    | inspect.CO_COROUTINE
+    | inspect.CO_ASYNC_GENERATOR
+)
 """Flags of code that takes any number of arguments, or gives a generator or a coroutine."""
 _FUTURE: Final = 0x1FF0000
 """Flags of the imports from `__future__` that a lambda was compiled with."""
@@ -80,11 +87,8 @@ def _lambda_of(function: FunctionType) -> ast.Lambda | None:
 def _is_plain(function: FunctionType) -> bool:
     """Whether it is a lambda of one argument and of global names, with nothing inside that has names of its own."""
     code = function.__code__
-    one = code.co_name == "<lambda>" and (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount) == (
-        1,
-        0,
-        0,
-    )
+    arguments = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount
+    one = code.co_name == "<lambda>" and arguments == (1, 0, 0)
     alone = not function.__defaults__ and not function.__closure__ and not code.co_flags & _NO_PLAIN_CALL
     inner = code.co_nlocals > 1 or any(isinstance(constant, CodeType) for constant in code.co_consts)
     return one and alone and not inner and not _LOOKS_AROUND & set(code.co_names)

@@ -418,7 +418,6 @@ def run_before(data: "Bytes | bytearray", place: int, byte: bytes) -> int:
 
 def _ends(data: "Bytes", delimiter: bytes, escape: bytes) -> "Places":
     """Where each delimiter ends that ends a line; the data begins with one."""
-
     last = len(delimiter) - 1
     if last == 0:
         ends = places_of(data, delimiter[0]) + 1

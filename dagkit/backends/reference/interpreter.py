@@ -31,7 +31,7 @@ from dagkit.engine.outbox import Outbox, Sent
 from dagkit.engine.program import Keying, Program
 from dagkit.engine.reading import Reading
 from dagkit.engine.sliding import Panes, slider_name
-from dagkit.engine.staging import Part, Staging
+from dagkit.engine.staging import Part, Staging, serve_files
 from dagkit.engine.work import Elements, elements_of
 from dagkit.graph import Node
 from dagkit.plan.model import Routing
@@ -159,7 +159,7 @@ class _Window:
         )
         if self.assignment.staging is not None and output_files(type(partition.operator)):
             partition.staging = Staging(self.assignment.staging, index)
-            partition.staging.serve(name, partition.operator)
+        serve_files(partition.staging, name, partition.operator)
         return partition
 
     def _guarded(self, name: str, index: int, partition: _Partition) -> None:
