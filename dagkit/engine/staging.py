@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from io import UnsupportedOperation
 from typing import Any, BinaryIO, ClassVar
 
@@ -41,6 +42,8 @@ Key = tuple[str, str, int]
 MOST_OPEN = 64
 """Files that a slot has open at most; one more closes that which was not written to for longest."""
 FEW_OPEN = 8
+PATHS_KNOWN = 64
+"""Names of files whose paths are not made again with every batch."""
 SMALL_BUFFER_BYTES = 64 << 10
 """The buffer of each file where there are more than a few."""
 NAMED_BY_BLOCK = "let the names of files say the block, or open them for none"
@@ -296,17 +299,17 @@ class StagedFiles:
     def __init__(self, staging: Staging, operator: str, directory: Folder, *, of_blocks: bool = True) -> None:
         self._staging = staging
         self._operator = operator
-        self._directory = directory
         self._of_blocks = of_blocks
+        self._path_of = lru_cache(maxsize=PATHS_KNOWN)(directory.path_of)
 
     def open(self, name: str, *, block: int | None = None) -> _Piece:
         if block is not None and not self._of_blocks:
             told = f"{self._operator} opens {name} for block {block}, and its files are declared to be of none"
             raise ValueError(f"{told}: leave of_blocks=False away from its OutputFiles")
-        return self._staging.piece(self._operator, self._directory.path_of(name), block)
+        return self._staging.piece(self._operator, self._path_of(name), block)
 
     def finish(self, name: str) -> None:
-        self._staging.finish(self._operator, self._directory.path_of(name))
+        self._staging.finish(self._operator, self._path_of(name))
 
 
 def serve_files(staging: Staging | None, name: str, operator: Operator) -> None:

@@ -3,7 +3,7 @@
 This is most of what lines cost that are read and filtered as columns, beside reading and writing them.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # whoever only compiles does not load numpy
     import numpy as np
@@ -58,5 +58,6 @@ def begin_with(values: "pa.BinaryArray | pa.LargeBinaryArray", text: bytes) -> "
         return pc.starts_with(values, text)
     _, offsets, data = values.buffers()
     width = np.int64 if pa.types.is_large_binary(values.type) else np.int32
-    starts = np.frombuffer(offsets, width)[values.offset : values.offset + len(values)]
-    return pa.array(np.frombuffer(data, np.uint8)[starts] == text[0])
+    starts: npt.NDArray[Any] = np.frombuffer(offsets, width)[values.offset : values.offset + len(values)]
+    bits = np.packbits(np.frombuffer(data, np.uint8).take(starts) == text[0], bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(starts), [None, pa.py_buffer(bits)])

@@ -7,7 +7,6 @@ from pydantic import model_validator
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, RowOperator
-from dagkit.schema.batch import ITEM
 from dagkit_operators.contexts import ReadLines
 from dagkit_operators.expressions import Expression
 from dagkit_operators.inlined import keeping
@@ -61,39 +60,35 @@ class Filter(RowOperator, Generic[T]):
         if known is not None:
             return batch.where(known)
         field = seen_field(batch, self.on)
-        if isinstance(column, ReadLines) and field is not None:
-            return (kept(self.predicate, part, field, part.columns[field]) for part in parts(batch, field, column))
-        return kept(self.predicate, batch, field, column)
+        if not stands_alone(batch, field):
+            return batch.where(each(self.predicate, column))
+        if isinstance(column, ReadLines):
+            return (remade(batch, field, self._passing(part)) for part in column.pieces())
+        return remade(batch, field, self._passing(column))
+
+    def _passing(self, column: Column) -> list[Any]:
+        """The values for which the predicate holds, asked of each."""
+        assert self.predicate is not None, "a filter that is told nothing is a fault that was told"
+        return keeping(self.predicate)(column.values())
 
     def _asked(self, column: Column) -> Any:
         assert self.batch is not None, "a filter that is told nothing is a fault that was told"
         return self.batch(column)
 
 
-def parts(batch: Batch[T], field: str, lines: ReadLines) -> Iterator[Batch[T]]:
-    """The batch in smaller ones, where all other fields are constant."""
-    if not all(isinstance(other, Constant) for name, other in batch.columns.items() if name != field):
-        yield batch
-        return
-    for piece in lines.pieces():
-        columns = {
-            name: Constant(other.value, len(piece)) if isinstance(other, Constant) else piece
-            for name, other in batch.columns.items()
-        }
-        yield Batch(columns, batch.made_by)
+def stands_alone(batch: Batch[T], field: str | None) -> bool:
+    """Whether a field, or the item itself, is all that tells one item from another: other fields are constant."""
+    if field is None:
+        return batch.made_by is None
+    others = [other for name, other in batch.columns.items() if name != field]
+    return field in batch.columns and all(isinstance(other, Constant) for other in others)
 
 
-def kept(predicate: Callable[[Any], Any], batch: Batch[T], field: str | None, column: Column) -> Batch[T]:
-    """The items for which a predicate holds that must be asked of each value.
+def remade(batch: Batch[T], field: str | None, values: list[Any]) -> Batch[T]:
+    """Such items as the batch has, of these values, where that is all that tells them apart.
 
-    Where all other fields are constant, the values that are kept are all there is to an item: so they stay the texts
-    that they were decoded to, which costs less than finding them in their bytes again.
+    The values stay the texts that they were decoded to, which costs less than finding them in their bytes again.
     """
-    others = [other for name, other in batch.columns.items() if name != (ITEM if field is None else field)]
-    alone = batch.made_by is None if field is None else field in batch.columns
-    if not alone or not all(isinstance(other, Constant) for other in others):
-        return batch.where(each(predicate, column))
-    values = keeping(predicate)(column.values())
     if field is None:
         return Batch.of(values)
     columns = {

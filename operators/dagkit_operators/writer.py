@@ -1,6 +1,7 @@
 """Writing records to files."""
 
 import os
+from contextlib import suppress
 from typing import Any
 
 from pydantic import Field, field_validator
@@ -68,10 +69,9 @@ def joined(column: Column, separator: bytes) -> bytes | memoryview | None:
     if isinstance(column, Lines) and column.delimiter == separator:
         return column.content
     values = column.values()
-    kinds = set(map(type, values))
-    if kinds == {str}:
+    with suppress(TypeError):  # they are not all text, which joining finds out by itself
         return as_bytes(separator.decode().join([*values, ""]))
-    if not all(issubclass(kind, str | bytes) for kind in kinds):
+    if not all(isinstance(value, str | bytes) for value in values):
         return None
     return separator.join([*map(as_bytes, values), b""])
 
