@@ -47,6 +47,7 @@ class SparkBackend:
         ship_own_code(spark)
         self._jobs = Jobs(spark)
         self._cores = CoresOf(spark)
+        self._numbers: dict[int, DataFrame] = {}
         self._closed = False
 
     def load(self, compilation: Compilation) -> None:
@@ -102,13 +103,19 @@ class SparkBackend:
             if by_row:
                 frame = self._among(frame, level, own)
             elif frame is None:
-                frame = self.spark.range(0, slots, 1, slots)
+                frame = self._numbers_of(slots)
             else:
                 frame = frame.repartitionById(slots, "slot")
             task = LevelTask(self.shipped, level, window, {} if by_row else own, given_by_row=by_row)
             frame = frame.mapInArrow(task, SPARK_SCHEMA)
         assert frame is not None, "there is at least one level"
         return frame
+
+    def _numbers_of(self, slots: int) -> DataFrame:
+        """The number of each slot in a partition of its own; made once, since that is several calls to Spark."""
+        if slots not in self._numbers:
+            self._numbers[slots] = self.spark.range(0, slots, 1, slots)
+        return self._numbers[slots]
 
     def _among(self, frame: DataFrame | None, level: int, given: Mapping[int, bytes]) -> DataFrame:
         """What each slot is given as a row of its own, the first in its partition, before what comes from above."""
