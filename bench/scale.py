@@ -1,13 +1,14 @@
 """Does the number of partitions follow the backlog as it should? A burst of blocks, silence, and a trickle.
 
-On real Spark, beside every fixed number, the policy of Apex, and a single partition: whoever is not far behind in the
-first round takes turns with the policies in further ones. And simulated, with a thousand slots and a million blocks.
+On real Spark, beside every fixed number, the policy of Apex, and a single partition: all fixed numbers up, and down
+again; whoever is not far behind then takes turns with the policies in further rounds, and the best of them all is
+measured anew beside the policy of dagkit. And simulated, with a thousand slots and a million blocks.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from statistics import median
 
@@ -19,6 +20,8 @@ from bench.scaling.report import NEAR, Real, holds, page, real_lines, simulated_
 from dagkit.backends.spark import local_session
 
 ONE_FILE = Phases(blocks=1, block_size=128 << 20)
+PAIRS = 9
+"""How often the best fixed number and `drain` are measured beside each other in the end."""
 
 
 def measured(phases: Phases, rounds: int, most: int) -> Real:
@@ -31,10 +34,14 @@ def measured(phases: Phases, rounds: int, most: int) -> Real:
         try:
             stage.fixed(cores())  # the first to run pays for what all others find; so does the first that changes
             stage.watched(burst_only=True)
-            _first_round(stage, real, most)
+            for counts in (range(1, most + 1), range(most, 0, -1)):  # whoever comes late finds Spark warm
+                _all_fixed(stage, real, counts)
             for number in range(rounds):
                 _say(f"round {number + 1} of {rounds}")
                 _further_round(stage, real)
+            for number in range(PAIRS):
+                _say(f"pair {number + 1} of {PAIRS}")
+                real.pairs.append(_pair(stage, real.best, drain_first=number % 2 == 1))
         finally:
             stage.close()
     finally:
@@ -53,10 +60,11 @@ def _windows_until_all_cores(stage: Stage) -> int | None:
         stage.close()
 
 
-def _first_round(stage: Stage, real: Real, most: int) -> None:
-    for count in range(1, most + 1):
-        real.fixed[count] = [stage.fixed(count).drained_millis]
-        _say(f"fixed {count}: {real.fixed[count][0] / 1000:.2f} s")
+def _all_fixed(stage: Stage, real: Real, counts: Iterable[int]) -> None:
+    for count in counts:
+        millis = stage.fixed(count).drained_millis
+        real.fixed.setdefault(count, []).append(millis)
+        _say(f"fixed {count}: {millis / 1000:.2f} s")
 
 
 def _further_round(stage: Stage, real: Real) -> None:
@@ -72,6 +80,14 @@ def _further_round(stage: Stage, real: Real) -> None:
     silence = float(stage.phases.silence_millis)
     real.drain_turns = max(real.drain_turns, drain.turns(0, silence), drain.turns(silence, float("inf")))
     real.apex_turns = max(real.apex_turns, apex.turns(0, silence), apex.turns(silence, float("inf")))
+
+
+def _pair(stage: Stage, count: int, *, drain_first: bool) -> tuple[float, float]:
+    """A fixed number and `drain`, one right after the other."""
+    if drain_first:
+        drain = stage.watched(burst_only=True).drained_millis
+        return stage.fixed(count).drained_millis, drain
+    return stage.fixed(count).drained_millis, stage.watched(burst_only=True).drained_millis
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -99,7 +115,7 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--where", choices=("spark", "simulated", "both"), default="both", help="what to run")
     parser.add_argument("--blocks", type=int, default=500, help="blocks of the burst")
     parser.add_argument("--kib", type=int, default=2048, help="KiB of a block")
-    parser.add_argument("--rounds", type=int, default=3, help="how often the best take turns with the policies")
+    parser.add_argument("--rounds", type=int, default=2, help="how often the best take turns with the policies")
     parser.add_argument("--most", type=int, default=16, help="up to how many fixed partitions are tried")
     parser.add_argument("--write-docs", action="store_true", help="write the part of docs/benchmarks.md")
     return parser.parse_args(arguments)

@@ -76,7 +76,9 @@ def test_turns(counts: list[int], turns: int) -> None:
 
 
 def _real(drain: float, *, turns: int = 1, windows: int | None = 0) -> Real:
-    return Real({1: [2000.0], 2: [1000.0, 1010.0, 990.0]}, [drain], drain_turns=turns, windows_until_all_cores=windows)
+    fixed = {1: [2000.0], 2: [700.0, 710.0, 690.0]}
+    pairs = [(1000.0, drain), (500.0, drain / 2), (2000.0, 9 * drain)]
+    return Real(fixed, [drain], drain_turns=turns, windows_until_all_cores=windows, pairs=pairs)
 
 
 IMAGINED = Imagined("a world", 2, 2, 1.0, 2.0, 1.0, 1.0, 1, 3.0, 1)
