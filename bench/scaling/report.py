@@ -91,10 +91,10 @@ def page(phases: Phases, real: Real, simulated: Sequence[Imagined]) -> str:
     """This benchmark's part of the documents."""
     told = (
         f"A burst of {phases.blocks} blocks of {phases.block_size >> 10} KiB, silence, and {phases.trickle} blocks one "
-        "by one, each line looked at by a function of Python: by every fixed number of partitions, and by the two "
-        "policies of a reader, which begin with one. Timed from the moment when the burst is found until all of it is "
-        f"committed; whoever then needs no more than {NEAR:g} times the shortest time takes turns with the policies in "
-        "further rounds. The fixed number that is best in the end and `drain` are then measured anew, in "
+        "by one, each line looked at by a function of Python: by every fixed number of partitions, up and down, and by "
+        "the two policies of a reader, which begin with one. Timed from the moment when the burst is found until all "
+        f"of it is committed; whoever then needs no more than {NEAR:g} times the shortest time takes turns with the "
+        "policies in further rounds. The fixed number that is best in the end and `drain` are then measured anew, in "
         f"{len(real.pairs)} pairs, and the median of their ratios is what counts: the shortest of many medians is also "
         f"the luckiest. Measured with {machine_in_words()}."
     )
