@@ -42,8 +42,6 @@ Key = tuple[str, str, int]
 MOST_OPEN = 64
 """Files that a slot has open at most; one more closes that which was not written to for longest."""
 FEW_OPEN = 8
-PATHS_KNOWN = 64
-"""Names of files whose paths are not made again with every batch."""
 SMALL_BUFFER_BYTES = 64 << 10
 """The buffer of each file where there are more than a few."""
 NAMED_BY_BLOCK = "let the names of files say the block, or open them for none"
@@ -300,7 +298,7 @@ class StagedFiles:
         self._staging = staging
         self._operator = operator
         self._of_blocks = of_blocks
-        self._path_of = lru_cache(maxsize=PATHS_KNOWN)(directory.path_of)
+        self._path_of = lru_cache(maxsize=MOST_OPEN)(directory.path_of)  # asked for with every batch
 
     def open(self, name: str, *, block: int | None = None) -> _Piece:
         if block is not None and not self._of_blocks:
