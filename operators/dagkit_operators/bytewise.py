@@ -19,8 +19,8 @@ CROWDED = 16
 def places_of(data: "npt.NDArray[np.uint8]", byte: int) -> "npt.NDArray[np.int64]":
     """Where a byte stands, in order.
 
-    As `flatnonzero`, in half its time where lines are of some length: 64 bytes are one word, and the lowest bits of all
-    words are taken off at once, round by round.
+    As `flatnonzero`, in a third of its time where lines are of some length: 64 bytes are one word, and the lowest bits
+    of all words that have any are taken off at once, round by round. Mostly there is one round.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -30,22 +30,24 @@ def places_of(data: "npt.NDArray[np.uint8]", byte: int) -> "npt.NDArray[np.int64
     bits = np.packbits(there, bitorder="little")
     words = np.zeros(-(-len(bits) // 8), np.dtype("<u8"))
     words.view(np.uint8)[: len(bits)] = bits
+    held, one = np.flatnonzero(words != 0), np.uint64(1)
+    words, starts = words[held], held * 64
+    others = words & (words - one)
+    lowest: npt.NDArray[np.int64] = starts + np.bitwise_count((words ^ others) - one)
+    if not others.any():
+        return lowest
     counts = np.bitwise_count(words)
     reached = np.cumsum(counts, dtype=np.int64)
     total = int(reached[-1])
     if total * CROWDED > len(data):
         return np.flatnonzero(there)
-    places = np.empty(
-        total + 1, np.int64
-    )  # words without any write where the next one writes again, the last ones behind
-    slots, starts, one = reached - counts, np.arange(0, 64 * len(words), 64), np.uint64(1)
-    while True:
+    places, slots = np.empty(total, np.int64), reached - counts
+    places[slots] = lowest
+    while len(left := np.flatnonzero(others)):
+        words, starts, slots = others[left], starts[left], slots[left] + 1
         others = words & (words - one)
         places[slots] = starts + np.bitwise_count((words ^ others) - one)
-        left = np.flatnonzero(others)
-        if not len(left):
-            return places[:total]
-        words, starts, slots = others[left], starts[left], slots[left] + 1
+    return places
 
 
 def begin_with(values: "pa.BinaryArray | pa.LargeBinaryArray", text: bytes) -> "pa.BooleanArray":
