@@ -15,9 +15,10 @@ LOCAL_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_SAYS_ERRORS.as_uri()}",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_SAYS_ERRORS.as_uri()} -XX:TieredStopAtLevel=1",
 }
-"""One job for each window: nothing to adapt, and no page to keep."""
+"""One job for each window: nothing to adapt, and no page to keep. Java compiles its code once, and quickly: it moves
+blobs and sees no record, so to compile it better costs more than it brings."""
 
 
 def running_session() -> SparkSession | None:
