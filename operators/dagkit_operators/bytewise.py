@@ -19,7 +19,7 @@ CROWDED = 16
 def places_of(data: "npt.NDArray[np.uint8]", byte: int) -> "npt.NDArray[np.int64]":
     """Where a byte stands, in order.
 
-    As `flatnonzero`, in a third of its time where lines are of some length: 64 bytes are one word, and the lowest bits
+    As `flatnonzero`, in half its time where lines are of some length: 64 bytes are one word, and the lowest bits
     of all words that have any are taken off at once, round by round. Mostly there is one round.
     """
     import numpy as np  # noqa: PLC0415
