@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 from dagkit.errors import DagkitError
 from dagkit.urls import below, is_url, local_path, parent, resolved
 
-BUFFER_BYTES = 1 << 20
+BUFFER_BYTES = 256 << 10
+"""What is written in small pieces is gathered so far; what a chunk of lines leaves is more, and goes out uncopied."""
 OBJECT_STORES = frozenset(
     ["s3", "s3a", "s3n", "gs", "gcs", "az", "abfs", "abfss", "adl", "wasb", "wasbs", "oss", "oci", "cos", "r2"]
 )
