@@ -82,6 +82,8 @@ def _lambda_of(function: FunctionType) -> ast.Lambda | None:
         return next((node for node in written if _same(_code_of(node, own), own)), None)
     except (SyntaxError, ValueError, RecursionError):  # what stands there now is no Python, or not this one's
         return None
+    except SystemError:  # CPython 3.11 counts how deep it is for all threads together, and may find that it miscounted
+        return None
 
 
 def _is_plain(function: FunctionType) -> bool:

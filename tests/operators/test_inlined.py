@@ -1,5 +1,6 @@
 """Lambdas in loops: a loop gives what calls would give, and where nobody can be sure of that there are calls."""
 
+import ast
 import linecache
 import traceback
 from collections.abc import Callable
@@ -105,6 +106,16 @@ def test_a_file_that_was_edited_since_is_not_believed(tmp_path: Path, now: str) 
     linecache.checkcache(str(tmp_path / "app.py"))
     assert not is_looped(function)
     assert keeping(function)([1, 2]) == [2]
+
+
+def test_a_text_that_python_fails_to_parse_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As CPython 3.11 does now and then, where several threads parse."""
+
+    def parse(_: str) -> ast.AST:
+        raise SystemError("AST constructor recursion depth mismatch (before=66, after=61)")
+
+    monkeypatch.setattr(inlined.ast, "parse", parse)
+    assert keeping(lambda number: number % 2)([1, 2, 3]) == [1, 3]
 
 
 def test_a_lambda_that_travelled_is_looped_where_its_file_is_there() -> None:
