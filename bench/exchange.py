@@ -40,8 +40,6 @@ LEAST_MB_PER_SECOND = 200.0
 SLOTS = 2
 LINE_BYTES = 100
 CHUNK_BYTES = 4 << 20
-CHUNKS_OF_A_BLOCK = 16
-"""What a sender sends before what it sent goes on, as a reader's does after each block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,15 +151,14 @@ WAYS: dict[str, tuple[Operator, int, float | None]] = {
 def measured(backend: SparkBackend, name: str, megabytes: int, least: float | None, rounds: int) -> Measured:
     """The best of some windows that move so much."""
     chunks = max(1, megabytes * 1_000_000 // CHUNK_BYTES // SLOTS)
-    blocks, rest = divmod(chunks, CHUNKS_OF_A_BLOCK)
     lines = chunks * SLOTS * len(chunk())
     best = float("inf")
     for number in range(1, rounds + 1):
         outbox = Outbox(0)
         for target in backend.program.sources["tickets"]["out"]:
             slit = outbox.slit(target)
-            for block in (*[CHUNKS_OF_A_BLOCK] * blocks, rest):
-                slit.batch(Batch.of([block] * SLOTS))
+            for _ in range(chunks):  # a ticket for each, so that what is sent goes on then, as a reader's does
+                slit.batch(Batch.of([1] * SLOTS))
         begun = time.perf_counter()
         answer = backend.run(Assignment(number, tuple(outbox.rest())))
         best = min(best, time.perf_counter() - begun)

@@ -12,6 +12,7 @@ from dagkit.api.ports import Outlet
 from dagkit.api.work import SplittableOperator
 from dagkit.engine.assignment import Assignment, Stretch
 from dagkit.engine.failures import Failure, OperatorFailed
+from dagkit.engine.live import GATHERED_ITEMS
 from dagkit.engine.staging import Staging
 from dagkit.engine.work import Elements, Waiting, amount_of, density_of, has_end, length_of, place_of, stretch_of
 from dagkit.ranges import OffsetRange, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
@@ -157,7 +158,7 @@ class Reading:
                 if index and self.deadline.is_over:
                     self.left += work[index:]
                     break
-                self._work_on(each, self.deadline, 1 if has_end(each) else endless)
+                yield from self._work_on(each, self.deadline, 1 if has_end(each) else endless)
                 endless -= not has_end(each)
                 yield
         finally:
@@ -169,7 +170,7 @@ class Reading:
             yield from self.elements.work_of(element, (self._assignment.window_id, self._slot, index))
         self._arrived.clear()
 
-    def _work_on(self, each: Waiting, deadline: Deadline, among: int) -> None:
+    def _work_on(self, each: Waiting, deadline: Deadline, among: int) -> Iterator[None]:
         element = self.elements.back(each)
         tracker = self.operator.tracker(element, each.restriction)
         times = self.operator.watermark(element, each.reached)
@@ -183,7 +184,7 @@ class Reading:
         self.begun += 1
         made = self.operator.process(element, tracker)
         if made is not None:
-            self._send(made)
+            yield from self._send(made)
         self._check_done(tracker)
         self.element = None
         deferred, taken = tracker.deferred(), deadline.residual()
@@ -234,13 +235,17 @@ class Reading:
         assert self._assignment.began is not None, "a window that somebody defers work in has begun"
         return self._assignment.began + timedelta(seconds=time.monotonic() - self._made)
 
-    def _send(self, made: Iterator[Any]) -> None:
-        for one in made:
+    def _send(self, made: Iterator[Any]) -> Iterator[None]:
+        """Send what is made, with a turn after each batch and after some items: what waits to go on takes memory."""
+        for number, one in enumerate(made, start=1):
             assert self._outlet is not None, f"{type(self.operator).__name__}.process yields, and has no main output"
             if isinstance(one, Batch):
                 self._send_batch(self._outlet, one)
+                yield
             else:
                 self._outlet.emit(one)
+                if number % GATHERED_ITEMS == 0:
+                    yield
 
     def _send_batch(self, outlet: Outlet[Any], batch: Batch[Any]) -> None:
         try:

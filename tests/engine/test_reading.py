@@ -4,15 +4,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Block, InputPort, OutputPort, SplittableOperator
+from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator
 from dagkit.engine.assignment import Assignment
 from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.live import bind_output, of_items
+from dagkit.engine.live import GATHERED_ITEMS, bind_output, of_items
 from dagkit.engine.reading import AGAIN_SECONDS, Deadline, Reading
 from dagkit.engine.work import Elements, Waiting, length_of
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker, WorkUnclaimed
@@ -34,6 +35,16 @@ class Hooked(SplittableOperator[Block]):
             self.after_claim(position)
             yield position
             position += 1
+
+
+class Batched(Hooked):
+    """Reads numbers, and sends each in a batch of its own."""
+
+    kind = "cast.batched/1"
+
+    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Any]:
+        for number in super().process(element, tracker):
+            yield Batch.of([number])
 
 
 INTO = "hooked.blocks"
@@ -212,6 +223,22 @@ def test_what_has_no_end_shares_the_window() -> None:
         pass
     assert [each.number for each in reading.left] == [(0,), (1,), (2,), (3,)]
     assert all(each.start > 0 for each in reading.left)
+
+
+@pytest.mark.parametrize(
+    ("operator", "count", "seen"),
+    [
+        (Batched(), 3, [1, 2, 3, 3]),
+        (Hooked(), 2 * GATHERED_ITEMS + 1, [GATHERED_ITEMS, 2 * GATHERED_ITEMS, 2 * GATHERED_ITEMS + 1]),
+    ],
+    ids=["after each batch", "after as many items as a batch has"],
+)
+def test_what_was_made_may_go_on_before_its_block_is_done(operator: Hooked, count: int, seen: list[int]) -> None:
+    read: list[int] = []
+    bind_output(operator, "numbers", [of_items(read.append)])
+    work = [Waiting.of_block(INTO, Block(1, "a", 0, count), "a")]
+    reading = Reading(Elements(INTO, operator, Block), 0, Assignment(1), work)
+    assert [len(read) for _ in reading.work()] == seen
 
 
 def test_whoever_stops_with_work_unclaimed_is_told() -> None:
