@@ -7,7 +7,8 @@ class Writer(Operator):
         self.files.open(f"{record.block_id:x}", block=record.block_id).write(record.value.encode())
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ class OutputFiles:
         return files
 
 
-def output_files(component: type) -> dict[str, OutputFiles]:
+@lru_cache(maxsize=1024)
+def output_files(component: type) -> Mapping[str, OutputFiles]:
     """The declarations of a class by name, those of its bases first."""
     found: dict[str, OutputFiles] = {}
     for ancestor in reversed(component.__mro__):

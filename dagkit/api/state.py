@@ -14,7 +14,8 @@ text, bytes, None, and tuples, lists, dicts and sets of these come back.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from functools import lru_cache
 from typing import Any, Generic, Protocol, Self, TypeVar, get_args, get_origin, overload
 
 from pydantic import JsonValue, PydanticSchemaGenerationError, TypeAdapter
@@ -89,6 +90,11 @@ class Typed:
             self._adapter = None
         self._open = _is_open(declared)
 
+    @property
+    def has_schema(self) -> bool:
+        """Whether the type says how its values are written."""
+        return self._adapter is not None
+
     def dump(self, value: Any) -> JsonValue:
         if self._adapter is None:
             raise Unwritable(value)
@@ -135,9 +141,20 @@ def _knows_equality(value: Any) -> bool:
 
 
 def adapter_of(declared: Any) -> Adapter:
-    """What writes values of a type as JSON, and reads them again."""
+    """What writes values of a type as JSON, and reads them again; it is made once, for each window asks for it."""
+    try:
+        hash(declared)
+    except TypeError:  # an annotation may hold anything
+        return _adapter(declared)
+    return _adapter_once(declared)
+
+
+def _adapter(declared: Any) -> Adapter:
     untyped = declared in (str, int, float, bool, Any, object) or isinstance(declared, TypeVar)
     return Untyped() if untyped else Typed(declared)
+
+
+_adapter_once = lru_cache(maxsize=256)(_adapter)
 
 
 def _is_open(declared: Any) -> bool:
@@ -302,7 +319,8 @@ def kept_by(operator: Any) -> dict[str, Any]:
     return kept
 
 
-def declared_state(operator: type) -> dict[str, Declared]:
+@lru_cache(maxsize=1024)
+def declared_state(operator: type) -> Mapping[str, Declared]:
     """The state that a class declares, by name, that of its bases first."""
     found: dict[str, Declared] = {}
     for ancestor in reversed(operator.__mro__):

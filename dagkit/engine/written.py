@@ -2,9 +2,9 @@
 
 from typing import Any, ClassVar
 
-from pydantic import JsonValue, PydanticSchemaGenerationError, TypeAdapter
+from pydantic import JsonValue
 
-from dagkit.api.state import adapter_of
+from dagkit.api.state import Typed, adapter_of
 from dagkit.api.tagged import Unwritable
 from dagkit.errors import DagkitError
 from dagkit.schema import spelled
@@ -28,7 +28,9 @@ class Written:
     def __init__(self, port: str, payload: Any) -> None:
         self.port = port
         self.payload = payload
-        self._adapter = adapter_of(payload if _has_schema(payload) else Any)
+        adapter = adapter_of(payload)
+        has_none = isinstance(adapter, Typed) and not adapter.has_schema
+        self._adapter = adapter_of(Any) if has_none else adapter  # some may be written, each by what it is
 
     def of(self, item: Any) -> JsonValue:
         """The item as JSON."""
@@ -40,12 +42,3 @@ class Written:
     def back(self, data: JsonValue) -> Any:
         """The item that was written."""
         return self._adapter.load(data)
-
-
-def _has_schema(payload: Any) -> bool:
-    """Whether the type says how its values are written; of another one some may be, each by what it is."""
-    try:
-        TypeAdapter(payload)
-    except PydanticSchemaGenerationError:
-        return False
-    return True

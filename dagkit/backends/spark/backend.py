@@ -82,8 +82,9 @@ class SparkBackend:
         """Make files of their committed pieces."""
         here, as_job = Placing.of(files, application_path, durable=durable).divided(self.spark)
         here.run_here()
-        with self._jobs.tagged(), _told_as_ours("Spark failed while files were put in place"):
-            as_job.run_as_job(self.spark)
+        if as_job.files:  # tags are several calls to Java, and most windows need no job
+            with self._jobs.tagged(), _told_as_ours("Spark failed while files were put in place"):
+                as_job.run_as_job(self.spark)
 
     def close(self) -> None:
         """Nothing runs any more."""

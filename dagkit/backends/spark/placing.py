@@ -43,11 +43,10 @@ class Placing:
 
     def run_as_job(self, spark: SparkSession) -> None:
         """Every file is in place, each by a task of its own: one that is run again finds its own work."""
-        if self.files:
-            numbers = spark.range(0, len(self.files), 1, len(self.files))
-            lost = numbers.mapInArrow(PlacingTask(self), _LOST).toArrow()
-            for number in lost.column("number").to_pylist():
-                raise PiecesLost(self.files[number][0])
+        numbers = spark.range(0, len(self.files), 1, len(self.files))
+        lost = numbers.mapInArrow(PlacingTask(self), _LOST).toArrow()
+        for number in lost.column("number").to_pylist():
+            raise PiecesLost(self.files[number][0])
 
     def place(self, file: str, pieces: Sequence[Piece]) -> None:
         """The file is in place."""
