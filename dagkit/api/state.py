@@ -15,6 +15,7 @@ text, bytes, None, and tuples, lists, dicts and sets of these come back.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any, Generic, Protocol, Self, TypeVar, get_args, get_origin, overload
 
@@ -206,7 +207,8 @@ class State(Declared, Generic[T]):
         return f"State[{spelled(self._declared)}]"
 
     def fresh(self) -> T:
-        made: T = self._default() if callable(self._default) else self._default
+        """What it starts with, of its own: two partitions, or two attempts at a window, never share a list."""
+        made: T = self._default() if callable(self._default) else deepcopy(self._default)
         return made
 
     def saved(self, value: T) -> JsonValue:

@@ -63,6 +63,18 @@ def told(value: Any) -> str:
     return f"{type(value).__name__} {value!r}"
 
 
+class Seen(Operator):
+    kind = "cast.seen/1"
+    items = State[list[int]]([])
+
+
+def test_no_two_partitions_or_attempts_share_what_state_starts_with() -> None:
+    for _ in range(2):
+        operator = live(Seen(), {})
+        operator.items.append(1)
+        assert saved(operator) == {"items": [1]}
+
+
 @given(values)
 def test_what_has_no_declared_type_comes_back_as_it_was(value: Any) -> None:
     text = json.dumps(tagged(value), allow_nan=False)
