@@ -147,7 +147,7 @@ def _session(machine: Machine) -> Iterator[Any]:
     """The session that is meant; one that somebody else started stays."""
     from dagkit.backends.spark import local_session, running_session, session_at  # noqa: PLC0415 - see above
 
-    there = machine.spark or (None if machine.master else running_session())
+    there = machine.spark or running_session(machine.master)
     if there is not None:
         yield there
         return

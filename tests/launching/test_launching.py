@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, State, Until
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.observing import Committed, Ended, Happening, Point, Resumed
+from dagkit.errors import DagkitError
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.verify import verify
@@ -184,5 +186,30 @@ def test_a_session_that_is_there_is_used_and_stays() -> None:
     spark = local_session(2)
     launched = launch(summing, until="once", spark=spark)
     unasked = launch(summing, until="once", path="another")
-    assert (launched.window_id, unasked.window_id) == (3, 3)
+    named = launch(summing, until="once", path="named", machine=Machine(master="local[2]"))
+    with ThreadPoolExecutor(1) as pool:  # the active session is that of a thread
+        elsewhere = pool.submit(launch, summing, until="once", path="elsewhere").result()
+    assert [each.window_id for each in (launched, unasked, named, elsewhere)] == [3, 3, 3, 3]
     assert spark.range(3).count() == 3
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_session_elsewhere_is_not_taken_for_the_one_that_is_wanted() -> None:
+    from dagkit.backends.spark import local_session  # noqa: PLC0415 - only here
+
+    spark = local_session(2)
+    with pytest.raises(DagkitError, match=r"has a Spark session at local\[2\], and one at local\[1\] is wanted"):
+        launch(summing, until="once", machine=Machine(master="local[1]"))
+    assert spark.range(3).count() == 3
+
+
+@pytest.mark.slow
+def test_a_session_whose_context_was_stopped_is_none(tmp_path: Path) -> None:
+    program = """
+from dagkit.backends.spark import local_session, running_session
+local_session(1).sparkContext.stop()
+assert running_session() is None
+assert local_session(1).range(3).count() == 3
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)  # noqa: S603 - our own program

@@ -3,10 +3,14 @@
 import os
 import sys
 from pathlib import Path
+from typing import ClassVar
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dagkit.backends.spark.java import ensure_java
+from dagkit.backends.spark.jobs import is_connect
+from dagkit.errors import DagkitError
 
 _SAYS_ERRORS = Path(__file__).with_name("log4j2.properties")
 
@@ -21,9 +25,33 @@ LOCAL_SETTINGS = {
 blobs and sees no record, so to compile it better costs more than it brings."""
 
 
-def running_session() -> SparkSession | None:
-    """The session that this process has already, if it has one."""
-    return SparkSession.getActiveSession()
+class OtherSession(DagkitError):
+    """A session is wanted at one place, and this process has one at another; Spark would give that one."""
+
+    exit_code: ClassVar[int] = 2
+
+    def __init__(self, wanted: str, there: str) -> None:
+        super().__init__(
+            f"this process has a Spark session at {there}, and one at {wanted} is wanted; "
+            "leave the master away to use the one that is there, or stop it first"
+        )
+
+
+def running_session(address: str | None = None) -> SparkSession | None:
+    """The session that this process has already, whichever thread began it; it must be at the address, if one is given.
+
+    Whoever asks Spark for another one is given this one, and would stop it.
+    """
+    try:
+        session = SparkSession.active()
+        if not is_connect(session):
+            session.sparkContext.statusTracker()
+    except (PySparkException, AttributeError):  # there is none, or its context was stopped and has no Java any more
+        return None
+    there = session.conf.get("spark.master") or "another place"
+    if address is not None and address != there:
+        raise OtherSession(address, there)
+    return session
 
 
 def local_session(cores: int | None = None) -> SparkSession:
