@@ -34,6 +34,21 @@ def faults_at_work(*, held: bool, **env: str) -> int:
     return int(done.stdout)
 
 
+def test_a_worker_is_heard_while_it_works_and_not_while_it_waits() -> None:
+    program = """
+import sys
+from dagkit.backends.spark.worker import at_work
+
+for task in 1, 2:
+    with at_work():
+        print("task", task, file=sys.stderr)
+    print("the pipe is broken", file=sys.stderr)
+"""
+    paths = {"PYTHONPATH": ":".join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", program], env=paths, capture_output=True, text=True, check=True)  # noqa: S603 - our own
+    assert done.stderr.splitlines() == ["task 1", "task 2"]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is held where the C library is glibc")
 def test_what_one_chunk_freed_serves_the_next_one() -> None:

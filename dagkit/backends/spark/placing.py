@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import SparkSession, types
 
+from dagkit.backends.spark.worker import at_work
 from dagkit.engine.finishing import pieces_of
 from dagkit.engine.places import Piece, PiecesLost, put_in_place
 from dagkit.engine.staging import Part
@@ -60,12 +61,13 @@ class PlacingTask:
     placing: Placing
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                try:
-                    self.placing.place(*self.placing.files[number])
-                except PiecesLost:
-                    yield pa.record_batch([pa.array([number], pa.int64())], names=["number"])
+        with at_work():
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    try:
+                        self.placing.place(*self.placing.files[number])
+                    except PiecesLost:
+                        yield pa.record_batch([pa.array([number], pa.int64())], names=["number"])
 
 
 def _speculates(spark: SparkSession) -> bool:

@@ -11,7 +11,7 @@ from dagkit.backends.spark.frames import Frames
 from dagkit.backends.spark.rows import DRIVER, End, Kind, Row, rows_in
 from dagkit.backends.spark.sending import Sending
 from dagkit.backends.spark.shipping import Shipped
-from dagkit.backends.spark.worker import hold_memory, settle
+from dagkit.backends.spark.worker import at_work, hold_memory, settle
 from dagkit.engine.assignment import Assignment, Report, SlotState
 from dagkit.engine.failures import OperatorFailed, WorkerFailed
 from dagkit.engine.program import Program
@@ -68,10 +68,11 @@ class LevelTask:
     given_by_row: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        hold_memory()
-        program, known = self.shipped.unpacked()
-        yield from _Task(self, program, Frames(known, program.targets), iter(batches)).run()
-        settle(self.shipped.digest)
+        with at_work():
+            hold_memory()
+            program, known = self.shipped.unpacked()
+            yield from _Task(self, program, Frames(known, program.targets), iter(batches)).run()
+            settle(self.shipped.digest)
 
 
 class _Task:

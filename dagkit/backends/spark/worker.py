@@ -3,8 +3,11 @@
 import ctypes
 import gc
 import os
-from contextlib import suppress
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
+from typing import TextIO
 
 LARGEST_FROM_HEAP = 32 << 20
 """Bytes of one piece of memory that the heap has; a larger one is the system's again once it is freed."""
@@ -15,6 +18,27 @@ _SETTINGS = ("GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_
 
 _settled_for = ""
 """The digest of the program that this worker has run before."""
+
+
+_heard = sys.stderr
+
+
+@contextmanager
+def at_work() -> Iterator[None]:
+    """What a task says is heard, and between tasks nothing is: when Spark ends, whoever waits finds its pipe broken.
+
+    PySpark traces that, at the end of runs in which nothing went wrong.
+    """
+    sys.stderr = _heard
+    try:
+        yield
+    finally:
+        sys.stderr = _unheard()
+
+
+@cache
+def _unheard() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - it stays open as long as the worker runs
 
 
 @cache
