@@ -29,14 +29,14 @@ OBJECT_STORES = frozenset(
 
 
 class PiecesLost(DagkitError):
-    """What a file is to be made of is not there any more, and neither is the file."""
+    """What a file is to be made of is not there any more as it was committed, and neither is the file."""
 
     exit_code: ClassVar[int] = 7
 
     def __init__(self, file: str) -> None:
         super().__init__(
-            f"staged pieces of {file} are gone, and it is not whole: somebody removed one or the other; bring either "
-            "back from a copy, for it is committed"
+            f"staged pieces of {file} are gone or cut, and it is not whole: somebody removed or changed one or the "
+            "other; bring either back from a copy, for it is committed"
         )
         self.file = file
 
@@ -234,8 +234,9 @@ def _fetch(pieces: Sequence[str], target: Path, *, durable: bool) -> None:
 
 
 def _copy(pieces: Sequence[str], whole: Path, *, durable: bool) -> None:
-    with whole.open("wb", buffering=0) as sink:
+    with whole.open("wb") as sink:  # one without a buffer leaves off where the disk is full, and does not say so
         _pour(pieces, sink)
+        sink.flush()
         if durable:
             os.fsync(sink.fileno())
 
@@ -404,9 +405,10 @@ def write_together(pieces: Sequence[Piece], folder: Folder, name: str, *, durabl
 def is_in_place(pieces: Sequence[Piece], file: str) -> bool:
     """Whether that was done before: a piece is gone only when the file is whole."""
     whole, *seen = look_at([file, *(piece.path for piece in pieces)])
-    if None not in seen:
+    lengths = [there.length for there in seen if there is not None]
+    if lengths == [piece.length for piece in pieces]:
         return False
-    if whole is None or whole.length != sum(piece.length for piece in pieces):
+    if len(lengths) == len(pieces) or whole is None or whole.length != sum(piece.length for piece in pieces):
         raise PiecesLost(file)
     return True
 

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -208,9 +210,42 @@ def test_pieces_that_somebody_removed_are_missed(
     if file is not None:
         path.parent.mkdir()
         path.write_text(file)
-    with pytest.raises(PiecesLost, match=r"staged pieces of .*a\.txt are gone, and it is not whole"):
+    with pytest.raises(PiecesLost, match=r"staged pieces of .*a\.txt are gone or cut, and it is not whole"):
         folder.put_in_place(made, str(path), durable=False)
     assert [Path(piece.path).exists() for piece in made] == [number not in lost for number in (0, 1)]
+
+
+def test_a_piece_that_was_cut_is_put_nowhere(tmp_path: Path, folder: LocalFolder) -> None:
+    made, file = pieces(tmp_path, "one", "two"), folder.path_of("a.txt")
+    os.truncate(made[1].path, 2)
+    with pytest.raises(PiecesLost, match="are gone or cut"):
+        folder.put_in_place(made, file, durable=False)
+    assert not Path(file).exists()
+    assert not gone(made)
+
+
+NEARLY_FULL = """
+import resource, sys
+from dagkit.engine.places import FileUnplaced, Piece, put_in_place
+
+*pieces, file = sys.argv[1:]
+resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, resource.RLIM_INFINITY))
+try:
+    put_in_place([Piece(path, 100_000) for path in pieces], file, durable=False)
+except FileUnplaced as told:
+    print(told)
+"""
+
+
+def test_a_disk_that_takes_a_part_of_the_last_piece_costs_nothing(tmp_path: Path, folder: LocalFolder) -> None:
+    made, file = pieces(tmp_path, "a" * 100_000, "b" * 100_000), folder.path_of("a.txt")
+    command = [sys.executable, "-c", NEARLY_FULL, *[piece.path for piece in made], file]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - our own
+    assert "a.txt is committed, and cannot be put in place: [Errno 27] File too large" in told
+    assert not Path(file).exists()
+    assert not gone(made)
+    folder.put_in_place(made, file, durable=False)
+    assert Path(file).read_text() == "a" * 100_000 + "b" * 100_000
 
 
 def test_a_file_that_cannot_be_where_it_belongs_keeps_its_pieces(tmp_path: Path, folder: LocalFolder) -> None:
