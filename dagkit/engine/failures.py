@@ -102,9 +102,13 @@ def tear_down(operators: Iterable[Operator], window_id: int) -> None:
 
 
 def place_of(element: Any, offset: int | None) -> str:
-    """How a record is found again: its file and the byte at which it starts."""
-    if not isinstance(element, Block):
+    """How a record is found again: its file, if what is worked on is of one, and the byte at which it starts."""
+    path = getattr(element, "path", None)
+    if not isinstance(path, str):
         return ""
+    byte = "" if offset is None else f", byte {offset}"
+    if not isinstance(element, Block):
+        return f"{path}{byte}"
     if offset is None:
-        return f"{element.path}, in block {element.block_id} [{element.start}, {element.end})"
-    return f"{element.path}, byte {offset} (block {element.block_id})"
+        return f"{path}, in block {element.block_id} [{element.start}, {element.end})"
+    return f"{path}{byte} (block {element.block_id})"

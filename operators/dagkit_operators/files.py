@@ -33,7 +33,7 @@ class LineRejected(ValueError):
 
     def __init__(self, rejected: Rejected) -> None:
         self.rejected = rejected
-        where = "a line" if rejected.start is None else f"the line at byte {rejected.start}"
+        where = line_at(rejected.start)
         super().__init__(
             f"{plain(rejected.path)}: {where} is rejected: {rejected.reason}: {rejected.text!r:.80}; "
             "lead the output `rejected` to somebody who takes such lines, and reading goes on"
@@ -111,7 +111,16 @@ class ReadFiles(TextForm, SplittableOperator[FileInfo], Generic[T]):
                 if not self.rejected.is_connected:
                     raise LineRejected(rejected) from fault
                 self.rejected.emit(rejected)
+            except Exception as error:
+                line = f"{line_at(_start(column, index))} of {plain(path)}: {text!r:.80}"
+                error.add_note(f"of {line}; what raises ValueError is rejected, and nothing else")
+                raise
         return parsed
+
+
+def line_at(start: int | None) -> str:
+    """A line, in words: compressed ones have no place in their file."""
+    return "a line" if start is None else f"the line at byte {start}"
 
 
 def _start(column: Column, index: int) -> int | None:

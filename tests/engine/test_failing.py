@@ -41,7 +41,7 @@ from dagkit.errors import DagkitError
 from dagkit.ledger import Ledger, StoreError
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.testing.crashes import CrashAfter
-from dagkit_operators import FileSplitterInput, Filter, Record, RecordWriter
+from dagkit_operators import FileSplitterInput, Filter, Items, MatchFiles, PartWriter, ReadFiles, Record, RecordWriter
 from tests.backends.slots import InSlots
 from tests.engine.cast import Collect, Desk, Draw, Script, arrived
 
@@ -157,6 +157,22 @@ def test_a_failure_names_the_very_line(tmp_path: Path, operators: Any, name: str
     first_frame = failure.traceback.splitlines()[1]
     assert "dagkit/engine" not in first_frame, "how dagkit came there is nobody's concern"
     assert f"{name} failed in window 2, slot 0 at {tmp_path}/in/a.txt, byte 1370" in str(raised.value)
+
+
+def test_a_failure_names_the_file_whatever_the_work_is_made_of(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(LINES)
+
+    def draw(dag: Dag, conf: object) -> None:
+        match = dag.add_operator("match", MatchFiles())
+        patterns: Any = dag.add_operator("patterns", Items(items=[str(tmp_path / "in")]))
+        read = dag.add_operator("read", ReadFiles())
+        strict: Any = dag.add_operator("strict", Filter(strictly))
+        patterns >> match >> read >> strict >> dag.add_operator("writer", PartWriter(file_path=str(tmp_path / "out")))
+
+    with pytest.raises(OperatorFailed, match="cannot stand 'line 0137'") as raised:
+        in_slots(Desk(tmp_path, draw)).run()
+    assert raised.value.failure.place == f"{tmp_path}/in/a.txt, byte {10 * BAD}"
 
 
 def test_after_a_failure_the_run_goes_on_from_the_last_commit_with_repaired_code(tmp_path: Path) -> None:

@@ -112,5 +112,8 @@ def test_where_nobody_takes_what_is_rejected_it_is_an_error(tmp_path: Path) -> N
 
 
 def test_an_error_of_another_kind_is_no_rejection(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError):
-        Alone(ReadFiles(parse=lambda line: 1 // int(line))).work(written(tmp_path, "0\n"))
+    with pytest.raises(ZeroDivisionError) as raised:
+        Alone(ReadFiles(parse=lambda line: 1 // int(line))).work(written(tmp_path, "1\n0\n"))
+    assert raised.value.__notes__ == [
+        f"of the line at byte 2 of {tmp_path}/file: '0'; what raises ValueError is rejected, and nothing else"
+    ]
