@@ -2,6 +2,7 @@
 
 from typing import Generic
 
+from pydantic import Field
 from typing_extensions import TypeVar
 
 from dagkit import InputOperator, OutputPort, State
@@ -18,7 +19,7 @@ class Items(InputOperator, Generic[T]):
     kind = "items.given/1"
     output = OutputPort[T]()
 
-    items: tuple[T, ...]
+    items: tuple[T, ...] = Field(default=...)
     """What is sent, in this order."""
 
     sent = State(0)

@@ -31,7 +31,7 @@ class PartWriter(Operator, Generic[T]):
     input = InputPort[T]()
     files = OutputFiles(lambda writer: writer.file_path, of_blocks=False)
 
-    file_path: str = Field(min_length=1)
+    file_path: str = Field(default=..., min_length=1)
     """The directory that the files are written to: a path or a URL."""
     file_name: str = "part-{partition:05}-{number:05}"
     """The names of the files, by the number of the partition and that of the file in it."""

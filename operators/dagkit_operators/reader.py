@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Generic, Self, TypeVar
 
-from pydantic import NonNegativeInt, PositiveInt, PrivateAttr, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, PrivateAttr, model_validator
 
 from dagkit import (
     Batch,
@@ -141,7 +141,7 @@ class FixedLengthReader(BlockReader[bytes]):
     kind = "files.fixed-length-reader/1"
     messages = OutputPort[Record[bytes]](main=True)
 
-    length: PositiveInt
+    length: PositiveInt = Field(default=...)
     """Bytes of a record."""
 
     def tracker(self, element: Block, restriction: OffsetRange) -> StrideTracker:  # noqa: ARG002 - all are alike

@@ -123,7 +123,7 @@ class FileSplitterInput(InputOperator):
     files_metadata_output = OutputPort(FileInfo)
     blocks_metadata_output = OutputPort(Block, main=True)
 
-    scanner: DirectoryScanner
+    scanner: DirectoryScanner = Field(default=...)
     """Where files are looked for."""
     block_size: PositiveInt | None = None
     """Bytes of a block; none: 64 MiB."""

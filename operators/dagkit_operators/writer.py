@@ -22,7 +22,7 @@ class RecordWriter(Operator):
     input = InputPort[Record[str] | Record[bytes]](key="block_id")
     files = OutputFiles(lambda writer: writer.file_path)
 
-    file_path: str = Field(min_length=1)
+    file_path: str = Field(default=..., min_length=1)
     """The directory that the files are written to: a path or a URL."""
     record_separator: str = "\n"
     """What ends each record."""

@@ -25,6 +25,7 @@ class Keep(RowOperator):
     input = InputPort(Line)
     output = OutputPort(Line)
     prefix: str
+    path: str = Field(default=..., min_length=1)
     limit: PositiveInt = 10
     suffixes: Sequence[str] = Field(default_factory=tuple)
 
