@@ -115,10 +115,10 @@ class Changing:
         wishes, self._wishes = self._wishes, []
         facts = []
         for wish in wishes:
-            if wish.request is not None and not self.postbox.is_there(wish.request):
-                continue  # whoever asked waits no more
             before = self.shape
             try:
+                if wish.request is not None and not self.postbox.is_there(wish.request):
+                    continue  # whoever asked waits no more
                 after = wish.on(before)
                 if after is not before:
                     take(after)

@@ -9,6 +9,7 @@ A request goes away when it is answered; what was asked of nobody waits for the 
 import logging
 import secrets
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Annotated, ClassVar, Literal
 
@@ -122,6 +123,8 @@ class Postbox:
         """Ids that were heard of, and need not be read again."""
         self._answered = set(answered)
         """What took effect with the last window of a run that was killed before it could say so."""
+        self._unsaid: dict[str, Reply] = {}
+        """What could not be said so far, by the request."""
         self.due = now()
 
     def hear(self, window_id: int) -> list[Request]:
@@ -130,56 +133,64 @@ class Postbox:
         if now < self.due:
             return []
         self.due = now + HEARD_EVERY
-        try:
-            return self._heard(window_id)
-        except StoreError as error:  # whoever asks waits; the run goes on
-            _log.warning("requests cannot be read now: %s", error)
-            return []
-
-    def _heard(self, window_id: int) -> list[Request]:
-        ids = sorted(name.removesuffix(".json") for name in self._store.names(ASKED) if name.endswith(".json"))
+        for reply in list(self._unsaid.values()):
+            self.reply(reply)
         heard = []
-        for each in ids:
-            if each in self._known:
-                continue
-            self._known.add(each)
-            if each in self._answered:
-                self.reply(Reply(id=each, done=True, window=window_id))
-                continue
-            try:
-                request = Request.model_validate_json(self._store.get(f"{ASKED}/{each}.json"))
-            except KeyMissing:  # it was withdrawn
-                continue
-            except ValidationError as error:
-                self.reply(Reply(id=each, done=False, refused=f"the request cannot be read: {error}"))
-                continue
-            if request.id != each:
-                self.reply(Reply(id=each, done=False, refused=f"the request says that it is {request.id}"))
-                continue
-            heard.append(request)
+        try:
+            ids = sorted(name.removesuffix(".json") for name in self._store.names(ASKED) if name.endswith(".json"))
+            for each in ids:
+                if each in self._known:
+                    continue
+                request = self._read(each, window_id)
+                self._known.add(each)
+                if request is not None:
+                    heard.append(request)
+        except StoreError as error:  # whoever asks waits, and so do those who asked later; the run goes on
+            _log.warning("requests cannot be read now: %s", error)
         return heard
+
+    def _read(self, each: str, window_id: int) -> Request | None:
+        """What is asked for; none where nothing is to be done for it."""
+        if each in self._answered:
+            self.reply(Reply(id=each, done=True, window=window_id))
+            return None
+        try:
+            request = Request.model_validate_json(self._store.get(f"{ASKED}/{each}.json"))
+        except KeyMissing:  # it was withdrawn
+            return None
+        except ValidationError as error:
+            self.reply(Reply(id=each, done=False, refused=f"the request cannot be read: {error}"))
+            return None
+        if request.id != each:
+            self.reply(Reply(id=each, done=False, refused=f"the request says that it is {request.id}"))
+            return None
+        return request
 
     def is_there(self, request: str) -> bool:
         """Whether nobody has withdrawn it."""
         return self._store.exists(f"{ASKED}/{request}.json")
 
     def reply(self, reply: Reply) -> None:
-        """Whoever asked can know; the request is gone."""
+        """Whoever asked can know, and the request is gone; where that cannot be now, it is tried again."""
         try:
-            self._store.create(f"{ANSWERED}/{reply.id}.json", _written(reply))
-        except KeyTaken:
-            pass
+            with suppress(KeyTaken):
+                self._store.create(f"{ANSWERED}/{reply.id}.json", _written(reply))
+            self._store.delete([f"{ASKED}/{reply.id}.json"])
         except StoreError as error:
-            _log.warning("request %s cannot be answered: %s", reply.id, error)
-            return
-        self._store.delete([f"{ASKED}/{reply.id}.json"])
+            _log.warning("request %s cannot be answered now: %s", reply.id, error)
+            self._unsaid[reply.id] = reply
+        else:
+            self._unsaid.pop(reply.id, None)
 
     def tidy(self) -> None:
-        """No answer is there that nobody came for in a day."""
+        """No answer is there that nobody came for in a day; what cannot be taken away now is left to a later launch."""
         old = self._now() - KEPT_FOR
-        keys = [f"{ANSWERED}/{name}" for name in self._store.names(ANSWERED)]
-        written = {key: self._store.modified(key) for key in keys}
-        self._store.delete([key for key, at in written.items() if at is not None and at < old])
+        try:
+            keys = [f"{ANSWERED}/{name}" for name in self._store.names(ANSWERED)]
+            written = {key: self._store.modified(key) for key in keys}
+            self._store.delete([key for key, at in written.items() if at is not None and at < old])
+        except StoreError as error:
+            _log.warning("answers that nobody came for stay: %s", error)
 
 
 def _written(document: BaseModel) -> bytes:

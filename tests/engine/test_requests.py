@@ -1,25 +1,30 @@
 """What is asked of a running application takes effect between two windows, or is refused in words; and it stays."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import obstore
 import pytest
 
-from dagkit import Context, Dag, InputPort, Operator, OperatorContext, OutputPort, StatelessPartitioner
+from dagkit import Config, Context, Dag, InputPort, Operator, OperatorContext, OutputPort, StatelessPartitioner
 from dagkit.api.running import Until
+from dagkit.compiler import compile_application
+from dagkit.engine.changing import Changing
 from dagkit.engine.facts import Changed, Scaled
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.history import history
 from dagkit.engine.loop import Loop
 from dagkit.engine.observing import Point
 from dagkit.engine.requests import Postbox, Reply, Request, SetCount, SetValue, ask, reply_to, withdraw
+from dagkit.engine.shape import Shape
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore, MemoryStore, Store, open_store
 from dagkit.ledger.stores.objects import BucketStore
+from dagkit.ledger.stores.store import refused
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
@@ -366,6 +371,96 @@ def test_whatever_keeps_a_ledger_carries_requests_and_answers(tmp_path: Path, pl
     postbox.reply(reply)
     assert store.names("requests") == []
     assert [reply_to(store, request), reply_to(store, request)] == [reply, None]
+
+
+class Faltering(MemoryStore):
+    """Refuses what it is told to refuse: what is done to a key that holds a word."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refuses: set[tuple[str, str]] = set()
+
+    def get(self, key: str) -> bytes:
+        self._falter("get", key)
+        return super().get(key)
+
+    def create(self, key: str, content: bytes) -> None:
+        self._falter("create", key)
+        super().create(key, content)
+
+    def exists(self, key: str) -> bool:
+        self._falter("exists", key)
+        return super().exists(key)
+
+    def names(self, folder: str) -> list[str]:
+        self._falter("names", folder)
+        return super().names(folder)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self._falter("delete", key)
+            super().delete([key])
+
+    def _falter(self, done: str, key: str) -> None:
+        if any(what == done and word in key for what, word in self.refuses):
+            raise refused("the bucket", OSError(503, "Slow Down"))
+
+
+def test_what_cannot_be_read_now_is_heard_later_and_nothing_is_heard_before_what_was_asked_first() -> None:
+    store, clock = Faltering(), FakeClock()
+    postbox = Postbox(store, clock.now)
+    first, second, third = (ask(store, times(str(number)), clock.advance(seconds=1)) for number in range(3))
+    store.refuses = {("get", second.id)}
+    assert postbox.hear(0) == [first]
+    clock.advance(seconds=1)
+    assert postbox.hear(0) == []
+    store.refuses = set()
+    clock.advance(seconds=1)
+    assert postbox.hear(0) == [second, third]
+    clock.advance(seconds=1)
+    assert postbox.hear(0) == []
+
+
+@pytest.mark.parametrize("refuses", [("create", "answers"), ("delete", "requests")])
+def test_what_cannot_be_answered_now_is_answered_later(refuses: tuple[str, str]) -> None:
+    store, clock = Faltering(), FakeClock()
+    postbox = Postbox(store, clock.now)
+    request = ask(store, times("10"), clock.now())
+    assert postbox.hear(0) == [request]
+    store.refuses = {refuses}
+    reply = Reply(id=request.id, done=True, window=1)
+    postbox.reply(reply)
+    assert store.names("requests") == [f"{request.id}.json"]
+    store.refuses = set()
+    clock.advance(seconds=1)
+    assert postbox.hear(1) == []
+    assert (store.names("requests"), reply_to(store, request)) == ([], reply)
+    clock.advance(seconds=1)
+    assert postbox.hear(1) == []
+    assert store.names("answers") == []
+
+
+def test_answers_that_cannot_be_taken_away_now_keep_nobody_from_running() -> None:
+    store, clock = Faltering(), FakeClock()
+    store.create("answers/old.json", b"{}")
+    store.refuses = {("names", "answers")}
+    clock.set_to(datetime.now(UTC) + timedelta(days=2))
+    Postbox(store, clock.now).tidy()
+    store.refuses = set()
+    Postbox(store, clock.now).tidy()
+    assert store.names("answers") == []
+
+
+def test_what_nobody_knows_to_be_asked_still_is_refused_and_the_run_goes_on() -> None:
+    store, clock = Faltering(), FakeClock()
+    changing = Changing(Shape.of(compile_application(multiplied(), Config.of({}))), Postbox(store, clock.now))
+    request = ask(store, times("10"), clock.now())
+    changing.hear(0)
+    store.refuses = {("exists", "requests")}
+    assert changing.perform(lambda _: None, clock.now()) == []
+    reply = reply_to(store, request)
+    assert reply is not None
+    assert "Slow Down" in (reply.refused or "")
 
 
 @pytest.mark.parametrize(
