@@ -355,6 +355,7 @@ class Loop:
             return
         self._probe(Point.STAGED, flight.window_id)
         if self._is_nothing(flight, answer):
+            self.outputs.over(flight.window_id)
             self.supply.over(flight.round, worked_in(answer), self.traits)
             return
         if not flight.promised:

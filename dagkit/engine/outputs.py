@@ -73,12 +73,16 @@ class Outputs:
     def commit(self, memory: Memory) -> None:
         """A window is in the ledger, and with it what it staged."""
         self._memory = memory
-        self._uncommitted = [place for place in self._uncommitted if place.window != memory.window]
+        self.over(memory.window)
         self.unfinished = by_file(memory.finished)
         if self._replaced:
             forget(self._replaced, self._path)
             sweep_windows(self._path, staged_in(self._replaced) - self._needed() - staged_in(memory.finished))
             self._replaced = ()
+
+    def over(self, window_id: int) -> None:
+        """A window has ended: one attempt at it is committed, or nothing came of it; none still will be."""
+        self._uncommitted = [place for place in self._uncommitted if place.window != window_id]
 
     def sweep(self) -> None:
         """What earlier runs left is gone; only after a commit, which fences off whoever might still be at work."""

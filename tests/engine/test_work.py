@@ -82,6 +82,27 @@ def test_asking_in_vain_leaves_nothing_in_the_ledger(tmp_path: Path) -> None:
     assert numbers(desk_of(tmp_path, looks=looks, by_now=6).run()) == numbers_expected(looks, 6, doubled=False)
 
 
+def asked_in_vain(home: Path, times: int = 9, **given: Any) -> Loop:
+    """A run that writes what there is, and then asks so many times whether there is more."""
+    asked: list[int] = []
+
+    def probe(point: Point, window_id: int) -> None:
+        if point is Point.STAGED:
+            asked.append(window_id)
+            if asked.count(window_id) == times:
+                loop.stop()
+
+    desk = desk_of(home, until=Until.STOPPED, looks=((("tail", -1),),), hurried=False, out=home / "out")
+    loop = desk.loop(probe=probe, **given)
+    loop.run()
+    assert sum(content.count(b"\n") for content in desk.outputs().values()) == BY_NOW
+    return loop
+
+
+def test_asking_in_vain_keeps_no_place_for_what_is_not_written(tmp_path: Path) -> None:
+    assert asked_in_vain(tmp_path).outputs._uncommitted == []
+
+
 class Announced(SplittableOperator[int]):
     """Has nothing to do of a number but once: before that it is not there, and sends the work of the next one."""
 
