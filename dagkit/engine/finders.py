@@ -44,8 +44,8 @@ class Finders:
             if after.operators[name][0] is before.operators[name][0]:
                 continue
             state = old.state
-            old.end(window_id)
             try:
+                old.end(window_id)
                 self._at_work[name] = self._lively(after, name, state, window_id, ended=old.ended)
             except DagkitError:
                 self._at_work[name] = self._lively(before, name, state, window_id, ended=old.ended)

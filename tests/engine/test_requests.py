@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import obstore
 import pytest
@@ -304,6 +304,41 @@ def test_an_input_operator_that_cannot_begin_with_a_value_goes_on_with_the_one_b
     assert done is not None
     assert "nobody lives there" in (refused.refused or "")
     assert (done.before, done.after) == ("here", "there")
+
+
+class Clinging(Script):
+    """Fails when it is torn down for the first time, and notes its life."""
+
+    kind = "requests.clinging/1"
+    house: str = "here"
+    lived: ClassVar[list[str]] = []
+
+    def setup(self, context: Context) -> None:
+        self.lived.append(f"setup {self.house}")
+
+    def emit_tuples(self) -> None:
+        self.lived.append("look")
+        super().emit_tuples()
+
+    def teardown(self) -> None:
+        self.lived.append("teardown")
+        if self.lived.count("teardown") == 1:
+            raise ConnectionError("the door is stuck")
+
+
+def test_an_input_operator_that_fails_to_end_when_it_is_changed_is_set_up_again_as_it_was(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("clinging", Clinging(looks=((1,), (2,)))) >> dag.add_operator("collect", Collect())
+
+    Clinging.lived.clear()
+    desk = Desk(tmp_path, draw, clock=FakeClock())
+    asking = Asking(desk, {1: SetValue(operator="clinging", name="house", value="there")})
+    assert arrived(desk.run(probe=asking)) == [1, 2]
+    (reply,) = asking.replies()
+    assert reply is not None
+    assert "the door is stuck" in (reply.refused or "")
+    teardown = Clinging.lived.index("teardown")
+    assert Clinging.lived[teardown : teardown + 3] == ["teardown", "setup here", "look"]
 
 
 def test_a_request_that_was_withdrawn_is_not_done(tmp_path: Path) -> None:
