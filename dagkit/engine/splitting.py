@@ -77,9 +77,15 @@ class Patience:
         times, until = self._refused.get(key, (0, 0))
         if until <= window:
             self._refused[key] = times + 1, window + 1 + min(LONGEST_PATIENCE, 2**times)
+            self._forget(window)
 
     def came_of_it(self, each: Waiting) -> None:
         self._refused.pop(_source_of(each), None)
+
+    def _forget(self, window: int) -> None:
+        """A source that nobody tried for so long, though it was allowed, is done, or so rare that one try is cheap."""
+        old = window - LONGEST_PATIENCE
+        self._refused = {key: refused for key, refused in self._refused.items() if refused[1] > old}
 
 
 def _source_of(each: Waiting) -> tuple[str, str | Number]:

@@ -170,6 +170,13 @@ def test_a_source_that_can_be_cut_after_all_is_cut_as_any_other() -> None:
     assert patience.allows(block, 2)
 
 
+def test_sources_that_nobody_tries_to_cut_any_more_are_forgotten() -> None:
+    patience = Patience()
+    for window in range(1000):
+        patience.refused(Waiting.of_block(INTO, Block(window, f"{window}.gz", 0, 100 * MIB), f"{window}.gz"), window)
+    assert len(patience._refused) <= LONGEST_PATIENCE + 2
+
+
 def test_a_promised_cut_is_made_again() -> None:
     first, second = (BlockQueue.of(of_lengths(100 * MIB, 7 * MIB)) for _ in range(2))
     deal = first.take({INTO: 2}, {INTO: 1e9}, cutter())
