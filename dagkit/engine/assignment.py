@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dagkit.engine.live import SavedState
 from dagkit.engine.outbox import Sent
+from dagkit.engine.splitting import Place
 from dagkit.engine.staging import Part, StagingPlace
 from dagkit.engine.work import Waiting
+from dagkit.ranges import Deferred, OffsetRange
 
 if TYPE_CHECKING:
     from dagkit.compiler import Compilation
@@ -36,8 +38,6 @@ class Assignment:
     """The last window that can never come back."""
     last: bool = False
     """Whether nothing more comes for now, and operators are told so."""
-    began: datetime | None = None
-    """When it began, by the driver's clock: what is deferred is due so long after that."""
     home: str = ""
     """The folder that relative paths of operators are taken from: where the driver was started."""
 
@@ -84,6 +84,8 @@ class Report:
     parts: tuple[Part, ...] = ()
     left: tuple[Waiting, ...] = ()
     """What was not done in the window: whole elements, and the ends of others."""
+    put_off: Mapping[Place, Deferred[OffsetRange]] = field(default_factory=dict)
+    """How long what of it was put off for, by where it ends: when it is due, whoever hears of it says by his clock."""
     positions: int = 0
     """How many positions were worked through."""
     busy_millis: float = 0.0

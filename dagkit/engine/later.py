@@ -6,12 +6,13 @@ it is stopped asks for ever. Work with an end that was deferred is there now, an
 """
 
 from collections.abc import Iterable, Mapping, Sized
+from dataclasses import replace
 from datetime import datetime
 
 from dagkit.api.running import Until
-from dagkit.engine.assignment import Answer
+from dagkit.engine.assignment import Answer, Report
 from dagkit.engine.splitting import Deal, all_in
-from dagkit.engine.work import Elements, Number, Waiting, has_end
+from dagkit.engine.work import Elements, Number, Waiting, end_of, has_end
 
 
 class Later:
@@ -63,6 +64,17 @@ def came_to_nothing(deal: Deal, answer: Answer) -> bool:
     # and not one that ended, and one that came of it
     same = sorted(map(_stretch, left)) == sorted(map(_stretch, all_in(deal)))
     return same and all(each.in_vain for each in left) and not wrote and not answer.delayed
+
+
+def timed(answer: Answer, now: datetime) -> Answer:
+    """The answer that came now, with the instants at which what was put off is due."""
+    return replace(answer, reports=tuple(_timed(each, now) if each.put_off else each for each in answer.reports))
+
+
+def _timed(report: Report, now: datetime) -> Report:
+    due = {end: put_off.due(now) for end, put_off in report.put_off.items()}
+    left = (each.model_copy(update={"due": due.get(end_of(each), each.due)}) for each in report.left)
+    return replace(report, left=tuple(left))
 
 
 def _stretch(each: Waiting) -> tuple[str, Number, int, int]:

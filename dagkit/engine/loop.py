@@ -39,7 +39,7 @@ from dagkit.engine.facts import Fact, Scaled
 from dagkit.engine.failures import OperatorFailed, WindowLost, failure_of, who_failed
 from dagkit.engine.finders import Finders
 from dagkit.engine.flights import Flight, Flights
-from dagkit.engine.later import came_to_nothing, only_asks
+from dagkit.engine.later import came_to_nothing, only_asks, timed
 from dagkit.engine.leaving import State, memory_after, parts_of, state_after, state_by_slot, work_by_slot, worked_in
 from dagkit.engine.memory import Memory
 from dagkit.engine.moving import moved
@@ -325,7 +325,6 @@ class Loop:
             work=work_by_slot(share.deal, self.traits.addresses),
             state=state_by_slot(self.program, self.state),
             lasts_millis=share.lasts_millis if self.traits.slots else None,
-            began=self.clock.now(),
             committed=self.memory.window,
             last=last,
             home=self.settings.home,
@@ -353,6 +352,7 @@ class Loop:
                 raise
             self._try_again(flight, error)
             return
+        answer = timed(answer, self.clock.now())
         self._probe(Point.STAGED, flight.window_id)
         if self._is_nothing(flight, answer):
             self.outputs.over(flight.window_id)

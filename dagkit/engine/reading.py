@@ -4,7 +4,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from dagkit.api.operators import main_outlet
@@ -13,9 +13,20 @@ from dagkit.api.work import SplittableOperator
 from dagkit.engine.assignment import Assignment, Stretch
 from dagkit.engine.failures import Failure, OperatorFailed
 from dagkit.engine.live import GATHERED_ITEMS
+from dagkit.engine.splitting import Place
 from dagkit.engine.staging import Staging
-from dagkit.engine.work import Elements, Waiting, amount_of, density_of, has_end, length_of, place_of, stretch_of
-from dagkit.ranges import OffsetRange, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
+from dagkit.engine.work import (
+    Elements,
+    Waiting,
+    amount_of,
+    density_of,
+    end_of,
+    has_end,
+    length_of,
+    place_of,
+    stretch_of,
+)
+from dagkit.ranges import Deferred, OffsetRange, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
 from dagkit.schema.batch import Batch
 from dagkit.schema.columns import Lines
 
@@ -116,6 +127,8 @@ class Reading:
         self.elements = elements
         self.operator: SplittableOperator[Any] = elements.operator
         self.left: list[Waiting] = []
+        self.put_off: dict[Place, Deferred[OffsetRange]] = {}
+        """What of that there was nothing to do of yet, by where it ends."""
         self.positions = 0
         self.worked = 0.0
         """How much work that was, as the operator counts."""
@@ -211,7 +224,7 @@ class Reading:
         self.positions += done
         self.worked += done * density_of(each)
         changes = {
-            "due": None if deferred is None else deferred.due(self._now()),
+            "due": None,
             "in_vain": deferred is not None and not done,
             "turn": self._assignment.window_id,
             "reached": reached,
@@ -220,6 +233,8 @@ class Reading:
             "done_apart": 0,
         }
         self.left.append(stretch_of(each, residual.start, residual.stop).model_copy(update=changes))
+        if deferred is not None:
+            self.put_off[end_of(self.left[-1])] = deferred
 
     def _check_done(self, tracker: RestrictionTracker[OffsetRange, int]) -> None:
         """Returns only if all was claimed, given back or put off; else tells who left it, of what."""
@@ -229,11 +244,6 @@ class Reading:
             operator, window = self.elements.into.rpartition(".")[0], self._assignment.window_id
             told = f"{type(self.operator).__name__}.process returned, and of {self.element!r:.80} {unclaimed}"
             raise OperatorFailed(Failure(operator, window, self._slot, told)) from unclaimed
-
-    def _now(self) -> datetime:
-        """By the driver's clock."""
-        assert self._assignment.began is not None, "a window that somebody defers work in has begun"
-        return self._assignment.began + timedelta(seconds=time.monotonic() - self._made)
 
     def _send(self, made: Iterator[Any]) -> Iterator[None]:
         """Send what is made, with a turn after each batch and after some items: what waits to go on takes memory."""

@@ -110,6 +110,7 @@ class SlotRun:
             state={name: kept for name, kept in state.items() if kept},
             parts=() if self.staging is None else tuple(self.staging.parts()),
             left=tuple(each for reading in self.readings.values() for each in reading.left),
+            put_off={end: each for reading in self.readings.values() for end, each in reading.put_off.items()},
             positions=sum(reading.positions for reading in self.readings.values()),
             work=sum(reading.worked for reading in self.readings.values()),
             busy_millis=self._since_start(),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dagkit import Dag, InputPort, OutputPort, SplittableOperator
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
+from dagkit.engine.assignment import Answer, Assignment
 from dagkit.engine.loop import Loop
 from dagkit.engine.lower import program_of
 from dagkit.engine.observing import Point
@@ -157,6 +158,19 @@ def test_nothing_is_dealt_before_it_is_due(tmp_path: Path) -> None:
     assert len(loop.queue) == 0
     loop.queue.wake(waiting.due, lambda _: True)
     assert (len(loop.queue), loop.queue.deferred) == (1, [])
+
+
+def test_what_is_put_off_is_due_so_long_after_its_window_however_long_that_waited_for_a_core(tmp_path: Path) -> None:
+    clock = FakeClock()
+
+    class Crowded(Hurried):
+        def run(self, assignment: Assignment) -> Answer:
+            clock.advance(seconds=5)
+            return self.inner.run(assignment)
+
+    draw = numbers_of_names(((("x", 6),),), defers_at=(2,))
+    loop = Desk(tmp_path, draw, backend=Crowded, clock=clock).run(windows=1)
+    assert [(each.start, each.due) for each in loop.memory.queue] == [(2, clock.now() + timedelta(seconds=1))]
 
 
 def test_two_that_have_no_end_both_go_on_in_one_slot(tmp_path: Path) -> None:
