@@ -38,6 +38,8 @@ class Flight:
     asks: bool = False
     """Whether it only asks whether there is more of what has no end."""
     failures: int = 0
+    told: bool = False
+    """Whether observers heard that it started."""
     answer: "Future[Answer]" = field(init=False)
 
     @property

@@ -333,7 +333,8 @@ class Loop:
         flight = Flight(self._restaged(assignment), dict(upto), given, share, dict(notes), began, alone, promised, asks)
         self.flights.take_off(flight)
         self.held = []
-        self.telling.started(flight)
+        if not asks:  # one that only asks may never be a window
+            self.telling.started(flight)
         self._probe(Point.RUNNING, window_id)
 
     def _given(self, upto: dict[str, int]) -> tuple[list[Sent], list[Waiting]]:
@@ -358,6 +359,7 @@ class Loop:
             self.outputs.over(flight.window_id)
             self.supply.over(flight.round, worked_in(answer), self.traits)
             return
+        self.telling.started(flight)
         if not flight.promised:
             self.chronicle.promise(flight.upto, flight.notes)
         parts, worked = parts_of(answer), worked_in(answer)
@@ -394,6 +396,7 @@ class Loop:
         """Whether a window need not have been: it is not committed, and the next one has its number."""
         return (
             flight.asks
+            and not flight.failures  # observers were told of one that failed
             and not self.flights
             and not self.facts
             and not self.changing.is_made
@@ -405,6 +408,7 @@ class Loop:
     def _try_again(self, flight: Flight, error: OperatorFailed | WindowLost) -> None:
         """The same window runs again, as often as the failure allows; else the failure is raised."""
         again = flight.failed(error, self.program)
+        self.telling.started(flight)
         self.telling.failed(flight, error, again=again)
         if not again:
             raise error

@@ -53,7 +53,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A window is on its way."""
+    """A window is on its way; one that only asks what has no end whether there is more is told once it counts."""
 
     window_id: int
     blocks: int

@@ -35,8 +35,10 @@ class Telling:
         self.tell(Found(finding.operator, len(waiting), positions, len(finding.emitted) - len(waiting)))
 
     def started(self, flight: Flight) -> None:
-        """A window took off."""
-        self.tell(Started(flight.window_id, len(all_in(flight.round.deal)), flight.round.lasts_millis))
+        """A window took off; told once, however often that is said."""
+        if not flight.told:
+            flight.told = True
+            self.tell(Started(flight.window_id, len(all_in(flight.round.deal)), flight.round.lasts_millis))
 
     def failed(self, flight: Flight, error: OperatorFailed | WindowLost, *, again: bool) -> None:
         """A window came to nothing."""

@@ -1,11 +1,13 @@
 """Work of any payload, anywhere in a graph: stopped anywhere and resumed, deferred, drained, and always done once."""
 
 import re
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -15,9 +17,10 @@ from dagkit import Dag, InputPort, OutputPort, SplittableOperator
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
 from dagkit.engine.assignment import Answer, Assignment
+from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.loop import Loop
 from dagkit.engine.lower import program_of
-from dagkit.engine.observing import Point
+from dagkit.engine.observing import Committed, Failed, Happening, Point, Started
 from dagkit.engine.work import Elements, ElementUnreadable
 from dagkit.errors import DagkitError
 from dagkit.ledger import DatasetKind, ExecuteTransform
@@ -102,6 +105,52 @@ def asked_in_vain(home: Path, times: int = 9, **given: Any) -> Loop:
 
 def test_asking_in_vain_keeps_no_place_for_what_is_not_written(tmp_path: Path) -> None:
     assert asked_in_vain(tmp_path).outputs._uncommitted == []
+
+
+def told_of_windows(heard: list[Happening]) -> list[tuple[type, int]]:
+    return [(type(each), each.window_id) for each in heard if isinstance(each, Started | Failed | Committed)]
+
+
+def test_who_looks_on_hears_of_no_window_that_asks_in_vain(tmp_path: Path) -> None:
+    heard: list[Happening] = []
+    asked_in_vain(tmp_path, observers=[heard.append])
+    assert told_of_windows(heard) == [(Started, 1), (Committed, 1)]
+
+
+class Shaky(Numbered):
+    """Fails so many times."""
+
+    kind = "work.shaky/1"
+    failures: ClassVar[int] = 0
+
+    def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:
+        if Shaky.failures > 0:
+            Shaky.failures -= 1
+            raise ConnectionError("nobody answers")
+        return super().process(element, tracker)
+
+
+@pytest.mark.parametrize(
+    ("by_now", "failures", "told"),
+    [
+        pytest.param(BY_NOW + 1, 0, [(Started, 2), (Committed, 2)], id="it found something"),
+        pytest.param(BY_NOW, 1, [(Started, 2), (Failed, 2), (Committed, 2)], id="it failed before"),
+        pytest.param(BY_NOW, 2, [(Started, 2), (Failed, 2), (Failed, 2)], id="it ended the run"),
+    ],
+)
+def test_a_window_that_only_asks_is_told_once_it_counts(
+    tmp_path: Path, by_now: int, failures: int, told: list[tuple[type, int]]
+) -> None:
+    looks: Looks = ((("tail", -1),),)
+    conf = {"dt.operator.numbered.attr.RECOVERY_ATTEMPTS": "1"}
+    desk, heard = desk_of(tmp_path, until=Until.ONCE, looks=looks, kind=Shaky), list[Happening]()
+    desk.run()
+    again = replace(desk_of(tmp_path, until=Until.ONCE, looks=looks, kind=Shaky, by_now=by_now), conf=conf)
+    Shaky.failures = failures
+    with pytest.raises(OperatorFailed, match="nobody answers") if failures > 1 else nullcontext():
+        again.run(observers=[heard.append])
+    assert told_of_windows(heard) == told
+    assert again.faults() == []
 
 
 class Announced(SplittableOperator[int]):
