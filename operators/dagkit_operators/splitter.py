@@ -157,10 +157,6 @@ class FileSplitterInput(InputOperator):
         self._next_scan = None
         self._scans = 0
 
-    def look_now(self) -> None:
-        """The next window scans, whatever is left of the interval."""
-        self._next_scan = None
-
     def emit_tuples(self) -> None:
         """Describe as many blocks as a window may have, and scan first where nothing is left of the last scan."""
         if self.cut is None and not self._found and self._is_due():

@@ -155,14 +155,6 @@ def test_it_looks_again_when_the_interval_is_over(folder: Path, clock: FakeClock
     assert at_work.operator.looks_again_in_millis() == 5000
 
 
-def test_it_can_be_told_to_look_at_once(folder: Path, clock: FakeClock) -> None:
-    at_work = splitter(clock, folder, scanner={"scan_interval_millis": 60_000})
-    window(at_work)
-    write(folder / "file13.txt", "new", at=13)
-    at_work.operator.look_now()
-    assert names(window(at_work)[0]) == ["file13.txt"]
-
-
 def test_it_looks_once_where_it_was_asked_to(folder: Path, clock: FakeClock) -> None:
     at_work = splitter(clock, folder, until=Until.ONCE, block_size=2, blocks_threshold=50)
     assert len(window(at_work)[1]) == 50
