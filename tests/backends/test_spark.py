@@ -4,10 +4,11 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from dagkit import (
     Batch,
@@ -24,7 +25,7 @@ from dagkit import (
 from dagkit.backends.spark import SparkBackend, SparkFailed
 from dagkit.compiler import compile_application
 from dagkit.engine.assignment import Answer, Assignment
-from dagkit.engine.failures import OperatorFailed, WorkerFailed
+from dagkit.engine.failures import OperatorFailed, WindowLost, WorkerFailed
 from dagkit.engine.lower import program_of
 from dagkit.engine.outbox import Outbox
 from dagkit.engine.places import PiecesLost
@@ -299,6 +300,42 @@ def test_closing_ends_what_runs(session: SparkSession, tmp_path: Path) -> None:
         backend.close()
         with pytest.raises(SparkFailed):
             window.result(60)
+
+
+def test_closing_ends_what_is_on_its_way_to_spark(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lingering = ending(Linger())
+    backend = SparkBackend(lingering, session)
+    is_built, was_interrupted = Event(), Event()
+    build, interrupt = backend._frame, backend._jobs._interrupt
+
+    def built(*of: Any) -> DataFrame:
+        frame = build(*of)
+        is_built.set()
+        assert was_interrupted.wait(60)
+        return frame
+
+    def interrupted(tag: str) -> None:
+        interrupt(tag)
+        was_interrupted.set()
+
+    monkeypatch.setattr(backend, "_frame", built)
+    monkeypatch.setattr(backend._jobs, "_interrupt", interrupted)
+    with ThreadPoolExecutor(1) as pool:
+        window = pool.submit(backend.run, Assignment(1, sent(lingering, [str(tmp_path / "at work")])))
+        assert is_built.wait(60)
+        backend.close()
+        with pytest.raises(SparkFailed, match="Spark failed in window 1"):
+            window.result(60)
+
+
+def test_a_window_that_comes_after_closing_is_refused(session: SparkSession) -> None:
+    counting_words = counting(1)
+    backend = SparkBackend(counting_words, session)
+    backend.close()
+    with pytest.raises(WindowLost, match="nothing runs any more"):
+        backend.run(Assignment(1, sent(counting_words, ["a"])))
 
 
 def test_two_windows_run_at_the_same_time(session: SparkSession) -> None:

@@ -2,10 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from threading import Condition
 from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
+
+from dagkit.engine.failures import WindowLost
+
+INTERRUPTED_EVERY_SECONDS = 0.1
+"""How often what is to end is interrupted: Spark ends the jobs that it has, and knows nothing of those to come."""
 
 
 def is_connect(spark: SparkSession) -> bool:
@@ -25,25 +31,55 @@ class Jobs:
             context.setInterruptOnCancel(True)
             self._add, self._remove = context.addJobTag, context.removeJobTag
             self._interrupt = context.cancelJobsWithTag
+        self._left = Condition()
+        """Told when a thread has left `tagged`, and held by whoever looks at the two below."""
+        self._running = 0
+        """How many threads are in `tagged`."""
+        self._ended = False
 
     @contextmanager
     def tagged(self) -> Iterator[None]:
         """What this thread runs in the meantime ends with `end`, or with whatever interrupts the thread."""
+        with self._counted(), self._with_tags() as own:
+            try:
+                yield
+            except BaseException:
+                with suppress(Exception):  # where Spark itself is gone there is nothing to stop
+                    self._interrupt(own)
+                raise
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """`end` waits for this thread."""
+        with self._left:
+            if self._ended:
+                raise WindowLost("nothing runs any more on a backend that is closed")
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._left:
+                self._running -= 1
+                self._left.notify_all()
+
+    @contextmanager
+    def _with_tags(self) -> Iterator[str]:
+        """The tag of what this thread runs in the meantime, which has that of all jobs, too."""
         own = f"{self._tag}-{uuid4().hex}"
         self._add(self._tag)
         self._add(own)
         try:
-            yield
-        except BaseException:
-            with suppress(Exception):  # where Spark itself is gone there is nothing to stop
-                self._interrupt(own)
-            raise
+            yield own
         finally:
             with suppress(Exception):
                 self._remove(own)
                 self._remove(self._tag)
 
     def end(self) -> None:
-        """Nothing runs any more."""
-        with suppress(Exception):  # where Spark itself is gone there is nothing to stop
-            self._interrupt(self._tag)
+        """Nothing runs any more, and nothing begins."""
+        with self._left:
+            self._ended = True
+            while self._running:
+                with suppress(Exception):  # where Spark itself is gone there is nothing to stop
+                    self._interrupt(self._tag)
+                self._left.wait(INTERRUPTED_EVERY_SECONDS)
