@@ -338,6 +338,23 @@ def test_a_window_that_comes_after_closing_is_refused(session: SparkSession) -> 
         backend.run(Assignment(1, sent(counting_words, ["a"])))
 
 
+def test_tasks_are_interrupted_for_the_threads_that_run_jobs_and_for_no_others(spark: SparkSession) -> None:
+    context, name = spark.sparkContext, "spark.job.interruptOnCancel"
+    backend = SparkBackend(counting(1), spark)
+    assert context.getLocalProperty(name) is None
+
+    def in_a_thread(before: str | None) -> tuple[str | None, str | None]:
+        context.setLocalProperty(name, before)  # type: ignore[arg-type] # none takes it away
+        with backend._jobs.tagged():
+            meanwhile = context.getLocalProperty(name)
+        return meanwhile, context.getLocalProperty(name)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(in_a_thread, None).result() == ("true", None)
+        assert pool.submit(in_a_thread, "false").result() == ("true", "false")
+    backend.close()
+
+
 def test_two_windows_run_at_the_same_time(session: SparkSession) -> None:
     counting_words = counting(2)
     backend = SparkBackend(counting_words, session)

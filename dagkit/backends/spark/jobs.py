@@ -1,7 +1,8 @@
 """Jobs that can be stopped: whatever a thread runs while it has a tag ends when any thread interrupts the tag."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from threading import Condition
 from typing import Any
 from uuid import uuid4
@@ -12,6 +13,9 @@ from dagkit.engine.failures import WindowLost
 
 INTERRUPTED_EVERY_SECONDS = 0.1
 """How often what is to end is interrupted: Spark ends the jobs that it has, and knows nothing of those to come."""
+
+_INTERRUPTS_TASKS = "spark.job.interruptOnCancel"
+"""What `setInterruptOnCancel` sets."""
 
 
 def is_connect(spark: SparkSession) -> bool:
@@ -24,11 +28,12 @@ class Jobs:
 
     def __init__(self, spark: SparkSession) -> None:
         self._tag = f"dagkit-{uuid4().hex}"
+        self._interrupting: Callable[[], AbstractContextManager[None]] = nullcontext
         if is_connect(spark):
             self._add, self._remove, self._interrupt = spark.addTag, spark.removeTag, spark.interruptTag
         else:  # there a session's tags are known to the thread alone that added them; a context's are known to all
             context: Any = spark.sparkContext
-            context.setInterruptOnCancel(True)
+            self._interrupting = partial(_interrupting_tasks, context)
             self._add, self._remove = context.addJobTag, context.removeJobTag
             self._interrupt = context.cancelJobsWithTag
         self._left = Condition()
@@ -40,7 +45,7 @@ class Jobs:
     @contextmanager
     def tagged(self) -> Iterator[None]:
         """What this thread runs in the meantime ends with `end`, or with whatever interrupts the thread."""
-        with self._counted(), self._with_tags() as own:
+        with self._counted(), self._interrupting(), self._with_tags() as own:
             try:
                 yield
             except BaseException:
@@ -83,3 +88,15 @@ class Jobs:
                 with suppress(Exception):  # where Spark itself is gone there is nothing to stop
                     self._interrupt(self._tag)
                 self._left.wait(INTERRUPTED_EVERY_SECONDS)
+
+
+@contextmanager
+def _interrupting_tasks(context: Any) -> Iterator[None]:
+    """No task of what this thread runs in the meantime outlives its job; a context keeps this by thread."""
+    before = context.getLocalProperty(_INTERRUPTS_TASKS)
+    context.setInterruptOnCancel(True)
+    try:
+        yield
+    finally:
+        with suppress(Exception):
+            context.setLocalProperty(_INTERRUPTS_TASKS, before)
