@@ -73,6 +73,19 @@ def failure_of(
     return OperatorFailed(Failure(operator, window_id, slot, told, place, lines))
 
 
+class CodecFailed(Exception):
+    """A stream codec raised what this was raised from, in a window that whoever catches it knows."""
+
+    def __init__(self, receiver: str) -> None:
+        super().__init__(receiver)
+        self.receiver = receiver
+
+    def told(self, window_id: int, slot: int | None = None) -> OperatorFailed:
+        """The failure of the operator."""
+        assert self.__cause__ is not None, "a codec raised it"
+        return failure_of(self.__cause__, self.receiver, window_id, slot)
+
+
 def _from_the_author_on(error: BaseException) -> traceback.TracebackException:
     """The traceback without the frames of dagkit that led into code of others; all of it where nobody else's ran."""
     told = traceback.TracebackException.from_exception(error)

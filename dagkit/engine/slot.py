@@ -17,7 +17,7 @@ from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.work import work_port
 from dagkit.engine.assignment import Assignment, Figures, Report, SlotState
 from dagkit.engine.controls import Controls
-from dagkit.engine.failures import OperatorFailed, failure_of, place_of, tear_down, who_failed
+from dagkit.engine.failures import CodecFailed, OperatorFailed, failure_of, place_of, tear_down, who_failed
 from dagkit.engine.live import Entrance, SavedState, bind_output, entrance, live, of_items, saved, to_all
 from dagkit.engine.outbox import NOTHING_SENT, Outbox, Sent
 from dagkit.engine.program import Keying, Port, Program, StageProgram, Target
@@ -292,6 +292,8 @@ class SlotRun:
 
     def _failure(self, error: Exception) -> Exception:
         """The error with what finds the record; one of dagkit's own, that no operator raised, stays as it is."""
+        if isinstance(error, CodecFailed):
+            return error.told(self.window_id, self.slot)
         name = who_failed(error.__traceback__, self.operators)
         if name is None:
             return error

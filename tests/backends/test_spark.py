@@ -19,8 +19,10 @@ from dagkit import (
     Operator,
     OperatorContext,
     OutputPort,
+    PortContext,
     State,
     StatelessPartitioner,
+    StreamCodec,
 )
 from dagkit.backends.spark import SparkBackend, SparkFailed
 from dagkit.compiler import compile_application
@@ -107,6 +109,56 @@ def test_what_an_operator_raises_arrives_as_a_failure(session: SparkSession) -> 
         backend.run(Assignment(1, sent(counting_words, ["a", "fail"])))
     assert (raised.value.failure.operator, raised.value.failure.window_id) == ("count", 1)
     assert "in process" in raised.value.failure.traceback
+    backend.close()
+
+
+class Careful(StreamCodec[str]):
+    """Writes all words but one, and reads all but one."""
+
+    def to_bytes(self, item: str) -> bytes:
+        if item == "unwritable":
+            raise ValueError("no such word can be written")
+        return item.encode()
+
+    def from_bytes(self, data: bytes) -> str:
+        if data == b"unreadable":
+            raise ValueError("no such word can be read")
+        return data.decode()
+
+    def get_partition(self, item: str) -> int:
+        return len(item)
+
+
+def coded(receiver: str) -> Program:
+    """Words go from the driver to `near`, from there to `far`, and back to `near` in the next window."""
+
+    def draw(dag: Any, conf: object) -> None:
+        words, near, far = dag.add_operator("words", Words()), dag.add_operator("near", Round()), Same()
+        dag.add_operator("far", far)
+        delay = dag.add_operator("delay", DelayOperator[str]())
+        dag.set_operator_attribute(far, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+        dag.add_stream("words", words.out, near.words)
+        dag.add_stream("there", near.output, far.input)
+        dag.add_stream("held", far.output, delay.input)
+        dag.add_stream("back", delay.output, near.again)
+        port = {"near": near.words, "far": far.input, "again": near.again}[receiver]
+        dag.set_input_port_attribute(port, PortContext.STREAM_CODEC, Careful())
+
+    return program(draw)
+
+
+@pytest.mark.parametrize("word", ["unwritable", "unreadable"])
+@pytest.mark.parametrize("receiver", ["near", "far", "again"])
+def test_what_a_codec_raises_is_told_of_the_operator_that_receives(
+    session: SparkSession, receiver: str, word: str
+) -> None:
+    coding = coded(receiver)
+    backend = SparkBackend(coding, session)
+    with pytest.raises(OperatorFailed, match=f"no such word can be {word[2:6]}") as raised:
+        backend.run(Assignment(3, sent(coding, ["a", word])))
+    failure = raised.value.failure
+    assert (failure.operator, failure.window_id) == ("far" if receiver == "far" else "near", 3)
+    assert failure.traceback.splitlines()[1].endswith("_bytes")
     backend.close()
 
 

@@ -19,7 +19,7 @@ from dagkit.backends.spark.shipping import by_value, modules_of, shipped
 from dagkit.backends.spark.task import Given, LevelTask, TaskFailed, Told
 from dagkit.compiler import Compilation
 from dagkit.engine.assignment import Answer, Assignment, Cores
-from dagkit.engine.failures import WindowLost
+from dagkit.engine.failures import CodecFailed, WindowLost
 from dagkit.engine.lower import program_of
 from dagkit.engine.outbox import Sent
 from dagkit.engine.program import Program
@@ -74,9 +74,13 @@ class SparkBackend:
 
     def run(self, assignment: Assignment) -> Answer:
         """Run one attempt at a window to its end."""
-        with self._jobs.tagged(), _told_as_ours(f"Spark failed in window {assignment.window_id}"):
-            table = self._frame(assignment).toArrow()
-        return self._answer(assignment, table)
+        try:
+            given = self._given(assignment)
+            with self._jobs.tagged(), _told_as_ours(f"Spark failed in window {assignment.window_id}"):
+                table = self._frame(assignment, given).toArrow()
+            return self._answer(assignment, table)
+        except CodecFailed as error:
+            raise error.told(assignment.window_id) from error
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
         """Make files of their committed pieces."""
@@ -93,9 +97,8 @@ class SparkBackend:
             self._jobs.end()
             self._by_value.__exit__(None, None, None)
 
-    def _frame(self, assignment: Assignment) -> DataFrame:
-        """The job of one window."""
-        given = self._given(assignment)
+    def _frame(self, assignment: Assignment, given: Mapping[int, Mapping[int, bytes]]) -> DataFrame:
+        """The job of one window; what may fail here is Spark."""
         window = replace(assignment, arriving=(), work={}, state={})
         frame: DataFrame | None = None
         for level in range(self.program.levels):

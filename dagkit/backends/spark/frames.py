@@ -7,15 +7,16 @@ the values back as they are, it is a pickle of the items. A stream codec writes 
 import functools
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from dagkit.api.controls import controls_in
-from dagkit.api.streams import StreamCodec
 from dagkit.backends.spark.forms import Arrays, AsArrow, Form, NoForm, read, written
 from dagkit.backends.spark.shipping import Known
+from dagkit.engine.failures import CodecFailed
 from dagkit.engine.program import Target
 from dagkit.schema.batch import Batch
 
@@ -61,7 +62,8 @@ class Frames:
         """A batch as frames, of which none is larger than it must be."""
         codec = self._targets[wire].keying.codec
         if codec is not None and not controls_in(batch):
-            coded = pa.array([codec.to_bytes(item) for item in batch.items()], pa.large_binary())
+            with self._by_codec(wire):
+                coded = pa.array([codec.to_bytes(item) for item in batch.items()], pa.large_binary())
             yield from self._arrow(Writing.CODED, AsArrow(), [coded])
             return
         try:
@@ -80,19 +82,29 @@ class Frames:
         while at < payload.size:
             wire, writing, length = _HEADER.unpack_from(payload, at)
             content = payload.slice(at + _HEADER.size, length)
-            yield wire, self._batch(Writing(writing), content, self._targets[wire].keying.codec)
+            yield wire, self._batch(Writing(writing), content, wire)
             at += _HEADER.size + length + -length % ALIGNED
 
-    def _batch(self, writing: Writing, content: pa.Buffer, codec: StreamCodec[Any] | None) -> Batch[Any]:
+    def _batch(self, writing: Writing, content: pa.Buffer, wire: int) -> Batch[Any]:
         if writing is Writing.PICKLED:
             return Batch.of(self._known.loads(content))
         with pa.ipc.open_stream(content) as stream:
             arrays = stream.read_next_batch()
             if writing is Writing.CODED:
+                codec = self._targets[wire].keying.codec
                 assert codec is not None, "what a codec wrote is read by the same codec"
-                return Batch.of([codec.from_bytes(data) for data in arrays.column(0).to_pylist()])
+                with self._by_codec(wire):
+                    return Batch.of([codec.from_bytes(data) for data in arrays.column(0).to_pylist()])
             form: Form = self._form(stream.schema.metadata[_FORM])
             return read(form, Arrays(iter(arrays.columns), arrays.num_rows))
+
+    @contextmanager
+    def _by_codec(self, wire: int) -> Iterator[None]:
+        """What the author's codec raises says whose items it was for."""
+        try:
+            yield
+        except Exception as error:
+            raise CodecFailed(self._targets[wire].into[0]) from error
 
     def _pickled(self, batch: Batch[Any]) -> Iterator[Frame]:
         content = self._known.dumps(list(batch.items()))
