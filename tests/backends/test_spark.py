@@ -185,7 +185,7 @@ def blown_up(dag: Any, conf: object) -> None:
 
 
 def test_large_state_goes_to_each_slot_by_itself(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dagkit.backends.spark.backend.LARGEST_CLOSURE_BYTES", 1000)
+    monkeypatch.setattr("dagkit.backends.spark.backend.LARGEST_SHARED_BYTES", 1000)
     blowing = program(blown_up)
     backend = SparkBackend(blowing, session)
     texts = [str(number) * 1_000_000 for number in range(4)]
@@ -196,6 +196,31 @@ def test_large_state_goes_to_each_slot_by_itself(session: SparkSession, monkeypa
         for operator in ("first", "second"):
             held = sum(len(state["held"]) for state in state_of(answer, operator))
             assert held == window * len(texts) * 1_000_000
+    backend.close()
+
+
+def laden(dag: Any, conf: object) -> None:
+    dag.add_operator("words", Words()) >> dag.add_operator("laden", Laden(load="x" * 2_000_000))
+
+
+class Laden(Blow):
+    """Travels with more than a closure should hold."""
+
+    load: str = ""
+
+
+@pytest.mark.parametrize("draw", [blown_up, laden], ids=["state", "program"])
+def test_what_is_large_leaves_nothing_on_the_drivers_disk(spark: SparkSession, draw: Any) -> None:
+    folder = Path(str(spark.sparkContext._temp_dir))
+    large = program(draw)
+    backend = SparkBackend(large, spark)
+    before = set(folder.rglob("*"))
+    state: Any = {}
+    for window in (1, 2):
+        answer = backend.run(Assignment(window, sent(large, ["a" * 3_000_000]), state))
+        state = {(report.level, report.slot): report.state for report in answer.reports}
+        assert set(folder.rglob("*")) == before
+    assert sum(len(kept["held"]) for report in answer.reports for kept in report.state.values()) >= 6_000_000
     backend.close()
 
 

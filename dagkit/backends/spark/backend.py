@@ -3,7 +3,7 @@
 import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import pyarrow as pa
@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from dagkit.backends.spark.artifacts import ship_own_code
 from dagkit.backends.spark.cores import CoresOf
 from dagkit.backends.spark.frames import Frames
-from dagkit.backends.spark.jobs import Jobs
+from dagkit.backends.spark.jobs import Jobs, is_connect
 from dagkit.backends.spark.placing import Placing
 from dagkit.backends.spark.rows import SPARK_SCHEMA, Kind, rows_in
 from dagkit.backends.spark.shipping import by_value, modules_of, shipped
-from dagkit.backends.spark.task import Given, LevelTask, TaskFailed, Told
+from dagkit.backends.spark.task import BroadcastTask, Given, LevelTask, TaskFailed, Told
 from dagkit.compiler import Compilation
 from dagkit.engine.assignment import Answer, Assignment, Cores
 from dagkit.engine.failures import CodecFailed, WindowLost
@@ -26,7 +26,10 @@ from dagkit.engine.program import Program
 from dagkit.engine.staging import Part
 from dagkit.errors import DagkitError
 
-LARGEST_CLOSURE_BYTES = 16 << 20
+LARGEST_CLOSURE_BYTES = (1 << 20) - (64 << 10)
+"""What of a task still travels in the closure, and some room for the rest of it: what is larger than a mebibyte PySpark
+makes a broadcast of, whose file on the driver nobody removes before Spark is stopped."""
+LARGEST_SHARED_BYTES = 16 << 20
 """What all slots of a level are given together and still travels to each of them; more goes to each its own."""
 NOTHING_GIVEN = pickle.dumps(Given())
 
@@ -76,8 +79,9 @@ class SparkBackend:
         """Run one attempt at a window to its end."""
         try:
             given = self._given(assignment)
-            with self._jobs.tagged(), _told_as_ours(f"Spark failed in window {assignment.window_id}"):
-                table = self._frame(assignment, given).toArrow()
+            failing = f"Spark failed in window {assignment.window_id}"
+            with self._jobs.tagged(), _told_as_ours(failing), ExitStack() as run:
+                table = self._frame(assignment, given, run).toArrow()
             return self._answer(assignment, table)
         except CodecFailed as error:
             raise error.told(assignment.window_id) from error
@@ -97,13 +101,13 @@ class SparkBackend:
             self._jobs.end()
             self._by_value.__exit__(None, None, None)
 
-    def _frame(self, assignment: Assignment, given: Mapping[int, Mapping[int, bytes]]) -> DataFrame:
-        """The job of one window; what may fail here is Spark."""
+    def _frame(self, assignment: Assignment, given: Mapping[int, Mapping[int, bytes]], until: ExitStack) -> DataFrame:
+        """The job of one window, which may be run until that is left; what may fail here is Spark."""
         window = replace(assignment, arriving=(), work={}, state={})
         frame: DataFrame | None = None
         for level in range(self.program.levels):
             slots, own = self.program.slots_at(level), given[level]
-            by_row = sum(map(len, own.values())) > LARGEST_CLOSURE_BYTES
+            by_row = sum(map(len, own.values())) > LARGEST_SHARED_BYTES
             if by_row:
                 frame = self._among(frame, level, own)
             elif frame is None:
@@ -111,9 +115,18 @@ class SparkBackend:
             else:
                 frame = frame.repartitionById(slots, "slot")
             task = LevelTask(self.shipped, level, window, {} if by_row else own, given_by_row=by_row)
-            frame = frame.mapInArrow(task, SPARK_SCHEMA)
+            frame = frame.mapInArrow(self._closure(task, until), SPARK_SCHEMA)
         assert frame is not None, "there is at least one level"
         return frame
+
+    def _closure(self, task: LevelTask, until: ExitStack) -> LevelTask | BroadcastTask:
+        """What Spark is given of a task; a large one is a broadcast that is gone, with its file, when that is left."""
+        size = len(task.shipped.data) + sum(map(len, task.given.values()))
+        if size <= LARGEST_CLOSURE_BYTES or is_connect(self.spark):  # a Connect server makes no broadcast of a closure
+            return task
+        broadcast = self.spark.sparkContext.broadcast(task)
+        until.callback(broadcast.destroy)
+        return BroadcastTask(broadcast)
 
     def _numbers_of(self, slots: int) -> DataFrame:
         """The number of each slot in a partition of its own; made once, since that is several calls to Spark."""

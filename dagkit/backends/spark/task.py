@@ -3,7 +3,7 @@
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -19,6 +19,9 @@ from dagkit.engine.slot import SlotRun
 from dagkit.engine.work import Waiting
 from dagkit.errors import DagkitError
 from dagkit.schema.batch import Batch
+
+if TYPE_CHECKING:
+    from pyspark import Broadcast
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,16 @@ class LevelTask:
             program, known = self.shipped.unpacked()
             yield from _Task(self, program, Frames(known, program.targets), iter(batches)).run()
             settle(self.shipped.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastTask:
+    """A task that comes to its workers as a broadcast, since it is too large for a closure."""
+
+    task: "Broadcast[LevelTask]"
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.task.value(batches)
 
 
 class _Task:
