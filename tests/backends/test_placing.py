@@ -1,10 +1,12 @@
 """Committed files on Spark: the same pieces, in the same order, to the same places as everywhere else."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from dagkit.backends.spark.placing import Placing
+from dagkit.backends.spark.placing import MANY_BYTES, Placing
 from dagkit.engine.staging import Part
 
 
@@ -29,3 +31,11 @@ def test_a_file_may_lie_in_another_store_than_the_application(tmp_path: Path, co
     assert memory.cat_file("/placing/out/f") == b"piece " * count
     assert list(tmp_path.iterdir()) == []
     memory.store.clear()
+
+
+@pytest.mark.parametrize(("speculates", "by_job"), [("true", 0), ("false", 1)])
+def test_no_job_puts_files_together_where_spark_may_run_a_task_twice_at_once(speculates: str, by_job: int) -> None:
+    session: Any = SimpleNamespace(conf={"spark.speculation": speculates})
+    parts = [Part(operator="w", file="/out/f", part=f"{number}", length=MANY_BYTES) for number in (0, 1)]
+    here, as_job = Placing.of({"/out/f": parts}, "/application", durable=False).divided(session)
+    assert (len(here.files), len(as_job.files)) == (1 - by_job, by_job)

@@ -25,8 +25,9 @@ from dagkit import (
     StreamCodec,
 )
 from dagkit.backends.spark import SparkBackend, SparkFailed
+from dagkit.backends.spark.task import Told
 from dagkit.compiler import compile_application
-from dagkit.engine.assignment import Answer, Assignment
+from dagkit.engine.assignment import Answer, Assignment, Report
 from dagkit.engine.failures import OperatorFailed, WindowLost, WorkerFailed
 from dagkit.engine.lower import program_of
 from dagkit.engine.outbox import Outbox
@@ -346,6 +347,29 @@ class Settled(Operator):
 
     def process(self, word: str) -> None:
         self.seen = (1, word)
+
+
+def told_by(program: Program, above: bytes) -> list[Told]:
+    """What all slots tell, where the last level received from an attempt of this name at each slot of the first."""
+    first, last = (range(program.slots_at(level)) for level in (0, 1))
+    return [
+        *(Told(Report(level=0, slot=slot), b"first", {}) for slot in first),
+        *(Told(Report(level=1, slot=slot), b"last", dict.fromkeys(first, above)) for slot in last),
+    ]
+
+
+def test_parts_of_a_window_that_do_not_fit_together_are_no_answer(spark: SparkSession) -> None:
+    counting_words = counting(2)
+    backend = SparkBackend(counting_words, spark)
+    whole = told_by(counting_words, b"first")
+    backend._check(Assignment(4), whole)
+    with pytest.raises(SparkFailed, match="ran part of window 4 again"):
+        backend._check(Assignment(4), told_by(counting_words, b"second"))
+    with pytest.raises(AssertionError, match="every slot reports"):
+        backend._check(Assignment(4), whole[1:])
+    with pytest.raises(AssertionError, match="each slot reports once"):
+        backend._check(Assignment(4), [*whole, whole[0]])
+    backend.close()
 
 
 def test_what_keeps_a_slot_from_beginning_is_told_in_its_own_words(session: SparkSession) -> None:

@@ -1,10 +1,22 @@
 """What is done once in a worker's process."""
 
+import gc
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
+import pyarrow as pa
 import pytest
+
+from dagkit import InputOperator, InputPort, Operator, OutputPort
+from dagkit.backends.spark import worker
+from dagkit.backends.spark.shipping import shipped
+from dagkit.backends.spark.task import LevelTask
+from dagkit.compiler import compile_application
+from dagkit.engine.assignment import Assignment
+from dagkit.engine.lower import program_of
 
 FAULTS_AT_WORK = """
 import resource
@@ -60,3 +72,52 @@ def test_what_one_chunk_freed_serves_the_next_one() -> None:
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is held where the C library is glibc")
 def test_whoever_has_told_the_c_library_something_himself_is_obeyed() -> None:
     assert faults_at_work(held=True, MALLOC_TRIM_THRESHOLD_="131072") > MANY
+
+
+@pytest.fixture
+def unsettled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A worker that has run no program yet, and leaves the process as it was."""
+    monkeypatch.setattr(worker, "_settled_for", "")
+    yield
+    gc.unfreeze()
+
+
+def is_looked_at(thing: Any) -> bool:
+    """Whether a collection comes by it."""
+    return any(each is thing for each in gc.get_objects())
+
+
+@pytest.mark.usefixtures("unsettled")
+def test_a_collection_looks_no_more_at_what_was_loaded_for_a_program_and_at_all_that_came_after_it() -> None:
+    loaded: list[int] = []
+    assert is_looked_at(loaded)
+    worker.settle("a program")
+    assert not is_looked_at(loaded)
+    later: list[int] = []
+    worker.settle("a program")
+    assert is_looked_at(later)
+    worker.settle("another program")
+    assert not is_looked_at(later)
+
+
+class Words(InputOperator):
+    out = OutputPort(str)
+
+
+class Take(Operator):
+    words = InputPort(str)
+
+    def process(self, word: str) -> None: ...
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("unsettled")
+def test_a_worker_settles_with_its_first_task() -> None:
+    compilation = compile_application(
+        lambda dag, _: dag.add_operator("words", Words()) >> dag.add_operator("t", Take())
+    )
+    packed, _ = shipped(program_of(compilation), [])
+    loaded: list[int] = []
+    slots = [pa.record_batch([pa.array([0])], names=["id"])]
+    assert list(LevelTask(packed, 0, Assignment(1), {})(slots))
+    assert not is_looked_at(loaded)
