@@ -2,12 +2,16 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
+from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, PortContext, StreamCodec
 from dagkit.backends.spark.shipping import Known, by_value, modules_of, shipped
 from dagkit.compiler import compile_application
 from dagkit.engine.lower import program_of
@@ -50,16 +54,29 @@ print(TypeAdapter(customer).validate_python({"name": "anna", "orders": 7}))
 """
 
 
+Written = Callable[[str, str], ModuleType]
+
+
 @pytest.fixture
-def author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    (tmp_path / "authors_own.py").write_text(AUTHOR)
-    spec = spec_from_file_location("authors_own", tmp_path / "authors_own.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "authors_own", module)
-    spec.loader.exec_module(module)
-    return module
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
+    """Makes a module that this process alone can import."""
+
+    def write(name: str, content: str) -> ModuleType:
+        (tmp_path / f"{name}.py").write_text(content)
+        spec = spec_from_file_location(name, tmp_path / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        return module
+
+    return write
+
+
+@pytest.fixture
+def author(written: Written) -> ModuleType:
+    return written("authors_own", AUTHOR)
 
 
 def read_elsewhere(data: bytes, folder: Path) -> str:
@@ -75,6 +92,82 @@ def test_a_worker_reads_elements_of_an_authors_dataclass(author: ModuleType, tmp
         assert author in modules_of(program)
         data = shipped(program, [author])[0].data
     assert read_elsewhere(data, tmp_path) == "Customer(name='anna', orders=7)\n"
+
+
+HELPER = """
+from dagkit import StreamCodec
+from limits_own import LONGEST
+
+
+def is_short(word):
+    return len(word) <= LONGEST.letters
+
+
+class Words(StreamCodec):
+    def to_bytes(self, item):
+        return item.encode()
+
+    def from_bytes(self, data):
+        return data.decode()
+
+    def get_partition(self, item):
+        return len(item)
+"""
+
+LIMITS = """
+class Limit:
+    def __init__(self, letters):
+        self.letters = letters
+
+
+LONGEST = Limit(3)
+"""
+
+
+class Judges(Operator):
+    """What stands in its property is anybody's."""
+
+    input = InputPort(str)
+    judge: Any = None
+
+    def process(self, item: str) -> None: ...
+
+
+def found_in(judge: Any, codec: StreamCodec[Any] | None = None) -> list[str]:
+    def draw(dag: Dag, _: Any) -> None:
+        judges = dag.add_operator("judges", Judges(judge=judge))
+        dag.add_stream("words", dag.add_operator("words", Words()).output, judges.input)
+        if codec is not None:
+            dag.set_input_port_attribute(judges.input, PortContext.STREAM_CODEC, codec)
+
+    program = program_of(compile_application(draw))
+    return [module.__name__ for module in modules_of(program) if module.__name__ != __name__]
+
+
+class Words(InputOperator):
+    output = OutputPort(str)
+
+
+HELD: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda function: function,
+    "in a list in a dict": lambda function: {"all": [function]},
+    "in part of it": lambda function: partial(function, "word"),
+    "used by a lambda": lambda function: lambda word: not function(word),
+}
+
+
+@pytest.mark.parametrize("held", HELD.values(), ids=HELD.keys())
+def test_a_function_in_a_property_takes_its_module_along(written: Written, held: Callable[[Any], Any]) -> None:
+    written("limits_own", LIMITS)
+    helper = written("helper_own", HELPER)
+    assert found_in(held(helper.is_short)) == ["helper_own", "limits_own"]
+
+
+def test_a_codec_takes_its_module_along(written: Written) -> None:
+    written("limits_own", LIMITS)
+    helper = written("helper_own", HELPER)
+    assert found_in(None) == []
+    assert found_in(None, helper.Words()) == ["helper_own"]
 
 
 def test_a_class_that_goes_with_an_item_is_whole_on_the_other_side(author: ModuleType, tmp_path: Path) -> None:

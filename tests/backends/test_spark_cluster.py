@@ -44,7 +44,9 @@ def without_dagkit(folder: Path) -> str:
 def test_workers_elsewhere_are_sent_dagkit_and_the_application(tmp_path: Path) -> None:
     bare = without_dagkit(tmp_path)
     environment = {"PYTHONPATH": str(HERE.parents[1]) + os.pathsep + str(HERE.parents[1] / "operators")}
-    told = ran("local-cluster[2,1,1024]", tmp_path / "never", "a", "b", "a", PYSPARK_PYTHON=bare, **environment)
+    told = ran(
+        "local-cluster[2,1,1024]", tmp_path / "never", "a", "b", "a", "unheard", PYSPARK_PYTHON=bare, **environment
+    )
     assert told == {"counts": {"A!": 4, "B!": 2}, "slots": SLOTS, "zipped": True}
 
 

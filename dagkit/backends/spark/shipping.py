@@ -14,7 +14,7 @@ import sysconfig
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -106,18 +106,41 @@ def shipped(program: Program, modules: Sequence[ModuleType]) -> tuple[Shipped, K
 
 
 def modules_of(program: Program) -> list[ModuleType]:
-    """The modules that a worker may lack: those of the operators' classes, and what these import, if not installed."""
-    classes = {cls for slots in program.operators.values() for operator in slots for cls in type(operator).__mro__}
-    classes |= {cls for payload in _payloads(program) for cls in _classes_in(payload)}
-    functions = (keying.key for keying in program.keyings.values() if keying.key is not None)
-    found: dict[str, ModuleType] = {}
-    waiting = [name for name in (getattr(one, "__module__", None) for one in (*classes, *functions)) if name]
-    while waiting:
-        module = sys.modules.get(waiting.pop())
-        if module is not None and module.__name__ not in found and not _is_installed(module):
-            found[module.__name__] = module
-            waiting += _used_by(module)
-    return list(found.values())
+    """The modules that a worker may lack: those of whatever the program holds, and what these use, if not installed."""
+    with io.BytesIO() as file, ExitStack() as opened:
+        finder = _Finder(file, opened)
+        finder.dump(program)
+        return [finder.found[name] for name in sorted(finder.found)]
+
+
+class _Finder(_ByValue):
+    """Finds the modules of the classes and functions that it writes; each is by value at once, so that what they use
+    is written, too, and found.
+    """
+
+    def __init__(self, file: io.BytesIO, opened: ExitStack) -> None:
+        super().__init__(file, protocol=5)
+        self.found: dict[str, ModuleType] = {}
+        self._opened = opened
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, type):
+            self._find(cls.__module__ for cls in obj.__mro__)
+        elif isinstance(obj, FunctionType):
+            self._find([obj.__module__])
+        elif isinstance(obj, ModuleType):
+            self._find([obj.__name__])
+        return super().reducer_override(obj)
+
+    def _find(self, names: Iterable[str]) -> None:
+        """The modules of these names, and those that they import."""
+        waiting = list(names)
+        while waiting:
+            module = sys.modules.get(waiting.pop())
+            if module is not None and module.__name__ not in self.found and not _is_installed(module):
+                self.found[module.__name__] = module
+                self._opened.enter_context(by_value([module]))
+                waiting += _used_by(module)
 
 
 def _used_by(module: ModuleType) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import json
 import sys
 
+from hearing import is_heard  # type: ignore[import-not-found] # beside this file
 from words import draw  # type: ignore[import-not-found] # beside this file
 
 from dagkit import Batch
@@ -15,7 +16,7 @@ from dagkit.engine.outbox import Outbox
 
 def main(master: str, mark: str, *words: str) -> None:
     """Two windows with the same words."""
-    program = program_of(compile_application(lambda dag, _: draw(dag, mark)))
+    program = program_of(compile_application(lambda dag, _: draw(dag, mark, is_heard)))
     session = session_at(master)
     backend = SparkBackend(program, session)
     state = {}

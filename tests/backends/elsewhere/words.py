@@ -1,6 +1,7 @@
 """An application in a module that no worker has, with a helper that none has either."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ class Shouts(Operator):
     words = InputPort(str)
     shouts = OutputPort(Shout)
     mark: str
+    hears: Callable[[str], bool]
     dagkit_at = State[str]("")
 
     def process(self, word: str) -> None:
@@ -36,7 +38,8 @@ class Shouts(Operator):
         if word == "die" and not Path(self.mark).exists():
             Path(self.mark).touch()
             os._exit(1)
-        self.shouts.emit(Shout(loud(word), os.getpid()))
+        if self.hears(word):
+            self.shouts.emit(Shout(loud(word), os.getpid()))
 
 
 class Counts(Operator):
@@ -48,10 +51,10 @@ class Counts(Operator):
         self.counts[shout.word] += 1
 
 
-def draw(dag: Any, mark: str) -> None:
+def draw(dag: Any, mark: str, hears: Callable[[str], bool]) -> None:
     """Words are shouted by two and counted by two."""
-    words, shouts = dag.add_operator("words", Words()), dag.add_operator("shouts", Shouts(mark=mark))
-    counts = dag.add_operator("counts", Counts())
+    words, counts = dag.add_operator("words", Words()), dag.add_operator("counts", Counts())
+    shouts = dag.add_operator("shouts", Shouts(mark=mark, hears=hears))
     for operator in (shouts, counts):
         dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(2))
     dag.add_stream("words", words.out, shouts.words)

@@ -1,0 +1,8 @@
+"""What is only given to an operator, as a function: no class of the application refers to this module."""
+
+from limits import LONGEST  # type: ignore[import-not-found] # beside this file
+
+
+def is_heard(word: str) -> bool:
+    """Whether somebody hears the word."""
+    return len(word) <= LONGEST.letters
