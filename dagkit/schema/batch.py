@@ -6,8 +6,9 @@ handed to returns: its memory may be used again for the next one.
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dagkit.schema.columns import Column, Constant, Listed
 
@@ -72,16 +73,21 @@ class Batch(Generic[T]):
         return Batch({name: column.sliced(start, count) for name, column in self.columns.items()}, self.made_by)
 
     def replaced(self, name: str, column: Column) -> "Batch[Any]":
-        """The same items with another value in one field."""
+        """The same items with another value in one field, as `dataclasses.replace` makes them one by one."""
         fielded = self.fielded()
+        if fielded.made_by is None:
+            items: Sequence[Any] = self.items()
+            values = zip(items, column.values(), strict=True)
+            return Batch.of([dataclasses.replace(item, **{name: value}) for item, value in values])
         return Batch({**fielded.columns, name: column}, fielded.made_by)
 
     def fielded(self) -> "Batch[T]":
-        """The items as columns, one for each field, where their class has fields."""
-        if self.made_by is not None or not len(self):
+        """The items as columns, one for each field, where all are of one class that its fields make whole."""
+        kinds = set(map(type, self.items())) if self.made_by is None else set()
+        if len(kinds) != 1:
             return self
-        made_by: Any = type(self.items()[0])
-        names = fields_of(made_by)
+        (made_by,) = kinds
+        names = whole_by_fields(made_by)
         if not names:
             return self
         return Batch({name: Listed([getattr(item, name) for item in self.items()]) for name in names}, made_by)
@@ -101,10 +107,40 @@ class Batch(Generic[T]):
 
 
 @functools.lru_cache(maxsize=1024)
-def fields_of(payload: Any) -> tuple[str, ...]:
-    """The fields that an item of this type is made of, in order; none where it is made otherwise."""
-    made_by = get_origin(payload) or payload
-    if not (isinstance(made_by, type) and dataclasses.is_dataclass(made_by)):
+def whole_by_fields(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass, if calling it with them makes an equal object; none for any other class."""
+    makers = [cls for cls in kind.__mro__[:-1] if cls.__module__ not in ("typing", "abc")]
+    if not makers or not all("__dataclass_fields__" in vars(cls) for cls in makers) or hasattr(kind, "__post_init__"):
         return ()
-    fields = dataclasses.fields(made_by)
-    return tuple(field.name for field in fields) if all(field.init for field in fields) else ()
+    if any(not _is_generated(vars(cls)[name]) for cls in makers for name in vars(cls).keys() & _OWN_WAYS):
+        return ()
+    fields = tuple(field.name for field in dataclasses.fields(kind))
+    room = {name for cls in makers for name in vars(cls).get("__slots__", ())}
+    if not room <= {*fields, "__dict__", "__weakref__"} or any(_is_computed(kind, name) for name in fields):
+        return ()
+    taken = [p for p in inspect.signature(kind).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    return fields if tuple(p.name for p in taken) == fields else ()
+
+
+_OWN_WAYS = {
+    "__new__",
+    "__init__",
+    "__setattr__",
+    "__getattribute__",
+    "__getstate__",
+    "__setstate__",
+    "__reduce__",
+    "__reduce_ex__",
+}
+
+
+def _is_generated(method: Any) -> bool:
+    """Whether `dataclass` wrote the method: inside a function of this name, from Python 3.11 on; for slots, itself."""
+    code = getattr(method, "__code__", None)
+    return code is not None and (code.co_qualname.startswith("__create_fn__.") or method.__module__ == "dataclasses")
+
+
+def _is_computed(kind: type, field: str) -> bool:
+    """Whether what is read from the field may be something else than what it was set to."""
+    kept = inspect.getattr_static(kind, field, None)
+    return inspect.isdatadescriptor(kept) and not inspect.ismemberdescriptor(kept)

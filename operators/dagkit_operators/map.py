@@ -106,8 +106,8 @@ class FlatMap(RowOperator, Generic[S, T]):
             return Batch.of(flat)
         fielded = batch.fielded()
         counts = [len(some) for some in made]
-        others = {name: _repeated(column, counts) for name, column in fielded.columns.items()}
-        return Batch({**others, field: Listed(flat)}, fielded.made_by)
+        repeated = {name: _repeated(column, counts) for name, column in fielded.columns.items()}
+        return Batch(repeated, fielded.made_by).replaced(field, Listed(flat))
 
 
 def as_column(made: Any) -> Column:

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 import pytest
@@ -22,6 +22,8 @@ from dagkit.engine.program import Keying, Target
 from dagkit.plan.model import Routing
 from dagkit.schema.columns import Arrowed, Column, Constant, Lines, Listed
 from dagkit.schema.routing import column_codes, routing_code
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,72 @@ class Tagged(dict):  # type: ignore[type-arg]
     """More than its fields."""
 
     tag: str
+
+
+@dataclass
+class Word:
+    """Nothing but its field."""
+
+    text: str
+
+
+class Loud(Word):
+    """What calling it with its fields would change, and its own way of being made hides that."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text.upper() + "!")
+
+
+@dataclass(init=False)
+class Quiet:
+    """Is called with its field, and keeps another."""
+
+    text: str
+
+    def __init__(self, text: str) -> None:
+        self.text = text + "."
+
+
+@dataclass
+class Counted:
+    """Counts how often its field is set."""
+
+    text: str
+
+    def __setattr__(self, name: str, value: str) -> None:
+        super().__setattr__(name, value + "1")
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Boxed(Generic[T]):
+    held: T
+
+
+@dataclass(slots=True)
+class Bare:
+    text: str
+
+
+class Marked(Bare):
+    """More than its fields, and no dictionary that shows it."""
+
+    __slots__ = ("mark",)
+    mark: str
+
+
+class Doubling:
+    """What is set is doubled."""
+
+    def __get__(self, one: Any, of: Any = None) -> Any:
+        return 0 if one is None else one.__dict__["number"]
+
+    def __set__(self, one: Any, value: int) -> None:
+        one.__dict__["number"] = 2 * value
+
+
+@dataclass
+class Twofold:
+    number: Any = Doubling()
 
 
 class Colour(Enum):
@@ -156,6 +224,25 @@ def test_what_is_more_than_its_fields_is_pickled() -> None:
     (kept,) = carried(Batch.of([loose]))
     (carried_tagged,) = carried(Batch.of([tagged]))
     assert (doubled.value, kept.more, dict(carried_tagged)) == (4, 3, {"key": 1})
+
+
+@pytest.mark.parametrize("made", [Loud("hi"), Quiet("hi"), Counted("hi"), Twofold(3)], ids=repr)
+def test_what_calling_it_with_its_fields_would_change_is_pickled(made: Any) -> None:
+    assert same(carried(Batch.of([made])), [made])
+
+
+def test_what_has_room_beside_its_fields_keeps_what_is_there() -> None:
+    marked = Marked("hi")
+    marked.mark = "m"
+    (kept,) = carried(Batch.of([marked]))
+    assert (type(kept), kept.text, kept.mark) == (Marked, "hi", "m")
+
+
+@pytest.mark.parametrize("made", [Word("hi"), Point(1, 2), Named("a", Point(1, 2)), Boxed(7)], ids=repr)
+def test_what_is_its_fields_and_nothing_else_is_written_as_columns(made: Any) -> None:
+    (frame,) = frames().of(Batch.of([made, made]), 0)
+    assert frame.writing is Writing.ARROW
+    assert same(carried(Batch.of([made])), [made])
 
 
 def test_a_codec_writes_the_items_itself() -> None:

@@ -105,3 +105,46 @@ def test_an_empty_batch_stays_empty() -> None:
     for operator in (FlatMap(pairs), *(Map(**told) for told in FUNCTIONS.values())):
         assert len(operator.process_batch(Batch.of([]))) == 0
         assert len(operator.process_batch(lines())) == 0
+
+
+@dataclass(frozen=True)
+class Swapped:
+    """Takes its fields the other way round."""
+
+    name: str
+    size: int
+
+    def __init__(self, size: int, name: str) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "size", size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spelled:
+    name: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Priced(Named):
+    price: int = 0
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        pytest.param([Swapped(1, "a")], id="with an order of its own"),
+        pytest.param([Spelled(name="a", size=1)], id="made by keywords"),
+        pytest.param([Named("a", 1), Priced("b", 2, 5)], id="of several classes"),
+    ],
+)
+@pytest.mark.parametrize(
+    "operator", [Map(lambda size: -size, on="size"), FlatMap(lambda size: [size, -size], on="size")]
+)
+def test_a_field_is_replaced_in_whatever_has_it(operator: Any, items: list[Any]) -> None:
+    one_by_one, at_once = Alone(operator), Alone(operator)
+    one_by_one.send(*items)
+    at_once.send_batch(items)
+    sent = at_once.sent()
+    assert sent == one_by_one.sent()
+    assert [type(item) for item in sent[:: len(sent) // len(items)]] == [type(item) for item in items]

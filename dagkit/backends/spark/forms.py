@@ -4,18 +4,15 @@ A column that Arrow would change has no form: whole numbers beyond 64 bits, text
 several types. The batch is then written as pickled items.
 """
 
-import dataclasses
-import functools
-import inspect
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_origin
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from dagkit.schema.batch import ITEM, Batch, fields_of
+from dagkit.schema.batch import ITEM, Batch, whole_by_fields
 from dagkit.schema.columns import Arrowed, Column, Constant, Lines, Listed
 
 PLAIN = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), bytes: pa.binary()}
@@ -122,7 +119,7 @@ def _values(values: Sequence[Any], arrays: list[pa.Array]) -> Form:
     if len(kinds) == 1:
         (kind,) = kinds
         fields = whole_by_fields(kind)
-        if fields is not None:
+        if fields:
             _nothing_beside(values, fields)
             made = [(name, _values([getattr(value, name) for value in values], arrays)) for name in fields]
             return AsFields(kind, tuple(made))
@@ -143,26 +140,3 @@ def _nothing_beside(values: Sequence[Any], fields: tuple[str, ...]) -> None:
     """Objects that have room for more than their fields must not have used it."""
     if hasattr(values[0], "__dict__") and any(len(vars(value)) != len(fields) for value in values):
         raise NoForm
-
-
-@functools.lru_cache(maxsize=1024)
-def whole_by_fields(kind: type) -> tuple[str, ...] | None:
-    """The fields of a dataclass, if calling it with them makes an equal object; none for any other class."""
-    fields = fields_of(kind)
-    if not fields or get_origin(kind) is not None or hasattr(kind, "__post_init__"):
-        return None
-    if any(vars(cls).keys() & _OWN_WAYS and not _is_generated(cls) for cls in kind.__mro__[:-1]):
-        return None
-    if not all(dataclasses.is_dataclass(cls) or cls.__module__ in ("typing", "abc") for cls in kind.__mro__[:-1]):
-        return None
-    taken = [p for p in inspect.signature(kind).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    return fields if tuple(p.name for p in taken) == fields else None
-
-
-_OWN_WAYS = {"__new__", "__getstate__", "__setstate__", "__reduce__", "__reduce_ex__", "__getattribute__"}
-
-
-def _is_generated(cls: type) -> bool:
-    """Whether what the class has of its own ways is what `dataclass` wrote for slots."""
-    own = vars(cls).keys() & _OWN_WAYS
-    return own <= {"__getstate__", "__setstate__"} and all(vars(cls)[name].__module__ == "dataclasses" for name in own)
