@@ -1,5 +1,6 @@
 """Cores: how many tasks the cluster of a session runs at the same time, and how many it could."""
 
+import os
 import re
 import time
 from collections.abc import Callable
@@ -12,6 +13,9 @@ from dagkit.engine.assignment import Cores
 LOOKED_EVERY_SECONDS = 5.0
 """How long a count of a cluster that can grow is taken for true."""
 NO_LIMIT = 2**31 - 1
+_WISHED = "spark.default.parallelism"
+_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:, *\d+)?\])?")
+"""A master in this very process: its threads, and how often a task may fail."""
 _SPLITS = re.compile(r"splits=(?:Some\()?(\d+)")
 
 Settings = Callable[[str], str]
@@ -29,16 +33,20 @@ class CoresOf:
     def count(self) -> Cores:
         """As many as there are, as of a few seconds ago."""
         if self._known is None or (self._grows() and time.monotonic() > self._looked + LOOKED_EVERY_SECONDS):
-            now = self._parallelism()
-            self._known, self._looked = Cores(now, max(now, most_cores(self._setting) or now)), time.monotonic()
+            self._known, self._looked = cores_of(self._setting, self._counted()), time.monotonic()
         return self._known
 
     def _grows(self) -> bool:
-        return not self._setting("spark.master").startswith("local[")
+        return _LOCAL.fullmatch(self._setting("spark.master")) is None
 
-    def _parallelism(self) -> int:
-        """Into how many tasks Spark cuts what nobody said it of: the cores of all executors there are."""
-        if not is_connect(self._spark):
+    def _counted(self) -> int | None:
+        """Into how many tasks Spark cuts what nobody said it of: the cores of all executors there are; none where
+        somebody set it, often to several tasks for each core.
+        """
+        connect = is_connect(self._spark)
+        if self._setting(_WISHED) or (connect and self._setting("spark.sql.leafNodeDefaultParallelism")):
+            return None
+        if not connect:
             return max(1, self._spark.sparkContext.defaultParallelism)
         # there a plan says it, of a query that is never run
         plan = self._spark.sql("EXPLAIN SELECT count(*) FROM range(0, 1000000)").collect()[0][0]
@@ -49,16 +57,43 @@ class CoresOf:
         return str(self._spark.conf.get(name, None) or "").strip()
 
 
+def cores_of(setting: Settings, counted: int | None) -> Cores:
+    """How many tasks run at the same time, and how many could, where Spark counted so many cores or could not say."""
+    cpus = _number(setting, "spark.task.cpus") or 1
+    local = _LOCAL.fullmatch(setting("spark.master"))
+    if local is not None:
+        threads = counted or os.cpu_count() or 1 if local[1] == "*" else int(local[1] or 1)
+        now = max(1, threads // cpus)
+        return Cores(now, now)
+    most = most_cores(setting)
+    if counted is not None:
+        each = _number(setting, "spark.executor.cores") or counted
+        now = max(1, counted // each * (each // cpus))
+    elif most is not None and not _allocates(setting):
+        now = most
+    else:  # there is nothing better to go by
+        now = min(_number(setting, _WISHED) or 1, most or NO_LIMIT)
+    return Cores(now, max(now, most or now))
+
+
 def most_cores(setting: Settings) -> int | None:
-    """How many a cluster could have, as far as its settings say; none where they say nothing."""
+    """How many tasks a cluster could run at the same time, as far as its settings say; none where they say nothing."""
+    each, cpus = _number(setting, "spark.executor.cores"), _number(setting, "spark.task.cpus") or 1
+    on_each = max(1, (each or 1) // cpus)
+    if _allocates(setting):
+        executors = _number(setting, "spark.dynamicAllocation.maxExecutors")
+        return NO_LIMIT if executors is None else min(NO_LIMIT, executors * on_each)
+    cores, executors = _number(setting, "spark.cores.max"), _number(setting, "spark.executor.instances")
+    if cores:
+        return max(1, cores // each * on_each if each else cores // cpus)
+    return None if executors is None else executors * on_each
 
-    def number(name: str) -> int | None:
-        text = setting(name)
-        return int(text) if text.isdecimal() else None
 
-    each = number("spark.executor.cores") or 1
-    if setting("spark.dynamicAllocation.enabled").lower() == "true":
-        executors = number("spark.dynamicAllocation.maxExecutors")
-        return NO_LIMIT if executors is None else min(NO_LIMIT, executors * each)
-    executors = number("spark.executor.instances")
-    return number("spark.cores.max") or (None if executors is None else executors * each)
+def _allocates(setting: Settings) -> bool:
+    """Whether executors come and go with the work."""
+    return setting("spark.dynamicAllocation.enabled").lower() == "true"
+
+
+def _number(setting: Settings, name: str) -> int | None:
+    text = setting(name)
+    return int(text) if text.isdecimal() else None
