@@ -129,7 +129,7 @@ class Backend(Protocol):
     def run(self, assignment: Assignment) -> Answer:
         """Run one attempt at a window to its end. Called from one thread at a time for each window in flight."""
 
-    def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> Any:
+    def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
         """Each file is whole and under its name, and its pieces are gone; may be done again by whoever was killed.
 
         Returns only then. What a file cannot be made of, or where it cannot be, is raised.

@@ -60,7 +60,7 @@ class Outbox:
                 slit.flush()
         yield from self.ready()
 
-    def _sender(self, target: Target) -> Any:
+    def _sender(self, target: Target) -> Take:
         number = 0
 
         def send(batch: Batch[Any]) -> None:

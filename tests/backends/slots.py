@@ -1,7 +1,6 @@
 """A backend without Spark that fuses as Spark does: level by level, slot by slot, in one thread."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from dagkit.compiler import Compilation
 from dagkit.engine.assignment import Answer, Assignment, Cores
@@ -48,7 +47,7 @@ class InSlots:
                 reports.append(run.report())
         return Answer(tuple(reports), tuple(delayed))
 
-    def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> Any:
+    def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
         put_in_place(files, application_path, durable=durable)
 
     def close(self) -> None:

@@ -187,11 +187,11 @@ class _Task:
     def _senders(self) -> Mapping[int, bytes]:
         return {sender: end.attempt for sender, end in self.ends.items()}
 
-    def _tell(self, kind: Kind, told: Any) -> None:
+    def _tell(self, kind: Kind, told: Told | TaskFailed) -> None:
         self.sending.add(Row(DRIVER, self.slot, kind, pickle.dumps(told)))
 
 
-def _read_given(data: Any) -> Given:
+def _read_given(data: bytes | pa.Buffer | None) -> Given:
     if data is None:
         return Given()
     given: Given = pickle.loads(data)  # noqa: S301 - written by our own driver
