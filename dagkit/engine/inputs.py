@@ -61,6 +61,21 @@ class Finding:
     """The number of the root block that keeps it."""
 
 
+def look(operator: InputOperator, window_id: int, has_emitted: Callable[[], bool]) -> bool:
+    """Let it emit what there is; whether that was the last."""
+    ended = False
+    operator.begin_window(window_id)
+    try:
+        operator.emit_tuples()
+        if not has_emitted():
+            operator.handle_idle_time()
+    except Shutdown:
+        ended = True
+    operator.end_window()
+    operator.before_checkpoint(window_id)
+    return ended
+
+
 class DriverInput:
     """One live input operator."""
 
@@ -94,7 +109,7 @@ class DriverInput:
             start_over(self.operator)
         began, cpu_nanos = time.monotonic(), time.thread_time_ns()
         with self._named(window_id):
-            self._emit(window_id)
+            self.ended |= look(self.operator, window_id, lambda: bool(self._emitted))
             again = self.operator.looks_again_in_millis()
             metrics = metrics_of(self.operator)
         spent = (time.monotonic() - began) * 1000, time.thread_time_ns() - cpu_nanos
@@ -115,17 +130,6 @@ class DriverInput:
         emitted = Counter(each.port for each in self._emitted if not isinstance(each.item, Stamped))
         sent = {port: before.sent.get(port, 0) + emitted[port] for port in self._ports}
         return Figures({}, sent, 0, before.cpu_nanos + cpu_nanos, before.millis + millis, metrics)
-
-    def _emit(self, window_id: int) -> None:
-        self.operator.begin_window(window_id)
-        try:
-            self.operator.emit_tuples()
-            if not self._emitted:
-                self.operator.handle_idle_time()
-        except Shutdown:
-            self.ended = True
-        self.operator.end_window()
-        self.operator.before_checkpoint(window_id)
 
     def commit(self, window_id: int) -> None:
         """Tell it that a window can never come back."""

@@ -18,6 +18,7 @@ from dagkit.api.operators import InputOperator, Operator, main_outlet, sending
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.running import Context, Until
 from dagkit.api.work import Block, SplittableOperator, work_port
+from dagkit.engine.inputs import look
 from dagkit.engine.live import Entrance, SavedState, bind_output, entrance, live, saved
 from dagkit.engine.program import Keying
 from dagkit.ranges import Deferred, OffsetRange, RestrictionTracker
@@ -84,8 +85,13 @@ class Alone(Generic[OperatorT]):
         self.window_id = window_id
         self.deferred: Deferred[OffsetRange] | None = None
         """What was put off by the last work on an element."""
+        self.ended = False
+        """Whether an input operator said that nothing will ever come again."""
+        self._looked_for = 0
+        """The window of the last look."""
         self._sent: dict[str, list[Any]] = {}
         self._batches: dict[str, list[list[Any]]] = {}
+        self._controls: list[Any] = []
         self._into: dict[str, Entrance] = {}
         outputs = output_ports(type(operator))
         for port in outputs if connected is None else connected:
@@ -115,6 +121,7 @@ class Alone(Generic[OperatorT]):
             "connected": connected,
         }
         self.operator.setup(context)
+        self.operator.activate(context)
 
     def _listen(self, port: str) -> None:
         items = self._sent[port] = []
@@ -125,12 +132,13 @@ class Alone(Generic[OperatorT]):
             batches.append(copied)
             items.extend(copied)
 
-        bind_output(self.operator, port, [Entrance(items.append, take_batch)])
+        bind_output(self.operator, port, [Entrance(items.append, take_batch, control=self._controls.append)])
 
     @contextmanager
     def window(self, *, last: bool = False) -> Iterator[int]:
         """One window; what is sent to the operator inside belongs to it. After the last one nothing comes for now."""
         start_over(self.operator)
+        self._commit(self.window_id - 1)
         self.operator.begin_window(self.window_id)
         yield self.window_id
         for into in self._into.values():
@@ -139,7 +147,14 @@ class Alone(Generic[OperatorT]):
         if last:
             self.operator.drained()
         self.operator.end_window()
+        self.operator.before_checkpoint(self.window_id)
         self.window_id += 1
+
+    def _commit(self, window_id: int) -> None:
+        """Tell it of the last window, if there was one."""
+        if window_id > 0:
+            self.operator.checkpointed(window_id)
+            self.operator.committed(window_id)
 
     def send(self, *items: Any, to: str | None = None) -> None:
         """Let items flow in one by one, into the only input or the one that is named."""
@@ -151,10 +166,18 @@ class Alone(Generic[OperatorT]):
         self._entrance(to).batch(batch if isinstance(batch, Batch) else Batch.of(batch))
 
     def look(self) -> None:
-        """One window of an input operator."""
-        assert isinstance(self.operator, InputOperator), f"{type(self.operator).__name__} is no input operator"
-        with self.window():
-            self.operator.emit_tuples()
+        """One look of an input operator; after one in vain, the next is for the same window."""
+        name = type(self.operator).__name__
+        assert isinstance(self.operator, InputOperator), f"{name} is no input operator"
+        assert not self.ended, f"{name} has ended, and is not asked again"
+        if self.window_id != self._looked_for:
+            self._commit(self._looked_for)
+            start_over(self.operator)
+        self._looked_for = self.window_id
+        before = self._emitted()
+        self.ended = look(self.operator, self.window_id, lambda: self._emitted() > before)
+        if self._emitted() > before:
+            self.window_id += 1
 
     def work(
         self,
@@ -188,6 +211,9 @@ class Alone(Generic[OperatorT]):
             return None
         return replace(element, start=residual.start) if isinstance(element, Block) else residual
 
+    def _emitted(self) -> int:
+        return sum(map(len, self._sent.values())) + len(self._controls)
+
     def sent(self, port: str | None = None) -> list[Any]:
         """What was sent since this was last asked, from the main output or the one that is named."""
         name = self._output(port)
@@ -217,6 +243,7 @@ class Alone(Generic[OperatorT]):
 
     def restarted(self) -> "Alone[OperatorT]":
         """The operator in another process: its saved state and the files are there, and nothing else of what it was."""
+        self.operator.deactivate()
         self.operator.teardown()
         again = Alone(self.operator, state=self.state, window_id=self.window_id, **self._again)
         again.files = self.files

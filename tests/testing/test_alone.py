@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -19,6 +19,7 @@ from dagkit import (
     SplittableOperator,
     State,
 )
+from dagkit.api.running import Shutdown
 from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange, WorkUnclaimed
 from dagkit.testing import Alone, FakeClock
 
@@ -157,6 +158,124 @@ def test_an_input_operator_looks_at_the_clock_that_it_is_given() -> None:
     clock.advance(seconds=120)
     alone.look()
     assert (alone.sent(), alone.state) == (["00:00", "00:02"], {"told": 2})
+
+
+class Noting(Operator):
+    """Notes what it is told."""
+
+    heard: ClassVar[list[str]] = []
+
+    def setup(self, context: Any) -> None:
+        self.heard.append("setup")
+
+    def activate(self, context: Any) -> None:
+        self.heard.append("activate")
+
+    def begin_window(self, window_id: int) -> None:
+        self.heard.append(f"begin {window_id}")
+
+    def end_window(self) -> None:
+        self.heard.append("end")
+
+    def before_checkpoint(self, window_id: int) -> None:
+        self.heard.append(f"before checkpoint {window_id}")
+
+    def checkpointed(self, window_id: int) -> None:
+        self.heard.append(f"checkpointed {window_id}")
+
+    def committed(self, window_id: int) -> None:
+        self.heard.append(f"committed {window_id}")
+
+    def deactivate(self) -> None:
+        self.heard.append("deactivate")
+
+    def teardown(self) -> None:
+        self.heard.append("teardown")
+
+
+class Heard(Noting, InputOperator):
+    """Emits as many numbers as each look is to find; none is the end."""
+
+    output = OutputPort(int)
+    looks: tuple[int | None, ...] = ()
+    done = State(0)
+
+    def emit_tuples(self) -> None:
+        found = self.looks[self.done]
+        self.done += 1
+        if found is None:
+            raise Shutdown
+        for number in range(found):
+            self.output.emit(number)
+
+    def handle_idle_time(self) -> None:
+        self.heard.append("idle")
+
+
+class Told(Noting):
+    input = InputPort(int)
+
+    def process(self, item: int) -> None: ...
+
+
+@pytest.fixture
+def heard() -> list[str]:
+    Noting.heard.clear()
+    return Noting.heard
+
+
+def test_a_look_is_what_it_is_in_an_engine(heard: list[str]) -> None:
+    alone = Alone(Heard(looks=(2, 0, 1, None)))
+    for _ in range(4):
+        assert not alone.ended
+        alone.look()
+    assert alone.ended
+    assert (alone.sent(), alone.state) == ([0, 1, 0], {"done": 4})
+    assert ", ".join(heard) == (
+        "setup, activate, begin 1, end, before checkpoint 1, "
+        "checkpointed 1, committed 1, begin 2, idle, end, before checkpoint 2, begin 2, end, before checkpoint 2, "
+        "checkpointed 2, committed 2, begin 3, end, before checkpoint 3"
+    )
+
+
+def test_an_input_operator_that_has_ended_is_not_asked_again() -> None:
+    alone = Alone(Heard(looks=(None,)))
+    alone.look()
+    with pytest.raises(AssertionError, match="Heard has ended"):
+        alone.look()
+
+
+def test_a_restart_is_what_it_is_in_an_engine(heard: list[str]) -> None:
+    alone = Alone(Told())
+    with alone.window():
+        alone.send(7)
+    with alone.restarted().window():
+        pass
+    assert ", ".join(heard) == (
+        "setup, activate, begin 1, end, before checkpoint 1, deactivate, teardown, "
+        "setup, activate, checkpointed 1, committed 1, begin 2, end, before checkpoint 2"
+    )
+
+
+class Preparing(Operator):
+    """Writes down what it has once it is to be saved."""
+
+    input = InputPort(str)
+    kept = State(0)
+    _taken: int = 0
+
+    def process(self, item: str) -> None:
+        self._taken += 1
+
+    def before_checkpoint(self, window_id: int) -> None:
+        self.kept = self._taken
+
+
+def test_the_state_is_what_the_operator_made_of_it_before_it_was_saved() -> None:
+    alone = Alone(Preparing())
+    with alone.window():
+        alone.send("a", "b")
+    assert alone.restarted().state == {"kept": 2}
 
 
 class Writing(Operator):
