@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -98,20 +99,21 @@ def launch_compiled(
     not one of its machine. `observers` are told what happens; a `probe` may crash the run at any step.
     """
     program, place = program_of(compilation), absolute(str(path or application_path(compilation)))
-    ledger = Ledger.create(place, clock=clock, durable=durable)
-    with _backend(compilation, program, machine) as backend:
-        loop = Loop(
-            compilation,
-            backend,
-            ledger,
-            Settings(place, until, windows, durable=durable, home=str(Path.cwd())),
-            fingerprint=fingerprint(compilation.plan),
-            version=sys.modules["dagkit"].__version__,
-            clock=clock,
-            observers=[*observers, *tracing()],
-            probe=probe,
-        )
-        with _signals(loop.stop):
+    with _signals() as interrupts:
+        ledger = Ledger.create(place, clock=clock, durable=durable)
+        with _backend(compilation, program, machine) as backend:
+            loop = Loop(
+                compilation,
+                backend,
+                ledger,
+                Settings(place, until, windows, durable=durable, home=str(Path.cwd())),
+                fingerprint=fingerprint(compilation.plan),
+                version=sys.modules["dagkit"].__version__,
+                clock=clock,
+                observers=[*observers, *tracing()],
+                probe=probe,
+            )
+            interrupts.end(loop)
             loop.run()
     return Launched(compilation.application, place, loop.memory.window)
 
@@ -151,29 +153,64 @@ def _session(machine: Machine) -> Iterator[Any]:
     if there is not None:
         yield there
         return
-    session = session_at(machine.master) if machine.master else local_session(machine.cores)
+    session = _undisturbed(lambda: session_at(machine.master) if machine.master else local_session(machine.cores))
     try:
         yield session
     finally:
         session.stop()
 
 
-@contextlib.contextmanager
-def _signals(stop: Callable[[], None]) -> Iterator[None]:
-    """SIGINT and SIGTERM stop after the window; a second one stops at once, and costs the window in flight."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def _undisturbed(make: Callable[[], Any]) -> Any:
+    """What is made, in a thread of its own, which no signal interrupts.
 
-    def asked(*_: Any) -> None:
+    Java whose start is interrupted stays behind; and PySpark takes SIGINT for itself where the main thread makes the
+    session. Nobody waits for the thread where the process ends meanwhile: then Java ends by itself.
+    """
+    made: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            made.set_result(make())
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            made.set_exception(error)
+
+    threading.Thread(target=run, name="dagkit-session", daemon=True).start()
+    return made.result()
+
+
+class _Interrupts:
+    """Whether somebody asked for a stop, and the loop that is to end then, once there is one."""
+
+    def __init__(self) -> None:
+        self._asked = False
+        self._loop: Loop | None = None
+
+    def end(self, loop: Loop) -> None:
+        """The loop ends once somebody asks, or before its first window where somebody has asked."""
+        self._loop = loop
+        if self._asked:
+            loop.stop()
+
+    def ask(self, *_: Any) -> None:
+        """The first signal; the next one ends the process."""
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, _at_once)
-        # in another thread: this one may hold the very lock that stopping takes
-        threading.Thread(target=stop, daemon=True).start()
+        self._asked = True
+        if self._loop is not None:
+            # in another thread: this one may hold the very lock that stopping takes
+            threading.Thread(target=self._loop.stop, daemon=True).start()
 
-    before = {each: signal.signal(each, asked) for each in (signal.SIGINT, signal.SIGTERM)}
+
+@contextlib.contextmanager
+def _signals() -> Iterator[_Interrupts]:
+    """SIGINT and SIGTERM stop after the window; a second one stops at once, and costs the window in flight."""
+    interrupts = _Interrupts()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupts
+        return
+    before = {each: signal.signal(each, interrupts.ask) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield interrupts
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

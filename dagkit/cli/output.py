@@ -28,6 +28,15 @@ class ResultUnwritable(DagkitError):
     exit_code: ClassVar[int] = 5
 
 
+class Interrupted(DagkitError):
+    """Somebody wants no answer any more."""
+
+    exit_code: ClassVar[int] = 130
+
+    def __init__(self) -> None:
+        super().__init__("interrupted")
+
+
 class Tell(Protocol):
     """Takes an event with what there is to tell of it."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import rich_click as click
 from click.exceptions import Exit
 
-from dagkit.cli.output import Output, let_go, unwritable
+from dagkit.cli.output import Interrupted, Output, let_go, unwritable
 from dagkit.errors import DagkitError, did_you_mean
 
 RUNNING = "Run an application"
@@ -98,6 +98,9 @@ class VerbGroup(click.RichGroup):
         except DagkitError as failure:
             assert isinstance(ctx.obj, Output), "the group makes an Output before any verb runs"
             ctx.exit(ctx.obj.failure(failure))
+        except KeyboardInterrupt:
+            # there is no Output yet while the verb is imported
+            ctx.exit((ctx.obj or Output(as_json=ctx.meta[_AS_JSON])).failure(Interrupted()))
         except click.UsageError as wrong:
             if ctx.meta[_AS_JSON]:
                 Output(as_json=True).usage(wrong)

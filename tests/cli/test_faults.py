@@ -278,3 +278,20 @@ def test_faults_of_both_kinds_exit_with_3(dagkit, disconnected):
     assert "2 problems" in answer.err
     assert "file-unreadable" in answer.err
     assert "input-unconnected" in answer.err
+
+
+@pytest.mark.parametrize("text", ["raise KeyboardInterrupt", WORD_COUNT + "        raise KeyboardInterrupt\n"])
+def test_an_interrupt_is_told_in_a_line_with_130(dagkit, write, text):
+    write("slow.py", text)
+    answer = dagkit("validate", "slow.py")
+    assert (answer.code, answer.out, answer.err) == (130, "", "interrupted\n")
+    assert dagkit("validate", "slow.py", "--json").document["exit_code"] == 130
+
+
+def test_an_interrupt_while_a_verb_is_imported_is_told_as_well(dagkit, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dagkit.cli.verbs.Verb.load", interrupted)
+    answer = dagkit("validate", "slow.py")
+    assert (answer.code, answer.out, answer.err) == (130, "", "interrupted\n")

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, State, Until
+from dagkit.clock import SystemClock
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.observing import Committed, Ended, Happening, Point, Resumed
 from dagkit.errors import DagkitError
@@ -176,6 +178,85 @@ def test_a_second_interrupt_ends_it_at_once(endless: subprocess.Popen[str]) -> N
     told, _ = endless.communicate(timeout=30)
     assert endless.returncode in (128 + signal.SIGINT, 128 + signal.SIGTERM)
     assert "ended" not in told
+
+
+class Interrupting(SystemClock):
+    """Interrupts this process when it is first asked for the time, which is long before there is a loop."""
+
+    is_done = False
+
+    def now(self) -> datetime:
+        if not self.is_done:
+            self.is_done = True
+            signal.raise_signal(signal.SIGINT)
+        return super().now()
+
+
+def test_an_interrupt_before_the_loop_ends_it_before_its_first_window() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    launched = launch(summing, machine=REFERENCE, clock=Interrupting())
+    assert launched.window_id == 0
+    assert signal.getsignal(signal.SIGINT) is before
+    assert launch(summing, until="once", machine=REFERENCE).window_id == 3
+
+
+STARTING = """
+import os, signal, sys
+import pyspark
+from dagkit.launching import Machine, launch
+from tests.launching.test_launching import summing
+
+def interrupt(*_):
+    for each in sys.argv[2:]:
+        os.kill(os.getpid(), int(each))
+
+def on_java(event, arguments):
+    if event == "subprocess.Popen" and "spark-submit" in str(arguments):
+        interrupt()
+
+def on_context(self, *arguments):
+    begin(self, *arguments)
+    interrupt()
+
+begin = pyspark.SparkContext._do_init
+if sys.argv[1] == "java":
+    sys.addaudithook(on_java)
+else:
+    pyspark.SparkContext._do_init = on_context
+print("window", launch(summing, machine=Machine(cores=1)).window_id, flush=True)
+"""
+
+
+def _interrupted_at(moment: str, *signals: signal.Signals) -> "subprocess.CompletedProcess[str]":
+    """A launch that is interrupted then; it is over when nobody holds its output any more, Java neither."""
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join([str(root), str(root / "operators")])
+    return subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", STARTING, moment, *(str(int(each)) for each in signals)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("moment", ["java", "context"])
+def test_an_interrupt_while_spark_starts_ends_it_before_its_first_window(moment: str) -> None:
+    ended = _interrupted_at(moment, signal.SIGINT)
+    assert (ended.returncode, ended.stdout) == (0, "window 0\n")
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("moment", ["java", "context"])
+def test_a_second_interrupt_while_spark_starts_ends_it_at_once_and_java_with_it(moment: str) -> None:
+    ended = _interrupted_at(moment, signal.SIGINT, signal.SIGTERM)
+    assert (ended.returncode, ended.stdout) == (128 + signal.SIGTERM, "")
+    assert "Traceback" not in ended.stderr
 
 
 @pytest.mark.slow
