@@ -87,8 +87,20 @@ class Component(BaseModel):
         declared = getattr(type(self), name, None)
         if isinstance(declared, State | MetricField):
             declared.__set__(self, value)
-        else:
+            return
+        try:
             super().__setattr__(name, value)
+        except ValidationError:
+            raise AttributeError(self._unassigned(name)) from None
+
+    def _unassigned(self, name: str) -> str:
+        """Why the name cannot be assigned, and what can."""
+        told = f"{type(self).__name__}.{name}"
+        if name not in type(self).model_fields and not hasattr(type(self), name):
+            keep = f"{told} is not declared: declare it, `{name} = State(...)`, so that it is kept"
+            return f"{keep}, or call it `_{name}` if it is made anew"
+        why = "a property" if name in type(self).model_fields else "declared, and not as State"
+        return f"{told} is {why}: declare what is to change as State under another name, or let that begin with _"
 
     def __eq__(self, other: object) -> bool:
         """Two components of one class are equal when their properties are, however these were set."""

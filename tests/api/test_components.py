@@ -100,5 +100,19 @@ def test_the_kind_is_the_declared_one_and_is_not_inherited() -> None:
 
 
 def test_a_component_is_frozen() -> None:
-    with pytest.raises(ValueError, match="frozen"):
+    with pytest.raises(AttributeError, match=r"^Sample.count is a property: .* State under another name"):
         Sample(name="a").count = 2
+    with pytest.raises(AttributeError, match=r"^Sample.input is declared, and not as State: "):
+        Sample(name="a").input = 2  # type: ignore[misc, assignment]
+
+
+def test_what_is_not_declared_cannot_be_assigned_and_the_error_says_what_to_do() -> None:
+    with pytest.raises(AttributeError, match=r"declare it, `total = State\(\.\.\.\)`, .* or call it `_total`"):
+        Sample(name="a").total = 1
+
+
+@pytest.mark.parametrize("name", ["a", "not valid, for it is too long"])
+def test_what_begins_with_an_underscore_is_assigned_without_a_declaration(name: str) -> None:
+    sample = Sample(name=name)
+    sample._total = 1
+    assert sample._total == 1
