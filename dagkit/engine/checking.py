@@ -1,14 +1,32 @@
-"""Before a commit: whether what it names is there, and whether it would replace what was whole before."""
+"""Whether files can be where they belong: their folders before a window, and before a commit what it names.
 
+No file takes the place of one that was whole before, and nothing is named that is not there.
+"""
+
+import tempfile
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from dagkit.engine.places import folder_at, look_at
+from dagkit.api.files import output_files
+from dagkit.engine.places import LocalFolder, folder_at, look_at, make_folder
+from dagkit.engine.program import Program
 from dagkit.engine.staging import Part
 from dagkit.errors import DagkitError
 
 _BEGAN = "began"
 """A folder that holds one whose name is when the application first wrote, as the clock of its own storage has it."""
+
+
+class FolderRefused(DagkitError):
+    """An operator's files have no folder to go to; nothing was read yet."""
+
+    exit_code: ClassVar[int] = 5
+
+    def __init__(self, operator: str, folder: LocalFolder, error: OSError) -> None:
+        super().__init__(
+            f"{operator} cannot write to {folder.path}: {error.strerror}; nothing was read: mend that, or give "
+            f"{operator} another folder"
+        )
 
 
 class PiecesUnseen(DagkitError):
@@ -36,6 +54,19 @@ class FileWrittenAgain(DagkitError):
             f"this application began, whole; it is not replaced, and nothing of the window was committed: give "
             f"{part.operator} names or a file_path that nothing else writes to, or move that file away, and start again"
         )
+
+
+def make_output_folders(program: Program, home: str, *, durable: bool) -> None:
+    """Each folder of this machine that an operator writes files to is there, and takes a file."""
+    for name, partitions in program.operators.items():
+        declared = output_files(type(partitions[0])).values()
+        folders = (folder_at(each.directory(operator), home) for operator in partitions for each in declared)
+        for folder in dict.fromkeys(each for each in folders if isinstance(each, LocalFolder)):
+            try:
+                make_folder(folder.path, durable=durable)
+                tempfile.TemporaryFile(dir=folder.path).close()
+            except OSError as error:
+                raise FolderRefused(name, folder, error) from error
 
 
 def refuse_unseen(parts: Sequence[Part], application_path: str) -> None:

@@ -18,6 +18,7 @@ from dagkit.compiler import Compilation
 from dagkit.engine.assignment import Answer, Assignment, Backend
 from dagkit.engine.audience import Audience
 from dagkit.engine.changing import Changing, Scaling, Wish
+from dagkit.engine.checking import make_output_folders
 from dagkit.engine.chronicle import Chronicle
 from dagkit.engine.continuing import refuse_renamed, refuse_stranded, refuse_stranded_findings
 from dagkit.engine.decide import (
@@ -229,6 +230,7 @@ class Loop:
 
     def _begin(self) -> None:
         """What runs on the driver comes to life; what an attempt left that was cut off goes."""
+        make_output_folders(self.program, self.settings.home, durable=self.settings.durable)
         self.changing.postbox.tidy()
         self.finders.begin(self.program, self.memory.window + 1, self.memory.ended)
         waiting = len(self.queue) + sum(len(finding.emitted) for finding in self.finders.found)

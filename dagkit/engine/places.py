@@ -172,7 +172,7 @@ class LocalFolder(Folder):
             for again in (True, True, False):
                 if is_in_place(pieces, file):
                     break
-                _make(target.parent, durable=durable)
+                make_folder(target.parent, durable=durable)
                 try:
                     if any(is_url(piece.path) for piece in pieces):
                         _fetch([piece.path for piece in pieces], target, durable=durable)
@@ -269,7 +269,7 @@ def remove(files: Sequence[str]) -> None:
                 resolved(file).filesystem.delete_file(resolved(file).path)
 
 
-def _make(folder: Path, *, durable: bool) -> None:
+def make_folder(folder: Path, *, durable: bool) -> None:
     """The folder exists; each one that had to be made for it survives a power cut, too."""
     missing = [folder] if durable and not folder.exists() else []
     while missing and not missing[-1].parent.exists():

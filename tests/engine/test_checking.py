@@ -11,10 +11,10 @@ import pytest
 from dagkit import Dag, InputPort, Operator, OutputFiles
 from dagkit.compiler import Compilation
 from dagkit.engine.assignment import Answer, Assignment, Backend, Cores
-from dagkit.engine.checking import FileWrittenAgain, PiecesUnseen, refuse_unseen, when_began
+from dagkit.engine.checking import FileWrittenAgain, FolderRefused, PiecesUnseen, refuse_unseen, when_began
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.leaving import refuse_shared
-from dagkit.engine.observing import Point
+from dagkit.engine.observing import Happening, Point
 from dagkit.engine.places import look_at
 from dagkit.engine.staging import FileShared, Part, Staging, StagingPlace
 from dagkit.ledger import SequenceTaken
@@ -74,6 +74,30 @@ def test_what_a_crash_left_to_be_put_in_place_is_no_second_file(tmp_path: Path, 
     assert desk.crash(CrashAfter(point, 1), CrashAfter(point, 2)) == 2
     desk.run()
     assert desk.outputs() == {"1": b"101 ", "2": b"201 ", "3": b"301 ", "4": b"401 "}
+
+
+@pytest.mark.parametrize("below", ["nope", "nope/further", "."], ids=["a folder", "a folder in it", "the place itself"])
+def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_read(tmp_path: Path, below: str) -> None:
+    seen: list[Happening] = []
+    (tmp_path / "file").touch()
+    desk = Desk(tmp_path, lambda dag, _: one_line(dag, tmp_path / "file" / below))
+    with pytest.raises(FolderRefused, match=r"^notes cannot write to \S*file\S*: (Not a directory|File exists)"):
+        desk.run(observers=[seen.append])
+    assert (seen, desk.loop().memory.window) == ([], 0)
+
+
+def one_line(dag: Dag, folder: Path) -> None:
+    dag.add_operator("script", Script(looks=((101,),))) >> dag.add_operator("notes", Notes(file_path=str(folder)))
+
+
+def test_the_folder_is_there_from_the_beginning(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, lambda dag, _: one_line(dag, Path("out") / "deep"))
+    desk.run(observers=[lambda happening: assert_there(tmp_path / "out" / "deep")])
+    assert desk.outputs() == {"deep/1": b"101 "}
+
+
+def assert_there(folder: Path) -> None:
+    assert folder.is_dir()
 
 
 def test_two_operators_do_not_write_one_file(tmp_path: Path) -> None:
