@@ -58,6 +58,8 @@ def config(*, asked: Asked, origin: bool, everything: bool, output: Output) -> N
     `--conf`, the environment, and `-D`.
     """
     with opened(asked, output) as found:
+        if found.missed and not output.verbose:
+            output.message(found.missed)
         lines = [line for line in lines_of(found.conf) if line.holds or everything]
         if output.as_json:
             body = {"application": found.application.application_name, "entries": [_fields(line) for line in lines]}

@@ -12,7 +12,8 @@ from dagkit.cli.importing import authored
 from dagkit.cli.options import Asked
 from dagkit.cli.output import Output, counted
 from dagkit.compiler import Compilation, Step, compile_until
-from dagkit.conf.sources import COMMAND_LINE, ENVIRONMENT, Sources, load
+from dagkit.conf.files import ENDINGS
+from dagkit.conf.sources import COMMAND_LINE, ENVIRONMENT, Sources, files_of, load
 from dagkit.errors import ApplicationFaults, Code, ConfigurationFaults, Diagnostic, errors_among
 
 CONFIGURATION_CODES: frozenset[Code] = frozenset(
@@ -38,6 +39,8 @@ class Opened:
     application: StreamingApplication
     conf: Config
     faults: tuple[Diagnostic, ...] = ()
+    missed: str = ""
+    """Where no property file was found: how one is called."""
 
     def compiled(self, until: Step = "ordered", *, forgiving: bool = False) -> Compilation:
         """What compiling it gives. Raises `ApplicationFaults` where a fault keeps that step from being reached.
@@ -94,19 +97,30 @@ def opened(asked: Asked, output: Output) -> Iterator[Opened]:
         candidate = place.choose(asked.application)
         output.detail(f"application: {candidate.name}" + (f" at {candidate.where}" if candidate.where else ""))
         application = candidate.make()
-        conf, faults = load(
-            Sources.here(
-                application=application.application_name,
-                folder=place.folder,
-                package_file=asked.apconf,
-                files=asked.files,
-                definitions=asked.defines,
-            )
+        sources = Sources.here(
+            application=application.application_name,
+            folder=place.folder,
+            package_file=asked.apconf,
+            files=asked.files,
+            definitions=asked.defines,
         )
+        conf, faults = load(sources)
+        missed = "" if files_of(sources) else _missed(application.application_name)
+        if missed:
+            output.detail(missed)
         read = Counter(str(entry.origin.where.file) for entry in conf.entries if entry.origin.where)
         for file, keys in read.items():
             output.detail(f"configuration: {counted(keys, 'key')} from {file}")
-        yield Opened(asked, place, application, conf, tuple(faults))
+        yield Opened(asked, place, application, conf, tuple(faults), missed)
+
+
+def _missed(application: str) -> str:
+    """That no property file was found, and what would have been one."""
+    *endings, last = ENDINGS
+    return (
+        f"no property file was found: beside the application it is called properties or properties-{application}, "
+        f"and ends in {', '.join(endings)} or {last}"
+    )
 
 
 def compiled(asked: Asked, output: Output) -> Compilation:

@@ -67,6 +67,11 @@ def load(sources: Sources) -> tuple[Config, list[Diagnostic]]:
     return config, faults + unresolved
 
 
+def files_of(sources: Sources) -> list[Path]:
+    """The property files that `load` reads, the weakest first."""
+    return [path for _, paths in _places(sources) for path in paths]
+
+
 # -- gathering -------------------------------------------------------------------------------------------------------
 
 

@@ -276,6 +276,31 @@ def test_the_applications_own_file_is_read(dagkit, write):
     assert dagkit("config", "wc", "--apconf", "night.properties").out == "mine = night\n"
 
 
+NONE_FOUND = (
+    "no property file was found: beside the application it is called properties or properties-WordCount, and ends in "
+    ".xml, .properties or .toml\n"
+)
+
+
+@pytest.mark.parametrize("name", ["shop.properties", "properties.yaml"])
+def test_a_property_file_under_another_name_is_missed(dagkit, write, name):
+    write("wc/app.py", WORD_COUNT)
+    write(f"wc/{name}", "mine = own\n")
+    answer = dagkit("config", "wc")
+    assert (answer.code, answer.out, answer.err) == (0, "", NONE_FOUND)
+    assert dagkit("config", "wc", "-v").err.count(NONE_FOUND) == 1
+    assert (NONE_FOUND in dagkit("validate", "wc", "-v").err, dagkit("validate", "wc").err) == (True, "")
+
+
+def test_no_property_file_is_missed_where_one_is_read(dagkit, write):
+    write("wc/app.py", WORD_COUNT)
+    write("wc/properties.toml", "")
+    write("empty.toml", "")
+    assert dagkit("config", "wc", "-v").err.count("property file") == 0
+    (write("wc/properties.toml", "")).unlink()
+    assert dagkit("config", "wc", "-v", "-c", "empty.toml").err.count("property file") == 0
+
+
 def test_the_environment_is_a_source(dagkit, word_count):
     (entry,) = dagkit("config", word_count, "--json", DAGKIT_OPERATOR__SPLIT__PROP__MIN_LENGTH="3").document["entries"]
     assert (entry["value"], entry["source"], entry["file"]) == ("3", "environment", "the environment")
