@@ -293,7 +293,8 @@ class Log:
             Fault(
                 code="sequence-taken",
                 problem="another writer has appended this block",
-                help="only one driver may run an application: stop this one, or open the chain again and plan anew",
+                help="another driver runs this application, and only one may: stop one of the two; code that writes a "
+                "chain by itself opens it again, and plans anew",
                 chain=self.chain,
                 block=seq,
             )
