@@ -11,7 +11,7 @@ import fsspec
 import pytest
 from pyarrow import fs as arrow_fs
 
-from dagkit.ledger import SequenceTaken, StoreError
+from dagkit.ledger import Ledger, SequenceTaken, StoreError
 from dagkit.ledger.stores import KeyMissing, KeyTaken, LocalStore, MemoryStore, open_store
 from dagkit.ledger.verify import verify
 from tests.ledger.desk import APPLICATION, Desk
@@ -301,3 +301,10 @@ def test_what_a_killed_writer_left_is_in_nobodys_way(tmp_path):
     store.replace("f/y", b"y")
     assert (store.get("f/x"), store.get("f/y")) == (b"x", b"y")
     assert [path.read_bytes() for path in left] == [b"half"] * 3
+
+
+def test_a_folder_that_cannot_be_made_is_told_as_that(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"file/app/ledger cannot be made: .*Not a directory") as caught:
+        Ledger.create(tmp_path / "file" / "app")
+    assert (caught.value.code, "nothing was committed" in str(caught.value)) == ("store-unreachable", True)

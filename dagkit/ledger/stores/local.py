@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dagkit.ledger.stores.store import KeyMissing, KeyTaken, refused, unfenced
+from dagkit.ledger.stores.store import KeyMissing, KeyTaken, refused, unfenced, unmade
 
 _NO_LINKS = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
@@ -149,7 +149,7 @@ class LocalStore:
             try:
                 self._make(folder)
             except OSError as error:
-                raise refused(self._base, error) from error
+                raise unmade(folder, error) from error
         return folder
 
     def _make(self, folder: str) -> None:

@@ -59,6 +59,15 @@ class Store(Protocol):
         ...
 
 
+def unmade(place: str, error: OSError) -> StoreError:
+    """A place whose folder cannot be made, so that nothing came there."""
+    found = refused(place, error)
+    if found.code != "store-unreachable":
+        return found
+    help_ = "give a place where a folder can be made; nothing was committed"
+    return StoreError(Fault("store-unreachable", f"{place} cannot be made: {error}", help_))
+
+
 def refused(place: str, error: BaseException) -> StoreError:
     """The place's own error as one that says what to do."""
     number = getattr(error, "errno", None)
