@@ -85,6 +85,8 @@ _SPOKEN: Mapping[Any, str] = {str: "a text", type: "a class", dict: "key=value p
 
 def _instances(holds: Instance, raw: Any, conversion: Conversion) -> Any:
     """One object, or several in a list; objects from code stay as they are."""
+    if holds.of == "Partitioner" and str(raw).strip().isdecimal():
+        raise Unfit(f"it wants the class of a Partitioner, as in StatelessPartitioner:{str(raw).strip()}")
     if isinstance(raw, str) and not raw.lstrip().startswith(("{", "[")):
         recipes = parse_objects(raw) if holds.many else [parse_object(raw)]
         made = [conversion.make(recipe) for recipe in recipes]

@@ -109,6 +109,8 @@ def test_a_plain_class_name_is_looked_up_beside_the_application():
             "tests.conf.samples.Bean",
             "it wants a MetricsAggregator, and Bean is none",
         ),
+        (OperatorContext.PARTITIONER, "4", "it wants the class of a Partitioner, as in StatelessPartitioner:4"),
+        (OperatorContext.PARTITIONER, 4, "it wants the class of a Partitioner, as in StatelessPartitioner:4"),
         (OperatorContext.STATS_LISTENERS, [5], "it wants a StatsListener, and int is none"),
         (PortContext.TUPLE_CLASS, 5, "it wants a class"),
         (DagContext.AFFINITY_RULES_SET, '{"rules": []}', "AffinityRulesSet has no property 'rules'"),
