@@ -14,7 +14,7 @@ from typing import Any
 
 from dagkit.api.config import Config, Entry, Origin, Source
 from dagkit.conf.files import ENDINGS, read_file
-from dagkit.conf.keys import Address, canonical, is_variable, parse_key
+from dagkit.conf.keys import PREFIXES, Address, Malformed, canonical, is_variable, parse_key
 from dagkit.conf.names import folded
 from dagkit.conf.references import References, Unresolved, names_referred, shown_instead
 from dagkit.conf.written import Written
@@ -213,7 +213,7 @@ class _Weighed:
         for placed in required:
             alike = known.setdefault(placed.folded, [])
             if not any(placed.sets_the_same_as(other) for other in alike):
-                self.faults.append(_missing(placed.written))
+                self.faults.append(_missing(placed))
                 alike.append(placed)
 
 
@@ -228,7 +228,14 @@ def _held_back(placed: _Placed, final: Where) -> Diagnostic:
     )
 
 
-def _missing(written: Written) -> Diagnostic:
+def _missing(placed: _Placed) -> Diagnostic:
+    """A key that is none is told as that, for no launch could give it a value."""
+    written, address = placed.written, placed.address
+    if isinstance(address, Malformed):
+        return Diagnostic("key-malformed", f"{written.key}: {address.problem}", address.help, written.where)
+    if address is None:
+        help_ = f"remove it, unless the application asks for it; keys of dagkit begin with one of {', '.join(PREFIXES)}"
+        return Diagnostic("key-required", f"{written.key} stands here without a value", help_, written.where)
     return Diagnostic(
         "key-required",
         f"{written.key} stands here without a value, so the launch must give one",

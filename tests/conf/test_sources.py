@@ -255,6 +255,14 @@ def test_a_property_without_a_value_must_be_given_by_somebody(place):
     ]
 
 
+def test_a_line_that_is_no_key_is_told_as_that_and_not_as_one_that_the_launch_must_give(place):
+    place.write("app/properties.properties", "garbage\ndt.operator.x\n")
+    _, (stranger, malformed) = place.load(folder=Path("app"))
+    assert stranger.problem == "garbage stands here without a value"
+    assert stranger.help.startswith("remove it, unless the application asks for it; keys of dagkit begin with")
+    assert (malformed.code, "-D" in malformed.help) == ("key-malformed", False)
+
+
 @pytest.mark.parametrize(
     "given",
     [
