@@ -35,7 +35,7 @@ class MatchFiles(SplittableOperator[str]):
     files = OutputPort(FileInfo)
 
     continuously: bool = False
-    """Whether a pattern is looked at again and again, for as long as the application runs."""
+    """Whether a pattern is looked at again and again, for as long as the application runs, from its first look on."""
     interval_millis: NonNegativeInt = 5000
     """The time between two looks."""
 

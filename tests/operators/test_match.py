@@ -132,6 +132,27 @@ def test_a_further_look_that_finds_nothing_was_in_vain_and_a_run_until_idle_ends
     assert loop.memory.window < 3
 
 
+def test_a_pattern_that_was_looked_at_once_is_done_and_one_more_element_of_it_finds_what_came(
+    tree: Path, tmp_path: Path
+) -> None:
+    given = [f"{tree}/*.log"]
+
+    def launched(*, continuously: bool) -> list[str]:
+        def draw(dag: Dag, conf: object) -> None:
+            patterns = dag.add_operator("patterns", Items(items=tuple(given)))
+            match = patterns >> dag.add_operator("match", MatchFiles(continuously=continuously))
+            match >> dag.add_operator("path", Map(lambda file: file.path)) >> dag.add_operator("collect", Collect())
+
+        loop = Desk(tmp_path / "home", draw, until=Until.IDLE, clock=FakeClock()).run(windows=9)
+        return [Path(path).name for path in arrived(loop)]
+
+    assert launched(continuously=False) == ["a.log", "b.log"]
+    (tree / "e.log").write_text("e\n")
+    assert launched(continuously=True) == ["a.log", "b.log"]
+    given.append(given[0])
+    assert launched(continuously=True) == ["a.log", "b.log", "e.log"]
+
+
 def test_what_comes_later_is_found_later(tree: Path) -> None:
     looking = Looking(f"{tree}/*.log")
     assert looking.look() == ["a.log", "b.log"]
