@@ -161,10 +161,11 @@ def _session(machine: Machine) -> Iterator[Any]:
 
 
 def _undisturbed(make: Callable[[], Any]) -> Any:
-    """What is made, in a thread of its own, which no signal interrupts.
+    """The session that is made, in a thread of its own, which no signal interrupts.
 
     Java whose start is interrupted stays behind; and PySpark takes SIGINT for itself where the main thread makes the
-    session. Nobody waits for the thread where the process ends meanwhile: then Java ends by itself.
+    session. Whoever is to end at once does not wait: Java ends with the process, and where that stays, as a notebook's
+    does, the session is stopped once it is made.
     """
     made: Future[Any] = Future()
 
@@ -175,7 +176,11 @@ def _undisturbed(make: Callable[[], Any]) -> Any:
             made.set_exception(error)
 
     threading.Thread(target=run, name="dagkit-session", daemon=True).start()
-    return made.result()
+    try:
+        return made.result()
+    except SystemExit:
+        made.add_done_callback(lambda session: session.exception() or session.result().stop())
+        raise
 
 
 class _Interrupts:

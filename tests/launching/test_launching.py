@@ -201,7 +201,7 @@ def test_an_interrupt_before_the_loop_ends_it_before_its_first_window() -> None:
 
 
 STARTING = """
-import os, signal, sys
+import os, signal, sys, threading
 import pyspark
 from dagkit.launching import Machine, launch
 from tests.launching.test_launching import summing
@@ -223,7 +223,15 @@ if sys.argv[1] == "java":
     sys.addaudithook(on_java)
 else:
     pyspark.SparkContext._do_init = on_context
-print("window", launch(summing, machine=Machine(cores=1)).window_id, flush=True)
+try:
+    print("window", launch(summing, machine=Machine(cores=1)).window_id, flush=True)
+except SystemExit:
+    if sys.argv[1] != "stays":
+        raise
+    for each in threading.enumerate():
+        if each.name == "dagkit-session":
+            each.join()
+    print("stopped", pyspark.SparkContext._active_spark_context is None, flush=True)
 """
 
 
@@ -257,6 +265,13 @@ def test_a_second_interrupt_while_spark_starts_ends_it_at_once_and_java_with_it(
     ended = _interrupted_at(moment, signal.SIGINT, signal.SIGTERM)
     assert (ended.returncode, ended.stdout) == (128 + signal.SIGTERM, "")
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_where_the_process_stays_after_a_second_interrupt_the_session_is_stopped_once_it_is_made() -> None:
+    ended = _interrupted_at("stays", signal.SIGINT, signal.SIGTERM)
+    assert (ended.returncode, ended.stdout) == (0, "stopped True\n")
 
 
 @pytest.mark.slow
