@@ -128,7 +128,7 @@ class FileSplitterInput(InputOperator):
     block_size: PositiveInt | None = None
     """Bytes of a block; none: 64 MiB."""
     blocks_threshold: PositiveInt | None = None
-    """Blocks described in one window at most, and files begun; none: 1000."""
+    """Blocks described in one window at most, and files told of; none: 1000."""
 
     next_block_id = State(0)
     cut = State[Cut | None](None)
@@ -173,7 +173,8 @@ class FileSplitterInput(InputOperator):
             if self.cut is None:
                 if files == most or not self._begin():
                     return
-                files += 1
+                # of an empty one nothing comes where nobody hears of files, and a look that nothing comes of is in vain
+                files += self.files_metadata_output.is_connected
             if self.cut is not None:
                 blocks += self._describe(most - blocks)
 

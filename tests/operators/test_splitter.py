@@ -12,7 +12,8 @@ import dagkit_operators.splitter as splitting
 from dagkit import Config, Dag, State, Until
 from dagkit.compiler import compile_application
 from dagkit.testing import Alone, FakeClock
-from dagkit_operators import Block, DirectoryScanner, FileInfo, FileSplitterInput
+from dagkit_operators import Block, DirectoryScanner, FileInfo, FileSplitterInput, LineReader, Map
+from tests.engine.cast import Collect, Desk, arrived
 
 Splitter = Alone[FileSplitterInput]
 
@@ -94,6 +95,26 @@ def test_a_window_begins_no_more_files_than_the_threshold(tmp_path: Path, clock:
         write(tmp_path / f"{number}", "", at=number)
     at_work = splitter(clock, tmp_path, blocks_threshold=2)
     assert [len(window(at_work)[0]) for _ in range(4)] == [2, 2, 1, 0]
+
+
+@pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
+def test_where_nobody_hears_of_files_no_number_of_empty_ones_hides_what_comes_after_them(
+    until: Until, tmp_path: Path
+) -> None:
+    """A look that nothing came of is the last of such a launch."""
+    for number in range(3):
+        write(tmp_path / "input" / f"{number}", "", at=number)
+    write(tmp_path / "input" / "data", "one\ntwo\n", at=9)
+
+    def draw(dag: Dag, conf: object) -> None:
+        scanner = DirectoryScanner(files=(str(tmp_path / "input"),))
+        split = dag.add_operator("split", FileSplitterInput(scanner=scanner, blocks_threshold=1))
+        read, end = dag.add_operator("read", LineReader()), dag.add_operator("end", Map(lambda block: block.end))
+        dag.add_stream("blocks", split.blocks_metadata_output, read.blocks_metadata_input)
+        dag.add_stream("read", read.blocks_metadata_output, end.input)
+        end >> dag.add_operator("collect", Collect())
+
+    assert arrived(Desk(tmp_path, draw, until=until, clock=FakeClock()).run(windows=9)) == [8]
 
 
 def test_a_file_is_told_of_in_the_window_in_which_its_blocks_begin(folder: Path, clock: FakeClock) -> None:
