@@ -25,8 +25,8 @@ class MatchFiles(SplittableOperator[str]):
     Files come in the order of their last change, those of one instant by path. An empty file is passed over until it
     holds something.
 
-    A local file is known again by its number on the disk and how it begins. So it is not sent again when it grew or was
-    renamed, and what takes its place under its name is another file. Any other file is known by its name.
+    A local file is known again by its number on its device and how it begins. So it is not sent again when it grew or
+    was renamed, and what takes its place under its name is another file. Any other file is known by its name.
     """
 
     kind = "files.match/1"

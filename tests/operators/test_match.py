@@ -196,6 +196,50 @@ def test_files_that_were_away_for_a_while_are_known(tree: Path) -> None:
     assert looking.look() == []
 
 
+def as_if_elsewhere(identity: str) -> str:
+    """That of a file with the same number on another device."""
+    number, rest = identity.split("-", 1)
+    return f"ffff.{number.partition('.')[2]}-{rest}"
+
+
+def as_before_devices(identity: str) -> str:
+    """As ledgers have it that were written when an identity had neither device nor name."""
+    number, length, digest, _ = identity.split("-")
+    return f"{number.partition('.')[2]}-{length}-{digest}"
+
+
+def known_as(identity: str, pattern: str) -> Alone[MatchFiles]:
+    return Alone(MatchFiles(), state={"known": {pattern: [identity]}})
+
+
+def test_two_devices_may_give_one_number_to_files_that_begin_alike(tree: Path) -> None:
+    identity, pattern = identity_of(str(tree / "a.log")), f"{tree}/*.txt"
+    assert identity is not None
+    (tree / "a.log").rename(tree / "a.txt")
+    for known, new in [(identity, ["b.txt"]), (as_if_elsewhere(identity), ["a.txt", "b.txt"])]:
+        alone = known_as(known, pattern)
+        alone.work(pattern)
+        assert names(alone) == new
+
+
+def test_a_device_may_have_another_number_when_the_machine_starts_again(tree: Path) -> None:
+    identity, pattern = identity_of(str(tree / "a.log")), f"{tree}/a.log"
+    assert identity is not None
+    alone = known_as(as_if_elsewhere(identity), pattern)
+    alone.work(pattern)
+    assert names(alone) == []
+
+
+def test_what_an_older_ledger_knows_is_known_by_whatever_name(tree: Path) -> None:
+    identity, pattern = identity_of(str(tree / "a.log")), f"{tree}/a.*"
+    assert identity is not None
+    for name in ("a.log", "a.txt"):
+        (tree / "a.log").replace(tree / name)
+        alone = known_as(as_before_devices(identity), pattern)
+        alone.work(pattern)
+        assert names(alone) == []
+
+
 def test_a_name_that_is_not_there_is_an_error_once_and_a_warning_where_it_may_come(
     tree: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
