@@ -80,7 +80,7 @@ def test_a_log_that_was_written_anew_is_read_and_what_may_be_lost_is_told(logs: 
     (logs / "b.log").write_text(f"{NOON} INFO anew\n")
     launched("--reference")
     assert written("entries") == ["INFO anew", "INFO begun", "INFO one"]
-    assert written("lost") == [f"{logs}/b.log at 1: is gone, or was written anew, or another file has its name"]
+    assert written("lost") == [f"{logs}/b.log at 1: is gone, or was cut or written anew, or another file has its name"]
 
 
 def test_files_are_found_by_one_and_read_by_two() -> None:

@@ -11,7 +11,7 @@ from dagkit import Context, InputPort, OutputPort, SplittableOperator, State
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
 from dagkit.urls import absolute, plain
 from dagkit_operators.blocks import FileInfo
-from dagkit_operators.identities import Identities, identity_of
+from dagkit_operators.identities import Identities
 from dagkit_operators.places import exists, files_like, is_pattern
 from dagkit_operators.splitter import KEPT_OF_GONE
 
@@ -25,8 +25,9 @@ class MatchFiles(SplittableOperator[str]):
     Files come in the order of their last change, those of one instant by path. An empty file is passed over until it
     holds something.
 
-    A local file is known again by its number on its device and how it begins. So it is not sent again when it grew or
-    was renamed, and what takes its place under its name is another file. Any other file is known by its name.
+    A local file is known again by its number on its device, and by how that begins and ends which it held. So it is not
+    sent again when it grew or was renamed, and what takes its place, under its name or by its number, is another file.
+    Any other file is known by its name.
     """
 
     kind = "files.match/1"
@@ -71,12 +72,11 @@ class MatchFiles(SplittableOperator[str]):
         known = Identities(chain.from_iterable(self.known.values()))
         there: dict[str, None] = {}
         for each in found:
-            identity = known.of(each.path)
+            identity, was_known = known.meet(each.path)
             if identity is None:
-                identity = identity_of(each.path)
-                if identity is not None and identity not in there:
-                    yield FileInfo(each.path, each.length, each.modified_millis, 1, identity)
-            if identity is not None:
-                there[identity] = None
-        gone = [identity for identity in self.known.get(pattern, []) if identity not in there]
+                continue
+            if not was_known:
+                yield FileInfo(each.path, each.length, each.modified_millis, 1, identity)
+            there[identity] = None
+        gone = [identity for identity in self.known.get(pattern, []) if not known.has_met(identity)]
         self.known[pattern] = [*(gone if len(gone) <= len(there) + KEPT_OF_GONE else []), *there]

@@ -89,9 +89,8 @@ class TailFiles(ReadFiles[T], Generic[T]):
         with ExitStack() as opens:
             there, stream = _found(element, opens)
             if there is None:
-                self._lose(
-                    Lost(element.path, stretch.start, "is gone, or was written anew, or another file has its name")
-                )
+                reason = "is gone, or was cut or written anew, or another file has its name"
+                self._lose(Lost(element.path, stretch.start, reason))
             elif there.length < (stretch.stop if stretch.is_bounded() else stretch.start):
                 self._lose(Lost(element.path, stretch.start, f"was cut to {there.length} bytes"))
             else:

@@ -15,7 +15,7 @@ from dagkit.engine.live import live
 from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import FileInfo, Items, Map, MatchFiles
-from dagkit_operators.identities import HEAD, has_identity, identity_of
+from dagkit_operators.identities import EDGE, has_identity, identity_of
 from dagkit_operators.places import files_like
 from tests.engine.cast import Collect, Desk, arrived
 
@@ -187,6 +187,39 @@ def test_a_file_that_was_written_anew_in_its_place_is_another(tree: Path) -> Non
     assert looking.look() == ["a.log"]
 
 
+def test_a_file_that_has_the_number_and_the_header_of_one_that_is_gone_is_another(tree: Path) -> None:
+    """As if it had been given both: a number that is free is soon given away."""
+    header = "h" * EDGE
+    looking = Looking(f"{tree}/*.csv")
+    (tree / "monday.csv").write_text(f"{header}\nmonday\n")
+    assert looking.look() == ["monday.csv"]
+    for name, content in [("tuesday.csv", "tuesday\ntuesday\n"), ("wednesday.csv", "wed\n")]:
+        next(tree.glob("*.csv")).rename(tree / name).write_text(f"{header}\n{content}")
+        assert looking.look() == [name]
+    assert looking.look() == []
+
+
+def test_a_file_is_known_by_how_far_it_had_come_at_the_last_look(tree: Path) -> None:
+    looking = Looking(f"{tree}/*.csv")
+    (tree / "log.csv").write_text("header\n")
+    assert looking.look() == ["log.csv"]
+    (tree / "log.csv").write_text("header\n1\n2\n")
+    assert looking.look() == []
+    (tree / "log.csv").rename(tree / "next.csv").write_text("header\n3\n4\n5\n")
+    assert looking.look() == ["next.csv"]
+
+
+def test_a_file_that_grows_while_it_has_two_names_comes_once(tree: Path) -> None:
+    (tree / "again.log").hardlink_to(tree / "a.log")
+    looking = Looking(f"{tree}/a*.log")
+    assert looking.look() == ["a.log"]
+    with (tree / "a.log").open("a") as grown:
+        grown.write("more\n")
+    assert looking.look() == []
+    (tree / "again.log").unlink()
+    assert looking.look() == []
+
+
 def test_files_that_were_away_for_a_while_are_known(tree: Path) -> None:
     looking = Looking(f"{tree}/*.log")
     assert looking.look() == ["a.log", "b.log"]
@@ -261,9 +294,9 @@ def test_the_same_file_is_known_while_it_grows(tmp_path: Path) -> None:
     path.write_bytes(b"x")
     early = identity_of(str(path))
     assert early is not None
-    path.write_bytes(b"x" * HEAD * 2)  # the same number, and the same beginning
+    path.write_bytes(b"x" * EDGE * 2)  # the same number, and the same beginning
     assert has_identity(str(path), early)
-    path.write_bytes(b"y" * HEAD * 2)
+    path.write_bytes(b"y" * EDGE * 2)
     assert not has_identity(str(path), early)
     path.write_bytes(b"")
     assert not has_identity(str(path), early)

@@ -287,12 +287,12 @@ def gone(log: Log) -> None:
     log.path.unlink()
 
 
-GONE = "is gone, or was written anew, or another file has its name"
+GONE = "is gone, or was cut or written anew, or another file has its name"
 
 
 @pytest.mark.parametrize(
     ("happens", "reason"),
-    [(rewritten, GONE), (cut, "was cut to 300 bytes"), (gone, GONE)],
+    [(rewritten, GONE), (cut, GONE), (gone, GONE)],
     ids=["rewritten", "cut", "gone"],
 )
 def test_what_cannot_be_read_on_is_told_and_done_with(happens: object, reason: str, tmp_path: Path) -> None:
@@ -323,12 +323,26 @@ def test_a_compressed_file_is_no_file_that_grows(tmp_path: Path) -> None:
         Alone(TailFiles()).work(found(path))
 
 
-def test_a_part_of_what_was_there_is_lost_when_the_file_was_cut(tmp_path: Path) -> None:
-    log = Log(tmp_path, MANY)
+def test_a_file_that_was_cut_below_where_it_was_read_and_not_below_where_it_was_found_is_told_by_its_length(
+    tmp_path: Path,
+) -> None:
+    log = Log(tmp_path, "first\n")
+    log.write(MANY)
+    log.read()
     cut(log)
+    log.read()
+    assert log.alone.sent("lost") == [Lost(log.file.path, 361, "was cut to 300 bytes")]
     log.left = OffsetRange(0, 310)
     log.read()
     assert log.alone.sent("lost") == [Lost(log.file.path, 0, "was cut to 300 bytes")]
+
+
+def test_a_file_that_has_the_number_and_the_header_of_one_that_is_gone_is_another(tmp_path: Path) -> None:
+    log = Log(tmp_path, MANY)
+    log.read()
+    log.rename().write_text(MANY.replace("first\nfirst\n", "first\nother\n") + "more\n")
+    assert log.read() == []
+    assert log.alone.sent("lost") == [Lost(log.file.path, 355, GONE)]
 
 
 def test_another_file_that_begins_alike_is_no_more_read_than_any_other(tmp_path: Path) -> None:
