@@ -5,6 +5,7 @@ were put one behind the other are read as one.
 """
 
 import io
+from collections.abc import Callable
 from typing import Any, Literal, Self
 
 from dagkit.urls import plain
@@ -25,6 +26,8 @@ ENDINGS: dict[str, Codec] = {
 }
 """How files are compressed, by what their names end in."""
 _OF_ARROW = {"gzip": "gzip", "deflate": "gzip", "bzip2": "bz2", "zstd": "zstd", "lz4": "lz4"}
+READ = 1 << 16
+"""Bytes that are read at a time to be decompressed."""
 SKIPPED = 1 << 20
 """Bytes that are read at a time to come to a place further on."""
 
@@ -88,10 +91,51 @@ def _opened(source: "_Readable", codec: Codec) -> Any:
     if codec == "xz":
         import lzma  # noqa: PLC0415 - whoever reads none does not load it
 
-        return lzma.LZMAFile(source)  # type: ignore[arg-type]  # it reads, and no more is asked of it
+        return _Streams(source, lzma.LZMADecompressor, padded_by=4)
     import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
 
     return pa.CompressedInputStream(pa.PythonFile(source, "r"), _OF_ARROW[codec])
+
+
+class _Streams:
+    """What compressed streams hold that lie one behind the other, and nothing else between them but padding.
+
+    Python's files take what begins no stream for rubbish, and end there.
+    """
+
+    def __init__(self, source: "_Readable", begin: Callable[[], Any], padded_by: int = 0) -> None:
+        self._source = source
+        self._begin = begin
+        self._padded_by = padded_by
+        """Zeros may follow a stream, so many or a multiple."""
+        self._stream = begin()
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        made = b""
+        while not made:
+            if self._stream.eof:
+                after = self._next()
+                if not after:
+                    return 0
+                self._stream = self._begin()
+            else:
+                after = self._source.read(READ) if self._stream.needs_input else b""
+                if self._stream.needs_input and not after:
+                    raise EOFError("it ends within a stream")
+            made = self._stream.decompress(after, len(buffer))
+        buffer[: len(made)] = made
+        return len(made)
+
+    def _next(self) -> bytes:
+        """How the next stream begins; nothing where none does."""
+        after, padding = self._stream.unused_data or self._source.read(READ), 0
+        while self._padded_by and after.startswith(b"\0"):
+            begun = after.lstrip(b"\0")
+            padding += len(after) - len(begun)
+            after = begun or self._source.read(READ)
+        if padding and padding % self._padded_by:
+            raise ValueError(f"it is padded by {padding} bytes, which is no multiple of {self._padded_by}")
+        return after
 
 
 class _Readable(io.RawIOBase):

@@ -83,6 +83,23 @@ def test_files_that_were_put_one_behind_the_other_are_read_as_one(ending: str, t
     assert read(kept(tmp_path, f"file{ending}", content)) == list("abcpqrxyz")
 
 
+def test_xz_may_be_padded_between_and_behind_by_fours(tmp_path: Path) -> None:
+    one, two = lzma.compress(b"a\n"), lzma.compress(b"b\n")
+    for padding in (b"", bytes(4), bytes(1 << 18)):
+        assert read(kept(tmp_path, "file.xz", one + padding + two + padding)) == ["a", "b"]
+    for content in (one + bytes(3) + two, one + bytes((1 << 18) + 2)):
+        with pytest.raises(CompressionBroken, match=r"padded by [0-9]+ bytes, which is no multiple of 4"):
+            read(kept(tmp_path, "file.xz", content))
+
+
+@pytest.mark.parametrize("ending", [".gz", ".deflate", ".bz2", ".xz", ".zst"])
+def test_damage_where_a_later_one_begins_is_told(ending: str, tmp_path: Path) -> None:
+    one, two = COMPRESS[ending](b"a\n"), COMPRESS[ending](b"b\n")
+    for later in (bytes([two[0] ^ 1]) + two[1:], two[:3], b"\1" * len(two)):
+        with pytest.raises(CompressionBroken, match=f"file{ending} cannot be read"):
+            read(kept(tmp_path, f"file{ending}", one + later))
+
+
 @codecs
 def test_a_file_that_is_broken_is_told(ending: str, compress: Callable[[bytes], bytes], tmp_path: Path) -> None:
     whole = compress("\n".join(FIFTEEN).encode())
