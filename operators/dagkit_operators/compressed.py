@@ -25,7 +25,7 @@ ENDINGS: dict[str, Codec] = {
     ".lz4": "lz4",
 }
 """How files are compressed, by what their names end in."""
-_OF_ARROW = {"gzip": "gzip", "deflate": "gzip", "bzip2": "bz2", "zstd": "zstd", "lz4": "lz4"}
+_OF_ARROW = {"gzip": "gzip", "deflate": "gzip", "zstd": "zstd", "lz4": "lz4"}
 READ = 1 << 16
 """Bytes that are read at a time to be decompressed."""
 SKIPPED = 1 << 20
@@ -92,6 +92,10 @@ def _opened(source: "_Readable", codec: Codec) -> Any:
         import lzma  # noqa: PLC0415 - whoever reads none does not load it
 
         return _Streams(source, lzma.LZMADecompressor, padded_by=4)
+    if codec == "bzip2":
+        import bz2  # noqa: PLC0415 - whoever reads none does not load it
+
+        return _Streams(source, bz2.BZ2Decompressor)
     import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
 
     return pa.CompressedInputStream(pa.PythonFile(source, "r"), _OF_ARROW[codec])
@@ -100,7 +104,7 @@ def _opened(source: "_Readable", codec: Codec) -> Any:
 class _Streams:
     """What compressed streams hold that lie one behind the other, and nothing else between them but padding.
 
-    Python's files take what begins no stream for rubbish, and end there.
+    Python's files take what begins no stream for rubbish, and end there. Arrow refuses a bzip2 that holds nothing.
     """
 
     def __init__(self, source: "_Readable", begin: Callable[[], Any], padded_by: int = 0) -> None:

@@ -83,6 +83,12 @@ def test_files_that_were_put_one_behind_the_other_are_read_as_one(ending: str, t
     assert read(kept(tmp_path, f"file{ending}", content)) == list("abcpqrxyz")
 
 
+@pytest.mark.parametrize("ending", [".gz", ".deflate", ".bz2", ".xz", ".zst"])
+def test_those_that_hold_nothing_hide_nothing(ending: str, tmp_path: Path) -> None:
+    content = b"".join(map(COMPRESS[ending], (b"", b"a\nb\n", b"", b"", b"c\n", b"")))
+    assert read(kept(tmp_path, f"file{ending}", content)) == list("abc")
+
+
 def test_xz_may_be_padded_between_and_behind_by_fours(tmp_path: Path) -> None:
     one, two = lzma.compress(b"a\n"), lzma.compress(b"b\n")
     for padding in (b"", bytes(4), bytes(1 << 18)):
