@@ -1,6 +1,8 @@
 """The files that readers read: found, looked up and opened, wherever `dagkit.urls` leads."""
 
+import errno
 import io
+import logging
 import os
 import re
 import stat
@@ -13,6 +15,10 @@ from dagkit.urls import absolute, below, is_url, local_path, resolved
 
 REMOTE_READ = 8 << 20
 """Bytes that are asked of another machine at a time."""
+NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
+"""How the system says of a path that it leads to nothing."""
+
+_log = logging.getLogger(__name__)
 
 
 class Stream(Protocol):
@@ -48,8 +54,10 @@ def looked_up(path: str) -> Found | None:
     if not is_url(path):
         try:
             status = Path(local_path(path)).stat()
-        except FileNotFoundError:
-            return None
+        except OSError as error:
+            if _lies_nowhere(error):
+                return None
+            raise
         return Found(path, status.st_size, status.st_mtime_ns // 1_000_000) if stat.S_ISREG(status.st_mode) else None
     filesystem, inner, _ = resolved(path)
     info = filesystem.get_file_info(inner)
@@ -130,16 +138,34 @@ def _local_files(folder: str, *, recursive: bool, entered: set[tuple[int, int]])
             return
         entered.add((status.st_dev, status.st_ino))
         entries = list(os.scandir(folder))
-    except FileNotFoundError:  # it went while others were looked at
-        return
+    except OSError as error:  # it went while others were looked at, for one
+        if _lies_nowhere(error):
+            return
+        raise
     for entry in entries:
-        if entry.is_dir():
+        if _is_folder(entry):
             if recursive:
                 yield from _local_files(entry.path, recursive=True, entered=entered)
             continue
         found = looked_up(entry.path)
         if found is not None:
             yield found
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        if _lies_nowhere(error):
+            return False
+        raise
+
+
+def _lies_nowhere(error: OSError) -> bool:
+    """Whether a path leads to nothing that could be read: a link into nothing or to itself, say."""
+    if error.errno == errno.ENAMETOOLONG:
+        _log.warning("%.200s... is a path that is too long; what lies there is passed over", error.filename)
+    return error.errno in NOWHERE
 
 
 def _remote_files(folder: str, *, recursive: bool) -> Iterator[tuple[str, Found]]:

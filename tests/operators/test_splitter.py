@@ -380,6 +380,30 @@ def test_links_are_followed_and_circles_end(tmp_path: Path) -> None:
     assert found_below(tmp_path) == {"here/file", "there/link"}
 
 
+def test_links_that_lead_nowhere_are_passed_over(tmp_path: Path) -> None:
+    file = write(tmp_path / "file", "x", at=1)
+    for name, target in [("loop", "loop"), ("there", "back"), ("back", "there"), ("through", file / "within")]:
+        (tmp_path / name).symlink_to(target)
+    assert found_below(tmp_path) == {"file"}
+    with pytest.raises(FileNotFoundError, match=r"scanner\.files names .*/loop, and there is no such file"):
+        list(DirectoryScanner(files=(str(tmp_path / "loop"),)).scan())
+
+
+def test_a_path_that_is_too_long_is_passed_over_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path / "file", "x", at=1)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=folder)
+        inner = os.open("d" * 250, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    with caplog.at_level(logging.WARNING):
+        assert found_below(tmp_path) == {"file"}
+    (record,) = caplog.records
+    assert record.getMessage().endswith("is a path that is too long; what lies there is passed over")
+
+
 def test_paths_are_absolute_wherever_the_worker_stands(
     folder: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
