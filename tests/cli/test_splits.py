@@ -14,8 +14,8 @@ RANGES = ((40, 3), (20,))
 
 @pytest.fixture
 def place(tmp_path: Path) -> str:
-    """The folder of an application whose windows were over as soon as they began."""
-    desk = Desk(tmp_path, numbers_collected(RANGES, readers=2, waits_every=5), backend=Hurried)
+    """The folder of an application whose windows were over as soon as they began, and with one slot to deal to."""
+    desk = Desk(tmp_path, numbers_collected(RANGES, readers=1, waits_every=5), backend=Hurried)
     desk.run()
     return desk.place
 
