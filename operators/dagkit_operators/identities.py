@@ -18,14 +18,6 @@ EDGE = 256
 """Bytes at its beginning, and before its end as it was, that a file is known by at most."""
 
 
-def identity_of(path: str) -> str | None:
-    """What the file at a path will be known by; none where it holds nothing yet, or is gone."""
-    if is_url(path):
-        return path
-    with _opened(path) as file:
-        return _identity(file, path)
-
-
 def has_identity(path: str, identity: str) -> bool:
     """Whether the file at a path is the one of this identity; where none was taken, any file is."""
     if not identity or is_url(path):
@@ -44,7 +36,7 @@ class Identities:
             self._add(identity)
 
     def meet(self, path: str) -> tuple[str | None, bool]:
-        """What the file at a path is known by from now on, and whether it was known; none where it holds nothing."""
+        """What the file at a path is known by from now on, none where it is empty or gone; and whether it was known."""
         now: str | None = path
         if is_url(path):
             same = self._by_inode.get(path, [])

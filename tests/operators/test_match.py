@@ -15,9 +15,14 @@ from dagkit.engine.live import live
 from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import FileInfo, Items, Map, MatchFiles
-from dagkit_operators.identities import EDGE, has_identity, identity_of
+from dagkit_operators.identities import EDGE, Identities, has_identity
 from dagkit_operators.places import files_like
 from tests.engine.cast import Collect, Desk, arrived
+
+
+def identity_of(path: str) -> str | None:
+    """What a file is known by to whoever meets it first."""
+    return Identities(()).meet(path)[0]
 
 
 @pytest.fixture
