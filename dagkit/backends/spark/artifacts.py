@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from dagkit.backends.spark.jobs import is_connect
+from dagkit.backends.spark.session import LOCAL
 from dagkit.backends.spark.shipping import own_folders
 
 
@@ -23,8 +24,7 @@ def ship_own_code(spark: SparkSession) -> None:
 
 def _workers_are_here(spark: SparkSession) -> bool:
     """Whether this very process starts the workers, so that they find what it finds."""
-    master = spark.conf.get("spark.master") or ""
-    return not is_connect(spark) and (master == "local" or master[:6] == "local[")
+    return not is_connect(spark) and LOCAL.fullmatch(spark.conf.get("spark.master") or "") is not None
 
 
 @functools.cache

@@ -8,14 +8,13 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 
 from dagkit.backends.spark.jobs import is_connect
+from dagkit.backends.spark.session import LOCAL
 from dagkit.engine.assignment import Cores
 
 LOOKED_EVERY_SECONDS = 5.0
 """How long a count of a cluster that can grow is taken for true."""
 NO_LIMIT = 2**31 - 1
 _WISHED = "spark.default.parallelism"
-_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:, *\d+)?\])?")
-"""A master in this very process: its threads, and how often a task may fail."""
 _SPLITS = re.compile(r"splits=(?:Some\()?(\d+)")
 
 Settings = Callable[[str], str]
@@ -37,7 +36,7 @@ class CoresOf:
         return self._known
 
     def _grows(self) -> bool:
-        return _LOCAL.fullmatch(self._setting("spark.master")) is None
+        return LOCAL.fullmatch(self._setting("spark.master")) is None
 
     def _counted(self) -> int | None:
         """Into how many tasks Spark cuts what nobody said it of: the cores of all executors there are; none where
@@ -60,7 +59,7 @@ class CoresOf:
 def cores_of(setting: Settings, counted: int | None) -> Cores:
     """How many tasks run at the same time, and how many could, where Spark counted so many cores or could not say."""
     cpus = _number(setting, "spark.task.cpus") or 1
-    local = _LOCAL.fullmatch(setting("spark.master"))
+    local = LOCAL.fullmatch(setting("spark.master"))
     if local is not None:
         threads = counted or os.cpu_count() or 1 if local[1] == "*" else int(local[1] or 1)
         now = max(1, threads // cpus)

@@ -1,6 +1,7 @@
 """Sessions: a local Spark for who has none, with the settings that short jobs want, or one at an address."""
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import ClassVar
@@ -12,6 +13,8 @@ from dagkit.backends.spark.java import ensure_java
 from dagkit.backends.spark.jobs import is_connect
 from dagkit.errors import DagkitError
 
+LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:, *\d+)?\])?")
+"""A master in this very process: its threads, and how often a task may fail."""
 _SAYS_ERRORS = Path(__file__).with_name("log4j2.properties")
 
 LOCAL_SETTINGS = {
