@@ -102,6 +102,14 @@ class SlotRun:
 
     def report(self) -> Report:
         """What the window left."""
+        try:
+            return self._report()
+        except BaseException:
+            if self.staging is not None:
+                self.staging.abandon()
+            raise
+
+    def _report(self) -> Report:
         state: dict[str, SavedState] = {name: saved(operator, name) for name, operator in self.operators.items()}
         state |= {slider_name(*port): panes.saved() for port, panes in self._panes.items()}
         return Report(

@@ -3,13 +3,11 @@
 APPLICATION_PATH/staging/<window>/<attempt>/<task>/<number>.part
 """
 
-import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from io import UnsupportedOperation
 from typing import Any, BinaryIO, ClassVar
 
 from pydantic import BaseModel, ConfigDict
@@ -18,6 +16,7 @@ from dagkit.api.files import output_files
 from dagkit.api.operators import Operator
 from dagkit.engine.failures import Failure, OperatorFailed
 from dagkit.engine.places import BUFFER_BYTES, Folder, folder_at
+from dagkit.engine.syncing import Blame, Syncing
 from dagkit.errors import DagkitError
 
 
@@ -40,7 +39,7 @@ class StagingFailed(DagkitError):
 Key = tuple[str, str, int]
 """An operator, a file, and where the stretch of work starts."""
 MOST_OPEN = 64
-"""Files that a slot has open at most; one more closes that which was not written to for longest."""
+"""Files that a slot writes at a time at most; one more closes that which was not written to for longest."""
 FEW_OPEN = 8
 SMALL_BUFFER_BYTES = 64 << 10
 """The buffer of each file where there are more than a few."""
@@ -121,6 +120,7 @@ class Staging:
         """What has a file open; that which was not asked for for longest comes first."""
         self._suspended: dict[_Piece, None] = {}
         """What was closed to make room, and goes on in the same file."""
+        self._syncing = Syncing()
         self._parts: list[Part] = []
         self._finished: set[tuple[str, str]] = set()
         self._count = 0
@@ -136,8 +136,13 @@ class Staging:
 
     def parts(self) -> list[Part]:
         """All pieces, closed, safely on disk."""
-        for piece in [*self._open, *self._suspended]:
-            self._close(piece)
+        try:
+            for piece in [*self._open, *self._suspended]:
+                self._close(piece)
+            self._syncing.wait()
+        except BaseException:
+            self.abandon()
+            raise
         if self._below is not None and self.place.durable:
             self._below.sync(levels=5)  # the task's, those of its attempt, its window and all windows, and the home
         done = [
@@ -151,6 +156,7 @@ class Staging:
 
     def abandon(self) -> None:
         """The attempt failed: nothing is open any more, and what was written counts for nothing."""
+        self._syncing.abandon()
         for piece in self._open:
             with suppress(OSError):
                 piece.stream.close()
@@ -198,7 +204,7 @@ class Staging:
         del self._open[piece]
         self._suspended[piece] = None
         try:
-            piece.close(durable=False)
+            piece.hand_over(lambda stream: stream.close())
         except OSError as error:
             raise self._failed(piece.key[0], StagingFailed(piece.file, error)) from error
 
@@ -207,6 +213,10 @@ class Staging:
 
     def _close(self, piece: "_Piece") -> None:
         operator, file, order = piece.key
+
+        def blame(error: OSError) -> Exception:
+            return self._failed(operator, StagingFailed(file, error))
+
         if self._pieces.get(piece.key) is piece:
             del self._pieces[piece.key]
         try:
@@ -215,9 +225,9 @@ class Staging:
                 self._reopen_to_sync(piece)
             else:
                 del self._open[piece]
-            piece.close(durable=self.place.durable)
+            piece.hand_over(lambda stream: self._close_file(stream, blame))
         except OSError as error:
-            raise self._failed(operator, StagingFailed(file, error)) from error
+            raise blame(error) from error
         self._parts.append(
             Part(
                 operator=operator,
@@ -230,6 +240,12 @@ class Staging:
                 block=piece.block,
             )
         )
+
+    def _close_file(self, stream: BinaryIO, blame: Blame) -> None:
+        if self.place.durable:
+            self._syncing.add(stream, blame)
+        else:
+            stream.close()
 
     def _reopen_to_sync(self, piece: "_Piece") -> None:
         if self.place.durable and self._below is not None:
@@ -280,14 +296,17 @@ class _Piece:
             raise StagingFailed(self.file, error) from error
         self.length += content.nbytes if isinstance(content, memoryview) else len(content)
 
-    def close(self, *, durable: bool) -> None:
+    def hand_over(self, closing: Callable[[BinaryIO], None]) -> None:
+        """All of it is in its file, and that is closed by whoever it is handed to; or here, if that fails."""
         if self.stream.closed:  # it was suspended, and nothing of it need survive a power cut
             return
-        self.stream.flush()
-        if durable:
-            with suppress(UnsupportedOperation, AttributeError):  # one of a store elsewhere stays when it is closed
-                os.fsync(self.stream.fileno())
-        self.stream.close()
+        try:
+            self.stream.flush()
+            closing(self.stream)
+        except BaseException:
+            with suppress(OSError):
+                self.stream.close()
+            raise
         self._write = self._begin_and_write
 
 

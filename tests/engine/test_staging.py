@@ -1,5 +1,9 @@
 """What a window writes lies under a name of its attempt, and is closed when the window ends, however it ends."""
 
+import errno
+import os
+import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -94,6 +98,47 @@ def test_a_piece_that_cannot_be_closed_names_its_writer(tmp_path: Path) -> None:
     piece.stream = Full()  # type: ignore[assignment] # as much of a file as is needed
     with pytest.raises(OperatorFailed, match=r"writer failed in window 3, slot 2: StagingFailed: a piece of .*out/a"):
         stage.parts()
+    assert piece.stream.closed
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_piece_is_synced_while_work_goes_on_and_before_anybody_hears_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, durable: bool
+) -> None:
+    synced: list[int] = []
+    sync, main = os.fsync, threading.get_ident()
+
+    def seen(file: int) -> None:
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            assert threading.get_ident() != main, "work waits for no file"
+            synced.append(os.fstat(file).st_ino)
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    stage = Staging(StagingPlace(str(tmp_path / "app"), 1, "a", durable=durable, home=str(tmp_path)), 0)
+    files = stage.files("writer", "out")
+    for number in range(3):
+        files.open(f"{number}", block=number).write(b"text")
+        stage.close_block(number)
+    parts = stage.parts()
+    assert sorted(synced) == sorted((tmp_path / "app" / part.part).stat().st_ino for part in parts if durable)
+
+
+def test_a_disk_that_fails_behind_the_work_names_the_writer_and_leaves_nothing_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "the disk is full")
+
+    monkeypatch.setattr(os, "fsync", full)
+    stage = Staging(StagingPlace(str(tmp_path / "app"), 3, "a", home=str(tmp_path)), 2)
+    files = stage.files("writer", "out")
+    held = [files.open(f"{number}", block=number) for number in range(3)]
+    stage.close_block(0)
+    stage.close_block(1)
+    with pytest.raises(OperatorFailed, match=r"writer failed in window 3, slot 2: StagingFailed: a piece of .*out/0"):
+        stage.parts()
+    assert all(piece.stream.closed for piece in held)
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -151,6 +196,10 @@ class Full:
 
     def flush(self) -> None:
         raise OSError(28, "No space left on device")
+
+    def close(self) -> None:
+        self.closed = True
+        self.flush()
 
 
 def test_a_piece_that_cannot_be_made_says_of_which_file(tmp_path: Path) -> None:
