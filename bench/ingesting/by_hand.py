@@ -9,18 +9,16 @@ from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from bench.ingesting.sizes import BLOCK_SIZE, cores
+from dagkit import Lines
 from dagkit.backends.spark.worker import hold_memory
-from dagkit_operators.bytewise import begin_with
-from dagkit_operators.lines import Chunk, chunks
+from dagkit_operators.bytewise import kept_by_beginning
+from dagkit_operators.contexts import binary_array
+from dagkit_operators.lines import chunks
 
 
 def kernel(source: Path, target: Path) -> None:
-    """What a fused stage of Arrow functions comes down to: chunks of lines, a test on all of them, one write each."""
+    """What a fused stage comes down to: chunks of lines, a copy of those that are kept, one write each."""
     _kernel(source, target / "kept", 0, None)
 
 
@@ -41,20 +39,8 @@ def _kernel(source: Path, kept: Path, start: int, end: int | None) -> None:
     hold_memory()
     with source.open("rb", buffering=0) as stream, kept.open("wb", buffering=0) as out:
         for chunk in chunks(stream, start, end):
-            lines = _lines(chunk)
-            left = lines.filter(pc.invert(begin_with(lines, b".")))
-            offsets, data = left.buffers()[1:]
-            first, last = np.frombuffer(offsets, np.int32)[[left.offset, left.offset + len(left)]]
-            _write_all(out.fileno(), memoryview(data)[first:last])
-
-
-def _lines(chunk: Chunk) -> pa.Array:
-    """A chunk's lines over the chunk's own bytes, each with what ends it."""
-    offsets = np.empty(len(chunk.ends) + 1, np.int32)
-    offsets[0] = 0
-    offsets[1:] = chunk.ends
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(chunk.data)]
-    return pa.Array.from_buffers(pa.binary(), len(chunk.ends), buffers)
+            left = kept_by_beginning(binary_array(chunk.data, chunk.offsets), b".", wanted=False)
+            _write_all(out.fileno(), Lines(left).content)
 
 
 def _write_all(file: int, data: memoryview) -> None:

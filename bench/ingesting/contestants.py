@@ -34,6 +34,13 @@ CONTESTANTS = (
         _SPARK,
     ),
     Contestant(
+        "dagkit-unsynced",
+        "dagkit, batch, not synced",
+        "the same with `durable=False`: as with the others, what was written is on the disk some time later",
+        "bench.ingesting.with_dagkit:batch_unsynced",
+        _SPARK,
+    ),
+    Contestant(
         "dagkit-record",
         "dagkit, per record",
         "splitter, reader, `Filter` with a plain lambda, writer",
@@ -45,6 +52,13 @@ CONTESTANTS = (
         "native Spark",
         "`read.text`, `filter` on a column, `write.text`",
         "bench.ingesting.with_spark:native",
+        ("pyspark",),
+    ),
+    Contestant(
+        "native-synced",
+        "native Spark, synced",
+        "the same, and then each file is synced, as dagkit's are before they are committed",
+        "bench.ingesting.with_spark:native_synced",
         ("pyspark",),
     ),
     Contestant(
@@ -93,7 +107,7 @@ CONTESTANTS = (
     Contestant(
         "kernel",
         "dagkit's kernel",
-        "chunks of lines, a test of first bytes, Arrow's `filter`, one write for each chunk; no Spark",
+        "chunks of lines, where they end, a copy of those that do not begin so, one write for each chunk; no Spark",
         "bench.ingesting.by_hand:kernel",
         ("pyarrow", "numpy"),
         one_core=True,

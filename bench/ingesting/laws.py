@@ -19,6 +19,8 @@ class Law:
 
 LAWS = (
     Law("batch over native Spark", "dagkit-batch", "native-spark", 4.0),
+    Law("batch over native Spark, neither synced", "dagkit-unsynced", "native-spark", 4.0),
+    Law("batch over native Spark, both synced", "dagkit-batch", "native-synced", 4.0),
     Law("batch over PySpark RDD", "dagkit-batch", "rdd", 12.0),
     Law("batch over Polars", "dagkit-batch", "polars", 1.0),
     Law("batch over Beam", "dagkit-batch", "beam", 50.0),

@@ -9,6 +9,7 @@ from bench.ingesting.contestants import CONTESTANTS
 from bench.ingesting.laws import LAWS, Verdict
 from bench.ingesting.race import Effort, Measured, Missing
 from bench.ingesting.sizes import cores
+from dagkit_operators.compiled import compiled
 
 Line = Mapping[str, Any]
 
@@ -26,6 +27,7 @@ def machine(effort: Effort) -> Line:
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
+        "compiled": compiled() is not None,
         "load_before": round(os.getloadavg()[0], 2),
         "rounds": effort.rounds,
         "runs": effort.runs,
@@ -104,7 +106,8 @@ def _page(lines: Sequence[Line], machine_line: Line) -> Iterator[str]:
     )
     yield (
         f"Measured with {machine_line['cores']} cores and {machine_line['memory_gib']} GiB of memory, "
-        f"{machine_line['system']}, Python {machine_line['python']}, {_versions(lines)}; "
+        f"{machine_line['system']}, Python {machine_line['python']}, {_versions(lines)}, "
+        f"{'with' if machine_line['compiled'] else 'without'} what dagkit has in C; "
         f"rounds: {machine_line['rounds']}, warm runs in each: {machine_line['runs']}.\n"
     )
     yield (

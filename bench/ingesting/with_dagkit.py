@@ -50,6 +50,11 @@ def batch(source: Path, target: Path) -> None:
     launch(Ingest(source=source, target=target, columnar=True), spark=_session(), until="once")
 
 
+def batch_unsynced(source: Path, target: Path) -> None:
+    """The same, which survives a crash of its process, and no power cut."""
+    launch(Ingest(source=source, target=target, columnar=True), spark=_session(), until="once", durable=False)
+
+
 def record(source: Path, target: Path) -> None:
     """The filter is a lambda, asked of each line."""
     launch(Ingest(source=source, target=target, columnar=False), spark=_session(), until="once")

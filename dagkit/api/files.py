@@ -59,7 +59,8 @@ class OutputFiles:
     def __get__(self, instance: Any, owner: type) -> "Self | Files":
         if instance is None:
             return self
-        files: Files | None = instance._services.get(self.name)  # noqa: SLF001 - the engine puts it there
+        # for each item or batch that is written: pydantic's `__getattr__` takes longer than the rest of the way
+        files: Files | None = instance.__pydantic_private__["_services"].get(self.name)
         assert files is not None, f"{owner.__name__}.{self.name} is there while a window runs, and at no other time"
         return files
 

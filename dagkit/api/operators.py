@@ -180,12 +180,11 @@ def sending(operator: Operator, method: str) -> Callable[[Any], None]:
     outlet = main_outlet(operator)
 
     def send(made: Any) -> None:
-        if isinstance(made, Batch):
-            made = iter((made,))
-        elif not isinstance(made, Iterator):
+        whole = isinstance(made, Batch)
+        if not whole and not isinstance(made, Iterator):
             raise TypeError(_not_yielded(type(operator).__name__, method, made))
         assert outlet is not None, f"{type(operator).__name__}.{method} yields, and there is no main output"
-        for one in made:
+        for one in (made,) if whole else made:
             if isinstance(one, Batch):
                 outlet.emit_batch(one)
             else:

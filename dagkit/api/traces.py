@@ -3,6 +3,7 @@
 import itertools
 import os
 import site
+import sys
 import sysconfig
 import traceback
 from functools import lru_cache
@@ -27,7 +28,13 @@ def author_frames(raised: BaseException) -> list[traceback.FrameSummary]:
 
 def is_authored(filename: str) -> bool:
     """Whether a line of this file was written by the author of an application."""
-    return not filename.startswith(("<", _DAGKIT, *_LIBRARIES))
+    return not filename.startswith(("<", _DAGKIT, *_LIBRARIES, *(f"{folder}/" for folder in operator_library())))
+
+
+def operator_library() -> list[Path]:
+    """Where the operator library lies, if it is in use: in a checkout that is no folder of libraries."""
+    library = sys.modules.get("dagkit_operators")
+    return [Path(library.__file__).parent] if library is not None and library.__file__ else []
 
 
 def author_where(raised: BaseException) -> Where | None:

@@ -39,8 +39,15 @@ class Batch(Generic[T]):
         batch._items = items
         return batch
 
+    @classmethod
+    def of_column(cls, column: Column) -> "Batch[T]":
+        """The batch of the items that a column holds, which stay in it where it is no list."""
+        return cls.of(column.values()) if isinstance(column, Listed) else cls({ITEM: column})
+
     def __len__(self) -> int:
-        return next((len(column) for column in self.columns.values()), 0)
+        for column in self.columns.values():
+            return len(column)
+        return 0
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.items())
@@ -62,8 +69,7 @@ class Batch(Generic[T]):
         """The items at which the mask holds."""
         kept = {name: column.where(mask) for name, column in self.columns.items()}
         if self.made_by is None:
-            column = kept[ITEM]
-            return Batch.of(column.values()) if isinstance(column, Listed) else Batch(kept)
+            return Batch.of_column(kept[ITEM])
         return Batch(kept, self.made_by)
 
     def sliced(self, start: int, count: int) -> "Batch[T]":

@@ -148,9 +148,11 @@ class Lines(Column):
         """All lines as they stand, one after the other."""
         if not len(self.ended):
             return memoryview(b"")
+        import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
+
         _, places, data = self.ended.buffers()
         flat = memoryview(places).cast("B")
-        ends = flat.cast("q") if str(self.ended.type).startswith("large") else flat.cast("i")
+        ends = flat.cast("q" if isinstance(self.ended, pa.LargeBinaryArray) else "i")
         first, last = ends[self.ended.offset], ends[self.ended.offset + len(self.ended)]
         return memoryview(data)[first:last]
 

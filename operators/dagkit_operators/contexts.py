@@ -8,13 +8,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dagkit import Arrowed, Batch, Block, Column, Constant, Lines, Listed
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit_operators.blocks import Record
+from dagkit_operators.bytewise import places_in
 from dagkit_operators.lines import (
     CHUNK_SIZE,
     LONGEST_LINE,
@@ -29,9 +29,9 @@ from dagkit_operators.lines import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     import pyarrow as pa
+
+    from dagkit_operators.bytewise import Bytes, Places
 
 T = TypeVar("T")
 Tracker = RestrictionTracker[OffsetRange, int]
@@ -48,8 +48,6 @@ GROWTH = 8
 """By how much a claim may be larger than the one before."""
 DECODED = 256 << 10
 """Bytes of lines that are decoded at a time, where that is up to us."""
-MOST_SHORT_OFFSETS = 2**31 - 1
-"""Bytes that 32 bits can count."""
 
 
 class ReaderContext(ABC, Generic[T]):
@@ -132,15 +130,16 @@ class ReadAheadLines(ReaderContext[str]):
         """The lines that the tracker grants, and whether it granted all of them."""
         portions = Portions()
         try:
-            for chunk in chain.from_iterable(map(portions.of, reading)):
-                count = len(chunk)
-                granted = tracker.claim_many(chunk.places) if count else 0
-                if granted:
-                    began = time.perf_counter()
-                    yield records_of(block, self._column(chunk if granted == count else chunk.up_to(granted)))
-                    portions.took(granted, time.perf_counter() - began)
-                if granted < count:
-                    return False
+            for read in reading:
+                for chunk in portions.of(read):
+                    count = len(chunk)
+                    granted = tracker.claim_many(chunk.places) if count else 0
+                    if granted:
+                        began = time.perf_counter()
+                        yield records_of(block, self._column(chunk if granted == count else chunk.up_to(granted)))
+                        portions.took(granted, time.perf_counter() - began)
+                    if granted < count:
+                        return False
         except LineTooLong as fault:
             raise LineTooLong(fault.start, fault.longest, block.path) from None
         return True
@@ -165,7 +164,7 @@ class ReadAheadLines(ReaderContext[str]):
         if bare is chunk:
             return ReadLines(chunk)
         bare = bare if bare.is_ended else _ended(bare)
-        return Lines(binary_array(bare.data, bare.ends), bare.delimiter)
+        return Lines(binary_array(bare.data, bare.offsets), bare.delimiter)
 
 
 class Portions:
@@ -212,7 +211,7 @@ class ReadLines(Lines):
     def ended(self) -> "pa.BinaryArray | pa.LargeBinaryArray":
         """The lines as bytes, their delimiters included."""
         if self._ended is None:
-            self._ended = binary_array(self._chunk.data, self._chunk.ends)
+            self._ended = binary_array(self._chunk.data, self._chunk.offsets)
         return self._ended
 
     @property
@@ -262,13 +261,13 @@ def _without_returns(chunk: Chunk) -> Chunk:
     """The lines in a copy, without the return before what ends them, where one stands there and is not escaped."""
     import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
 
-    data, ends = chunk.data, chunk.ends
-    after = (ends if chunk.is_ended else ends[:-1]) - len(chunk.delimiter)
+    data, offsets = chunk.data, chunk.offsets
+    after = (offsets[1:] if chunk.is_ended else offsets[1:-1]) - len(chunk.delimiter)
     after = after[(after > 0) & (data[after - 1] == ord("\r"))]
     if chunk.escape:
         after = unescaped(data, after, 1, chunk.escape)
-    taken = np.searchsorted(after, ends)
-    return Chunk(np.delete(data, after - 1), chunk.base, chunk.delimiter, ends - taken, chunk.escape)
+    taken = np.searchsorted(after, offsets).astype(offsets.dtype)
+    return Chunk(np.delete(data, after - 1), chunk.base, chunk.delimiter, offsets - taken, chunk.escape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,27 +294,20 @@ class FixedLength(ReaderContext[bytes]):
             granted = tracker.claim_many(position + starts)
             end = min(count, granted * self.length)
             if granted:
-                ends = np.minimum(starts[:granted] + self.length, end)
-                yield records_of(block, Arrowed(binary_array(buffer[:end], ends)))
+                offsets = np.append(starts[:granted], end).astype(places_in(end))
+                yield records_of(block, Arrowed(binary_array(buffer[:end], offsets)))
             if granted < len(starts):
                 return
             position += count
         tracker.try_claim(block.end)
 
 
-def binary_array(
-    data: "npt.NDArray[np.uint8]", ends: "npt.NDArray[np.int64]"
-) -> "pa.BinaryArray | pa.LargeBinaryArray":
+def binary_array(data: "Bytes", offsets: "Places") -> "pa.BinaryArray | pa.LargeBinaryArray":
     """Values that stand one after the other, over their own bytes and without a copy."""
-    import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
-    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load it
 
-    short = len(data) <= MOST_SHORT_OFFSETS
-    offsets = np.empty(len(ends) + 1, np.int32 if short else np.int64)
-    offsets[0] = 0
-    offsets[1:] = ends
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.binary() if short else pa.large_binary(), len(ends), buffers)
+    kind = pa.binary() if offsets.itemsize == 4 else pa.large_binary()
+    return pa.Array.from_buffers(kind, len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
 def records_of(block: Block, values: Column) -> "Batch[Record[Any]]":

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dagkit import Arrowed, Column, Lines, Listed
-from dagkit_operators.bytewise import begin_with
+from dagkit_operators.bytewise import begin_with, kept_by_beginning
 from dagkit_operators.masks import each, mask_of
 
 if TYPE_CHECKING:
@@ -77,10 +77,25 @@ class Expression:
         return Expression("not", self)
 
     def __and__(self, other: Any) -> "Expression":
-        return Expression("and", self, other) if isinstance(other, Expression) else NotImplemented
+        joined: Expression = self._joined("and", other)
+        return joined
 
     def __or__(self, other: Any) -> "Expression":
-        return Expression("or", self, other) if isinstance(other, Expression) else NotImplemented
+        joined: Expression = self._joined("or", other)
+        return joined
+
+    def _joined(self, operation: str, other: Any) -> Any:
+        """Both sides in one; a side that is no condition is what Python makes of a comparison without parentheses."""
+        if not isinstance(other, Expression):
+            return NotImplemented
+        for side in (self, other):
+            if side.operation in _NO_CONDITIONS:
+                sign = "&" if operation == "and" else "|"
+                raise TypeError(
+                    f"{side!r} is no condition, and {sign} joins conditions; it binds closer than comparisons do: "
+                    f"write ({side!r} == …) {sign} (…), each comparison in parentheses"
+                )
+        return Expression(operation, self, other)
 
     def __eq__(self, other: object) -> "Expression":  # type: ignore[override]
         return Expression("==", self, other)
@@ -125,6 +140,10 @@ class Expression:
     def known(self, column: Column) -> "pa.BooleanArray | None":
         """For which values of a column it holds, if nothing must be decoded to tell."""
         return _known(self, column)
+
+    def kept(self, column: Column) -> "Column | None":
+        """The values of a column for which it holds, where it asks lines how they begin; else a mask tells."""
+        return _kept(self, column, wanted=True)
 
     def of(self, column: Column) -> Column:
         """What it gives for each value of a column."""
@@ -188,6 +207,9 @@ def _field(of: Any, name: str) -> Any:
     return of[name] if isinstance(of, Mapping) else getattr(of, name)
 
 
+_NO_CONDITIONS: Final = frozenset(["value", "upper", "lower", "strip", "length"])
+"""What gives something that is asked further, and holds for nothing by itself."""
+
 _OPERATIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "not": operator.not_,
     "==": operator.eq,
@@ -239,21 +261,54 @@ def _of_lines(operation: str, text: Any, lines: Lines) -> "pa.BooleanArray | Non
     """Where lines compare so with a text, by their bytes. What ends a line is no part of it."""
     import pyarrow.compute as pc  # noqa: PLC0415 - whoever only compiles does not load Arrow
 
+    asked = _beginning(operation, text, lines.delimiter)
+    if asked is not None:
+        beginning, wanted = asked
+        begin = begin_with(lines.ended, beginning)
+        return begin if wanted else pc.invert(begin)
     sought = _bytes_of(text)
     if sought is None:
         return None
-    ended, apart = lines.ended, not set(sought) & set(lines.delimiter)
     match operation:
-        case "==":
-            return pc.equal(ended, sought + lines.delimiter)
-        case "!=":
-            return pc.not_equal(ended, sought + lines.delimiter)
         case "ends_with":
-            return pc.ends_with(ended, sought + lines.delimiter)
-        case "starts_with" if apart:
-            return begin_with(ended, sought)
-        case "contains" if apart:
-            return pc.match_substring(ended, sought)
+            return pc.ends_with(lines.ended, sought + lines.delimiter)
+        case "contains" if not set(sought) & set(lines.delimiter):
+            return pc.match_substring(lines.ended, sought)
+    return None
+
+
+def _beginning(operation: str, text: Any, delimiter: bytes) -> tuple[bytes, bool] | None:
+    """How lines begin, what ends them included, that compare so with a text: with these bytes, or not with them."""
+    sought = _bytes_of(text)
+    if sought is None:
+        return None
+    match operation:
+        case "==" | "!=":
+            return sought + delimiter, operation == "=="
+        case "starts_with" if not set(sought) & set(delimiter):
+            return sought, True
+    return None
+
+
+def _kept(asked: Expression, column: Column, *, wanted: bool) -> Column | None:
+    """The lines for which it holds, or does not, as it is wanted, where it asks how they begin; else a mask must tell.
+
+    Of both sides of `and` the left one is enough: the right one is asked of what is left.
+    """
+    match asked.operation, asked.operands:
+        case "not", (Expression() as inner,):
+            return _kept(inner, column, wanted=not wanted)
+        case "and", (Expression() as one, Expression() as other) if wanted:
+            left = _kept(one, column, wanted=True)
+            if left is None:
+                return None
+            both = _kept(other, left, wanted=True)
+            return left.where(other.mask(left)) if both is None else both
+        case operation, (Expression(operation="value"), text) if isinstance(column, Lines):
+            found = _beginning(operation, text, column.delimiter)
+            if found is not None:
+                beginning, begin = found
+                return Lines(kept_by_beginning(column.ended, beginning, wanted=wanted == begin), column.delimiter)
     return None
 
 

@@ -10,7 +10,7 @@ from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, RowOp
 from dagkit_operators.contexts import ReadLines
 from dagkit_operators.expressions import Expression
 from dagkit_operators.inlined import keeping
-from dagkit_operators.looking import seen, seen_column, seen_field
+from dagkit_operators.looking import column_of, seen, seen_field
 from dagkit_operators.masks import each, masked
 
 T = TypeVar("T", default=Any)
@@ -53,23 +53,31 @@ class Filter(RowOperator, Generic[T]):
     def process_batch(self, batch: Batch[T]) -> Batch[T] | Iterator[Batch[T]]:
         if not len(batch):
             return batch
-        column = seen_column(batch, self.on)
+        field = seen_field(batch, self.on)
+        column = column_of(batch, field)
         if self.predicate is None:
             return batch.where(masked(self._asked(column), len(column)))
-        known = self.predicate.known(column) if isinstance(self.predicate, Expression) else None
-        if known is not None:
-            return batch.where(known)
-        field = seen_field(batch, self.on)
-        if not stands_alone(batch, field):
+        alone = stands_alone(batch, field)
+        if isinstance(self.predicate, Expression):
+            kept = self.predicate.kept(column) if alone else None
+            if kept is not None:
+                return remade(batch, field, kept)
+            known = self.predicate.known(column)
+            if known is not None:
+                return batch.where(known)
+        if not alone:
             return batch.where(each(self.predicate, column))
         if isinstance(column, ReadLines):
             return (remade(batch, field, self._passing(part)) for part in column.pieces())
         return remade(batch, field, self._passing(column))
 
-    def _passing(self, column: Column) -> list[Any]:
-        """The values for which the predicate holds, asked of each."""
+    def _passing(self, column: Column) -> Listed:
+        """The values for which the predicate holds, asked of each.
+
+        They stay the texts that they were decoded to, which costs less than finding them in their bytes again.
+        """
         assert self.predicate is not None, "a filter that is told nothing is a fault that was told"
-        return keeping(self.predicate)(column.values())
+        return Listed(keeping(self.predicate)(column.values()))
 
     def _asked(self, column: Column) -> Any:
         assert self.batch is not None, "a filter that is told nothing is a fault that was told"
@@ -80,19 +88,16 @@ def stands_alone(batch: Batch[T], field: str | None) -> bool:
     """Whether a field, or the item itself, is all that tells one item from another: other fields are constant."""
     if field is None:
         return batch.made_by is None
-    others = [other for name, other in batch.columns.items() if name != field]
-    return field in batch.columns and all(isinstance(other, Constant) for other in others)
+    fields = batch.columns.items()
+    return field in batch.columns and all(name == field or isinstance(column, Constant) for name, column in fields)
 
 
-def remade(batch: Batch[T], field: str | None, values: list[Any]) -> Batch[T]:
-    """Such items as the batch has, of these values, where that is all that tells them apart.
-
-    The values stay the texts that they were decoded to, which costs less than finding them in their bytes again.
-    """
+def remade(batch: Batch[T], field: str | None, values: Column) -> Batch[T]:
+    """Such items as the batch has, of these values, where that is all that tells them apart."""
     if field is None:
-        return Batch.of(values)
+        return Batch.of_column(values)
     columns = {
-        name: Constant(other.value, len(values)) if isinstance(other, Constant) and name != field else Listed(values)
+        name: Constant(other.value, len(values)) if isinstance(other, Constant) and name != field else values
         for name, other in batch.columns.items()
     }
     return Batch(columns, batch.made_by)

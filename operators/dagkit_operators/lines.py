@@ -5,16 +5,12 @@ lines end. A line longer than the buffer makes the buffer grow, up to a limit.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
-from dagkit_operators.bytewise import places_of
+from dagkit_operators.bytewise import offsets_of, places_in
 
 if TYPE_CHECKING:  # whoever only compiles does not load numpy
-    import numpy as np
-    import numpy.typing as npt
-
-    Bytes: TypeAlias = npt.NDArray[np.uint8]
-    Places: TypeAlias = npt.NDArray[np.int64]
+    from dagkit_operators.bytewise import Bytes, Places
 
 CHUNK_SIZE = 1 << 20
 """Bytes read at a time: more leaves the processor's cache, less costs calls."""
@@ -51,14 +47,14 @@ class Chunk:
     Where lines end is found when it is asked for: what only wants the bytes, or the text, is spared that.
     """
 
-    __slots__ = ("_count", "_ends", "_last_start", "_wanted", "base", "data", "delimiter", "escape")
+    __slots__ = ("_count", "_is_ended", "_last_start", "_offsets", "_wanted", "base", "data", "delimiter", "escape")
 
     def __init__(
         self,
         data: "Bytes",
         base: int,
         delimiter: bytes,
-        ends: "Places | None" = None,
+        offsets: "Places | None" = None,
         escape: bytes = b"",
         *,
         wanted: bool = False,
@@ -68,11 +64,12 @@ class Chunk:
         """Where `data` starts in the file."""
         self.delimiter = delimiter
         self.escape = escape
-        self._ends = ends
+        self._offsets = offsets
         self._wanted = wanted
         """Whether it is to be expected that the ends are asked for: then they are counted, and the bytes are not."""
         self._count: int | None = None
         self._last_start: int | None = None
+        self._is_ended: bool | None = None
 
     def __len__(self) -> int:
         """How many lines there are."""
@@ -82,7 +79,7 @@ class Chunk:
 
     def _counted(self) -> int:
         if self.knows_ends or self._wanted or len(self.delimiter) > 1 or self.escape:
-            return len(self.ends)
+            return len(self.offsets) - 1
         import numpy as np  # noqa: PLC0415
 
         return int(np.count_nonzero(self.data == self.delimiter[0])) + (not self.is_ended)
@@ -90,35 +87,40 @@ class Chunk:
     @property
     def knows_ends(self) -> bool:
         """Whether somebody has asked where the lines end."""
-        return self._ends is not None
+        return self._offsets is not None
 
     @property
     def is_ended(self) -> bool:
         """Whether the last line is ended, as all others are."""
+        if self._is_ended is None:
+            self._is_ended = self._looked_at_the_end()
+        return self._is_ended
+
+    def _looked_at_the_end(self) -> bool:
         place = len(self.data) - len(self.delimiter)
         if self.data[-len(self.delimiter) :].tobytes() != self.delimiter:
             return False
         return not self.escape or run_before(self.data, place, self.escape) % 2 == 0
 
     @property
-    def ends(self) -> "Places":
-        """Where each line ends in `data`, its delimiter included."""
-        if self._ends is None:
+    def offsets(self) -> "Places":
+        """Where each line starts in `data`, and the last one ends; as narrow as they can be: add them to an `int`."""
+        if self._offsets is None:
             import numpy as np  # noqa: PLC0415
 
-            ends = _ends(self.data, self.delimiter, self.escape)
-            self._ends = ends if self.is_ended else np.append(ends, len(self.data))
-        return self._ends
+            offsets = _offsets(self.data, self.delimiter, self.escape)
+            self._offsets = offsets if self.is_ended else np.append(offsets, offsets.dtype.type(len(self.data)))
+        return self._offsets
+
+    @property
+    def ends(self) -> "Places":
+        """Where each line ends in `data`, its delimiter included."""
+        return self.offsets[1:]
 
     @property
     def starts(self) -> "Places":
         """Where each line starts in `data`."""
-        import numpy as np  # noqa: PLC0415
-
-        starts = np.empty_like(self.ends)
-        starts[:1] = 0
-        starts[1:] = self.ends[:-1]
-        return starts
+        return self.offsets[:-1]
 
     @property
     def last_start(self) -> int:
@@ -128,10 +130,8 @@ class Chunk:
         return self._last_start
 
     def _looked_back(self) -> int:
-        if self.escape:
-            return int(self.starts[-1])
-        if self._ends is not None:
-            return int(self._ends[-2]) if len(self._ends) > 1 else 0
+        if self.escape or self._offsets is not None:
+            return int(self.offsets[-2]) if len(self.offsets) > 1 else 0
         place = len(self.data) - (len(self.delimiter) if self.is_ended else 0)
         width = LOOKED_BACK
         while True:
@@ -150,40 +150,41 @@ class Chunk:
 
     def up_to(self, count: int) -> "Chunk":
         """The first lines alone."""
-        end = int(self.ends[count - 1]) if count else 0
-        return Chunk(self.data[:end], self.base, self.delimiter, self.ends[:count], self.escape)
+        offsets = self.offsets[: count + 1]
+        return Chunk(self.data[: int(offsets[-1])], self.base, self.delimiter, offsets, self.escape)
 
     def parted(self, count: int) -> "tuple[Chunk, Chunk]":
         """The first so many lines, and the others, of which nothing is looked at."""
-        ends = self._first_ends(count)
-        stop = int(ends[count - 1])
-        first = Chunk(self.data[:stop], self.base, self.delimiter, ends[:count], self.escape)
-        known = None if self._ends is None else self._ends[count:] - stop
+        offsets = self._first_offsets(count)[: count + 1]
+        stop = int(offsets[-1])
+        first = Chunk(self.data[:stop], self.base, self.delimiter, offsets, self.escape)
+        known = None if self._offsets is None else self._offsets[count:] - stop
         others = Chunk(self.data[stop:], self.base + stop, self.delimiter, known, self.escape)
         others._count = len(self) - count
         return first, others
 
-    def _first_ends(self, count: int) -> "Places":
-        """Where at least so many lines end."""
+    def _first_offsets(self, count: int) -> "Places":
+        """Where at least so many lines start, and one more or the end."""
         width = max(LOOKED_BACK, 256 * count)
-        while self._ends is None and width < len(self.data):
-            ends = _ends(self.data[:width], self.delimiter, self.escape)
-            if len(ends) >= count:
-                return ends
+        while self._offsets is None and width < len(self.data):
+            offsets = _offsets(self.data[:width], self.delimiter, self.escape)
+            if len(offsets) > count:
+                return offsets
             width *= 8
-        return self.ends
+        return self.offsets
 
 
 class Starts:
     """Where the lines of a chunk start in the file. The first and the last are known before all others are found."""
 
-    __slots__ = ("_chunk",)
+    __slots__ = ("_chunk", "_count")
 
     def __init__(self, chunk: Chunk) -> None:
         self._chunk = chunk
+        self._count = len(chunk)
 
     def __len__(self) -> int:
-        return len(self._chunk)
+        return self._count
 
     def __getitem__(self, index: int) -> int:
         chunk = self._chunk
@@ -253,12 +254,12 @@ def chunks(
         chunk = reading.lines()
         if chunk is None:
             return
-        if end is not None and chunk.base + chunk.last_start >= end:
+        after = chunk.base + len(chunk.data)
+        if end is not None and after > end and chunk.base + chunk.last_start >= end:
             starting = int(np.searchsorted(chunk.starts, end - chunk.base))
             if starting:
                 yield chunk.up_to(starting)
             return
-        after = chunk.base + len(chunk.data)
         yield chunk
         if end is not None and after >= end:
             return
@@ -342,19 +343,19 @@ class _Reading:
     def _first(self) -> int:
         """Where the first delimiter of the buffer stands that ends a line; -1 where none does."""
         found = self.bytes.find(self.delimiter, 0, self.filled)
-        while found >= 0 and self._is_escaped(found):
+        while self.escape and found >= 0 and self._is_escaped(found):
             found = self.bytes.find(self.delimiter, found + 1, self.filled)
         return found
 
     def _last(self, searched: int) -> int:
         """Where the last delimiter behind what was searched stands that ends a line; -1 where none does."""
         found = self.bytes.rfind(self.delimiter, searched, self.filled)
-        while found >= 0 and self._is_escaped(found):
+        while self.escape and found >= 0 and self._is_escaped(found):
             found = self.bytes.rfind(self.delimiter, searched, found)
         return found
 
     def _is_escaped(self, place: int) -> bool:
-        return bool(self.escape) and self._escapes_at(place) % 2 == 1
+        return self._escapes_at(place) % 2 == 1
 
     def _escapes_at(self, place: int) -> int:
         """Escapes right before a place of the buffer, and of the file before it where all of the buffer is escapes."""
@@ -416,17 +417,19 @@ def run_before(data: "Bytes | bytearray", place: int, byte: bytes) -> int:
     return place - before
 
 
-def _ends(data: "Bytes", delimiter: bytes, escape: bytes) -> "Places":
-    """Where each delimiter ends that ends a line; the data begins with one."""
+def _offsets(data: "Bytes", delimiter: bytes, escape: bytes) -> "Places":
+    """Where lines start, and where the last one that is ended ends; the data begins with one."""
     last = len(delimiter) - 1
-    if last == 0:
-        ends = places_of(data, delimiter[0]) + 1
-    else:
-        candidates = places_of(data[last:], delimiter[last]) + last
-        for distance in range(1, last + 1):
-            candidates = candidates[data[candidates - distance] == delimiter[last - distance]]
-        ends = candidates + 1
-    return unescaped(data, ends, len(delimiter), escape) if escape else ends
+    if last == 0 and not escape:
+        return offsets_of(data, delimiter[0])
+    import numpy as np  # noqa: PLC0415
+
+    ends = offsets_of(data[last:], delimiter[last])[1:].astype(places_in(len(data))) + last
+    for distance in range(1, last + 1):
+        ends = ends[data[ends - 1 - distance] == delimiter[last - distance]]
+    if escape:
+        ends = unescaped(data, ends, len(delimiter), escape)
+    return np.concatenate(([0], ends), dtype=places_in(len(data)))
 
 
 def unescaped(data: "Bytes", ends: "Places", length: int, escape: bytes) -> "Places":

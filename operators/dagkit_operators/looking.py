@@ -27,7 +27,11 @@ def seen_field(batch: Batch[Any], on: str | None) -> str | None:
 
 def seen_column(batch: Batch[Any], on: str | None) -> Column:
     """What is looked at in all items of a batch."""
-    field = seen_field(batch, on)
+    return column_of(batch, seen_field(batch, on))
+
+
+def column_of(batch: Batch[Any], field: str | None) -> Column:
+    """One field of all items of a batch; none: the items themselves."""
     if field is not None:
         return batch.column(field)
     return batch.columns[ITEM] if batch.made_by is None else Batch.of(batch.items()).columns[ITEM]

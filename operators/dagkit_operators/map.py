@@ -12,7 +12,7 @@ from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPo
 from dagkit_operators.blocks import Record
 from dagkit_operators.expressions import Expression
 from dagkit_operators.inlined import making
-from dagkit_operators.looking import VALUE, seen, seen_column, seen_field
+from dagkit_operators.looking import VALUE, column_of, seen, seen_field
 
 S = TypeVar("S", default=Any)
 T = TypeVar("T", default=Any)
@@ -57,8 +57,8 @@ class Map(RowOperator, Generic[S, T]):
     def process_batch(self, batch: Batch[Any]) -> Batch[Any]:
         if not len(batch):
             return batch
-        made = self._made(seen_column(batch, self.on))
         field = seen_field(batch, self.on)
+        made = self._made(column_of(batch, field))
         return Batch.of(made.values()) if field is None else batch.replaced(field, made)
 
     def _made(self, column: Column) -> Column:
@@ -99,9 +99,9 @@ class FlatMap(RowOperator, Generic[S, T]):
         yield from made if field is None else (replace(item, **{field: one}) for one in made)
 
     def process_batch(self, batch: Batch[Any]) -> Batch[Any]:
-        made = [list(_no_text(some)) for some in map(self.function, seen_column(batch, self.on).values())]
-        flat = list(chain.from_iterable(made))
         field = seen_field(batch, self.on)
+        made = [list(_no_text(some)) for some in map(self.function, column_of(batch, field).values())]
+        flat = list(chain.from_iterable(made))
         if field is None:
             return Batch.of(flat)
         fielded = batch.fielded()

@@ -9,7 +9,8 @@ from pathlib import Path
 import pydantic
 import pytest
 
-from dagkit.api.traces import author_lines, author_where, is_authored, spoken
+from dagkit.api.traces import author_frames, author_lines, author_where, is_authored, spoken
+from dagkit_operators import value
 
 
 @pytest.mark.parametrize(
@@ -83,3 +84,11 @@ def test_an_exception_with_notes_is_told_without_them():
     noted = ValueError("wrong")
     noted.add_note("more")
     assert spoken(noted) == "ValueError: wrong"
+
+
+def test_a_line_of_the_operator_library_is_nobodys_own_wherever_it_lies():
+    """In a checkout it lies in no folder of libraries."""
+    with pytest.raises(TypeError, match="value is no condition") as raised:
+        _ = ~value.starts_with("#") & value != ""
+    frames = [Path(frame.filename).name for frame in author_frames(raised.value)]
+    assert frames == ["test_traces.py"]

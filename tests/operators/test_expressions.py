@@ -57,6 +57,38 @@ def test_of_lines_it_says_what_it_says_of_each(claim: Expression, bodies: list[b
     assert claim.mask(column).to_pylist() == [claim(text) for text in column.values()]
 
 
+@given(claim=CLAIMS, bodies=st.lists(LINE, max_size=6), delimiter=st.sampled_from([b"\n", b"|", b"\r\n"]))
+def test_it_keeps_the_lines_for_which_it_holds_or_leaves_that_to_a_mask(
+    claim: Expression, bodies: list[bytes], delimiter: bytes
+) -> None:
+    column = lines_of(bodies, delimiter)
+    kept = claim.kept(column)
+    assert kept is None or list(kept.values()) == [text for text in column.values() if claim(text)]
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        value.starts_with("a"),
+        ~value.starts_with("ab"),
+        ~~value.starts_with(""),
+        value == "a",
+        value != "",
+        ~(value != ""),
+        ~value.starts_with("a") & ~value.starts_with("b"),
+        value.starts_with("a") & (value.length() > 1),
+    ],
+    ids=repr,
+)
+def test_how_lines_begin_is_enough_to_keep_them(claim: Expression) -> None:
+    texts = ["a", "", "ab", "b", "ba", "aa"]
+    column = lines_of([text.encode() for text in texts], b"\n")
+    kept = claim.kept(column)
+    assert kept is not None
+    assert list(kept.values()) == [text for text in texts if claim(text)]
+    assert claim.kept(Listed(texts)) is None
+
+
 @given(claim=CLAIMS, texts=st.lists(st.text("aA.|\n\x00äΣ ", max_size=4), max_size=6))
 def test_of_any_column_it_says_what_it_says_of_each(claim: Expression, texts: list[str]) -> None:
     alone = [claim(text) for text in texts]
@@ -139,6 +171,26 @@ def test_what_each_asks(claim: Expression, holds_for: list[str]) -> None:
     assert [text for text in texts if claim(text)] == sorted(holds_for, key=texts.index)
 
 
+@pytest.mark.parametrize(
+    ("join", "words"),
+    [
+        (lambda: ~value.starts_with("#") & value != "", r"value is no condition, and & joins conditions"),
+        (lambda: value.strip() | value.contains("a"), r"write \(value\.strip\(\) == …\) \| \(…\), each comparison in"),
+        (lambda: value.contains("a") & value.length() > 1, r"value\.length\(\) is no condition"),
+    ],
+    ids=["behind a sign", "before a sign", "a number"],
+)
+def test_a_comparison_without_parentheses_is_refused(join: Callable[[], Expression], words: str) -> None:
+    """Python would compare what was joined, and every line would be kept."""
+    with pytest.raises(TypeError, match=words):
+        join()
+
+
+def test_a_field_may_be_a_condition_by_itself() -> None:
+    kept = value.field("good") & (value.field("size") > 1)
+    assert [kept({"good": good, "size": 2}) for good in (True, False)] == [True, False]
+
+
 def test_a_field_is_one_of_an_object_or_a_mapping() -> None:
     assert value.field("real")(3 + 4j) == 3
     assert (value.field("name").upper() == "ANNA")({"name": "Anna"})
@@ -157,7 +209,7 @@ def test_the_right_side_is_asked_only_where_the_left_one_needs_it() -> None:
         def mask(self, column: Column) -> Any:
             return pa.array([self(item) for item in column.values()])
 
-    claim = (value == "7") & Asked("length", value)
+    claim = (value == "7") & Asked("matches", value, "", 0)
     assert claim.mask(numbers).to_pylist() == [True, False, False]
     assert asked == ["7"]
 

@@ -82,6 +82,14 @@ def test_lines_that_an_expression_keeps_stay_lines() -> None:
     assert isinstance(kept.column("block_id"), Constant)
 
 
+@pytest.mark.parametrize("told", [~value.starts_with("."), value.contains("b")], ids=["in one pass", "by a mask"])
+def test_lines_that_are_no_records_stay_lines_too(told: Any) -> None:
+    plain: Batch[str] = Batch({"item": lines(TEXTS).column("value")})
+    kept = Filter(told).process_batch(plain)
+    assert isinstance(kept.columns["item"], Lines)
+    assert list(kept.items()) == [text for text in TEXTS if told(text)]
+
+
 @pytest.mark.parametrize("keep", [lambda text: len(text) < 2, value.length() < 2], ids=["a lambda", "an expression"])
 def test_lines_that_must_be_decoded_stay_decoded(keep: Callable[[str], bool]) -> None:
     """What was decoded is written as fast as what would be found in its bytes again."""

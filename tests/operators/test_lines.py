@@ -4,6 +4,9 @@ import io
 
 import pytest
 
+from dagkit import Lines
+from dagkit_operators import value
+from dagkit_operators.contexts import ReadLines
 from dagkit_operators.lines import LineTooLong, chunks, delimiter_of
 from tests.operators.reading_text import lines
 
@@ -21,6 +24,24 @@ def test_the_places_of_lines_are_places_in_the_file() -> None:
 def test_a_chunk_can_be_cut_after_any_line() -> None:
     (chunk,) = chunks(io.BytesIO(b"a\nbb\nc\n"), 0, None)
     assert [chunk.up_to(count).data.tobytes() for count in range(4)] == [b"", b"a\n", b"a\nbb\n", b"a\nbb\nc\n"]
+
+
+@pytest.mark.parametrize("delimiter", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("escape", [b"", b"|"])
+def test_places_beyond_32_bits_are_as_good(delimiter: bytes, escape: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = delimiter.join([b"a", b"", b"bb" + escape, b"ccc", b"d" * 20, b"e"])
+    short = [(chunk.base, chunk.offsets.tolist()) for chunk in chunks(io.BytesIO(content), 0, None, delimiter)]
+    monkeypatch.setattr("dagkit_operators.bytewise.MOST_SHORT", 3)
+    read = list(chunks(io.BytesIO(content), 0, None, delimiter))
+    assert [(chunk.base, chunk.offsets.tolist()) for chunk in read] == short
+    assert {chunk.offsets.itemsize for chunk in read} == {8}
+    (chunk,) = read
+    first, others = chunk.parted(2)
+    assert first.data.tobytes() + others.data.tobytes() == chunk.data.tobytes()
+    column = ReadLines(chunk)
+    assert list(column.values()) == content.decode().split(delimiter.decode())
+    assert list(Lines(column.ended.slice(1, 2), delimiter).values()) == list(column.values())[1:3]
+    assert (~value.starts_with("c")).kept(column).values() == [text for text in column.values() if text[:1] != "c"]
 
 
 def test_a_line_longer_than_the_limit_is_named_by_its_place() -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from hatch_build import MISSING, can_compile, platform_tag
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PACKAGES = {"dagkit": ROOT / "dagkit", "dagkit_operators": ROOT / "operators" / "dagkit_operators"}
@@ -22,7 +24,13 @@ PACKAGES = {"dagkit": ROOT / "dagkit", "dagkit_operators": ROOT / "operators" / 
 PAGE = (".html", ".css", ".js", ".svg", ".woff2")
 """Endings of what the console serves."""
 
+COMPILED = "dagkit_operators/libbytewise.so"
+"""What a wheel holds besides where there is a compiler."""
+LIBRARY = PACKAGES["dagkit_operators"] / Path(COMPILED).name
+"""The same in this very tree, where dagkit is installed editable."""
+
 pytestmark = pytest.mark.slow
+compiling = pytest.mark.skipif(not can_compile(), reason=MISSING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +76,30 @@ class Place:
         return answer.stdout
 
 
-def _built(source: Path, target: Path) -> Built:
-    _run([sys.executable, "-m", "hatchling", "build", "-d", str(target)], source)
+def _built(source: Path, target: Path, **environment: str) -> tuple[Built, str]:
+    """What is built of a tree, and what was said about it."""
+    told = _run([sys.executable, "-m", "hatchling", "build", "-d", str(target)], source, **environment)
     (wheel,), (sdist,) = target.glob("*.whl"), target.glob("*.tar.gz")
-    return Built(wheel, sdist)
+    return Built(wheel, sdist), told
 
 
-def _run(command: Sequence[str], folder: Path) -> None:
-    answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
+def _run(command: Sequence[str], folder: Path, **environment: str) -> str:
+    told = {**os.environ, **environment}
+    answer = subprocess.run(command, cwd=folder, env=told, capture_output=True, text=True, check=False)  # noqa: S603
     assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer.stdout + answer.stderr
+
+
+def _unpacked(sdist: Path, folder: Path) -> Path:
+    with tarfile.open(sdist) as sources:
+        sources.extractall(folder, filter="data")
+    (tree,) = folder.iterdir()
+    return tree
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    return _built(ROOT, tmp_path_factory.mktemp("dist"))
+    return _built(ROOT, tmp_path_factory.mktemp("dist"))[0]
 
 
 @pytest.fixture(scope="module")
@@ -105,21 +123,49 @@ def _sources(package: str) -> set[str]:
     return {
         f"{package}/{path.relative_to(root).as_posix()}"
         for path in root.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and "__pycache__" not in path.parts and path != LIBRARY
     }
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_the_wheel_holds_every_file_of_a_package_and_its_types(built: Built, package: str) -> None:
     held = {name for name in built.in_wheel if name.startswith(f"{package}/")}
-    assert held == _sources(package)
+    assert held - {COMPILED} == _sources(package)
     assert f"{package}/py.typed" in held
 
 
 def test_what_the_packages_hold_is_code_types_how_spark_speaks_and_what_a_page_is_made_of(built: Built) -> None:
     held = [name for name in built.in_wheel if name.partition("/")[0] in PACKAGES]
-    other = [name for name in held if Path(name).suffix not in (".py", ".typed", *PAGE)]
-    assert other == ["dagkit/backends/spark/log4j2.properties"]
+    other = {name for name in held if Path(name).suffix not in (".py", ".typed", *PAGE)}
+    spoken = {"dagkit/backends/spark/log4j2.properties"}
+    assert other - {COMPILED} == {*spoken, "dagkit_operators/bytewise.c"}
+
+
+@compiling
+def test_a_wheel_with_compiled_code_is_for_the_platform_that_it_was_compiled_on(built: Built) -> None:
+    assert COMPILED in built.in_wheel
+    assert built.wheel.name == f"dagkit-{PROJECT['version']}-py3-none-{platform_tag()}.whl"
+    assert f"Root-Is-Purelib: false\nTag: py3-none-{platform_tag()}\n" in built.read("WHEEL").replace("\r", "")
+
+
+@pytest.mark.parametrize(
+    "compiler",
+    ["no-such-compiler", "false", "true", "gcc -c", "gcc '-O2"],
+    ids=["there is none", "it fails", "it makes nothing", "it makes no library", "it is told wrongly"],
+)
+def test_without_a_compiler_the_wheel_is_for_every_machine(built: Built, tmp_path: Path, compiler: str) -> None:
+    tree = _unpacked(built.sdist, tmp_path / "unpacked")
+    (tree / "operators" / COMPILED).write_text("of an earlier build")
+    plain, told = _built(tree, tmp_path / "plain", CC=compiler)
+    assert "bytewise.c is not compiled, numpy will do" in told
+    assert plain.wheel.name == f"dagkit-{PROJECT['version']}-py3-none-any.whl"
+    assert plain.in_wheel == built.in_wheel - {COMPILED}
+
+
+@compiling
+def test_what_was_compiled_is_used_where_the_wheel_is_installed(place: Place) -> None:
+    program = "from dagkit_operators.compiled import compiled; print(compiled().path)"
+    assert place.run("python", "-c", program).startswith(str(place.folder))
 
 
 def test_the_wheel_holds_nothing_else(built: Built) -> None:
@@ -155,13 +201,13 @@ def test_no_scratch_travels(built: Built) -> None:
     scratch = {".venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", "dist"}
     travelling = built.in_sdist | built.in_wheel
     assert {name for name in travelling if scratch & set(name.split("/"))} == set()
+    assert {name for name in built.in_sdist if name.endswith(".so")} == set()
 
 
 def test_the_sources_build_the_same_wheel(built: Built, tmp_path: Path) -> None:
-    with tarfile.open(built.sdist) as sdist:
-        sdist.extractall(tmp_path / "unpacked", filter="data")
-    (unpacked,) = (tmp_path / "unpacked").iterdir()
-    assert _built(unpacked, tmp_path / "again").in_wheel == built.in_wheel
+    tree = _unpacked(built.sdist, tmp_path / "unpacked")
+    again, _ = _built(tree, tmp_path / "again")
+    assert again.in_wheel == built.in_wheel
 
 
 def test_an_installed_dagkit_is_the_one_from_the_wheel(place: Place) -> None:

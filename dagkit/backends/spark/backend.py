@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import lru_cache
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +51,6 @@ class SparkBackend:
         ship_own_code(spark)
         self._jobs = Jobs(spark)
         self._cores = CoresOf(spark)
-        self._numbers: dict[int, DataFrame] = {}
         self._closed = False
 
     def load(self, compilation: Compilation) -> None:
@@ -111,7 +111,7 @@ class SparkBackend:
             if by_row:
                 frame = self._among(frame, level, own)
             elif frame is None:
-                frame = self._numbers_of(slots)
+                frame = _numbers(self.spark, slots)
             else:
                 frame = frame.repartitionById(slots, "slot")
             task = LevelTask(self.shipped, level, window, {} if by_row else own, given_by_row=by_row)
@@ -127,12 +127,6 @@ class SparkBackend:
         broadcast = self.spark.sparkContext.broadcast(task)
         until.callback(broadcast.destroy)
         return BroadcastTask(broadcast)
-
-    def _numbers_of(self, slots: int) -> DataFrame:
-        """The number of each slot in a partition of its own; made once, since that is several calls to Spark."""
-        if slots not in self._numbers:
-            self._numbers[slots] = self.spark.range(0, slots, 1, slots)
-        return self._numbers[slots]
 
     def _among(self, frame: DataFrame | None, level: int, given: Mapping[int, bytes]) -> DataFrame:
         """What each slot is given as a row of its own, the first in its partition, before what comes from above."""
@@ -189,6 +183,14 @@ class SparkBackend:
                     f"Spark ran part of window {assignment.window_id} again after others had received from it, as it "
                     "does when an executor is lost; what both attempts sent does not fit together: run it again"
                 )
+
+
+@lru_cache(maxsize=1)
+def _numbers(spark: SparkSession, slots: int) -> DataFrame:
+    """The number of each slot, in a partition of its own. Every window begins so; to make it is several calls to Spark,
+    and the last one is kept, also for the next launch of the session.
+    """
+    return spark.range(0, slots, 1, slots)
 
 
 @contextmanager

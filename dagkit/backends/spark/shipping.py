@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import hashlib
 import io
+import os
 import pickle
 import sys
 import sysconfig
@@ -22,6 +23,7 @@ from typing import Any, get_args, get_origin
 
 import cloudpickle
 
+from dagkit.api.traces import operator_library
 from dagkit.engine.program import Program
 
 
@@ -121,6 +123,7 @@ class _Finder(_ByValue):
     def __init__(self, file: io.BytesIO, opened: ExitStack) -> None:
         super().__init__(file, protocol=5)
         self.found: dict[str, ModuleType] = {}
+        self._judged: set[str] = set()
         self._opened = opened
 
     def reducer_override(self, obj: Any) -> Any:
@@ -134,13 +137,16 @@ class _Finder(_ByValue):
 
     def _find(self, names: Iterable[str]) -> None:
         """The modules of these names, and those that they import."""
-        waiting = list(names)
+        waiting = set(names) - self._judged
         while waiting:
-            module = sys.modules.get(waiting.pop())
-            if module is not None and module.__name__ not in self.found and not _is_installed(module):
+            module = sys.modules.get(name := waiting.pop())
+            if module is None:  # it may be imported while others are written
+                continue
+            self._judged.add(name)
+            if module.__name__ not in self.found and not _is_installed(module):
                 self.found[module.__name__] = module
                 self._opened.enter_context(by_value([module]))
-                waiting += _used_by(module)
+                waiting |= set(_used_by(module)) - self._judged
 
 
 def _used_by(module: ModuleType) -> Iterator[str]:
@@ -185,7 +191,9 @@ def _is_installed(module: ModuleType) -> bool:
     file = getattr(module, "__file__", None)
     if file is None:
         return module.__name__ != "__main__"
-    return any(Path(file).is_relative_to(folder) for folder in (*_installed_folders(), *own_folders()))
+    # as texts: to compare paths would take ten times as long
+    folders = tuple(f"{folder}{os.sep}" for folder in (*_installed_folders(), *own_folders()))
+    return str(Path(file)).startswith(folders)
 
 
 @functools.cache
@@ -196,9 +204,7 @@ def _installed_folders() -> tuple[Path, ...]:
 
 def own_folders() -> list[Path]:
     """Where dagkit lies, and the operator library where that is in use."""
-    library = sys.modules.get("dagkit_operators")
-    beside = [Path(library.__file__).parent] if library is not None and library.__file__ else []
-    return [Path(__file__).parents[2], *beside]
+    return [Path(__file__).parents[2], *operator_library()]
 
 
 _by_value_lock = threading.Lock()

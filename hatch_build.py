@@ -1,0 +1,90 @@
+"""What is done where dagkit is built: its C is compiled, if there is a compiler; else numpy says the same, slower."""
+
+import ctypes
+import os
+import secrets
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.config import BuilderConfig
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SOURCE = Path("operators/dagkit_operators/bytewise.c")
+LIBRARY = "libbytewise.so"
+FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared")
+MISSING = "there is no C compiler: `apt-get install gcc libc6-dev`, then `make clean test`"
+
+
+class CompileHook(BuildHookInterface[BuilderConfig]):
+    """A wheel with compiled code is for the platform that it was built on; one without, for all."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        source = Path(self.root) / SOURCE
+        self._made = tempfile.TemporaryDirectory(prefix="dagkit-")  # gone with the hook, whatever becomes of the build
+        library, here = Path(self._made.name) / LIBRARY, source.with_name(LIBRARY)
+        fault = compile_library(source, library)
+        if fault:
+            self.app.display_warning(f"{SOURCE.name} is not compiled, numpy will do: {fault}")
+        if version == "editable":
+            self._bring(library, here)
+        elif not fault:
+            build_data["force_include"][str(library)] = f"{SOURCE.parent.name}/{LIBRARY}"
+            build_data["pure_python"] = False
+            build_data["tag"] = f"py3-none-{platform_tag()}"
+
+    def _bring(self, library: Path, here: Path) -> None:
+        """What was compiled, or nothing, is in the very tree; whoever has loaded an older one keeps it."""
+        try:
+            if library.exists():
+                beside = here.with_name(f".{secrets.token_hex(8)}.so")
+                shutil.copyfile(library, beside)
+                beside.replace(here)
+            else:
+                here.unlink(missing_ok=True)
+        except OSError as error:
+            self.app.display_warning(f"{here.name} cannot be put here, numpy will do: {error}")
+
+
+def platform_tag() -> str:
+    """What wheels with compiled code are for."""
+    return sysconfig.get_platform().replace("-", "_").replace(".", "_")
+
+
+def compiler() -> list[str]:
+    """The C compiler, as everybody names it."""
+    named = os.environ.get("CC", "")
+    try:
+        return shlex.split(named) or ["cc"]
+    except ValueError:  # a quotation mark by itself
+        return [named]
+
+
+def can_compile() -> bool:
+    """Whether this is a system on which that was tried, and has a compiler."""
+    return sys.platform == "linux" and shutil.which(compiler()[0]) is not None
+
+
+def compile_library(source: Path, library: Path, flags: Sequence[str] = ()) -> str | None:
+    """The library is there and knows which text it was compiled from; or else why not."""
+    if not can_compile():
+        return MISSING if sys.platform == "linux" else f"{sys.platform} was never tried"
+    known = f"-DSOURCE={zlib.crc32(source.read_bytes())}u"
+    command = [*compiler(), *FLAGS, *flags, known, "-o", str(library), str(source)]
+    try:
+        subprocess.run(command, capture_output=True, text=True, errors="replace", check=True)  # noqa: S603 - theirs
+        ctypes.CDLL(str(library))  # what cannot be loaded here is for another machine, or nothing at all
+    except subprocess.CalledProcessError as error:
+        library.unlink(missing_ok=True)
+        return f"{error}: {error.stderr.strip()}"
+    except OSError as error:
+        library.unlink(missing_ok=True)
+        return f"{shlex.join(command)}: {error}"
+    return None
