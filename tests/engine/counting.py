@@ -1,6 +1,7 @@
 """Many numbers, and a count without an end, by a driver in a process of its own, to be killed."""
 
 from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Semaphore
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dagkit.engine.lower import program_of
 from dagkit.engine.observing import Committed, Happening, Observer
 from dagkit_operators import Items
 from tests.engine.cast import Desk, Draw, Hurried
+from tests.engine.driver import telling
 
 MANY, ENDLESS = "many", "endless"
 
@@ -94,10 +96,10 @@ def count(desk: Desk, many: int, observer: Observer) -> None:
     loops[0].run()
 
 
-def run(home: Path, told: Connection) -> None:
+def run(home: Path, told: Connection, leave: Semaphore) -> None:
     """A few on the reference, where a window is over as soon as each slot has claimed once."""
     desk = Desk(home, A_FEW, until=Until.STOPPED, backend=Hurried)
-    count(desk, 20_000, lambda happening: told.send(str(happening)))
+    count(desk, 20_000, telling(told, leave))
 
 
 def on_spark(home: Path, lasts_millis: float) -> None:

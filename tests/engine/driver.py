@@ -1,11 +1,11 @@
 """A driver in a process of its own, to be killed: `python -m tests.engine.driver HOME` runs on Spark."""
 
 import sys
-from collections.abc import Callable
 from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Semaphore
 from pathlib import Path
 
-from dagkit.engine.observing import Happening
+from dagkit.engine.observing import Happening, Observer
 from dagkit.launching import launch
 from tests.engine.cast import Desk, Hurried, lines_through_filter, numbers_collected, some_lines
 from tests.engine.work_cast import numbers_of_names
@@ -21,28 +21,38 @@ def fill(home: Path) -> None:
         (home / "in" / f"{number}.txt").write_text(some_lines(40, seed=number))
 
 
-def run_lines(home: Path, told: Connection) -> None:
+def telling(told: Connection, leave: Semaphore) -> Observer:
+    """Tells whatever happens, and waits for the leave to go on."""
+
+    def tell(happening: Happening) -> None:
+        told.send(str(happening))
+        leave.acquire()
+
+    return tell
+
+
+def run_lines(home: Path, told: Connection, leave: Semaphore) -> None:
     """Lines through a filter, on the reference; whatever happens is told."""
-    Desk(home, lines_through_filter(home, **KILLED)).run(observers=[lambda happening: told.send(str(happening))])
+    Desk(home, lines_through_filter(home, **KILLED)).run(observers=[telling(told, leave)])
 
 
-def run_ranges(home: Path, told: Connection) -> None:
+def run_ranges(home: Path, told: Connection, leave: Semaphore) -> None:
     """Numbers of blocks that are split in every window, on the reference."""
     desk = Desk(home, numbers_collected(RANGES, readers=2, waits_every=3), backend=Hurried)
-    desk.run(observers=[lambda happening: told.send(str(happening))])
+    desk.run(observers=[telling(told, leave)])
 
 
 NAMES = ((("x", 40), ("y", 5), ("tail", -1)), (("z", 60), ("v", 9)))
 BY_NOW = 30
 
 
-def run_names(home: Path, told: Connection) -> None:
+def run_names(home: Path, told: Connection, leave: Semaphore) -> None:
     """Numbers of names that come from workers, one of them without an end, on the reference."""
     desk = Desk(home, numbers_of_names(NAMES, by_now=BY_NOW, senders=2), backend=Hurried)
-    desk.run(observers=[lambda happening: told.send(str(happening))])
+    desk.run(observers=[telling(told, leave)])
 
 
-def on_spark(home: Path, observer: Callable[[Happening], None]) -> None:
+def on_spark(home: Path, observer: Observer) -> None:
     """Lines through a filter, on Spark."""
     draw = lines_through_filter(home, block_size=800, readers=2, threshold=4)
     launch(draw, until="once", path=home / "app", observers=[observer], durable=False)
