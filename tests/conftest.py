@@ -1,10 +1,10 @@
 """What all tests share: how hypothesis draws, and in which order they run."""
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # A loaded machine is no fault of the code: how long something takes is proven where it is measured.
-settings.register_profile("dagkit", deadline=None, print_blob=True)
+settings.register_profile("dagkit", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 # `pytest --hypothesis-profile=thorough` looks longer.
 settings.register_profile("thorough", settings.get_profile("dagkit"), max_examples=2000)
 settings.load_profile("dagkit")

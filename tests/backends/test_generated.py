@@ -381,7 +381,7 @@ SLIDING = Sketch(
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.filter_too_much])
+@settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @example(SLIDING)
 @given(sketches)
 def test_fused_operators_come_to_what_single_ones_do(sketch: Sketch) -> None:
@@ -391,7 +391,7 @@ def test_fused_operators_come_to_what_single_ones_do(sketch: Sketch) -> None:
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.filter_too_much])
+@settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @example(SLIDING)
 @given(sketches)
 def test_batches_come_to_what_single_items_do(sketch: Sketch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import javaproperties
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.conf.files import read_file, read_properties
@@ -271,7 +271,6 @@ def test_what_cannot_be_read_of_properties(file, data, problem):
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\0"))
 
 
-@settings(deadline=None)
 @given(st.dictionaries(TEXT.filter(bool), TEXT.filter(bool)))
 def test_what_java_writes_is_read_back(pairs):
     written, _ = read_properties(javaproperties.dumps(pairs).encode("iso-8859-1"))

@@ -1,7 +1,7 @@
 """The grammar of keys."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.api.attributes import Scope
@@ -198,7 +198,6 @@ def test_the_keys_of_a_map_are_told_apart_by_case():
 NAMES = st.text(st.characters(exclude_characters=".()", codec="utf-8"), min_size=1)
 
 
-@settings(deadline=None)
 @given(NAMES, NAMES, st.sampled_from(["dt.", "apex.", "dagkit.", "stram."]))
 def test_any_name_without_a_dot_can_be_addressed(operator, port, prefix):
     address = parse_key(f"{prefix}operator.{operator}.port.{port}.attr.QUEUE_CAPACITY")
@@ -208,7 +207,6 @@ def test_any_name_without_a_dot_can_be_addressed(operator, port, prefix):
     assert (address.name.text, address.port.text) == (operator, port)
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_no_text_breaks_the_grammar(text):
     assert isinstance(parse_key(f"dt.{text}"), Address | Malformed)

@@ -3,7 +3,7 @@
 import tomllib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.conf.lines import toml_lines
@@ -45,7 +45,6 @@ KEYS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, 
 VALUES = st.sampled_from(["1", "'#'", '"]"', '"""\n x = 1\n"""', "[\n1,\n2\n]", "{a = [1], b = '}'}", "true"])
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(KEYS, VALUES), unique_by=lambda pair: pair[0]))
 def test_every_key_is_found_on_the_line_where_it_was_written(pairs):
     text, expected = "", {}

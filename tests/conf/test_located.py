@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.conf.located import JsonObject, read_json
@@ -54,13 +54,11 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(JSON, st.sampled_from([None, 2]))
 def test_it_reads_what_json_reads(data, indent):
     assert read_json(json.dumps(data, indent=indent).encode()) == data
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text(st.characters(categories=["L"]), min_size=1), st.dictionaries(st.text(), st.integers())))
 def test_every_object_is_on_the_line_where_it_begins(data):
     lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in data.items()]

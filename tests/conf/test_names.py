@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.conf.names import Fit, NamePattern, bare, folded, snake
@@ -92,7 +92,6 @@ PATTERNS = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(PATTERNS, LETTERS)
 def test_patterns_match_what_python_matches(pattern, name):
     fit = NamePattern(f"({pattern})(?:)").fit(name)

@@ -1,7 +1,7 @@
 """Objects as text and as JSON."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.api.partitioning import StatelessPartitioner
@@ -120,7 +120,6 @@ def test_a_partitioner_as_apex_writes_it():
 PARTS = st.text(st.characters(codec="utf-8", exclude_characters="\\")).map(str.strip).filter(bool)
 
 
-@settings(deadline=None)
 @given(st.lists(PARTS))
 def test_a_list_is_split_where_no_backslash_stands(parts):
     assert split_list(" , ".join(part.replace(",", "\\,") for part in parts)) == parts

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
@@ -265,7 +265,6 @@ VALUES = st.recursive(
 STEPS = st.lists(st.sampled_from(["files", "a", "x", "recursive", "start"]) | st.integers(0, 3), max_size=2)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(list(Reader.model_fields)), STEPS, VALUES), max_size=4))
 @example([("distinct", [], [[]])])
 def test_no_value_breaks_a_component(settings):

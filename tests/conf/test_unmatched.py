@@ -1,7 +1,7 @@
 """Keys that matched nothing: each is told, with the name that was probably meant."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.api.config import Config, Source
@@ -288,7 +288,6 @@ KEYS = st.lists(WORDS, min_size=1, max_size=8).map(lambda words: "dt." + ".".joi
 VARIABLES = st.lists(WORDS, min_size=2, max_size=6).map(lambda words: "DAGKIT_" + "__".join(words).upper())
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(KEYS | VARIABLES, st.text(max_size=5) | st.sampled_from(["1", "true", "Block-reader"]), max_size=6)
 )

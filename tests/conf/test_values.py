@@ -3,7 +3,7 @@
 import contextlib
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dagkit.api.affinity import AffinityRule, AffinityRulesSet, AffinityType
@@ -149,7 +149,6 @@ VALUES = (
 )
 
 
-@settings(deadline=None)
 @given(st.sampled_from(EVERY), VALUES)
 @example(DagContext.STRING_CODECS, None)
 def test_no_value_breaks_an_attribute(attribute, raw):

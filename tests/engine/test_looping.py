@@ -113,7 +113,7 @@ def test_a_signal_may_stop_it_while_it_wakes_up(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=interrupted, daemon=True)
     thread.start()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     loop.run()
     assert arrived(loop) == []

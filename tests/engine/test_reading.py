@@ -187,7 +187,7 @@ def test_the_watchdog_ends_with_its_window() -> None:
     deadline.watch(OffsetRestrictionTracker(OffsetRange(0, 9)))
     assert deadline._watchdog is not None
     deadline.end()
-    deadline._watchdog.join(10)
+    deadline._watchdog.join(60)
     assert not deadline._watchdog.is_alive()
 
 

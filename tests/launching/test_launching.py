@@ -128,7 +128,7 @@ class Last(Operator):
     seen = State[list[int]](list)
     def process(self, item):
         self.seen.append(item)
-        time.sleep(0.02)
+        time.sleep(60 if item > 3 and "lingers" in sys.argv else 0.02)
 
 def draw(dag, conf):
     dag.add_operator("Ticks", Ticks()) >> dag.add_operator("Last", Last())
@@ -143,12 +143,16 @@ print("ended", flush=True)
 
 
 @pytest.fixture
-def endless() -> Iterator[subprocess.Popen[str]]:
+def endless(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
     """A launch that never ends by itself, in a process of its own, after its first windows."""
+    arguments: list[str] = getattr(request, "param", [])
     root = Path(__file__).parents[2]
     path = os.pathsep.join([str(root), str(root / "operators")])
     process = subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+        [sys.executable, "-c", ENDLESS, *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
     )
     assert process.stdout is not None
     while process.stdout.readline().strip() != "3":
@@ -162,7 +166,7 @@ def endless() -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_it_after_the_window(endless: subprocess.Popen[str], number: signal.Signals) -> None:
     endless.send_signal(number)
-    told, _ = endless.communicate(timeout=30)
+    told, _ = endless.communicate(timeout=120)
     ledger = Ledger.open("app")
     (name,) = {*ledger.names()} - {"Ticks"}
     memory = json.loads(ledger.chain(name).checkpoint() or b"")
@@ -172,10 +176,11 @@ def test_an_interrupt_ends_it_after_the_window(endless: subprocess.Popen[str], n
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("endless", [["lingers"]], indirect=True, ids=["in the midst of a window"])
 def test_a_second_interrupt_ends_it_at_once(endless: subprocess.Popen[str]) -> None:
     endless.send_signal(signal.SIGINT)
     endless.send_signal(signal.SIGTERM)
-    told, _ = endless.communicate(timeout=30)
+    told, _ = endless.communicate(timeout=120)
     assert endless.returncode in (128 + signal.SIGINT, 128 + signal.SIGTERM)
     assert "ended" not in told
 
@@ -244,7 +249,7 @@ def _interrupted_at(moment: str, *signals: signal.Signals) -> "subprocess.Comple
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=240,
         env={**os.environ, "PYTHONPATH": path},
     )
 

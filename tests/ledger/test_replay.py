@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagkit.ledger import ChainBroken, LedgerError, checkpoint_of, transform_of
@@ -61,7 +61,6 @@ def window(desk: Desk, step: str, number: int) -> None:
 
 
 @given(STEPS)
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_resuming_knows_what_replaying_the_whole_chain_knows(steps):
     desk = act(Desk(), steps)
     again = desk.reopened()
@@ -72,7 +71,7 @@ def test_resuming_knows_what_replaying_the_whole_chain_knows(steps):
 
 
 @given(STEPS)
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=30)
+@settings(max_examples=30)
 def test_resuming_from_any_prefix_is_as_good(steps):
     desk = act(Desk(), steps)
     for chain in (desk.root, desk.app):
@@ -86,7 +85,7 @@ def test_resuming_from_any_prefix_is_as_good(steps):
 
 
 @given(STEPS)
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=30)
+@settings(max_examples=30)
 def test_an_honest_ledger_is_well(steps):
     assert verify(act(Desk(), steps).reopened().ledger).is_well
 
@@ -191,7 +190,7 @@ def found(victim: Victim) -> list[tuple[str | None, int | None]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ANYWHERE, ids=lambda f: f.__name__)
 @given(data=st.data())
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=150)
+@settings(max_examples=150)
 def test_a_fault_anywhere_is_noticed_and_its_block_is_named(fault, data):
     victim = a_victim(data)
     before = victim.log.line(victim.seq)
@@ -207,7 +206,7 @@ def test_a_fault_anywhere_is_noticed_and_its_block_is_named(fault, data):
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", [forged_offset, missing_slice], ids=lambda f: f.__name__)
 @given(data=st.data())
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=150)
+@settings(max_examples=150)
 def test_a_fault_of_data_is_noticed_and_its_block_is_named(fault, data):
     victim = a_victim(data, with_data=True)
     fault(victim, data)

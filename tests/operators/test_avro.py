@@ -81,7 +81,7 @@ def test_a_cut_anywhere_gives_the_same_records(codec: str, tmp_path: Path) -> No
         assert read(content, (0, cut), (cut, len(content)), folder=tmp_path) == some(20), cut
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     count=st.integers(0, 60),
     codec=st.sampled_from(["null", "deflate", "snappy"]),

@@ -177,7 +177,7 @@ cut_lists = st.lists(st.integers(0, 2000), max_size=8)
 
 
 @given(texts, cut_lists, st.integers(1, 100), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @example((b"a" * 8191 + b"\r\nb\r\n", b"\n"), [8193], 8192, False)
 def test_larger_files_survive_any_cuts(text: tuple[bytes, bytes], cuts: list[int], size: int, escaped: bool) -> None:
     survives_any_cuts(text, cuts, size, escaped=escaped)
@@ -185,7 +185,7 @@ def test_larger_files_survive_any_cuts(text: tuple[bytes, bytes], cuts: list[int
 
 @pytest.mark.slow
 @given(texts, cut_lists, st.sampled_from([*SIZES, 4, 7, 31, 64]), st.booleans())
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=3000)
 def test_many_larger_files_survive_any_cuts(
     text: tuple[bytes, bytes], cuts: list[int], size: int, escaped: bool
 ) -> None:

@@ -119,7 +119,7 @@ def test_a_header_is_passed_over_once_it_is_there(tmp_path: Path) -> None:
     assert log.read() == ["2"]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     writes=st.lists(st.text("ab\n", max_size=9), max_size=12),
     chunk_size=st.integers(1, 12),

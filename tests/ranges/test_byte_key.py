@@ -20,7 +20,7 @@ from dagkit.ranges import (
 )
 
 ALL = ByteKeyRange()
-brief = settings(max_examples=40, deadline=None)
+brief = settings(max_examples=40)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from dagkit.ranges import (
     SplitPoints,
 )
 
-brief = settings(max_examples=40, deadline=None)
+brief = settings(max_examples=40)
 
 
 class FloatRangeTracker(OrderedPositionRangeTracker[float]):

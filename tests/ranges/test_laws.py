@@ -25,7 +25,7 @@ offsets = st.integers(START - 3, STOP + 8)
 runs = st.lists(offsets, max_size=6, unique=True).map(sorted)
 shares = st.floats(0, 1)
 FAULT = "fault"
-brief = settings(max_examples=40, deadline=None)
+brief = settings(max_examples=40)
 
 
 def answer(ask, *args):
@@ -236,8 +236,8 @@ class WorkIsNeitherLostNorDoubled(RuleBasedStateMachine):
         assert sorted(self.done) == list(range(START, STOP))
 
 
-quick = settings(max_examples=12, stateful_step_count=20, deadline=None)
-thorough = settings(max_examples=200, stateful_step_count=60, deadline=None)
+quick = settings(max_examples=12, stateful_step_count=20)
+thorough = settings(max_examples=200, stateful_step_count=60)
 MACHINES = [
     TrackedAsModelled,
     ByteKeysTrackedAsModelled,

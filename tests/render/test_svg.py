@@ -119,7 +119,7 @@ def test_either_direction_can_be_asked_for(direction):
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.text().filter(lambda name: name and "." not in name), min_size=2, max_size=4, unique=True))
 def test_any_names_can_be_drawn(names):
     dag = samples.Dag()

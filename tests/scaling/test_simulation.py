@@ -123,7 +123,7 @@ worlds = st.builds(
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(worlds)
 def test_whatever_the_world_is_like_a_burst_is_drained_in_time(world: World) -> None:
     course = simulated(world, following(DRAIN))
@@ -133,7 +133,7 @@ def test_whatever_the_world_is_like_a_burst_is_drained_in_time(world: World) -> 
     assert course.turns(10_000_000, inf) <= 1
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(worlds, st.sampled_from([DRAIN, APEX]))
 def test_equal_worlds_go_equally(world: World, how: ScalingSettings) -> None:
     assert simulated(world, following(how)) == simulated(world, following(how))
