@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dagkit import Arrowed, Column, Lines, Listed
+from dagkit.errors import did_you_mean
 from dagkit_operators.bytewise import begin_with, kept_by_beginning
 from dagkit_operators.masks import each, mask_of
 
@@ -72,6 +73,19 @@ class Expression:
     def field(self, name: str) -> "Expression":
         """What stands in a field of the value, or under a key of a mapping."""
         return Expression("field", self, name)
+
+    @property
+    def is_condition(self) -> bool:
+        """Whether it may be true or false; the value itself, and a field, may be so, too."""
+        return self.operation == "value" or self.operation not in _NO_CONDITIONS
+
+    if not TYPE_CHECKING:  # a checker would take any name for one that there is
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            asked = [each for each in dir(Expression) if not each.startswith("_")]
+            raise AttributeError(f"an expression has no {name!r}; {did_you_mean(name, asked)}")
 
     def __invert__(self) -> "Expression":
         return Expression("not", self)
@@ -179,6 +193,8 @@ def _function_of(operation: str, operands: Sequence[Any]) -> Callable[[Any], Any
             return _after(text, lambda item: fullmatch(item) is not None)
         case (("upper" | "lower" | "strip"), (Expression() as text,)):
             return _after(text, operator.methodcaller(operation))
+        case (("==" | "!="), (Expression() as one, (str() | bytes()) as constant)):
+            return _after(one, _equal_to(operation, constant))
         case (("starts_with" | "ends_with"), (Expression() as text, part)) if not isinstance(part, Expression):
             return _after(text, operator.methodcaller(operation.replace("_", ""), part))
     function, given = _OPERATIONS[operation], [_given(operand) for operand in operands]
@@ -186,6 +202,25 @@ def _function_of(operation: str, operands: Sequence[Any]) -> Callable[[Any], Any
         return _after(operands[0], function)
     left, right = given
     return lambda item: function(left(item), right(item))
+
+
+def _equal_to(operation: str, constant: str | bytes) -> Callable[[Any], bool]:
+    """Whether a value is equal to a text, or to bytes; one of the other kind never is, so nobody means to ask."""
+    compare = _OPERATIONS[operation]
+    if isinstance(constant, str):
+        unlike: type = bytes
+        alike: str | bytes = constant.encode(errors="surrogateescape")
+    else:
+        unlike = str
+        alike = constant.decode(errors="surrogateescape")
+
+    def compared(item: Any) -> bool:
+        if isinstance(item, unlike):
+            raise TypeError(f"{item!r} {operation} {constant!r}: texts and bytes are never equal; ask for {alike!r}")
+        answer: bool = compare(item, constant)
+        return answer
+
+    return compared
 
 
 def _itself(item: Any) -> Any:

@@ -43,6 +43,9 @@ class Filter(RowOperator, Generic[T]):
     def _one_of_both(self) -> Self:
         if (self.predicate is None) == (self.batch is None):
             raise ValueError("it needs a predicate, or batch, and not both")
+        if isinstance(self.predicate, Expression) and not self.predicate.is_condition:
+            told = f"{self.predicate!r} is no condition, and would keep what is not empty"
+            raise ValueError(f"{told}: compare it, as in {self.predicate!r} == …")
         return self
 
     def process(self, item: T) -> Iterator[T]:

@@ -1,5 +1,6 @@
 """An expression says the same of one value and of a column of them, in whatever form the column is."""
 
+import copy
 import pickle
 import re
 from collections.abc import Callable
@@ -184,6 +185,49 @@ def test_a_comparison_without_parentheses_is_refused(join: Callable[[], Expressi
     """Python would compare what was joined, and every line would be kept."""
     with pytest.raises(TypeError, match=words):
         join()
+
+
+@pytest.mark.parametrize(
+    ("claim", "item", "words"),
+    [
+        (value == b"END", "END", r"'END' == b'END': texts and bytes are never equal; ask for 'END'"),
+        (value.strip() != b"\xff", " a", r"never equal; ask for '\\udcff'"),
+        (value == "END", b"END", r"b'END' == 'END': texts and bytes are never equal; ask for b'END'"),
+    ],
+    ids=["a text and bytes", "what was made of a text", "bytes and a text"],
+)
+def test_texts_and_bytes_are_not_compared(claim: Expression, item: Any, words: str) -> None:
+    columns = [Listed([item]), Arrowed(pa.array([item]))]
+    if isinstance(item, str):
+        columns.append(lines_of([item.encode()], b"\n"))
+    for column in columns:
+        with pytest.raises(TypeError, match=words):
+            claim.mask(column)
+    with pytest.raises(TypeError, match=words):
+        claim(item)
+
+
+def test_bytes_are_compared_with_bytes() -> None:
+    assert [(value == b"a")(item) for item in (b"a", b"b", 7, None)] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda: value.startswith("."), "an expression has no 'startswith'; did you mean 'starts_with'?"),
+        (lambda: value.strip().endswith("."), "did you mean 'ends_with'?"),
+        (lambda: value.qqq(3), "known here: 'contains', 'ends_with'"),
+    ],
+    ids=["what Python's texts have", "of what was made of a text", "what is like nothing"],
+)
+def test_what_an_expression_cannot_ask_is_told_with_what_it_can(ask: Callable[[], Any], words: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(words)):
+        ask()
+
+
+def test_an_expression_is_copied_like_any_value() -> None:
+    asked = ~value.starts_with(".")
+    assert repr(copy.deepcopy(asked)) == repr(copy.copy(asked)) == repr(asked)
 
 
 def test_a_field_may_be_a_condition_by_itself() -> None:

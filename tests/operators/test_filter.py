@@ -12,7 +12,7 @@ import pytest
 
 from dagkit import Batch, Column, Constant, Lines, Listed
 from dagkit.testing import Alone
-from dagkit_operators import Filter, Record, value
+from dagkit_operators import Expression, Filter, Record, value
 from dagkit_operators.contexts import ReadLines
 from dagkit_operators.lines import chunks
 
@@ -137,6 +137,17 @@ def test_an_empty_batch_stays_empty() -> None:
 @pytest.mark.parametrize("told", [{}, {"predicate": value == "a", "batch": lambda column: column}])
 def test_it_is_told_in_one_way(told: dict[str, Any]) -> None:
     assert [fault.message for fault in Filter(**told).faults] == ["it needs a predicate, or batch, and not both"]
+
+
+@pytest.mark.parametrize("told", [value.length(), value.strip(), value.field("name").upper()], ids=repr)
+def test_an_expression_that_is_no_condition_is_a_fault(told: Expression) -> None:
+    words = f"{told!r} is no condition, and would keep what is not empty: compare it, as in {told!r} == …"
+    assert [fault.message for fault in Filter(told).faults] == [words]
+
+
+def test_what_is_true_or_false_by_itself_is_a_condition() -> None:
+    for keep in (Filter(value), Filter(value.field("real")), Filter(~value.length())):
+        assert not keep.faults
 
 
 def wrong_length(column: Column) -> list[bool]:
