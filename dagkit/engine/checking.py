@@ -78,15 +78,20 @@ def refuse_unseen(parts: Sequence[Part], application_path: str) -> None:
         raise PiecesUnseen(missed[0].window, application_path, missed, len(staged))
 
 
-def refuse_written_again(parts: Iterable[Part], began: int) -> None:
-    """Returns only if none of the files is there; one that is older than the application is replaced.
+def refuse_written_again(parts: Iterable[Part], began: int) -> list[str]:
+    """Returns only if none of the files is there; tells of those that are older than the application, and replaced.
 
     Nothing is to be remembered for this: whatever this application ever finished is as young as its folder, or younger.
     """
     by_file = {part.file: part for part in parts}
+    older = []
     for part, found in zip(by_file.values(), look_at(list(by_file)), strict=True):
-        if found is not None and (found.changed is None or found.changed >= began):
+        if found is None:
+            continue
+        if found.changed is None or found.changed >= began:
             raise FileWrittenAgain(part)
+        older.append(part.file)
+    return older
 
 
 def when_began(application_path: str) -> int:

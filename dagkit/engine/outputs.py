@@ -1,5 +1,6 @@
 """The files of one run: where its attempts stage them, which are whole and not in place, and what may be swept."""
 
+import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -23,6 +24,8 @@ from dagkit.engine.memory import Memory
 from dagkit.engine.observing import Point
 from dagkit.engine.staging import Part, StagingPlace
 
+_logger = logging.getLogger(__name__)
+
 Place = Callable[[Mapping[str, Iterable[Part]]], object]
 """Makes files of their pieces."""
 
@@ -41,6 +44,8 @@ class Outputs:
         self._began: int | None = None
         self._replaced: Sequence[Part] = ()
         """Pieces that the next commit no longer names."""
+        self._told: set[str] = set()
+        """Files of another life that were said to be replaced."""
         self._uncommitted: list[StagingPlace] = []
         if memory.finished and not is_finished(application_path, memory.window):
             self.unfinished = by_file(memory.finished)
@@ -68,7 +73,15 @@ class Outputs:
         written = [*parts, *memory.finished]
         if written:
             self._began = self._began or when_began(self._path)
-            refuse_written_again(written, self._began)
+            older = refuse_written_again(written, self._began)
+            self._tell_of_replacing([file for file in older if file not in self._told])
+
+    def _tell_of_replacing(self, files: Sequence[str]) -> None:
+        """Whoever did not mean it hears of it while copies may still be made, and once of each file."""
+        if files:
+            self._told.update(files)
+            others = f" and {len(files) - 1} more" if len(files) > 1 else ""
+            _logger.warning("%s%s: older than this application, and replaced by what it writes", files[0], others)
 
     def commit(self, memory: Memory) -> None:
         """A window is in the ledger, and with it what it staged."""

@@ -100,6 +100,36 @@ def assert_there(folder: Path) -> None:
     assert folder.is_dir()
 
 
+def test_files_of_another_life_are_replaced_and_that_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in ("1", "2", "9"):
+        (out / name).write_bytes(b"of another life")
+        os.utime(out / name, (1, 1))
+    desk = Desk(tmp_path, noted(tmp_path, (101, 201), (301,)), overlap=1)
+    desk.run()
+    assert desk.outputs() == {"1": b"101 ", "2": b"201 ", "3": b"301 ", "9": b"of another life"}
+    words = f"{out / '1'} and 1 more: older than this application, and replaced by what it writes"
+    assert [record.getMessage() for record in caplog.records] == [words]
+
+
+def test_of_a_file_that_is_written_in_many_windows_it_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("script", Script(looks=((101,), (102,)))) >> dag.add_operator(
+            "notes", Unfinished(file_path=str(tmp_path / "out"))
+        )
+
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "1").write_bytes(b"of another life")
+    os.utime(tmp_path / "out" / "1", (1, 1))
+    Desk(tmp_path, draw, overlap=1).run()
+    assert caplog.text.count("older than this application") == 1
+
+
 def test_two_operators_do_not_write_one_file(tmp_path: Path) -> None:
     desk = Desk(tmp_path, noted(tmp_path, (101,), (102,), writers=2))
     with pytest.raises(FileShared, match=r"out/1 was written by notes0 and notes1.* give each of them a file_path"):
