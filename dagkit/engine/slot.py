@@ -6,6 +6,7 @@ once; what goes further is gathered by the slot that it goes to.
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -91,10 +92,9 @@ class SlotRun:
         None arrives where whoever carries batches wants a turn, and is given `NOTHING_SENT`.
         """
         try:
-            yield from self._run(arriving)
+            with self._abandoning():
+                yield from self._run(arriving)
         except BaseException as error:
-            if self.staging is not None:
-                self.staging.abandon()
             tear_down(self._set_up, self.window_id)
             if isinstance(error, OperatorFailed) or not isinstance(error, Exception):
                 raise
@@ -102,8 +102,14 @@ class SlotRun:
 
     def report(self) -> Report:
         """What the window left."""
-        try:
+        with self._abandoning():
             return self._report()
+
+    @contextmanager
+    def _abandoning(self) -> Iterator[None]:
+        """Where it fails, nothing that was staged counts, and nothing of it is open."""
+        try:
+            yield
         except BaseException:
             if self.staging is not None:
                 self.staging.abandon()

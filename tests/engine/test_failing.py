@@ -29,13 +29,13 @@ from dagkit.compiler import compile_application
 from dagkit.engine.assignment import Assignment
 from dagkit.engine.failures import OperatorFailed, failure_of, place_of, who_failed
 from dagkit.engine.leaving import PieceLate
-from dagkit.engine.live import StateUnreadable
+from dagkit.engine.live import StateUnreadable, StateUnwritable
 from dagkit.engine.loop import Loop, Settings
 from dagkit.engine.lower import program_of
 from dagkit.engine.observing import Point
 from dagkit.engine.places import FileUnplaced
 from dagkit.engine.slot import SlotRun
-from dagkit.engine.staging import StagingFailed
+from dagkit.engine.staging import StagingFailed, StagingPlace
 from dagkit.engine.written import ItemUnwritable
 from dagkit.errors import DagkitError
 from dagkit.ledger import Ledger, StoreError
@@ -541,3 +541,34 @@ def test_a_slot_tears_down_what_it_set_up_though_the_window_failed() -> None:
     with pytest.raises(OperatorFailed, match="ValueError: no"):
         list(SlotRun(program, 0, 0, Assignment(1), {}).run([(wire, Batch.of([1]))]))
     assert TORN_DOWN == ["Holding"]
+
+
+class Unsaved(Operator):
+    """Writes a file, and keeps what no checkpoint can hold."""
+
+    input = InputPort(int)
+    files = OutputFiles(lambda operator: operator.place)
+    place: str
+    kept = State[Any](None)
+    opened: ClassVar[list[Any]] = []
+
+    def process(self, number: int) -> None:
+        self.opened.append(self.files.open("a"))
+        self.opened[-1].write(b"a")
+        self.kept = object()
+
+
+def test_a_slot_leaves_no_file_open_though_its_report_failed(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("numbers", Script(looks=((1,),))) >> dag.add_operator("unsaved", Unsaved(place=str(tmp_path)))
+
+    program = program_of(compile_application(draw))
+    (wire,) = program.targets
+    place = StagingPlace(str(tmp_path / "app"), 1, "attempt")
+    run = SlotRun(program, 0, 0, Assignment(1, staging=place), {})
+    list(run.run([(wire, Batch.of([1]))]))
+    piece = Unsaved.opened.pop()
+    assert not piece.stream.closed
+    with pytest.raises(StateUnwritable, match=r"unsaved \(Unsaved\).kept holds"):
+        run.report()
+    assert piece.stream.closed
