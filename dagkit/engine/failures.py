@@ -2,7 +2,7 @@
 
 import logging
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 from dagkit.api.operators import Operator
 from dagkit.api.work import Block
 from dagkit.errors import DagkitError
+from dagkit.schema.batch import Batch
+from dagkit.schema.columns import Lines
 
 _OWN = Path(__file__).parents[1]
 """Where dagkit lies."""
@@ -125,3 +127,20 @@ def place_of(element: Any, offset: int | None) -> str:
     if offset is None:
         return f"{path}, in block {element.block_id} [{element.start}, {element.end})"
     return f"{path}{byte} (block {element.block_id})"
+
+
+def offset_in(batch: Batch[Any], index: int) -> int | None:
+    """At which byte of what was read an item of a batch starts, where the batch knows."""
+    lines = next((column for column in batch.columns.values() if isinstance(column, Lines)), None)
+    base = getattr(lines, "base", None)  # whoever reads may leave it unsaid, and the first error is what counts
+    return None if lines is None or base is None else int(base) + lines.place(index)
+
+
+def failing_among(count: int, send: Callable[[int], object]) -> int | None:
+    """Which of several it is that somebody fails on: the attempt is lost, so each is sent again by itself."""
+    for index in range(count):
+        try:
+            send(index)
+        except Exception:  # noqa: BLE001 - whatever it raises, this is the one; the first error goes on
+            return index
+    return None

@@ -11,7 +11,7 @@ from dagkit.api.operators import main_outlet
 from dagkit.api.ports import Outlet
 from dagkit.api.work import SplittableOperator
 from dagkit.engine.assignment import Assignment, Stretch
-from dagkit.engine.failures import Failure, OperatorFailed
+from dagkit.engine.failures import Failure, OperatorFailed, failing_among, offset_in
 from dagkit.engine.live import GATHERED_ITEMS
 from dagkit.engine.splitting import Place
 from dagkit.engine.staging import Staging
@@ -28,7 +28,6 @@ from dagkit.engine.work import (
 )
 from dagkit.ranges import Deferred, OffsetRange, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
 from dagkit.schema.batch import Batch
-from dagkit.schema.columns import Lines
 
 Tracker = RestrictionTracker[OffsetRange, int]
 
@@ -265,17 +264,11 @@ class Reading:
             raise
 
     def _failing_offset(self, outlet: Outlet[Any], batch: Batch[Any]) -> int | None:
-        """Where the record starts that somebody failed on: the attempt is lost, so each is sent again by itself."""
-        lines = next((column for column in batch.columns.values() if isinstance(column, Lines)), None)
-        base = getattr(lines, "base", None)  # whoever reads may leave it unsaid, and the first error is what counts
-        if lines is None or base is None:
+        """Where the record starts that somebody failed on, where that can be told."""
+        if offset_in(batch, 0) is None:
             return None
-        for index in range(len(batch)):
-            try:
-                outlet.emit_batch(batch.sliced(index, 1))
-            except Exception:  # noqa: BLE001 - whatever it raises, this is the record; the first error goes on
-                return int(base) + lines.place(index)
-        return None
+        failing = failing_among(len(batch), lambda index: outlet.emit_batch(batch.sliced(index, 1)))
+        return None if failing is None else offset_in(batch, failing)
 
 
 def _reached(times: WatermarkEstimator) -> datetime | None:

@@ -19,10 +19,12 @@ from dagkit import (
     InputPort,
     Lines,
     Operator,
+    OperatorContext,
     OutputFiles,
     OutputPort,
     SplittableOperator,
     State,
+    StatelessPartitioner,
 )
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
@@ -86,6 +88,19 @@ class StrictInBatches(Strict):
         self.output.emit_batch(batch)
 
 
+class StrictInBatchesAlone(Operator):
+    """Fails on one record, and takes nothing but many at once."""
+
+    kind = "cast.strict-in-batches-alone/1"
+    input = InputPort[Any]()
+    output = OutputPort[Any]()
+
+    @input.process_batch  # noqa: A003 - the port
+    def check(self, batch: Batch[Any]) -> None:
+        strictly_in_batches(batch.column("value"))
+        self.output.emit_batch(batch)
+
+
 class Lined(SplittableOperator[Block]):
     """Reads lines of ten bytes, and says where they stand."""
 
@@ -130,6 +145,11 @@ def in_slots(desk: Desk) -> Loop:
     return Loop(compilation, InSlots(program_of(compilation)), Ledger.create(desk.place, durable=False), settings)
 
 
+wherever = pytest.mark.parametrize("loop", [in_slots, Desk.loop], ids=["slots", "reference"])
+"""On either: both are to say the same of a failure."""
+
+
+@wherever
 @pytest.mark.parametrize(
     ("operators", "name"),
     [
@@ -137,6 +157,7 @@ def in_slots(desk: Desk) -> Loop:
         pytest.param([("strict", lambda: Filter(batch=strictly_in_batches))], "strict", id="a predicate for batches"),
         pytest.param([("strict", Strict)], "strict", id="a method for each record"),
         pytest.param([("strict", StrictInBatches)], "strict", id="a method for batches"),
+        pytest.param([("strict", StrictInBatchesAlone)], "strict", id="a method for batches alone"),
         pytest.param(
             [("odd", lambda: Filter(lambda line: line[-1] in "13579")), ("strict", StrictInBatches)],
             "strict",
@@ -144,12 +165,12 @@ def in_slots(desk: Desk) -> Loop:
         ),
     ],
 )
-def test_a_failure_names_the_very_line(tmp_path: Path, operators: Any, name: str) -> None:
+def test_a_failure_names_the_very_line(tmp_path: Path, operators: Any, name: str, loop: Callable[[Desk], Loop]) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(LINES)
     desk = Desk(tmp_path, reading(tmp_path, *operators))
     with pytest.raises(OperatorFailed, match="cannot stand 'line 0137'") as raised:
-        in_slots(desk).run()
+        loop(desk).run()
     failure = raised.value.failure
     assert (failure.operator, failure.slot, failure.window_id) == (name, 0, 2)
     assert failure.place == f"{tmp_path}/in/a.txt, byte {10 * BAD} (block 1)"
@@ -159,7 +180,8 @@ def test_a_failure_names_the_very_line(tmp_path: Path, operators: Any, name: str
     assert f"{name} failed in window 2, slot 0 at {tmp_path}/in/a.txt, byte 1370" in str(raised.value)
 
 
-def test_a_failure_names_the_file_whatever_the_work_is_made_of(tmp_path: Path) -> None:
+@wherever
+def test_a_failure_names_the_file_whatever_the_work_is_made_of(tmp_path: Path, loop: Callable[[Desk], Loop]) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(LINES)
 
@@ -171,8 +193,25 @@ def test_a_failure_names_the_file_whatever_the_work_is_made_of(tmp_path: Path) -
         patterns >> match >> read >> strict >> dag.add_operator("writer", PartWriter(file_path=str(tmp_path / "out")))
 
     with pytest.raises(OperatorFailed, match="cannot stand 'line 0137'") as raised:
-        in_slots(Desk(tmp_path, draw)).run()
+        loop(Desk(tmp_path, draw)).run()
     assert raised.value.failure.place == f"{tmp_path}/in/a.txt, byte {10 * BAD}"
+
+
+def test_behind_an_exchange_the_reference_names_the_line_in_the_window_that_failed(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(LINES)
+    behind = reading(tmp_path, ("strict", Strict))
+
+    def draw(dag: Dag, conf: object) -> None:
+        behind(dag, conf)
+        dag.set_operator_attribute(dag.operator("strict"), OperatorContext.PARTITIONER, StatelessPartitioner(2))
+
+    told = []
+    for loop in (in_slots, Desk.loop):
+        with pytest.raises(OperatorFailed, match="strict failed in window 2, slot") as raised:
+            loop(Desk(tmp_path, draw)).run()
+        told.append(raised.value.failure.place)
+    assert told == ["", f"{tmp_path}/in/a.txt, byte {10 * BAD} (block 1)"]
 
 
 def test_after_a_failure_the_run_goes_on_from_the_last_commit_with_repaired_code(tmp_path: Path) -> None:

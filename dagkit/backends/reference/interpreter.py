@@ -6,10 +6,9 @@ other, in the order of the plan. Whatever another backend does faster must come 
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from dagkit.api.controls import Stamped, controls_in
@@ -23,9 +22,9 @@ from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
 from dagkit.engine.assignment import Answer, Assignment, Cores, Figures, Report
 from dagkit.engine.controls import Controls
-from dagkit.engine.failures import failure_of, place_of, tear_down, who_failed
+from dagkit.engine.failures import failing_among, failure_of, offset_in, place_of, tear_down, who_failed
 from dagkit.engine.finishing import put_in_place
-from dagkit.engine.live import SavedState, Take, bind_output, entrance, live, of_items, saved
+from dagkit.engine.live import Entrance, SavedState, Take, bind_output, entrance, live, saved
 from dagkit.engine.lower import keying_of, numbered, program_of
 from dagkit.engine.outbox import Outbox, Sent
 from dagkit.engine.program import Keying, Program
@@ -38,11 +37,30 @@ from dagkit.plan.model import Routing
 from dagkit.schema.batch import Batch
 
 
+class _Origin(NamedTuple):
+    """What an item was made of."""
+
+    order: int = 0
+    """Where the stretch of a block starts, if it was one: the item belongs there in the block's files."""
+    element: Any = None
+    """What a reader read it from, for whoever must tell where something failed."""
+    offset: int | None = None
+    """Where in it the record starts, if the reader says so."""
+
+
+_UNKNOWN = _Origin()
+
+
 class _Placed(NamedTuple):
-    """An item, and where the stretch of a block starts that it was made of: it belongs there in the block's files."""
+    """An item, and what it was made of."""
 
     item: Any
-    order: int = 0
+    origin: _Origin = _UNKNOWN
+
+    @property
+    def together(self) -> tuple[int, int]:
+        """Equal in items that may be handed on at once."""
+        return self.origin.order, id(self.origin.element)
 
 
 @dataclass
@@ -55,8 +73,8 @@ class _Partition:
     """Control tuples, by the output port that they left by."""
     staging: Staging | None = None
     reading: Reading | None = None
-    taking: int = 0
-    """Where what it is at work on belongs, where other operators sent it."""
+    taking: _Origin = _UNKNOWN
+    """Of what that was made which it is at work on, where other operators sent it."""
     is_set_up: bool = False
     """Whether it is to be torn down, whatever happens."""
     began: datetime | None = None
@@ -70,25 +88,46 @@ class _Partition:
     panes: dict[str, SavedState] = field(default_factory=dict)
 
     @property
-    def order(self) -> int:
-        """Where what it sends now belongs."""
-        return self.taking if self.reading is None else self.reading.order
+    def origin(self) -> _Origin:
+        """What it makes of what it sends now."""
+        if self.reading is None:
+            return self.taking
+        return _Origin(self.reading.order, self.reading.element, self.reading.offset)
 
     def take(self, port: str, placed: Iterable[_Placed], keying: Keying) -> None:
         """Its input is given all of them; what it gathers is not mixed with what belongs elsewhere."""
         into = entrance(self.operator, port, keying)
-        for order, together in groupby(placed, attrgetter("order")):
-            self._at(order)
-            for each in together:
-                into.item(each.item)
-            if into.flush is not None:
-                into.flush()
-        self._at(0)
+        for _, together in groupby(placed, lambda each: each.together):
+            if into.flush is None:
+                for each in together:
+                    self._at(each.origin)
+                    into.item(each.item)
+            else:
+                self._gather(into.item, into.flush, list(together))
+        self._at(_UNKNOWN)
 
-    def _at(self, order: int) -> None:
-        self.taking = order
+    def _gather(self, take: Take, flush: Callable[[], None], together: Sequence[_Placed]) -> None:
+        """Hand on many at once; where that fails, each by itself again, to know on which of them it did."""
+
+        def hand_on(these: Sequence[_Placed]) -> None:
+            for each in these:
+                take(each.item)
+            flush()
+
+        self._at(together[0].origin._replace(offset=None))
+        try:
+            hand_on(together)
+        except Exception:
+            known = [each for each in together if each.origin.offset is not None]
+            failing = failing_among(len(known), lambda index: hand_on(known[index : index + 1]))
+            if failing is not None:
+                self._at(known[failing].origin)
+            raise
+
+    def _at(self, origin: _Origin) -> None:
+        self.taking = origin
         if self.staging is not None:
-            self.staging.order = order
+            self.staging.order = origin.order
 
 
 class ReferenceBackend:
@@ -173,8 +212,7 @@ class _Window:
             failed = who_failed(error.__traceback__, {name: partition.operator})
             if failed is None:
                 raise
-            reading = partition.reading
-            place = "" if reading is None else place_of(reading.element, reading.offset)
+            place = place_of(partition.origin.element, partition.origin.offset)
             raise failure_of(error, name, self.assignment.window_id, index, place) from error
         partition.millis = (time.monotonic() - began) * 1000
         partition.cpu_nanos = time.thread_time_ns() - cpu_nanos
@@ -353,15 +391,20 @@ def _live(configured: Operator, kept: Any, led: Sequence[str]) -> _Partition:
         partition.sent[port] = []
         partition.told[port] = []
     for port in led:
-        into = replace(of_items(_kept(partition, port)), control=partition.told[port].append)
-        bind_output(partition.operator, port, [into])
+        bind_output(partition.operator, port, [_kept(partition, port)])
     return partition
 
 
-def _kept(partition: _Partition, port: str) -> Take:
+def _kept(partition: _Partition, port: str) -> Entrance:
     """Where an output sends: the list of this window."""
 
     def keep(item: Any) -> None:
-        partition.sent[port].append(_Placed(item, partition.order))
+        partition.sent[port].append(_Placed(item, partition.origin))
 
-    return keep
+    def keep_each(batch: Batch[Any]) -> None:
+        origin = partition.origin
+        for index, item in enumerate(batch.items()):
+            offset = offset_in(batch, index)
+            partition.sent[port].append(_Placed(item, origin if offset is None else origin._replace(offset=offset)))
+
+    return Entrance(keep, keep_each, control=partition.told[port].append)
