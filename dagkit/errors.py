@@ -8,6 +8,7 @@ run is an exception. Both know the exit code of the command that meets them.
     │   └── ConfigurationFaults  … and all of it is configuration
     ├── ApplicationNotFound    nothing to compile where the user pointed
     ├── DrawingFailed          no installed program can draw the format asked for
+    ├── InputUnreadable        an operator was told to read what is not there, or may not be read
     └── PlanUnreadable         a file is not a plan, or one of a version this dagkit cannot read
 """
 
@@ -165,6 +166,15 @@ class PlanUnreadable(DagkitError):
 
 class DrawingFailed(DagkitError):
     """No installed program can draw the format asked for."""
+
+    exit_code: ClassVar[int] = 5
+
+
+class InputUnreadable(DagkitError):
+    """What an operator was told to read is not there, or may not be read.
+
+    Its words begin with "cannot read", say which place and why, and what to do; nobody needs a traceback beside them.
+    """
 
     exit_code: ClassVar[int] = 5
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from dagkit.api.operators import Operator
 from dagkit.api.work import Block
-from dagkit.errors import DagkitError
+from dagkit.errors import DagkitError, InputUnreadable
 from dagkit.schema.batch import Batch
 from dagkit.schema.columns import Lines
 
@@ -54,6 +54,20 @@ class OperatorFailed(DagkitError):
         return str(self.failure)
 
 
+class InputRefused(OperatorFailed):
+    """An operator cannot read what it was told to; its own words say all that there is to know."""
+
+    exit_code: ClassVar[int] = InputUnreadable.exit_code
+
+    def __init__(self, failure: Failure, words: str) -> None:
+        super().__init__(failure)
+        self.args = failure, words
+        self.words = words
+
+    def __str__(self) -> str:
+        return f"{self.failure.operator} {self.words}"
+
+
 class WindowLost(DagkitError):
     """A window came to nothing for a reason that no operator gave, such as a machine that went away."""
 
@@ -69,8 +83,10 @@ class WorkerFailed(DagkitError):
 def failure_of(
     error: BaseException, operator: str, window_id: int, slot: int | None = None, place: str = ""
 ) -> OperatorFailed:
-    """What an operator's code raised, with the author's traceback."""
+    """What an operator's code raised, with the author's traceback where that tells more than its words."""
     told = "".join(traceback.format_exception_only(error)).strip()
+    if isinstance(error, InputUnreadable):
+        return InputRefused(Failure(operator, window_id, slot, told, place), str(error))
     lines = "".join(_from_the_author_on(error).format())
     return OperatorFailed(Failure(operator, window_id, slot, told, place, lines))
 

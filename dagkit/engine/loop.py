@@ -56,7 +56,7 @@ from dagkit.engine.telling import Telling, queues_of
 from dagkit.engine.traits import Traits
 from dagkit.engine.waiting import BlockQueue
 from dagkit.engine.work import Waiting
-from dagkit.errors import DagkitError
+from dagkit.errors import DagkitError, InputUnreadable
 from dagkit.ledger import Ledger, SequenceTaken
 
 
@@ -133,7 +133,8 @@ class Loop:
             except BaseException as error:
                 self.backend.close()  # so that no thread waits for a window that nobody wants
                 self.finders.tear_down(self.memory.window + 1)
-                name = None if isinstance(error, DagkitError) else who_failed(error.__traceback__, self._asked())
+                is_own = isinstance(error, DagkitError) and not isinstance(error, InputUnreadable)
+                name = None if is_own else who_failed(error.__traceback__, self._asked())
                 if name is None or not isinstance(error, Exception):
                     if isinstance(error, OperatorFailed):
                         self.changing.failed(error)

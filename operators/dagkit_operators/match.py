@@ -12,9 +12,10 @@ from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
 from dagkit.urls import absolute, plain
 from dagkit_operators.blocks import FileInfo
 from dagkit_operators.identities import Identities
-from dagkit_operators.places import exists, files_like, is_pattern
+from dagkit_operators.places import exists, files_like, is_pattern, missing, reading_from
 from dagkit_operators.splitter import KEPT_OF_GONE
 
+_THEN = "or give another pattern"
 _log = logging.getLogger(__name__)
 
 
@@ -54,21 +55,21 @@ class MatchFiles(SplittableOperator[str]):
 
     def process(self, element: str, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[FileInfo]:
         look = tracker.current_restriction().start
-        found = list(self._new(element, first=look == 0))
+        place = absolute(element, self._home)
+        with reading_from(place, _THEN):
+            found = list(self._new(element, place, first=look == 0))
         # a further look that finds nothing was in vain: it is put off as it is, and a run until idle ends with it
         if (found or look == 0) and tracker.try_claim(look):
             yield from found
         tracker.defer_remainder(timedelta(milliseconds=self.interval_millis))
 
-    def _new(self, pattern: str, *, first: bool) -> Iterator[FileInfo]:
+    def _new(self, pattern: str, place: str, *, first: bool) -> Iterator[FileInfo]:
         """The files that were not known before; from now on they are."""
-        place = absolute(pattern, self._home)
         found = sorted(files_like(place), key=lambda found: (found.modified_millis, found.path))
         if not found and first and not is_pattern(pattern) and not exists(place):
-            problem = f"there is no file or directory {plain(place)}"
             if not self.continuously:
-                raise FileNotFoundError(problem)
-            _log.warning("%s; it is looked for again", problem)
+                raise missing(place, _THEN)
+            _log.warning("there is no file or directory %s; it is looked for again", plain(place))
         known = Identities(chain.from_iterable(self.known.values()))
         there: dict[str, None] = {}
         for each in found:

@@ -7,11 +7,13 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from dagkit.urls import absolute, below, is_url, local_path, resolved
+from dagkit.errors import InputUnreadable
+from dagkit.urls import absolute, below, is_url, local_path, plain, resolved
 
 REMOTE_READ = 8 << 20
 """Bytes that are asked of another machine at a time."""
@@ -37,6 +39,21 @@ class Found:
     path: str
     length: int
     modified_millis: int
+
+
+def missing(place: str, then: str) -> InputUnreadable:
+    """That a place which must be there is not."""
+    return InputUnreadable(f"cannot read {plain(place)}: there is no such file or directory; make it, {then}")
+
+
+@contextmanager
+def reading_from(place: str, then: str = "and launch again") -> Iterator[None]:
+    """What the filesystem refuses is told by place, with what to do."""
+    try:
+        yield
+    except OSError as error:
+        path = error.filename if error.filename and not is_url(place) else plain(place)
+        raise InputUnreadable(f"cannot read {path}: {error.strerror or error}; mend that, {then}") from error
 
 
 def opened(path: str) -> Stream:

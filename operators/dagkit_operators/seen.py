@@ -8,7 +8,7 @@ from dagkit import Block
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.urls import plain
 from dagkit_operators.lines import Seekable
-from dagkit_operators.places import looked_up, opened
+from dagkit_operators.places import looked_up, opened, reading_from
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +25,8 @@ def as_seen(block: Block) -> Iterator[Seekable]:
     splitter finds it again, and what it holds now is read whole then. So it is no reason to stop here.
     """
     facts = block.facts or {}
-    now = looked_up(block.path)
+    with reading_from(block.path):
+        now = looked_up(block.path)
     if now is None:
         raise FileChanged(
             f"{plain(block.path)} is gone, and {_of(block)} is still to be read; files must stay until then"
@@ -33,7 +34,9 @@ def as_seen(block: Block) -> Iterator[Seekable]:
     seen = facts.get("length"), facts.get("modified_millis", now.modified_millis)
     if now.length == seen[0] and now.modified_millis != seen[1]:
         _log.warning("%s was changed after it was split; %s is read as it is now", plain(block.path), _of(block))
-    with opened(block.path) as stream:
+    with reading_from(block.path):
+        opening = opened(block.path)
+    with opening as stream:
         yield _AsSeen(stream, block)
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 from dagkit import Block, Context, InputOperator, OutputPort, State, Until
 from dagkit.urls import absolute, plain
 from dagkit_operators.blocks import FileInfo
-from dagkit_operators.places import Found, exists, files_below, looked_up, unfinished
+from dagkit_operators.places import Found, exists, files_below, looked_up, missing, reading_from, unfinished
 
 BLOCK_SIZE = 64 << 20
 """Bytes of a block where nobody says otherwise."""
@@ -27,6 +27,7 @@ DIGEST = 16
 KEPT_OF_GONE = 1000
 """Files that are gone and remembered nevertheless, beside as many as are there."""
 
+_THEN = "or name another place in scanner.files"
 _log = logging.getLogger(__name__)
 
 
@@ -72,20 +73,23 @@ class DirectoryScanner(BaseModel):
     def scan(self, *, once_there: bool = False) -> Iterator[Found]:
         """The files that are there now. A path that is named and not there is an error, or a warning if it once was."""
         for root in map(absolute, self.files):
-            named, shown = looked_up(root), plain(root)
-            if named is not None:
-                if self._matches(shown):
-                    yield named
-                continue
-            if not exists(root):
-                problem = f"scanner.files names {shown}, and there is no such file or directory"
-                if not once_there:
-                    raise FileNotFoundError(problem)
-                _log.warning("%s; it is looked for again", problem)
-                continue
+            with reading_from(root, _THEN):
+                yield from self._scan(root, once_there=once_there)
+
+    def _scan(self, root: str, *, once_there: bool) -> Iterator[Found]:
+        named, shown = looked_up(root), plain(root)
+        if named is not None:
+            if self._matches(shown):
+                yield named
+        elif exists(root):
             for below, found in files_below(root, recursive=self.recursive):
                 if self._matches(f"{shown.rstrip('/')}/{below}") and not (self.skip_unfinished and unfinished(below)):
                     yield found
+        elif once_there:
+            problem = "scanner.files names %s, and there is no such file or directory; it is looked for again"
+            _log.warning(problem, shown)
+        else:
+            raise missing(root, _THEN)
 
     def _matches(self, path: str) -> bool:
         wanted, unwanted = self.file_pattern_regular_exp, self.ignore_file_pattern_regular_exp

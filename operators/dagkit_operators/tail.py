@@ -16,7 +16,7 @@ from dagkit_operators.blocks import FileInfo, Lost, Record
 from dagkit_operators.compressed import codec_of
 from dagkit_operators.files import ReadFiles, T
 from dagkit_operators.identities import has_identity
-from dagkit_operators.places import Found, Stream, files_below, looked_up, opened
+from dagkit_operators.places import Found, Stream, files_below, looked_up, opened, reading_from
 from dagkit_operators.seen import FileChanged
 
 RENAMED_MILLIS = 60_000
@@ -134,16 +134,17 @@ def length_of(path: str) -> int:
 def _found(element: FileInfo, opens: ExitStack) -> tuple[Found, Stream] | tuple[None, None]:
     """The very file that was found once, opened, under whatever name it lies in its folder now."""
     for path in _names(element):
-        there = looked_up(path)
-        if there is None:
-            continue
-        try:
-            stream = opens.enter_context(opened(path))
-        except FileNotFoundError:
-            continue
-        # asked last: whatever had taken the name before would be seen now
-        if has_identity(path, element.identity):
-            return there, stream
+        with reading_from(path):
+            there = looked_up(path)
+            if there is None:
+                continue
+            try:
+                stream = opens.enter_context(opened(path))
+            except FileNotFoundError:
+                continue
+            # asked last: whatever had taken the name before would be seen now
+            if has_identity(path, element.identity):
+                return there, stream
     return None, None
 
 

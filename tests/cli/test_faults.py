@@ -295,3 +295,32 @@ def test_an_interrupt_while_a_verb_is_imported_is_told_as_well(dagkit, monkeypat
     monkeypatch.setattr("dagkit.cli.verbs.Verb.load", interrupted)
     answer = dagkit("validate", "slow.py")
     assert (answer.code, answer.out, answer.err) == (130, "", "interrupted\n")
+
+
+READING = """
+from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, PartWriter, ReadFiles
+
+
+def populate_dag(dag, conf):
+    finders = {
+        "Splitter": lambda: dag.add_operator("Splitter", FileSplitterInput(scanner={"files": "NAMED"})),
+        "Match": lambda: dag.add_operator("Items", Items(items=["NAMED"])) >> dag.add_operator("Match", MatchFiles()),
+    }
+    reader = LineReader() if "FINDER" == "Splitter" else ReadFiles()
+    found = finders["FINDER"]() >> dag.add_operator("Reader", reader)
+    found >> dag.add_operator("Writer", PartWriter(file_path="out"))
+"""
+
+
+@pytest.mark.parametrize("named", ["nowhere", "a.txt/below"], ids=["a folder that is not there", "a file is no folder"])
+@pytest.mark.parametrize(
+    ("finder", "then"),
+    [("Splitter", "make it, or name another place in scanner.files"), ("Match", "make it, or give another pattern")],
+)
+def test_input_that_is_missing_is_told_in_one_sentence(dagkit, write, finder, then, named):
+    path = write("reading.py", READING.replace("FINDER", finder).replace("NAMED", named)).with_name("a.txt")
+    path.write_text("one\n")
+    assert dagkit("validate", "reading.py").code == 0, "what is not there yet may come before the launch"
+    answer = dagkit("launch", "reading.py", "--once", "--reference")
+    told = f"{finder} cannot read {path.parent}/{named}: there is no such file or directory; {then}"
+    assert (answer.code, answer.out, answer.err) == (5, "", f"reading begins\n{told}\n")

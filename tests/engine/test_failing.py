@@ -1,5 +1,6 @@
 """What fails says whose it is and on what record, and the run goes on from the last commit once it is repaired."""
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -29,7 +30,7 @@ from dagkit import (
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
 from dagkit.engine.assignment import Assignment
-from dagkit.engine.failures import OperatorFailed, failure_of, place_of, who_failed
+from dagkit.engine.failures import Failure, OperatorFailed, failure_of, place_of, who_failed
 from dagkit.engine.leaving import PieceLate
 from dagkit.engine.live import StateUnreadable, StateUnwritable
 from dagkit.engine.loop import Loop, Settings
@@ -39,13 +40,13 @@ from dagkit.engine.places import FileUnplaced
 from dagkit.engine.slot import SlotRun
 from dagkit.engine.staging import StagingFailed, StagingPlace
 from dagkit.engine.written import ItemUnwritable
-from dagkit.errors import DagkitError
+from dagkit.errors import DagkitError, InputUnreadable
 from dagkit.ledger import Ledger, StoreError
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import FileSplitterInput, Filter, Items, MatchFiles, PartWriter, ReadFiles, Record, RecordWriter
 from tests.backends.slots import InSlots
-from tests.engine.cast import Collect, Desk, Draw, Script, arrived
+from tests.engine.cast import Collect, Desk, Draw, Ranges, Script, arrived
 
 LINES = "".join(f"line {number:04}\n" for number in range(200))
 BAD = 137
@@ -226,6 +227,41 @@ def test_after_a_failure_the_run_goes_on_from_the_last_commit_with_repaired_code
     assert written == LINES.replace("line 0137\n", "")
     assert repaired.faults() == []
     assert repaired.leftovers() == []
+
+
+# ---- what cannot be read
+
+
+@wherever
+def test_a_name_that_is_not_there_is_told_in_one_sentence(tmp_path: Path, loop: Callable[[Desk], Loop]) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        patterns: Any = dag.add_operator("patterns", Items(items=[str(tmp_path / "nowhere")]))
+        patterns >> dag.add_operator("match", MatchFiles()) >> dag.add_operator("collect", Collect())
+
+    with pytest.raises(OperatorFailed) as raised:
+        loop(Desk(tmp_path, draw)).run()
+    words = f"cannot read {tmp_path}/nowhere: there is no such file or directory; make it, or give another pattern"
+    for told in (raised.value, pickle.loads(pickle.dumps(raised.value))):  # noqa: S301 - our own
+        assert (str(told), told.exit_code) == (f"match {words}", 5)
+        assert told.failure == Failure("match", 1, 0, f"dagkit.errors.InputUnreadable: {words}")
+
+
+class Unlisted(Lined):
+    """Cannot look at what it is to read."""
+
+    kind = "cast.unlisted/1"
+
+    def split(self, element: Block, restriction: OffsetRange) -> Iterator[OffsetRange]:
+        raise InputUnreadable(f"cannot read {element.path}: it is locked; open it")
+
+
+def test_what_cannot_be_split_on_the_driver_is_told_so_too(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        unlisted = dag.add_operator("unlisted", Unlisted())
+        dag.add_operator("ranges", Ranges(looks=((10,),))) >> unlisted >> dag.add_operator("collect", Collect())
+
+    with pytest.raises(OperatorFailed, match=r"^unlisted cannot read numbers: it is locked; open it$"):
+        Desk(tmp_path, draw).run()
 
 
 # ---- who failed

@@ -12,6 +12,7 @@ import pytest
 from dagkit import Context, Dag
 from dagkit.api.running import Until
 from dagkit.engine.live import live
+from dagkit.errors import InputUnreadable
 from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import FileInfo, Items, Map, MatchFiles
@@ -281,7 +282,8 @@ def test_what_an_older_ledger_knows_is_known_by_whatever_name(tree: Path) -> Non
 def test_a_name_that_is_not_there_is_an_error_once_and_a_warning_where_it_may_come(
     tree: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(FileNotFoundError, match=f"there is no file or directory {tree}/nowhere"):
+    match = f"^cannot read {tree}/nowhere: there is no such file or directory; make it, or give another pattern$"
+    with pytest.raises(InputUnreadable, match=match):
         Alone(MatchFiles()).work(f"{tree}/nowhere")
     Alone(MatchFiles()).work(f"{tree}/nowhere*")
     looking = Looking(f"{tree}/nowhere")

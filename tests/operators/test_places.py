@@ -1,13 +1,20 @@
 """Files in an object store are found and read as files on a disk are, whatever they are called."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dagkit.errors import InputUnreadable
 from dagkit.testing import Alone, FakeClock
 from dagkit.urls import absolute, plain
-from dagkit_operators import FileSplitterInput, LineReader
+from dagkit_operators import Block, FileInfo, FileSplitterInput, LineReader, MatchFiles, TailFiles
 
+NOBODY = 65534
+"""A user without rights, on most systems."""
 NAMES = ["a b.txt", "c%20d.txt", "sub/e#f?g.txt", "h+i.txt", "ä.txt", ".hidden", "sub/.hidden/j.txt", "k.tmp"]
 SEEN = ["a b.txt", "c%20d.txt", "h+i.txt", "sub/e#f?g.txt", "ä.txt"]
 
@@ -56,7 +63,7 @@ def test_a_single_object_and_nothing_at_all(options: str) -> None:
     one.look()
     assert len(one.sent()) == 1
     none = Alone(FileSplitterInput(scanner={"files": [f"s3://bucket/nowhere{options}"]}), now=FakeClock().now)
-    with pytest.raises(FileNotFoundError, match=r"scanner\.files names s3://bucket/nowhere, and there is no such"):
+    with pytest.raises(InputUnreadable, match="cannot read s3://bucket/nowhere: there is no such"):
         none.look()
 
 
@@ -72,3 +79,62 @@ def test_a_single_object_and_nothing_at_all(options: str) -> None:
 )
 def test_a_path_means_the_same_everywhere(written: str, means: str, reads: str) -> None:
     assert (absolute(written), plain(absolute(written))) == (means, reads)
+
+
+@contextmanager
+def without_rights(path: Path) -> Iterator[None]:
+    """As somebody who may not read what lies at a path."""
+    mode, is_root = path.stat().st_mode, os.geteuid() == 0
+    path.chmod(0)
+    try:
+        if is_root:
+            os.seteuid(NOBODY)
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+        path.chmod(mode)
+
+
+def look_for(path: Path) -> None:
+    Alone(FileSplitterInput(scanner={"files": path}), now=FakeClock().now).look()
+
+
+def read_block_of(path: Path) -> None:
+    Alone(LineReader()).work(Block(0, str(path), 0, 4))
+
+
+@pytest.mark.parametrize(
+    ("kind", "do", "then"),
+    [
+        pytest.param("folder", look_for, "or name another place in scanner.files", id="a folder that is scanned"),
+        pytest.param(
+            "folder",
+            lambda path: Alone(MatchFiles()).work(str(path)),
+            "or give another pattern",
+            id="a folder of a pattern",
+        ),
+        pytest.param(
+            "file",
+            lambda path: Alone(MatchFiles()).work(str(path)),
+            "or give another pattern",
+            id="a file of a pattern",
+        ),
+        pytest.param("file", read_block_of, "and launch again", id="a block's file"),
+        pytest.param(
+            "file",
+            lambda path: Alone(TailFiles()).work(FileInfo(str(path), 4, 0, 1)),
+            "and launch again",
+            id="a file that grows",
+        ),
+    ],
+)
+def test_what_may_not_be_read_is_told_by_its_path_with_what_to_do(
+    tmp_path: Path, kind: str, do: Callable[[Path], Any], then: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("one\n")
+    path = tmp_path / kind
+    match = f"^cannot read {path}: Permission denied; mend that, {then}$"
+    with without_rights(path), pytest.raises(InputUnreadable, match=match):
+        do(path)

@@ -11,6 +11,7 @@ import pytest
 import dagkit_operators.splitter as splitting
 from dagkit import Config, Dag, State, Until
 from dagkit.compiler import compile_application
+from dagkit.errors import InputUnreadable
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import Block, DirectoryScanner, FileInfo, FileSplitterInput, LineReader, Map
 from tests.engine.cast import Collect, Desk, arrived
@@ -303,7 +304,8 @@ def test_a_file_that_changed_before_it_was_split_is_split_as_it_is(folder: Path,
 
 
 def test_a_directory_that_was_never_there_is_an_error(tmp_path: Path, clock: FakeClock) -> None:
-    with pytest.raises(FileNotFoundError, match=r"scanner\.files names /.*/nowhere, and there is no such file"):
+    match = r"^cannot read /.*/nowhere: there is no such file or directory; make it, or name another .*scanner\.files$"
+    with pytest.raises(InputUnreadable, match=match):
         window(splitter(clock, tmp_path / "nowhere"))
 
 
@@ -385,7 +387,7 @@ def test_links_that_lead_nowhere_are_passed_over(tmp_path: Path) -> None:
     for name, target in [("loop", "loop"), ("there", "back"), ("back", "there"), ("through", file / "within")]:
         (tmp_path / name).symlink_to(target)
     assert found_below(tmp_path) == {"file"}
-    with pytest.raises(FileNotFoundError, match=r"scanner\.files names .*/loop, and there is no such file"):
+    with pytest.raises(InputUnreadable, match=r"cannot read .*/loop: there is no such file"):
         list(DirectoryScanner(files=(str(tmp_path / "loop"),)).scan())
 
 
