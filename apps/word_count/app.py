@@ -1,6 +1,9 @@
 """Counts the words of text files: each reader counts what it reads, and what they counted is added up by word.
 
-`properties.xml` says what runs as one stage, and how many share the adding up.
+`properties.xml` says what runs as one stage, and how many share the adding up. A launch that counted anything new ends
+by writing all counts into a new folder, which has the number of its last window: the last folder holds the newest.
+
+    cat output/$(ls output | tail -1)/*
 """
 
 import re
@@ -19,6 +22,10 @@ def line_of(counted: tuple[str, int]) -> str:
     return f"{counted[0]}\t{counted[1]}"
 
 
+FILE_NAME = "{window:06}/part-{partition:05}-{number:05}"
+"""The window goes first, for all partitions write in the same: their own numbers differ where one had no word."""
+
+
 class WordCount(StreamingApplication):
     """How often each word comes. Each is written once, with its count, when all is counted that there is for now."""
 
@@ -28,7 +35,7 @@ class WordCount(StreamingApplication):
         split = dag.add_operator("Words", FlatMap(words))
         count = dag.add_operator("Count", CountByKey())
         total = dag.add_operator("Total", SumByKey())
-        writer = dag.add_operator("Writer", PartWriter(format=line_of))
+        writer = dag.add_operator("Writer", PartWriter(format=line_of, file_name=FILE_NAME))
 
         dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
         dag.add_stream("lines", reader.messages, split.input)

@@ -51,8 +51,12 @@ def run(folder: Path, **properties: str) -> None:
     launch(WordCount(), conf, until="once", machine=Machine(backend="reference"), path=state, durable=False)
 
 
-def parts(folder: Path) -> dict[str, list[str]]:
-    return {path.name: path.read_text("utf-8").splitlines() for path in sorted((folder.parent / "output").iterdir())}
+def tables(folder: Path) -> list[dict[str, list[str]]]:
+    """The parts of each table by name, the newest table last, as names sort."""
+    return [
+        {part.name: part.read_text("utf-8").splitlines() for part in sorted(table.iterdir())}
+        for table in sorted((folder.parent / "output").iterdir())
+    ]
 
 
 def table(lines: Iterable[str]) -> Counter[str]:
@@ -74,7 +78,7 @@ def table(lines: Iterable[str]) -> Counter[str]:
 )
 def test_words_are_counted_once_however_they_come(properties: Mapping[str, str], texts: Path) -> None:
     run(texts, **properties)
-    found = parts(texts)
+    (found,) = tables(texts)
     assert list(found) == ["part-00000-00000", "part-00001-00000"]
     assert table(line for lines in found.values() for line in lines) == counted(texts)
     assert all(lines == sorted(lines, key=lambda line: line.split("\t")[0]) for lines in found.values())
@@ -85,9 +89,20 @@ def test_a_later_launch_counts_what_is_new_and_writes_a_new_table(texts: Path) -
     run(texts)
     (texts / "more.txt").write_text("the end\n")
     run(texts)
-    found = parts(texts)
-    assert list(found) == [f"part-0000{partition}-0000{launch}" for partition in (0, 1) for launch in (0, 1)]
-    assert table(line for name, lines in found.items() for line in lines if name.endswith("1")) == counted(texts)
+    _, newest = tables(texts)
+    assert table(line for lines in newest.values() for line in lines) == counted(texts)
+
+
+def test_the_last_folder_holds_all_counts_also_where_one_partition_had_no_word_before(tmp_path: Path) -> None:
+    (texts := tmp_path / "input").mkdir()
+    for name, text in (("a", "one one"), ("b", "two three four five")):
+        (texts / name).write_text(text)
+        run(texts)
+    run(texts)
+    first, newest = tables(texts)
+    assert first == {"part-00001-00000": ["one\t2"]}
+    assert list(newest) == ["part-00000-00000", "part-00001-00001"]
+    assert table(line for lines in newest.values() for line in lines) == counted(texts)
 
 
 def test_lines_are_split_and_counted_where_they_are_read() -> None:

@@ -34,7 +34,9 @@ class PartWriter(Operator, Generic[T]):
     file_path: str = Field(default=..., min_length=1)
     """The directory that the files are written to: a path or a URL."""
     file_name: str = "part-{partition:05}-{number:05}"
-    """The names of the files, by the number of the partition and that of the file in it."""
+    """The names of the files, by the number of the partition, that of the file in it, and the `{window}` that it was
+    begun in; names with "/" lie in folders.
+    """
     max_length: PositiveInt | None = None
     """Bytes after which a file is finished; none: it is not."""
     rotation_windows: NonNegativeInt = 0
@@ -51,8 +53,11 @@ class PartWriter(Operator, Generic[T]):
 
     windows = State(0)
     """Windows that ended since it was begun."""
+    begun = State(0)
+    """The window that it was begun in, where names tell that; 0: it is not begun, or they do not."""
 
     _partition: int = PrivateAttr(default=0)
+    _window: int = PrivateAttr(default=0)
 
     @field_validator("file_path", mode="before")
     @classmethod
@@ -63,9 +68,9 @@ class PartWriter(Operator, Generic[T]):
     @classmethod
     def _tells_parts_apart(cls, pattern: str) -> str:
         try:
-            names = {pattern.format(partition=partition, number=number) for partition in (1, 2) for number in (1, 2)}
+            names = {pattern.format(partition=part, number=number, window=1) for part in (1, 2) for number in (1, 2)}
         except (LookupError, ValueError) as error:
-            raise ValueError(f"{pattern!r} is no name of {{partition}} and {{number}}: {error}") from error
+            raise ValueError(f"{pattern!r} is no name of {{partition}}, {{number}} and {{window}}: {error}") from error
         if len(names) < 4:
             raise ValueError(f"{pattern!r} does not give every {{partition}} and {{number}} a file of its own")
         if any(not name or name.startswith("/") or ".." in name.split("/") for name in names):
@@ -74,6 +79,10 @@ class PartWriter(Operator, Generic[T]):
 
     def setup(self, context: Context) -> None:
         self._partition = context.partition
+        self._window = context.window_id
+
+    def begin_window(self, window_id: int) -> None:
+        self._window = window_id
 
     def process(self, item: T) -> None:
         content = self._bytes(item)
@@ -113,22 +122,31 @@ class PartWriter(Operator, Generic[T]):
             room = len(view) if self.max_length is None else self.max_length - self.length
             index = min(len(ends), bisect_right(ends, place + room, index) + 1)
             end = int(ends[index - 1])
-            self.files.open(self._name).write(view[place:end])
+            self.files.open(self._name()).write(view[place:end])
             self.length += end - place
             place = end
             if self.max_length is not None and self.length > self.max_length:
                 self._roll()
 
-    @property
     def _name(self) -> str:
-        return self.file_name.format(partition=self._partition, number=self.number)
+        """Of the file that is being written, or that begins here."""
+        if not self._tells_window:
+            return self.file_name.format(partition=self._partition, number=self.number)
+        self.begun = self.begun or self._window
+        return self.file_name.format(partition=self._partition, number=self.number, window=self.begun)
+
+    @property
+    def _tells_window(self) -> bool:
+        return "{window" in self.file_name
 
     def _roll(self) -> None:
-        self.files.finish(self._name)
+        self.files.finish(self._name())
         self.number += 1
         self.length = 0
         if self.windows:
             self.windows = 0
+        if self._tells_window:
+            self.begun = 0
 
 
 def _ends(lines: Lines) -> "npt.NDArray[np.int64]":

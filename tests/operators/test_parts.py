@@ -44,6 +44,18 @@ def test_a_part_that_was_full_before_leaves_its_age_to_nobody() -> None:
     assert at_work.state == {"number": 2, "length": 1, "windows": 1}
 
 
+def test_a_name_may_tell_the_window_that_its_part_was_begun_in() -> None:
+    at_work = Alone(PartWriter(file_path="output", file_name="{window:03}/{partition}-{number}", max_length=4))
+    for items in (["a"], [], ["b"], ["c", "d"], []):
+        with at_work.window():
+            at_work.send(*items)
+        at_work = at_work.restarted()
+    with at_work.window(last=True):
+        at_work.send("e", "f", "g", "h")
+    assert at_work.written() == {"001/0-0": b"a\nb\nc\n", "004/0-1": b"d\ne\nf\n", "006/0-2": b"g\nh\n"}
+    assert at_work.files["files"].finished == {"001/0-0", "004/0-1", "006/0-2"}
+
+
 def test_without_a_limit_there_is_one_part_that_is_not_finished() -> None:
     at_work = writer()
     at_work.send(*map(str, range(6)))
@@ -101,7 +113,8 @@ def test_what_has_no_form_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["part-{number}", "part-{partition}", "{x}", "/{partition}-{number}", "{", "../{number}"]
+    "name",
+    ["part-{number}", "part-{partition}", "{x}", "/{partition}-{number}", "{", "../{number}", "{window}-{partition}"],
 )
 def test_names_that_do_not_tell_parts_apart_are_faults(name: str) -> None:
     (fault,) = PartWriter(file_path="output", file_name=name).faults
