@@ -38,9 +38,14 @@ class Library:
 
 def libraries() -> list[Library]:
     """Every installed library of operators, dagkit's own first."""
+    return [Library(package, operators_in(imported(package))) for package in packages()]
+
+
+def packages() -> list[str]:
+    """Those of every installed library, dagkit's own first; none is imported yet."""
     declared = [entry.value.partition(":")[0] for entry in importlib.metadata.entry_points(group=GROUP)]
     own = [package for package in _OWN if importlib.util.find_spec(package) is not None]
-    return [Library(package, operators_in(imported(package))) for package in dict.fromkeys((*own, *declared))]
+    return list(dict.fromkeys((*own, *declared)))
 
 
 def operators_in(module: ModuleType) -> dict[str, type[Component]]:

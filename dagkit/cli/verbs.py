@@ -139,7 +139,10 @@ def _panels() -> list[dict[str, Any]]:
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's signature
     if wanted and not ctx.resilient_parsing:
-        click.echo(f"dagkit {sys.modules['dagkit'].__version__}")
+        from dagkit.cli.about import about  # noqa: PLC0415 - it looks for libraries, and nobody else waits for that
+
+        for line in about():
+            click.echo(line)
         ctx.exit()
 
 
@@ -152,7 +155,9 @@ _STYLE = {
 
 
 @click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": _STYLE})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show it.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show what is installed."
+)
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Check, plan, draw, compare and run streaming applications.

@@ -2,6 +2,7 @@
 
 from dagkit_operators.avro import AvroBroken, AvroReader
 from dagkit_operators.blocks import Block, FileInfo, Lost, Record, Rejected
+from dagkit_operators.compiled import about
 from dagkit_operators.compressed import CompressionBroken
 from dagkit_operators.contexts import ReaderContext
 from dagkit_operators.count import CountByKey, SumByKey
@@ -50,5 +51,6 @@ __all__ = [
     "StatelessThroughputBasedPartitioner",
     "SumByKey",
     "TailFiles",
+    "about",
     "value",
 ]

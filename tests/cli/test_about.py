@@ -1,0 +1,68 @@
+"""`dagkit --version` tells what is installed, and whether bytes are looked at in C."""
+
+import platform
+import sys
+from importlib.metadata import version
+
+import pytest
+
+import dagkit as installed
+from dagkit_operators import compiled
+from tests.cli.test_process import HEAVY, LIST_IMPORTS, top_level_modules
+
+
+@pytest.fixture
+def install(write, folder, monkeypatch):
+    """Installs a library of operators that is this text."""
+
+    def install(source):
+        write("told_of/__init__.py", source)
+        write("told_of-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: told_of\nVersion: 1.0\n")
+        write("told_of-1.0.dist-info/entry_points.txt", "[dagkit.operators]\ntold_of = told_of\n")
+        monkeypatch.syspath_prepend(folder)
+
+    yield install
+    sys.modules.pop("told_of", None)
+
+
+def test_the_version_comes_first_and_what_it_runs_on_behind_it(dagkit):
+    first, second, *_ = dagkit("--version").out.splitlines()
+    assert first == f"dagkit {installed.__version__}"
+    runs_on = [f"Python {platform.python_version()}", *(f"{each} {version(each)}" for each in ("pyspark", "pyarrow"))]
+    assert second == ", ".join(runs_on)
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (None, "by numpy, for there is no compiled C of this version"),
+        (compiled.Compiled("libbytewise.so", len, len), "in C"),
+        (compiled.Compiled("libbytewise.so", None, len), "in C, and for lines by numpy"),
+    ],
+    ids=["nothing was compiled", "all was compiled", "numpy is faster for lines"],
+)
+def test_whether_bytes_are_looked_at_in_c_is_told(dagkit, monkeypatch, found, told):
+    monkeypatch.setattr(compiled, "compiled", lambda: found)
+    assert dagkit("--version").out.splitlines()[2] == f"dagkit_operators: bytes are looked at {told}"
+
+
+@pytest.mark.slow
+def test_nothing_heavy_is_imported_for_it(process):
+    answer = process("--version", python=("-c", LIST_IMPORTS))
+    assert answer.out.startswith("dagkit ")
+    assert top_level_modules(answer) & (HEAVY - {"rich"}) == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("def about():\n    return 'of today'", ["of today"]),
+        ("length = 3", []),
+        ("import no_such_module", ["ModuleNotFoundError: No module named 'no_such_module'"]),
+        ("def about():\n    raise ValueError('not today')", ["ValueError: not today"]),
+    ],
+    ids=["tells something", "tells nothing", "cannot be imported", "fails"],
+)
+def test_every_library_may_tell_something_of_itself(dagkit, install, source, told):
+    install(source)
+    assert dagkit("--version").out.splitlines()[3:] == [f"told_of: {line}" for line in told]
