@@ -54,16 +54,17 @@ print(TypeAdapter(customer).validate_python({"name": "anna", "orders": 7}))
 """
 
 
-Written = Callable[[str, str], ModuleType]
+Written = Callable[..., ModuleType]
 
 
 @pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
     """Makes a module that this process alone can import."""
 
-    def write(name: str, content: str) -> ModuleType:
-        (tmp_path / f"{name}.py").write_text(content)
-        spec = spec_from_file_location(name, tmp_path / f"{name}.py")
+    def write(name: str, content: str, folder: str = ".") -> ModuleType:
+        file = tmp_path / folder / f"{name}.py"
+        file.write_text(content)
+        spec = spec_from_file_location(name, file)
         assert spec is not None
         assert spec.loader is not None
         module = module_from_spec(spec)
@@ -161,6 +162,20 @@ def test_a_function_in_a_property_takes_its_module_along(written: Written, held:
     written("limits_own", LIMITS)
     helper = written("helper_own", HELPER)
     assert found_in(held(helper.is_short)) == ["helper_own", "limits_own"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "found"),
+    [("site-packages", []), ("dist-packages", []), ("sources", ["loud_own"])],
+    ids=["installed for a user, say", "installed by the system", "on the path"],
+)
+def test_what_is_installed_anywhere_stays_where_it_is(
+    folder: str, found: list[str], written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / folder).mkdir()
+    monkeypatch.syspath_prepend(tmp_path / folder)
+    loud = written("loud_own", "def loud(word):\n    return word.upper()\n", folder)
+    assert found_in(loud.loud) == found
 
 
 def test_a_codec_takes_its_module_along(written: Written) -> None:

@@ -192,7 +192,7 @@ def _is_installed(module: ModuleType) -> bool:
     if file is None:
         return module.__name__ != "__main__"
     # as texts: to compare paths would take ten times as long
-    folders = tuple(f"{folder}{os.sep}" for folder in (*_installed_folders(), *own_folders()))
+    folders = tuple(f"{folder}{os.sep}" for folder in (*_installed_folders(), *_more_packages(), *own_folders()))
     return str(Path(file)).startswith(folders)
 
 
@@ -200,6 +200,11 @@ def _is_installed(module: ModuleType) -> bool:
 def _installed_folders() -> tuple[Path, ...]:
     """Where installed code lies: the standard library, and site packages."""
     return tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+
+def _more_packages() -> list[str]:
+    """Where else this Python finds what was installed: for its user, or in the environment that this one stands on."""
+    return [place for place in sys.path if place.endswith(("site-packages", "dist-packages"))]
 
 
 def own_folders() -> list[Path]:
