@@ -1,6 +1,7 @@
 """What a worker loads before its first record is little: it starts soon, and needs nothing that is the driver's."""
 
 import ast
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -40,6 +41,17 @@ def test_a_worker_loads_nothing_that_is_the_drivers_own(module: str) -> None:
     found = loaded_with(module, SOURCES)
     assert len(found) > 20
     assert {each: by for each, by in found.items() if each.startswith(DRIVERS_OWN)} == {}
+
+
+def test_a_worker_loads_few_packages_that_are_not_ours() -> None:
+    """`docs/installing.md` tells them: those that are missing there come with pydantic and with Spark."""
+    loaded = {*loaded_with("dagkit.backends.spark.task", SOURCES), *loaded_with("dagkit_operators", SOURCES)}
+    named = {name.partition(".")[0] for module in loaded for name in _at_once(ast.parse(SOURCES[module]))}
+    assert named - sys.stdlib_module_names - {"dagkit", "dagkit_operators"} == {
+        *("cloudpickle", "pyarrow", "pydantic"),
+        *("annotated_types", "typing_extensions"),
+        "pyspark",
+    }
 
 
 def test_what_is_loaded_by_others_is_found_and_what_waits_for_a_function_is_not() -> None:

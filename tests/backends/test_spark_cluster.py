@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
-import sysconfig
+from collections.abc import Iterable
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 HERE = Path(__file__).parent
+NEEDED = ("cloudpickle", "numpy", "pyarrow", "pydantic")
+"""What workers must have, with what these depend on, besides Spark."""
 SLOTS = [[0, 0], [0, 1], [1, 0], [1, 1]]
 
 
@@ -30,15 +34,32 @@ def ran(master: str, mark: Path, *words: str, **environment: str) -> Any:
 
 
 def without_dagkit(folder: Path) -> str:
-    """A Python that finds what dagkit depends on, and not dagkit."""
+    """A Python that finds what workers must have, and neither dagkit nor anything else that it depends on."""
+    packages = folder / "packages"
+    packages.mkdir()
+    for name in _with_what_they_need(NEEDED):
+        found = distribution(name)
+        for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+            (packages / top).symlink_to(str(found.locate_file(top)))
     python = folder / "python"
-    packages = sysconfig.get_path("purelib")
     python.write_text(f'#!/bin/sh\nexport PYTHONPATH="{packages}:$PYTHONPATH"\nexec {sys.executable} -S "$@"\n')
     python.chmod(0o755)
-    told = subprocess.run([python, "-c", "import dagkit"], check=False, capture_output=True, text=True, cwd=folder)  # noqa: S603
-    if told.returncode == 0:
-        pytest.skip("dagkit is installed where its dependencies are")
+    looked = f"from importlib.util import find_spec; print([*map(find_spec, {['dagkit', 'pandas', 'isal']})])"
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    told = subprocess.run([python, "-c", looked], check=True, capture_output=True, text=True, cwd=folder, env=clean)  # noqa: S603
+    assert told.stdout == "[None, None, None]\n"
     return str(python)
+
+
+def _with_what_they_need(names: Iterable[str]) -> set[str]:
+    """These distributions, and those that they depend on here."""
+    found: set[str] = set()
+    waiting = set(names)
+    while waiting:
+        found.add(name := waiting.pop())
+        needed = [each for each in distribution(name).requires or () if ";" not in each]
+        waiting |= {re.split(r"[^\w.-]", each)[0] for each in needed} - found
+    return found
 
 
 def test_workers_elsewhere_are_sent_dagkit_and_the_application(tmp_path: Path) -> None:

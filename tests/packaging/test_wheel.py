@@ -16,10 +16,17 @@ from pathlib import Path
 import pytest
 
 from hatch_build import MISSING, can_compile, platform_tag
+from tests.docs.fences import Fence, fences_in
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PACKAGES = {"dagkit": ROOT / "dagkit", "dagkit_operators": ROOT / "operators" / "dagkit_operators"}
+
+SHOWN = {
+    language: [fence for fence in fences_in(ROOT / "docs" / "installing.md") if fence.language == language]
+    for language in ("sh", "python")
+}
+"""What the page on installing shows."""
 
 PAGE = (".html", ".css", ".js", ".svg", ".woff2")
 """Endings of what the console serves."""
@@ -102,6 +109,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return _built(ROOT, tmp_path_factory.mktemp("dist"))[0]
 
 
+def _lend(environment: Path) -> None:
+    """Let an environment have what the one of the tests has, behind what it has itself."""
+    (packages,) = (environment / "lib").glob("python*/site-packages")
+    lent = [path for path in sys.path if path.endswith("site-packages")]
+    (packages / "lent.pth").write_text("\n".join(lent), encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def place(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Place:
     """What dagkit depends on is lent by the environment of the tests, so that no network is needed."""
@@ -110,9 +124,7 @@ def place(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Place:
     python = folder / "venv" / "bin" / "python"
     install = ["--python", str(python), "install", "--quiet", "--no-deps", "--no-index", str(built.wheel)]
     _run([sys.executable, "-m", "pip", "--disable-pip-version-check", *install], folder)
-    (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
-    lent = [path for path in sys.path if path.endswith("site-packages")]
-    (packages / "lent.pth").write_text("\n".join(lent), encoding="utf-8")
+    _lend(folder / "venv")
     shutil.copytree(ROOT / "apps" / "line_filter", folder / "line_filter")
     return Place(python, folder)
 
@@ -236,6 +248,65 @@ def test_validating_starts_neither_spark_nor_java(place: Place) -> None:
         "print([name for name in ('pyspark', 'py4j') if name in sys.modules])"
     )
     assert place.run("python", "-c", program).splitlines()[-1] == "[]"
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """Where somebody types what `docs/installing.md` shows: offline, so that nothing comes but what was built."""
+
+    tree: Path
+    """What was checked out."""
+    home: Path
+
+    def type_in(self, fence: Fence, folder: Path, *more: Path) -> str:
+        """What the commands print, the first that fails being the last."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DAGKIT", "PIP"))}
+        offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        own = {"PIP_NO_BUILD_ISOLATION": "0", "HOME": str(self.home)}  # by pip's logic, 0 says that there is none
+        path = os.pathsep.join(map(str, (*more, Path(sys.executable).parent, os.environ["PATH"])))
+        answer = subprocess.run(  # noqa: S603 - it is our own page
+            ["/bin/sh", "-e", "-c", fence.text],
+            cwd=folder,
+            env={**clean, **offline, **own, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        return answer.stdout
+
+
+@pytest.fixture(scope="module")
+def shell(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """Where the first commands of the page were typed in."""
+    shell = Shell(_unpacked(built.sdist, tmp_path_factory.mktemp("unpacked")), tmp_path_factory.mktemp("home"))
+    shell.type_in(SHOWN["sh"][0], shell.tree)
+    _lend(shell.home / "streams")
+    return shell
+
+
+def test_what_the_page_says_builds_and_installs_it(built: Built, shell: Shell) -> None:
+    assert [wheel.name for wheel in (shell.tree / "dist").iterdir()] == [built.wheel.name]
+    installed = Place(shell.home / "streams" / "bin" / "python", shell.home)
+    assert installed.run("dagkit", "--version").startswith(f"dagkit {PROJECT['version']}\n")
+    assert str(shell.home) in installed.run("python", "-c", "import dagkit; print(dagkit.__file__)")
+
+
+@pytest.mark.spark
+def test_the_application_of_the_page_runs_where_it_is_installed(shell: Shell, tmp_path: Path) -> None:
+    application, _ = SHOWN["python"]
+    (tmp_path / application.role).write_text(application.text)
+    told = shell.type_in(SHOWN["sh"][1], tmp_path, shell.home / "streams" / "bin")
+    assert told.endswith("IT\nIS\nHERE\n")
+
+
+@pytest.mark.spark
+def test_the_notebook_of_the_page_runs_on_its_session_and_keeps_it(shell: Shell, tmp_path: Path) -> None:
+    _, notebook = SHOWN["python"]
+    (tmp_path / notebook.role).write_text(notebook.text)
+    installed = Place(shell.home / "streams" / "bin" / "python", tmp_path)
+    assert installed.run("python", notebook.role) == "2 3\n"
+    assert (tmp_path / "loud" / "part-00000-00000").read_text() == "it!\nis!\nhere!\n"
 
 
 def test_types_reach_whoever_installs_it(place: Place) -> None:
