@@ -2,22 +2,13 @@
 
 import itertools
 import os
-import site
-import sys
-import sysconfig
 import traceback
 from functools import lru_cache
 from pathlib import Path
 
+from dagkit.api.installed import is_installed
 from dagkit.errors import Where
 
-_DAGKIT = str(Path(__file__).parents[1]) + "/"
-_FOLDERS = (
-    *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
-    *site.getsitepackages(),
-    site.getusersitepackages(),
-)
-_LIBRARIES = tuple(dict.fromkeys(f"{folder}/" for folder in _FOLDERS if folder))
 _SHOWN = 8
 
 
@@ -28,13 +19,7 @@ def author_frames(raised: BaseException) -> list[traceback.FrameSummary]:
 
 def is_authored(filename: str) -> bool:
     """Whether a line of this file was written by the author of an application."""
-    return not filename.startswith(("<", _DAGKIT, *_LIBRARIES, *(f"{folder}/" for folder in operator_library())))
-
-
-def operator_library() -> list[Path]:
-    """Where the operator library lies, if it is in use: in a checkout that is no folder of libraries."""
-    library = sys.modules.get("dagkit_operators")
-    return [Path(library.__file__).parent] if library is not None and library.__file__ else []
+    return not filename.startswith("<") and not is_installed(filename)
 
 
 def author_where(raised: BaseException) -> Where | None:

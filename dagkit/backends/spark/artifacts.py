@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from dagkit.api.installed import own_folders
 from dagkit.backends.spark.jobs import is_connect
 from dagkit.backends.spark.session import LOCAL
-from dagkit.backends.spark.shipping import own_folders
 
 
 def ship_own_code(spark: SparkSession) -> None:

@@ -5,13 +5,10 @@ their numbers: so an item that comes back is of the very class that it left as.
 """
 
 import dataclasses
-import functools
 import hashlib
 import io
-import os
 import pickle
 import sys
-import sysconfig
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +20,7 @@ from typing import Any, get_args, get_origin
 
 import cloudpickle
 
-from dagkit.api.traces import operator_library
+from dagkit.api.installed import is_installed
 from dagkit.engine.program import Program
 
 
@@ -191,25 +188,7 @@ def _is_installed(module: ModuleType) -> bool:
     file = getattr(module, "__file__", None)
     if file is None:
         return module.__name__ != "__main__"
-    # as texts: to compare paths would take ten times as long
-    folders = tuple(f"{folder}{os.sep}" for folder in (*_installed_folders(), *_more_packages(), *own_folders()))
-    return str(Path(file)).startswith(folders)
-
-
-@functools.cache
-def _installed_folders() -> tuple[Path, ...]:
-    """Where installed code lies: the standard library, and site packages."""
-    return tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-
-
-def _more_packages() -> list[str]:
-    """Where else this Python finds what was installed: for its user, or in the environment that this one stands on."""
-    return [place for place in sys.path if place.endswith(("site-packages", "dist-packages"))]
-
-
-def own_folders() -> list[Path]:
-    """Where dagkit lies, and the operator library where that is in use."""
-    return [Path(__file__).parents[2], *operator_library()]
+    return is_installed(str(Path(file)))
 
 
 _by_value_lock = threading.Lock()
