@@ -6,7 +6,7 @@ stretch can be split while it is read, and comes to the stretch's end by a claim
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -44,6 +44,8 @@ CLAIM_SECONDS = 0.005
 """How long the lines of one claim are to take: if they get a hundred times slower, it is half a second."""
 QUICK_SECONDS = 5e-6
 """Lines that take no longer are claimed as they are read: to part them would take longer than they do."""
+SHORTEST_SECONDS = 1e-9
+"""What a clock may tell as nothing."""
 GROWTH = 8
 """By how much a claim may be larger than the one before."""
 DECODED = 256 << 10
@@ -96,7 +98,8 @@ class ReadAheadLines(ReaderContext[str]):
             for chunk in self._chunks(stream, start, OFFSET_INFINITY):
                 whole = _whole(chunk)
                 reached = chunk.base + len(whole.data)
-                yield whole
+                if len(whole):
+                    yield whole
 
         if not (yield from self._granted(ended(), block, tracker)):
             return True
@@ -128,18 +131,15 @@ class ReadAheadLines(ReaderContext[str]):
         self, reading: Iterator[Chunk], block: Block, tracker: Tracker
     ) -> Generator[Batch[Record[str]], None, bool]:
         """The lines that the tracker grants, and whether it granted all of them."""
-        portions = Portions()
+        column_of = ReadLines if self.keep_returns and not self.escape else self._column
         try:
-            for read in reading:
-                for chunk in portions.of(read):
-                    count = len(chunk)
-                    granted = tracker.claim_many(chunk.places) if count else 0
+            for chunk in in_portions(reading):
+                granted = tracker.claim_many(chunk)
+                if granted < len(chunk):
                     if granted:
-                        began = time.perf_counter()
-                        yield records_of(block, self._column(chunk if granted == count else chunk.up_to(granted)))
-                        portions.took(granted, time.perf_counter() - began)
-                    if granted < count:
-                        return False
+                        yield records_of(block, column_of(chunk.up_to(granted)))
+                    return False
+                yield records_of(block, column_of(chunk))
         except LineTooLong as fault:
             raise LineTooLong(fault.start, fault.longest, block.path) from None
         return True
@@ -157,40 +157,31 @@ class ReadAheadLines(ReaderContext[str]):
         )
 
     def _column(self, chunk: Chunk) -> Column:
-        """What the lines are handed on as: over their own bytes, unless there is something to take away from them."""
+        """What lines are handed on as that something is to be taken away from."""
         bare = chunk if self.keep_returns else _without_returns(chunk)
         if self.escape:
             return Listed(_texts(bare))  # there may be delimiters in them, so nobody else could tell them apart
-        if bare is chunk:
-            return ReadLines(chunk)
         bare = bare if bare.is_ended else _ended(bare)
         return Lines(binary_array(bare.data, bare.offsets), bare.delimiter)
 
 
-class Portions:
-    """How many lines are claimed at once: few where they are slow to work on, for a claim is not split."""
+def in_portions(reading: Iterable[Chunk], now: Callable[[], float] = time.perf_counter) -> Iterator[Chunk]:
+    """The chunks in parts that are to be claimed at once: few lines where they are slow, for a claim is not split.
 
-    def __init__(self) -> None:
-        self._lines: int | None = FIRST_CLAIM
-        """None: as many as there are."""
-
-    def of(self, chunk: Chunk) -> Iterable[Chunk]:
-        """The chunk in parts, or as it is."""
-        return (chunk,) if self._lines is None else self._parts(chunk)
-
-    def _parts(self, chunk: Chunk) -> Iterator[Chunk]:
-        while self._lines is not None and len(chunk) > self._lines:
-            first, chunk = chunk.parted(self._lines)
-            yield first
-        if len(chunk):
-            yield chunk
-
-    def took(self, lines: int, seconds: float) -> None:
-        """So long whoever was given so many lines was at work on them."""
-        if lines >= ENOUGH_LINES and seconds <= lines * QUICK_SECONDS:
-            self._lines = None
-        else:
-            self._lines = max(1, min(GROWTH * lines, int(lines * CLAIM_SECONDS / seconds)))
+    Lines are taken to be as slow as those before: whoever asks for more is done with them.
+    """
+    most: int | None = FIRST_CLAIM
+    for chunk in reading:
+        rest: Chunk | None = chunk
+        while rest is not None:
+            part, rest = (rest, None) if most is None or len(rest) <= most else rest.parted(most)
+            lines, began = len(part), now()
+            yield part
+            seconds = now() - began
+            if lines >= ENOUGH_LINES and seconds <= lines * QUICK_SECONDS:
+                most = None  # as many as there are
+            else:
+                most = max(1, min(GROWTH * lines, int(lines * CLAIM_SECONDS / max(seconds, SHORTEST_SECONDS))))
 
 
 class ReadLines(Lines):

@@ -44,7 +44,8 @@ class Seekable(Protocol):
 class Chunk:
     """Whole lines, one after the other, with what ends them. Good until the next chunk is asked for.
 
-    Where lines end is found when it is asked for: what only wants the bytes, or the text, is spared that.
+    Where lines end is found when it is asked for: what only wants the bytes, or the text, is spared that. It is a run
+    of positions, too, those in the file at which its lines start: the first and the last are known before all others.
     """
 
     __slots__ = ("_count", "_is_ended", "_last_start", "_offsets", "_wanted", "base", "data", "delimiter", "escape")
@@ -58,6 +59,8 @@ class Chunk:
         escape: bytes = b"",
         *,
         wanted: bool = False,
+        last_start: int | None = None,
+        is_ended: bool | None = None,
     ) -> None:
         self.data = data
         self.base = base
@@ -68,14 +71,22 @@ class Chunk:
         self._wanted = wanted
         """Whether it is to be expected that the ends are asked for: then they are counted, and the bytes are not."""
         self._count: int | None = None
-        self._last_start: int | None = None
-        self._is_ended: bool | None = None
+        self._last_start = last_start
+        self._is_ended = is_ended
 
     def __len__(self) -> int:
         """How many lines there are."""
         if self._count is None:
             self._count = self._counted()
         return self._count
+
+    def __getitem__(self, index: int, /) -> int:
+        """Where a line starts in the file."""
+        if index == 0:
+            return self.base
+        if index == -1:
+            return self.base + (self.last_start if self._last_start is None else self._last_start)
+        return self.base + int(self.starts[index])
 
     def _counted(self) -> int:
         if self.knows_ends or self._wanted or len(self.delimiter) > 1 or self.escape:
@@ -143,11 +154,6 @@ class Chunk:
                 return 0
             width *= 8
 
-    @property
-    def places(self) -> "Starts":
-        """Where each line starts in the file."""
-        return Starts(self)
-
     def up_to(self, count: int) -> "Chunk":
         """The first lines alone."""
         offsets = self.offsets[: count + 1]
@@ -159,7 +165,15 @@ class Chunk:
         stop = int(offsets[-1])
         first = Chunk(self.data[:stop], self.base, self.delimiter, offsets, self.escape)
         known = None if self._offsets is None else self._offsets[count:] - stop
-        others = Chunk(self.data[stop:], self.base + stop, self.delimiter, known, self.escape)
+        others = Chunk(
+            self.data[stop:],
+            self.base + stop,
+            self.delimiter,
+            known,
+            self.escape,
+            last_start=None if self._last_start is None else self._last_start - stop,
+            is_ended=self._is_ended,
+        )
         others._count = len(self) - count
         return first, others
 
@@ -172,27 +186,6 @@ class Chunk:
                 return offsets
             width *= 8
         return self.offsets
-
-
-class Starts:
-    """Where the lines of a chunk start in the file. The first and the last are known before all others are found."""
-
-    __slots__ = ("_chunk", "_count")
-
-    def __init__(self, chunk: Chunk) -> None:
-        self._chunk = chunk
-        self._count = len(chunk)
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, index: int) -> int:
-        chunk = self._chunk
-        if index == 0:
-            return chunk.base
-        if index == -1:
-            return chunk.base + chunk.last_start
-        return chunk.base + int(chunk.starts[index])
 
 
 def delimiter_of(text: str | bytes) -> bytes:
@@ -332,13 +325,30 @@ class _Reading:
             whole = self.filled if self.ended else found + len(self.delimiter) if found >= 0 else 0
             if whole:
                 self.consumed = whole
-                wanted = self.given is not None and self.given.knows_ends
-                self.given = Chunk(self.buffer[:whole], self.base, self.delimiter, escape=self.escape, wanted=wanted)
+                self.given = self._chunk(whole, found)
                 return self.given
             if self.ended:
                 return None
             searched = max(0, self.filled - len(self.delimiter) + 1)
             self._grow()
+
+    def _chunk(self, whole: int, found: int) -> Chunk:
+        """So many bytes as lines, where the last delimiter stands there; what it tells need not be looked up again."""
+        wanted = self.given is not None and self.given.knows_ends
+        is_ended = found >= 0 and found + len(self.delimiter) == whole
+        last_start = None
+        if not self.escape:  # else the delimiter before it may be escaped
+            before = self.bytes.rfind(self.delimiter, 0, found if is_ended else whole)
+            last_start = before + len(self.delimiter) if before >= 0 else 0
+        return Chunk(
+            self.buffer[:whole],
+            self.base,
+            self.delimiter,
+            escape=self.escape,
+            wanted=wanted,
+            last_start=last_start,
+            is_ended=is_ended,
+        )
 
     def _first(self) -> int:
         """Where the first delimiter of the buffer stands that ends a line; -1 where none does."""

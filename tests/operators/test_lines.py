@@ -66,11 +66,11 @@ def test_the_first_and_the_last_line_are_known_before_all_others(
         content = delimiter.join(texts) + (delimiter if ended else b"")
         for start in (0, len(texts[0]) + len(delimiter)):
             for chunk in chunks(io.BytesIO(content), start, None, delimiter):
-                known = [chunk.places[0], chunk.places[-1], len(chunk), len(chunk.places)]
+                known = [chunk[0], chunk[-1], len(chunk)]
                 every = (chunk.base + chunk.starts).tolist()
-                assert known == [every[0], every[-1], len(every), len(every)]
-                assert [chunk.places[index] for index in range(len(every))] == every
-                assert [chunk.places[-index - 1] for index in range(len(every))] == every[::-1]
+                assert known == [every[0], every[-1], len(every)]
+                assert [chunk[index] for index in range(len(every))] == every
+                assert [chunk[-index - 1] for index in range(len(every))] == every[::-1]
 
 
 def test_nothing_is_read_beyond_a_stretch_that_ends_with_a_line() -> None:

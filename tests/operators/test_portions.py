@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dagkit_operators.contexts import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, Portions
+from dagkit_operators.contexts import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, in_portions
 from dagkit_operators.lines import Chunk
 
 LINES = 100_000
@@ -17,12 +17,12 @@ def chunk_of(count: int, base: int = 0) -> Chunk:
 
 def portions_of(seconds: list[float]) -> list[int]:
     """How many lines are claimed, claim by claim, where each line takes as long as is said of it."""
-    portions, done, sizes = Portions(), 0, []
-    for part in portions.of(chunk_of(len(seconds), base=7)):
+    done, now, sizes = 0, [0.0], []
+    for part in in_portions([chunk_of(len(seconds), base=7)], lambda: now[0]):
         assert part.base == 7 + 5 * done
         assert part.data.tobytes() == b"line\n" * len(part)
         sizes.append(len(part))
-        portions.took(len(part), sum(seconds[done : done + len(part)]))
+        now[0] += sum(seconds[done : done + len(part)])
         done += len(part)
     assert done == len(seconds)
     return sizes
@@ -57,3 +57,7 @@ def test_lines_that_get_quicker_are_claimed_more_and_more_at_a_time() -> None:
 
 def test_what_took_one_slow_claim_is_soon_forgotten() -> None:
     assert len(portions_of([1.0] + [QUICK_SECONDS / 2] * LINES)) <= 5
+
+
+def test_a_clock_that_tells_no_time_makes_claims_grow() -> None:
+    assert portions_of([0.0] * LINES) == [FIRST_CLAIM, GROWTH * FIRST_CLAIM, LINES - 9 * FIRST_CLAIM]
