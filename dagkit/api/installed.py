@@ -4,7 +4,8 @@ import os
 import site
 import sys
 import sysconfig
-from functools import lru_cache
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 _DAGKIT = Path(__file__).parents[1]
@@ -12,7 +13,7 @@ _DAGKIT = Path(__file__).parents[1]
 
 def is_installed(file: str) -> bool:
     """Whether a file is Python's, a library's, or dagkit's own; as text, for paths would take ten times as long."""
-    return file.startswith((*_libraries(tuple(sys.path)), *(f"{folder}{os.sep}" for folder in own_folders())))
+    return file.startswith((*_libraries(), *(f"{folder}{os.sep}" for folder in own_folders())))
 
 
 def own_folders() -> list[Path]:
@@ -22,13 +23,25 @@ def own_folders() -> list[Path]:
     return [_DAGKIT, *beside]
 
 
-@lru_cache(maxsize=1)
-def _libraries(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Where this Python finds libraries: its own, its user's, and those of an environment that this one stands on."""
-    folders = (
+@cache
+def _libraries() -> tuple[str, ...]:
+    """Where a Python that starts anew, as workers do, finds libraries: its own, its user's, and those it is lent."""
+    folders: list[str] = [
         *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
         *site.getsitepackages(),
         site.getusersitepackages(),
-        *(place for place in path if place.endswith(("site-packages", "dist-packages"))),
-    )
-    return tuple(dict.fromkeys(f"{Path(folder)}{os.sep}" for folder in folders if folder))
+    ]
+    lent = [place for folder in folders if folder for place in _lent_in(Path(folder))]
+    return tuple(dict.fromkeys(f"{folder}{os.sep}" for folder in [*map(Path, filter(None, folders)), *lent]))
+
+
+def _lent_in(folder: Path) -> Iterator[Path]:
+    """Other folders of libraries that are named there, as by an environment that stands on another one.
+
+    What else is named there is somebody's own code, installed to be worked on.
+    """
+    for lending in sorted(folder.glob("*.pth")):
+        for line in lending.read_text(encoding="utf-8", errors="replace").splitlines():
+            place = folder / line.strip()
+            if place.name in ("site-packages", "dist-packages"):
+                yield place

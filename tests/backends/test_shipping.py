@@ -1,8 +1,9 @@
 """What travels by value arrives as it was: an author's dataclasses, too, whoever asks them for their fields."""
 
+import site
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, PortContext, StreamCodec
+from dagkit.api import installed
 from dagkit.backends.spark.shipping import Known, by_value, modules_of, shipped
 from dagkit.compiler import compile_application
 from dagkit.engine.lower import program_of
@@ -164,18 +166,51 @@ def test_a_function_in_a_property_takes_its_module_along(written: Written, held:
     assert found_in(held(helper.is_short)) == ["helper_own", "limits_own"]
 
 
+LOUD = "def loud(word):\n    return word.upper()\n"
+
+
+@pytest.fixture
+def asked_anew() -> Iterator[None]:
+    """Where libraries are is asked again, and once more afterwards."""
+    installed._libraries.cache_clear()
+    yield
+    installed._libraries.cache_clear()
+
+
+@pytest.mark.usefixtures("asked_anew")
 @pytest.mark.parametrize(
     ("folder", "found"),
-    [("site-packages", []), ("dist-packages", []), ("sources", ["loud_own"])],
-    ids=["installed for a user, say", "installed by the system", "on the path"],
+    [("site-packages", []), ("dist-packages", []), ("sources", ["loud_own"]), ("my-site-packages", ["loud_own"])],
 )
-def test_what_is_installed_anywhere_stays_where_it_is(
+def test_what_the_libraries_of_another_environment_hold_stays_where_it_is(
     folder: str, found: list[str], written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / folder).mkdir()
+    own = tmp_path / "own"
+    for each in (own, tmp_path / folder):
+        each.mkdir()
+    (own / "lent.pth").write_text(f"import sys\n{tmp_path / folder}\n")
+    monkeypatch.setattr(site, "getsitepackages", lambda: [str(own)])
     monkeypatch.syspath_prepend(tmp_path / folder)
-    loud = written("loud_own", "def loud(word):\n    return word.upper()\n", folder)
-    assert found_in(loud.loud) == found
+    assert found_in(written("loud_own", LOUD, folder).loud) == found
+
+
+@pytest.mark.usefixtures("asked_anew")
+def test_what_is_installed_for_a_user_stays_where_it_is(
+    written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lib").mkdir()
+    monkeypatch.setattr(site, "getusersitepackages", lambda: str(tmp_path / "lib"))
+    monkeypatch.syspath_prepend(tmp_path / "lib")
+    assert found_in(written("loud_own", LOUD, "lib").loud) == []
+
+
+def test_what_is_put_on_the_path_is_taken_along_whatever_its_folder_is_called(
+    written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "site-packages").mkdir()
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    monkeypatch.setattr(sys, "path", [*sys.path, Path("/nowhere"), b"/nowhere"])
+    assert found_in(written("loud_own", LOUD, "site-packages").loud) == ["loud_own"]
 
 
 def test_a_codec_takes_its_module_along(written: Written) -> None:
