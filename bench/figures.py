@@ -153,7 +153,7 @@ def unmeasured() -> Iterator[None]:
 
 def _uncounted(operator: Operator, port: str, by_batch: Any, keyed: Any, keying: Any) -> Entrance:
     """What `live` would make of an input, were nothing counted."""
-    single = live.of_items(live._with_code(handler_of(operator, port), keyed, keying))  # noqa: SLF001
+    single = live.of_items(live._with_code(operator, handler_of(operator, port), keyed, keying))  # noqa: SLF001
     return single if by_batch is None else replace(single, batch=by_batch)
 
 

@@ -175,14 +175,18 @@ def _sending(operator: Operator, method: Callable[[Any], Any]) -> Callable[[Any]
     return handle
 
 
+class NotYielded(TypeError):
+    """A handler returned what it should have yielded; its words say where, and there are no lines to show."""
+
+
 def sending(operator: Operator, method: str) -> Callable[[Any], None]:
     """What sends from the main output what a method yields, or the batch that it gives back."""
     outlet = main_outlet(operator)
 
-    def send(made: Any) -> None:
+    def send(made: Any, self: Operator = operator) -> None:  # whose failure it is, if it is one
         whole = isinstance(made, Batch)
         if not whole and not isinstance(made, Iterator):
-            raise TypeError(_not_yielded(type(operator).__name__, method, made))
+            raise NotYielded(_not_yielded(type(self).__name__, method, made))
         assert outlet is not None, f"{type(operator).__name__}.{method} yields, and there is no main output"
         for one in (made,) if whole else made:
             if isinstance(one, Batch):

@@ -2,13 +2,13 @@
 
 import logging
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar
 
-from dagkit.api.operators import Operator
+from dagkit.api.operators import NotYielded, Operator
 from dagkit.api.work import Block
 from dagkit.errors import DagkitError, InputUnreadable
 from dagkit.schema.batch import Batch
@@ -87,6 +87,8 @@ def failure_of(
     told = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, InputUnreadable):
         return InputRefused(Failure(operator, window_id, slot, told, place), str(error))
+    if isinstance(error, NotYielded):
+        return OperatorFailed(Failure(operator, window_id, slot, str(error), place))
     lines = "".join(_from_the_author_on(error).format())
     return OperatorFailed(Failure(operator, window_id, slot, told, place, lines))
 
@@ -113,7 +115,10 @@ def _from_the_author_on(error: BaseException) -> traceback.TracebackException:
 
 
 def who_failed(raised: TracebackType | None, operators: Mapping[str, Operator]) -> str | None:
-    """The operator whose method was running when something was raised: the last of those that the traceback passes."""
+    """The operator whose method was running when something was raised: the last of those that the traceback passes.
+
+    It is the `self` of a frame: its method's own, or that of a function that acts for it.
+    """
     names = {id(operator): name for name, operator in operators.items()}
     found = None
     while raised is not None:
@@ -145,18 +150,22 @@ def place_of(element: Any, offset: int | None) -> str:
     return f"{path}{byte} (block {element.block_id})"
 
 
-def offset_in(batch: Batch[Any], index: int) -> int | None:
-    """At which byte of what was read an item of a batch starts, where the batch knows."""
+def offsets_in(batch: Batch[Any]) -> Sequence[int] | None:
+    """At which bytes of what was read the items of a batch start, where the batch knows."""
     lines = next((column for column in batch.columns.values() if isinstance(column, Lines)), None)
     base = getattr(lines, "base", None)  # whoever reads may leave it unsaid, and the first error is what counts
-    return None if lines is None or base is None else int(base) + lines.place(index)
+    return None if lines is None or base is None else [int(base) + place for place in lines.places()]
 
 
-def failing_among(count: int, send: Callable[[int], object]) -> int | None:
-    """Which of several it is that somebody fails on: the attempt is lost, so each is sent again by itself."""
+def failing_among(count: int, send: Callable[[int], object], first: Exception) -> int | None:
+    """Which of several it is that somebody fails on as he did: the attempt is lost, so each is sent again by itself.
+
+    Who has state may fail otherwise on what he saw before.
+    """
     for index in range(count):
         try:
             send(index)
-        except Exception:  # noqa: BLE001 - whatever it raises, this is the one; the first error goes on
-            return index
+        except Exception as error:  # noqa: BLE001 - the first error goes on
+            if (type(error), str(error)) == (type(first), str(first)):
+                return index
     return None

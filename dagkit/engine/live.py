@@ -181,7 +181,7 @@ def _counted(
     """
     name = handler_name(input_ports(type(operator))[port])
     method, send = getattr(operator, name), sending(operator, name)
-    uncounted = _with_code(handler_of(operator, port), keyed, keying)
+    uncounted = _with_code(operator, handler_of(operator, port), keyed, keying)
     count = 0.0  # exact up to 2**53, and adding to it costs less than adding to an int
 
     def handle(item: Any) -> None:
@@ -205,14 +205,14 @@ def _counted(
         by_batch(batch)
 
     take_batch = handle_each if by_batch is None else handle_batch
-    return Entrance(_with_code(handle, keyed, keying), take_batch, passed=lambda: int(count))
+    return Entrance(_with_code(operator, handle, keyed, keying), take_batch, passed=lambda: int(count))
 
 
-def _with_code(handle: Take, keyed: Sequence[Keyed[Any, Any]], keying: Keying) -> Take:
+def _with_code(operator: Operator, handle: Take, keyed: Sequence[Keyed[Any, Any]], keying: Keying) -> Take:
     if not keyed:
         return handle
 
-    def take(item: Any) -> None:
+    def take(item: Any, self: Operator = operator) -> None:  # noqa: ARG001 - whose failure it is, if a key is one
         routed_by = keying.code(item)
         for state in keyed:
             state.current_code = routed_by

@@ -11,7 +11,7 @@ from dagkit.api.operators import main_outlet
 from dagkit.api.ports import Outlet
 from dagkit.api.work import SplittableOperator
 from dagkit.engine.assignment import Assignment, Stretch
-from dagkit.engine.failures import Failure, OperatorFailed, failing_among, offset_in
+from dagkit.engine.failures import Failure, OperatorFailed, failing_among, offsets_in
 from dagkit.engine.live import GATHERED_ITEMS
 from dagkit.engine.splitting import Place
 from dagkit.engine.staging import Staging
@@ -259,16 +259,17 @@ class Reading:
     def _send_batch(self, outlet: Outlet[Any], batch: Batch[Any]) -> None:
         try:
             outlet.emit_batch(batch)
-        except Exception:
-            self.offset = self._failing_offset(outlet, batch)
+        except Exception as error:
+            self.offset = self._failing_offset(outlet, batch, error)
             raise
 
-    def _failing_offset(self, outlet: Outlet[Any], batch: Batch[Any]) -> int | None:
+    def _failing_offset(self, outlet: Outlet[Any], batch: Batch[Any], error: Exception) -> int | None:
         """Where the record starts that somebody failed on, where that can be told."""
-        if offset_in(batch, 0) is None:
+        offsets = offsets_in(batch)
+        if offsets is None:
             return None
-        failing = failing_among(len(batch), lambda index: outlet.emit_batch(batch.sliced(index, 1)))
-        return None if failing is None else offset_in(batch, failing)
+        failing = failing_among(len(batch), lambda index: outlet.emit_batch(batch.sliced(index, 1)), error)
+        return None if failing is None else offsets[failing]
 
 
 def _reached(times: WatermarkEstimator) -> datetime | None:

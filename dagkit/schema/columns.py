@@ -5,6 +5,7 @@ A column is good as long as its batch is. What wants to keep values takes them a
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -180,3 +181,10 @@ class Lines(Column):
     def place(self, index: int) -> int:
         """How many bytes stand before a line."""
         return len(Lines(self.ended.slice(0, index), self.delimiter).content)
+
+    def places(self) -> Sequence[int]:
+        """How many bytes stand before each line."""
+        import pyarrow.compute as pc  # noqa: PLC0415 - whoever only compiles does not load Arrow
+
+        lengths = pc.binary_length(self.ended).to_pylist()
+        return list(accumulate(lengths[:-1], initial=0)) if lengths else []

@@ -23,6 +23,7 @@ from dagkit import (
     OperatorContext,
     OutputFiles,
     OutputPort,
+    RowOperator,
     SplittableOperator,
     State,
     StatelessPartitioner,
@@ -44,7 +45,17 @@ from dagkit.errors import DagkitError, InputUnreadable
 from dagkit.ledger import Ledger, StoreError
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.testing.crashes import CrashAfter
-from dagkit_operators import FileSplitterInput, Filter, Items, MatchFiles, PartWriter, ReadFiles, Record, RecordWriter
+from dagkit_operators import (
+    FileSplitterInput,
+    Filter,
+    Items,
+    MatchFiles,
+    PartWriter,
+    ReadFiles,
+    Record,
+    RecordWriter,
+    SumByKey,
+)
 from tests.backends.slots import InSlots
 from tests.engine.cast import Collect, Desk, Draw, Ranges, Script, arrived
 
@@ -616,6 +627,52 @@ def test_a_slot_tears_down_what_it_set_up_though_the_window_failed() -> None:
     with pytest.raises(OperatorFailed, match="ValueError: no"):
         list(SlotRun(program, 0, 0, Assignment(1), {}).run([(wire, Batch.of([1]))]))
     assert TORN_DOWN == ["Holding"]
+
+
+class Returning(RowOperator):
+    """Gives back what it should yield."""
+
+    input = InputPort(int)
+    output = OutputPort(int)
+
+    def process(self, number: int) -> Any:
+        return number
+
+
+@pytest.mark.parametrize("on", [ReferenceBackend, InSlots])
+def test_a_handler_that_returns_fails_by_the_name_of_its_operator_and_without_lines_of_nobody(
+    tmp_path: Path, on: Any
+) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        numbers = dag.add_operator("numbers", Script(looks=((1,),)))
+        numbers >> dag.add_operator("returns", Returning()) >> dag.add_operator("collect", Collect())
+
+    words = r"^returns failed in window 1, slot 0: Returning.process returned 1, and .* not `return item`$"
+    with pytest.raises(OperatorFailed, match=words):
+        Desk(tmp_path, draw, backend=lambda backend: on_program(on, backend)).run()
+
+
+class Anything(RowOperator):
+    """Passes on what comes, and promises nothing."""
+
+    input = InputPort(int)
+    output = OutputPort[Any]()
+
+    def process(self, number: int) -> Iterator[Any]:
+        yield number
+
+
+@pytest.mark.parametrize("on", [ReferenceBackend, InSlots])
+def test_a_key_that_cannot_be_taken_fails_by_the_name_of_whom_it_is_for(tmp_path: Path, on: Any) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        sums = dag.add_operator("sums", SumByKey())
+        anything = dag.add_operator("anything", Anything())
+        dag.add_operator("numbers", Script(looks=((1,),))) >> anything
+        dag.add_stream("pairs", anything.output, sums.input)
+        dag.add_stream("totals", sums.totals, dag.add_operator("collect", Collect()).input)
+
+    with pytest.raises(OperatorFailed, match=r"^sums failed in window 1, slot 0.*: TypeError: "):
+        Desk(tmp_path, draw, backend=lambda backend: on_program(on, backend)).run()
 
 
 class Unsaved(Operator):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Any, NamedTuple
 
 from dagkit.api.controls import Stamped, controls_in
@@ -22,7 +22,7 @@ from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
 from dagkit.engine.assignment import Answer, Assignment, Cores, Figures, Report
 from dagkit.engine.controls import Controls
-from dagkit.engine.failures import failing_among, failure_of, offset_in, place_of, tear_down, who_failed
+from dagkit.engine.failures import failing_among, failure_of, offsets_in, place_of, tear_down, who_failed
 from dagkit.engine.finishing import put_in_place
 from dagkit.engine.live import Entrance, SavedState, Take, bind_output, entrance, live, saved
 from dagkit.engine.lower import keying_of, numbered, program_of
@@ -117,9 +117,9 @@ class _Partition:
         self._at(together[0].origin._replace(offset=None))
         try:
             hand_on(together)
-        except Exception:
+        except Exception as error:
             known = [each for each in together if each.origin.offset is not None]
-            failing = failing_among(len(known), lambda index: hand_on(known[index : index + 1]))
+            failing = failing_among(len(known), lambda index: hand_on(known[index : index + 1]), error)
             if failing is not None:
                 self._at(known[failing].origin)
             raise
@@ -402,9 +402,10 @@ def _kept(partition: _Partition, port: str) -> Entrance:
         partition.sent[port].append(_Placed(item, partition.origin))
 
     def keep_each(batch: Batch[Any]) -> None:
-        origin = partition.origin
-        for index, item in enumerate(batch.items()):
-            offset = offset_in(batch, index)
-            partition.sent[port].append(_Placed(item, origin if offset is None else origin._replace(offset=offset)))
+        order, element, offset = partition.origin
+        offsets = offsets_in(batch) or repeat(offset)
+        partition.sent[port] += [
+            _Placed(i, _Origin(order, element, at)) for i, at in zip(batch.items(), offsets, strict=False)
+        ]
 
     return Entrance(keep, keep_each, control=partition.told[port].append)
