@@ -34,6 +34,6 @@ def _told_by(package: str) -> str | None:
     try:
         tells = getattr(imported(package), "about", None)
         with authored(package, "its function about failed"):
-            return None if tells is None else str(tells())
+            return str(tells()) if callable(tells) else None
     except DagkitError as broken:
         return spoken(broken.__cause__ or broken)

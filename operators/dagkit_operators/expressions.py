@@ -207,15 +207,13 @@ def _function_of(operation: str, operands: Sequence[Any]) -> Callable[[Any], Any
 def _equal_to(operation: str, constant: str | bytes) -> Callable[[Any], bool]:
     """Whether a value is equal to a text, or to bytes; one of the other kind never is, so nobody means to ask."""
     compare = _OPERATIONS[operation]
-    if isinstance(constant, str):
-        unlike: type = bytes
-        alike: str | bytes = constant.encode(errors="surrogateescape")
-    else:
-        unlike = str
-        alike = constant.decode(errors="surrogateescape")
+    unlike: type = bytes if isinstance(constant, str) else str
 
     def compared(item: Any) -> bool:
         if isinstance(item, unlike):
+            alike = (
+                constant.encode(errors="replace") if isinstance(constant, str) else constant.decode(errors="replace")
+            )
             raise TypeError(f"{item!r} {operation} {constant!r}: texts and bytes are never equal; ask for {alike!r}")
         answer: bool = compare(item, constant)
         return answer

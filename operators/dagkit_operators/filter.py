@@ -10,7 +10,7 @@ from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, RowOp
 from dagkit_operators.contexts import ReadLines
 from dagkit_operators.expressions import Expression
 from dagkit_operators.inlined import keeping
-from dagkit_operators.looking import column_of, seen, seen_field
+from dagkit_operators.looking import OfOne, column_of, seen, seen_field
 from dagkit_operators.masks import each, masked
 
 T = TypeVar("T", default=Any)
@@ -29,9 +29,9 @@ class Filter(RowOperator, Generic[T]):
     input = InputPort[T]()
     output = OutputPort[T]()
 
-    predicate: Callable[[Any], Any] | None = None
+    predicate: OfOne | None = None
     """Asked of each value."""
-    batch: Callable[[Column], Any] | None = None
+    batch: OfOne | None = None
     """Asked of many values at once, instead: for which of them it holds."""
     on: str | None = None
     """The field that is looked at; none: the value of a record, and any other item as a whole."""

@@ -1,12 +1,39 @@
 """What operators look at: the value of a record, or any other item as a whole."""
 
-from typing import Any
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
 
 from dagkit import Batch, Column
 from dagkit.schema.batch import ITEM
 from dagkit_operators.blocks import Record
+from dagkit_operators.expressions import Expression
 
 VALUE = "value"
+
+
+def _asked_of_one(function: Any) -> Any:
+    """A function that can be called with one value, as far as anybody can tell before it is."""
+    if isinstance(function, Expression):
+        return function
+    if isinstance(getattr(function, "__self__", None), Expression):
+        told = f"{function.__name__} is a method of an expression, and no expression: call it"
+        raise ValueError(told)  # noqa: TRY004 - what pydantic makes a fault of
+    try:
+        taken = inspect.signature(function)
+    except (TypeError, ValueError):  # a callable of C, which does not tell
+        return function
+    try:
+        taken.bind(object())
+    except TypeError as error:
+        raise ValueError(f"it is given one value, and takes {taken}: {error}") from error
+    return function
+
+
+OfOne = Annotated[Callable[[Any], Any], AfterValidator(_asked_of_one)]
+"""A function of one value, or of one column."""
 
 
 def seen(item: Any, on: str | None) -> Any:

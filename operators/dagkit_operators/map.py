@@ -12,7 +12,7 @@ from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPo
 from dagkit_operators.blocks import Record
 from dagkit_operators.expressions import Expression
 from dagkit_operators.inlined import making
-from dagkit_operators.looking import VALUE, column_of, seen, seen_field
+from dagkit_operators.looking import VALUE, OfOne, column_of, seen, seen_field
 
 S = TypeVar("S", default=Any)
 T = TypeVar("T", default=Any)
@@ -32,9 +32,9 @@ class Map(RowOperator, Generic[S, T]):
     input = InputPort[S]()
     output = OutputPort[T]()
 
-    function: Callable[[Any], Any] | None = None
+    function: OfOne | None = None
     """Given each value."""
-    batch: Callable[[Column], Any] | None = None
+    batch: OfOne | None = None
     """Given many values at once, instead; makes a column, an array or a list of as many."""
     on: str | None = None
     """The field that is replaced; none: the value of a record, and any other item as a whole."""
@@ -85,7 +85,7 @@ class FlatMap(RowOperator, Generic[S, T]):
     input = InputPort[S]()
     output = OutputPort[T]()
 
-    function: Callable[[Any], Iterable[Any]]
+    function: OfOne
     """Given each value, gives what it becomes; a text is refused, since its letters would be sent."""
     on: str | None = None
     """The field that is replaced; none: the value of a record, and any other item as a whole."""

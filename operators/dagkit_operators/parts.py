@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", default=Any)
 
+_TRIED = (1, 2, 11)
+"""Numbers for a name: of a pattern without anything between them, the first and the last make one name of two."""
+
 
 class PartWriter(Operator, Generic[T]):
     """Writes items to files of its partition, one after the other; a file is whole when it is rolled.
@@ -68,12 +71,17 @@ class PartWriter(Operator, Generic[T]):
     @classmethod
     def _tells_parts_apart(cls, pattern: str) -> str:
         try:
-            names = {pattern.format(partition=part, number=number, window=1) for part in (1, 2) for number in (1, 2)}
+            names = [
+                {pattern.format(partition=partition, number=number, window=window) for window in _TRIED}
+                for partition in _TRIED
+                for number in _TRIED
+            ]
         except (LookupError, ValueError) as error:
             raise ValueError(f"{pattern!r} is no name of {{partition}}, {{number}} and {{window}}: {error}") from error
-        if len(names) < 4:
+        every = set().union(*names)
+        if len(every) < sum(map(len, names)):
             raise ValueError(f"{pattern!r} does not give every {{partition}} and {{number}} a file of its own")
-        if any(not name or name.startswith("/") or ".." in name.split("/") for name in names):
+        if any(not name or name.startswith("/") or ".." in name.split("/") for name in every):
             raise ValueError(f"{pattern!r} leads out of file_path")
         return pattern
 

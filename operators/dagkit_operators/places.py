@@ -43,6 +43,8 @@ class Found:
 
 def missing(place: str, then: str) -> InputUnreadable:
     """That a place which must be there is not."""
+    if is_pattern(place):
+        then = "or ask for a pattern by file_pattern_regular_exp, or by MatchFiles: here it is a name like any other"
     return InputUnreadable(f"cannot read {plain(place)}: there is no such file or directory; make it, {then}")
 
 
@@ -52,7 +54,7 @@ def reading_from(place: str, then: str = "and launch again") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        path = error.filename if error.filename and not is_url(place) else plain(place)
+        path = place.partition("?")[0] if is_url(place) else error.filename or plain(place)
         raise InputUnreadable(f"cannot read {path}: {error.strerror or error}; mend that, {then}") from error
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from dagkit import Batch, Column, Constant, Lines, Listed
 from dagkit.testing import Alone
-from dagkit_operators import Expression, Filter, Record, value
+from dagkit_operators import Expression, Filter, FlatMap, Map, Record, value
 from dagkit_operators.contexts import ReadLines
 from dagkit_operators.lines import chunks
 
@@ -143,6 +143,29 @@ def test_it_is_told_in_one_way(told: dict[str, Any]) -> None:
 def test_an_expression_that_is_no_condition_is_a_fault(told: Expression) -> None:
     words = f"{told!r} is no condition, and would keep what is not empty: compare it, as in {told!r} == …"
     assert [fault.message for fault in Filter(told).faults] == [words]
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (lambda: True, "it is given one value, and takes (): too many positional arguments"),
+        (
+            lambda one, other: True,
+            "it is given one value, and takes (one, other): missing a required argument: 'other'",
+        ),
+        (value.contains, "contains is a method of an expression, and no expression: call it"),
+    ],
+    ids=["none", "two", "of an expression"],
+)
+def test_a_function_that_cannot_be_given_one_value_is_a_fault(told: Callable[..., Any], words: str) -> None:
+    for operator in (Filter(told), Filter(batch=told), Map(told), FlatMap(told)):
+        assert [fault.message for fault in operator.faults] == [words]
+
+
+@pytest.mark.parametrize("told", [len, str.upper, int, print, lambda one, other=2: one, lambda *all_of_them: 1])
+def test_a_function_that_can_or_that_does_not_tell_is_none(told: Callable[..., Any]) -> None:
+    for operator in (Filter(told), Map(told), FlatMap(told)):
+        assert not operator.faults
 
 
 def test_what_is_true_or_false_by_itself_is_a_condition() -> None:
