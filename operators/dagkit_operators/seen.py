@@ -29,7 +29,8 @@ def as_seen(block: Block) -> Iterator[Seekable]:
         now = looked_up(block.path)
     if now is None:
         raise FileChanged(
-            f"{plain(block.path)} is gone, and {_of(block)} is still to be read; files must stay until then"
+            f"{plain(block.path)} is gone, and {_of(block)} is still to be read; files must stay until "
+            "then: bring it back with its old time (cp -p), else all of it is read once more"
         )
     seen = facts.get("length"), facts.get("modified_millis", now.modified_millis)
     if now.length == seen[0] and now.modified_millis != seen[1]:

@@ -58,10 +58,11 @@ def test_nothing_heavy_is_imported_for_it(process):
     [
         ("def about():\n    return 'of today'", ["of today"]),
         ("length = 3", []),
+        ("about = 3", []),
         ("import no_such_module", ["ModuleNotFoundError: No module named 'no_such_module'"]),
         ("def about():\n    raise ValueError('not today')", ["ValueError: not today"]),
     ],
-    ids=["tells something", "tells nothing", "cannot be imported", "fails"],
+    ids=["tells something", "tells nothing", "means something else by it", "cannot be imported", "fails"],
 )
 def test_every_library_may_tell_something_of_itself(dagkit, install, source, told):
     install(source)

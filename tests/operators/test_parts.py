@@ -114,7 +114,17 @@ def test_what_has_no_form_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["part-{number}", "part-{partition}", "{x}", "/{partition}-{number}", "{", "../{number}", "{window}-{partition}"],
+    [
+        "part-{number}",
+        "part-{partition}",
+        "{x}",
+        "/{partition}-{number}",
+        "{",
+        "../{number}",
+        "{window}-{partition}",
+        "{partition}{number}",
+        "{window}{partition}-{number}",
+    ],
 )
 def test_names_that_do_not_tell_parts_apart_are_faults(name: str) -> None:
     (fault,) = PartWriter(file_path="output", file_name=name).faults

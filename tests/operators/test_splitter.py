@@ -309,6 +309,13 @@ def test_a_directory_that_was_never_there_is_an_error(tmp_path: Path, clock: Fak
         window(splitter(clock, tmp_path / "nowhere"))
 
 
+def test_a_pattern_where_a_path_is_wanted_is_told_to_be_one(tmp_path: Path, clock: FakeClock) -> None:
+    with pytest.raises(
+        InputUnreadable, match=r"\*\.log: there is no .*, or ask for a pattern by file_pattern_regular_exp"
+    ):
+        window(splitter(clock, tmp_path / "*.log"))
+
+
 def test_a_file_that_was_read_may_be_cleared_away(
     tmp_path: Path, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
