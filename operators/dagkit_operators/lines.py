@@ -85,7 +85,7 @@ class Chunk:
         if index == 0:
             return self.base
         if index == -1:
-            return self.base + (self.last_start if self._last_start is None else self._last_start)
+            return self.base + self.last_start
         return self.base + int(self.starts[index])
 
     def _counted(self) -> int:
