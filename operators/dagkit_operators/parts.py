@@ -10,6 +10,7 @@ from typing_extensions import TypeVar
 
 from dagkit import Batch, Context, InputPort, Lines, Operator, OutputFiles, State
 from dagkit_operators.looking import seen, seen_column
+from dagkit_operators.templates import values_in
 from dagkit_operators.writer import as_bytes, path_as_text
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", default=Any)
 
+_NAMED = ("partition", "number", "window")
+"""The values that names of files may hold."""
 _TRIED = (1, 2, 11)
 """Numbers for a name: of a pattern without anything between them, the first and the last make one name of two."""
 
@@ -38,7 +41,7 @@ class PartWriter(Operator, Generic[T]):
     """The directory that the files are written to: a path or a URL."""
     file_name: str = "part-{partition:05}-{number:05}"
     """The names of the files, by the number of the partition, that of the file in it, and the `{window}` that it was
-    begun in; names with "/" lie in folders.
+    begun in, each with a width of up to 32 if it is to have one; names with "/" lie in folders.
     """
     max_length: PositiveInt | None = None
     """Bytes after which a file is finished; none: it is not."""
@@ -61,6 +64,8 @@ class PartWriter(Operator, Generic[T]):
 
     _partition: int = PrivateAttr(default=0)
     _window: int = PrivateAttr(default=0)
+    _names_window: bool = PrivateAttr(default=False)
+    """Whether names tell the window that their file was begun in."""
 
     @field_validator("file_path", mode="before")
     @classmethod
@@ -70,14 +75,12 @@ class PartWriter(Operator, Generic[T]):
     @field_validator("file_name")
     @classmethod
     def _tells_parts_apart(cls, pattern: str) -> str:
-        try:
-            names = [
-                {pattern.format(partition=partition, number=number, window=window) for window in _TRIED}
-                for partition in _TRIED
-                for number in _TRIED
-            ]
-        except (LookupError, ValueError) as error:
-            raise ValueError(f"{pattern!r} is no name of {{partition}}, {{number}} and {{window}}: {error}") from error
+        values_in(pattern, _NAMED)
+        names = [
+            {pattern.format(partition=partition, number=number, window=window) for window in _TRIED}
+            for partition in _TRIED
+            for number in _TRIED
+        ]
         every = set().union(*names)
         if len(every) < sum(map(len, names)):
             raise ValueError(f"{pattern!r} does not give every {{partition}} and {{number}} a file of its own")
@@ -88,6 +91,7 @@ class PartWriter(Operator, Generic[T]):
     def setup(self, context: Context) -> None:
         self._partition = context.partition
         self._window = context.window_id
+        self._names_window = "window" in values_in(self.file_name, _NAMED)
 
     def begin_window(self, window_id: int) -> None:
         self._window = window_id
@@ -138,14 +142,10 @@ class PartWriter(Operator, Generic[T]):
 
     def _name(self) -> str:
         """Of the file that is being written, or that begins here."""
-        if not self._tells_window:
+        if not self._names_window:
             return self.file_name.format(partition=self._partition, number=self.number)
         self.begun = self.begun or self._window
         return self.file_name.format(partition=self._partition, number=self.number, window=self.begun)
-
-    @property
-    def _tells_window(self) -> bool:
-        return "{window" in self.file_name
 
     def _roll(self) -> None:
         self.files.finish(self._name())
@@ -153,7 +153,7 @@ class PartWriter(Operator, Generic[T]):
         self.length = 0
         if self.windows:
             self.windows = 0
-        if self._tells_window:
+        if self._names_window:
             self.begun = 0
 
 

@@ -131,6 +131,40 @@ def test_names_that_do_not_tell_parts_apart_are_faults(name: str) -> None:
     assert fault.path == "file_name"
 
 
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("{partition.x}-{number}", "{partition.x} is not a value of a file name"),
+        ("{partition.__class__}-{number}", "is not a value of a file name"),
+        ("{partition[0]}-{number}", "{partition[0]} is not a value of a file name"),
+        ("{}-{number}", "{} is not a value of a file name; known are {partition}, {number}, {window}"),
+        ("{partition:99999999999}-{number}", "write {partition}, or a width up to 32, as {partition:05}"),
+        ("{partition:33}-{number}", "a width up to 32"),
+        ("{partition:{number}}-{number}", "{partition:{number}} is not a form of a number here"),
+        ("{partition!r}-{number}", "{partition!r} is not a form of a number here"),
+        ("{partition:.5f}-{number}", "{partition:.5f} is not a form of a number here"),
+        ("{partition}-{number", "is not a template"),
+    ],
+)
+def test_a_name_that_is_not_of_numbers_with_a_bounded_width_is_a_fault(name: str, problem: str) -> None:
+    (fault,) = PartWriter(file_path="output", file_name=name).faults
+    assert (fault.path, problem in fault.message) == ("file_name", True), fault.message
+
+
+@pytest.mark.parametrize(
+    "name", ["{partition:032}-{number:x}", "{{{partition}}}-{number:02d}", "{partition:8}/{number}"]
+)
+def test_a_name_may_have_widths_and_braces(name: str) -> None:
+    assert PartWriter(file_path="output", file_name=name).faults == ()
+
+
+def test_braces_that_are_written_twice_name_no_window() -> None:
+    at_work = Alone(PartWriter(file_path="output", file_name="{{window}}-{partition}-{number}"))
+    at_work.send("a")
+    assert at_work.written() == {"{window}-0-0": b"a\n"}
+    assert at_work.state == {"number": 0, "length": 2}
+
+
 def test_a_part_is_finished_when_nothing_more_comes_and_more_goes_into_another() -> None:
     at_work = writer()
     for text in ("a", "b"):
