@@ -29,10 +29,10 @@ from dagkit import (
 )
 from dagkit.backends.spark import SparkBackend, local_session
 from dagkit.compiler import compile_application
-from dagkit.engine.assignment import Assignment
-from dagkit.engine.lower import program_of
-from dagkit.engine.outbox import Outbox
-from dagkit.engine.program import Program
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.program.program import Program
+from dagkit.engine.worker.outbox import Outbox
+from dagkit.engine.worker.protocol import Assignment
 from dagkit.schema.columns import Arrowed, Lines
 
 LEAST_MB_PER_SECOND = 200.0

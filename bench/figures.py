@@ -25,14 +25,14 @@ from bench.ingesting.text import write_text
 from dagkit import Batch, Block, Dag, InputOperator, InputPort, Operator, OutputPort, PortContext, RowOperator, State
 from dagkit.api.operators import handler_of
 from dagkit.compiler import compile_application
-from dagkit.engine import live
-from dagkit.engine.assignment import Assignment, Report
-from dagkit.engine.live import Entrance
-from dagkit.engine.lower import program_of
-from dagkit.engine.measuring import Measuring
-from dagkit.engine.program import Program
-from dagkit.engine.slot import SlotRun
-from dagkit.engine.work import Waiting
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.program.program import Program
+from dagkit.engine.reports.measuring import Measuring
+from dagkit.engine.work.item import Waiting
+from dagkit.engine.worker import instances as live
+from dagkit.engine.worker.instances import Entrance
+from dagkit.engine.worker.protocol import Assignment, Report
+from dagkit.engine.worker.slot import SlotRun
 from dagkit.observers.prometheus import Prometheus
 from dagkit_operators import Filter, LineReader, Record, value
 

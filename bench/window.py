@@ -29,10 +29,10 @@ from dagkit import (
 )
 from dagkit.backends.spark import SparkBackend, local_session
 from dagkit.compiler import compile_application
-from dagkit.engine.assignment import Assignment
-from dagkit.engine.lower import program_of
-from dagkit.engine.outbox import Outbox
-from dagkit.engine.program import Program
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.program.program import Program
+from dagkit.engine.worker.outbox import Outbox
+from dagkit.engine.worker.protocol import Assignment
 
 LARGEST_SHARE = 0.5
 """Of the time of a trigger: what a window without an exchange may take."""

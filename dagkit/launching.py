@@ -23,11 +23,11 @@ from dagkit.api.running import Until
 from dagkit.clock import Timer
 from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.steps import Author
-from dagkit.engine.assignment import Backend
-from dagkit.engine.loop import Loop, Settings
-from dagkit.engine.lower import program_of
-from dagkit.engine.observing import Observer, Probe
-from dagkit.engine.program import Program
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.program.program import Program
+from dagkit.engine.reports.run_events import Observer, Probe
+from dagkit.engine.run.loop import Loop, Settings
+from dagkit.engine.worker.protocol import Backend
 from dagkit.ledger import Ledger
 from dagkit.observers.spans import tracing
 from dagkit.plan import fingerprint

@@ -19,7 +19,7 @@ from bench.ingesting.text import write_text
 from dagkit import Block, Config, Context, Dag, InputOperator, OutputPort, PortContext, Shutdown, State
 from dagkit import StreamingApplication as Application
 from dagkit.engine.facts import Scaled
-from dagkit.engine.observing import Committed, Found, Happening, Reshaped
+from dagkit.engine.reports.run_events import Committed, Found, Happening, Reshaped
 from dagkit.launching import launch
 from dagkit_operators import Filter, LineReader, RecordWriter
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import rich_click as click
 
-from dagkit.engine.requests import Refused, Reply, SetCount, SetValue, Unanswered, ask, reply_to, withdraw
+from dagkit.engine.changes.requests import Refused, Reply, SetCount, SetValue, Unanswered, ask, reply_to, withdraw
 from dagkit.ledger import Ledger
 
 _PAUSE_SECONDS = 0.1

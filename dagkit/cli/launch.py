@@ -15,7 +15,7 @@ from dagkit.cli.opening import opened
 from dagkit.cli.options import Asked, application, spoken
 from dagkit.cli.output import Output, counted, shown_path, shown_value
 from dagkit.engine.facts import Changed, Scaled
-from dagkit.engine.observing import Committed, Ended, Found, Happening, Observer, Reshaped, Resumed
+from dagkit.engine.reports.run_events import Committed, Ended, Found, Happening, Observer, Reshaped, Resumed
 from dagkit.launching import Launched, Machine, launch_compiled
 from dagkit.observers.lines import Lines
 from dagkit.urls import is_url

@@ -11,8 +11,8 @@ from dagkit.cli.asking import answered, waiting
 from dagkit.cli.options import spoken
 from dagkit.cli.output import Output, counted
 from dagkit.conf.names import snake
-from dagkit.engine.backlogs import Decided, Recorded, backlog_millis, decisions, recorded
-from dagkit.engine.requests import SetCount
+from dagkit.engine.changes.requests import SetCount
+from dagkit.engine.history.backlogs import Decided, Recorded, backlog_millis, decisions, recorded
 from dagkit.ledger import Ledger
 from dagkit.scaling import ScalingSettings, decide
 from dagkit.scaling.explaining import became, sentence

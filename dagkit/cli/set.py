@@ -11,7 +11,7 @@ from dagkit.cli.options import Asked, configured, spoken
 from dagkit.cli.output import Output, shown_value
 from dagkit.compiler import Compilation
 from dagkit.compiler.reconfigure import plain_secret, reconfigured
-from dagkit.engine.requests import Refused, SetValue
+from dagkit.engine.changes.requests import Refused, SetValue
 from dagkit.errors import ApplicationNotFound
 from dagkit.launching import application_path
 from dagkit.urls import absolute, is_url

@@ -8,9 +8,9 @@ import rich_click as click
 from dagkit.cli.options import spoken
 from dagkit.cli.output import Output
 from dagkit.engine.facts import Split
-from dagkit.engine.forecast import Forecast, usual_of
-from dagkit.engine.history import history
-from dagkit.engine.work import Waiting, has_end, length_of, name_of
+from dagkit.engine.history.history import history
+from dagkit.engine.work.cost import Forecast, usual_of
+from dagkit.engine.work.item import Waiting, has_end, length_of, name_of
 from dagkit.ledger import Ledger
 
 

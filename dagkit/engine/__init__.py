@@ -1,1 +1,1 @@
-"""The engine: what one slot does in one window, and the loop that runs windows and commits them."""
+"""The engine: what slots do in a window, and the loop that runs windows and commits them."""

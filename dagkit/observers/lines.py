@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dagkit.api.stats import OperatorStats
-from dagkit.engine.observing import (
+from dagkit.engine.reports.run_events import (
     Committed,
     Ended,
     Failed,

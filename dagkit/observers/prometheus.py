@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 
 from dagkit.api.stats import OperatorStats
 from dagkit.engine.facts import Fact, Scaled, Split
-from dagkit.engine.observing import Committed, Failed, Found, Happening, Measured, Reshaped, Resumed
+from dagkit.engine.reports.run_events import Committed, Failed, Found, Happening, Measured, Reshaped, Resumed
 from dagkit.errors import DagkitError
 from dagkit.observers.series import ALL, OPERATOR, USER, Series
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from dagkit.engine.observing import Failed, Happening, Measured, Observer, Resumed, StageRun
+from dagkit.engine.reports.run_events import Failed, Happening, Measured, Observer, Resumed, StageRun
 
 
 def tracing() -> list[Observer]:

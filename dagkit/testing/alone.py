@@ -18,9 +18,9 @@ from dagkit.api.operators import InputOperator, Operator, main_outlet, sending
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.running import Context, Until
 from dagkit.api.work import Block, SplittableOperator, work_port
-from dagkit.engine.inputs import look
-from dagkit.engine.live import Entrance, SavedState, bind_output, entrance, live, saved
-from dagkit.engine.program import Keying
+from dagkit.engine.inputs.driver_input import look
+from dagkit.engine.program.program import Keying
+from dagkit.engine.worker.instances import Entrance, SavedState, bind_output, entrance, live, saved
 from dagkit.ranges import Deferred, OffsetRange, RestrictionTracker
 from dagkit.schema.batch import Batch
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dagkit.engine.observing import Point
+from dagkit.engine.reports.run_events import Point
 
 
 class Crash(BaseException):

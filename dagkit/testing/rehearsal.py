@@ -18,8 +18,8 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.clock import Timer
 from dagkit.compiler import compile_application
 from dagkit.compiler.steps import Author
-from dagkit.engine.live import SavedState
-from dagkit.engine.loop import Loop, Settings
+from dagkit.engine.run.loop import Loop, Settings
+from dagkit.engine.worker.instances import SavedState
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from dagkit.testing.clock import FakeClock

@@ -1,7 +1,7 @@
 """Windows simulated: how long work would take, dealt and split by the engine's own rules, on as many slots as you like.
 
 Nothing sleeps and nothing is read: a cost says how long positions take, and windows end when their slots would. What
-is decided is decided by the very code that runs (`dagkit.engine.dealing`).
+is decided is decided by the very code that runs (`dagkit.engine.work.schedule`).
 """
 
 import heapq
@@ -13,12 +13,12 @@ from itertools import accumulate, pairwise
 from random import Random
 
 from dagkit.api.work import Block
-from dagkit.engine.dealing import Dealer, Round
 from dagkit.engine.facts import Split
-from dagkit.engine.pace import Pace
-from dagkit.engine.splitting import Worked, anywhere, nowhere, split_at_the_end
-from dagkit.engine.waiting import BlockQueue
-from dagkit.engine.work import Waiting, stretch_of
+from dagkit.engine.work.item import Waiting, stretch_of
+from dagkit.engine.work.queue import BlockQueue
+from dagkit.engine.work.schedule import Dealer, Round
+from dagkit.engine.work.split import Worked, anywhere, nowhere, split_at_the_end
+from dagkit.engine.work.window_size import Pace
 
 _INTO = "reader.blocks"
 

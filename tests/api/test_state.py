@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dagkit import KeyedState, Operator, State
 from dagkit.api.state import Declared
 from dagkit.api.tagged import tagged, untagged
-from dagkit.engine.live import StateUnwritable, live, saved
+from dagkit.engine.worker.instances import StateUnwritable, live, saved
 
 K = TypeVar("K")
 

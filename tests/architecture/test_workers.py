@@ -10,7 +10,7 @@ import pytest
 from tests.architecture.layers import sources_under
 
 SOURCES = sources_under(Path(__file__).parents[2])
-DRIVERS_OWN = ("dagkit.compiler", "dagkit.graph", "dagkit.ledger", "dagkit.conf", "dagkit.engine.loop")
+DRIVERS_OWN = ("dagkit.compiler", "dagkit.graph", "dagkit.ledger", "dagkit.conf", "dagkit.engine.run.loop")
 
 
 def loaded_with(module: str, sources: Mapping[str, str]) -> dict[str, str]:

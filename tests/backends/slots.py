@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 
 from dagkit.compiler import Compilation
-from dagkit.engine.assignment import Answer, Assignment, Cores
-from dagkit.engine.finishing import put_in_place
-from dagkit.engine.lower import program_of
-from dagkit.engine.outbox import Sent
-from dagkit.engine.program import Program
-from dagkit.engine.slot import SlotRun
-from dagkit.engine.staging import Part
+from dagkit.engine.files.publish import put_in_place
+from dagkit.engine.files.staging import Part
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.program.program import Program
+from dagkit.engine.worker.outbox import Sent
+from dagkit.engine.worker.protocol import Answer, Assignment, Cores
+from dagkit.engine.worker.slot import SlotRun
 
 
 class InSlots:

@@ -27,9 +27,9 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import compile_application
-from dagkit.engine.loop import Loop, Settings
-from dagkit.engine.lower import program_of
-from dagkit.engine.observing import Measured
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.reports.run_events import Measured
+from dagkit.engine.run.loop import Loop, Settings
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from tests.backends.slots import InSlots

@@ -30,9 +30,9 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.assignment import Answer, Assignment, Backend, Cores
-from dagkit.engine.loop import Loop, Settings
-from dagkit.engine.lower import program_of
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.run.loop import Loop, Settings
+from dagkit.engine.worker.protocol import Answer, Assignment, Backend, Cores
 from dagkit.errors import ApplicationFaults
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dagkit.backends.spark.placing import MANY_BYTES, Placing
-from dagkit.engine.staging import Part
+from dagkit.engine.files.staging import Part
 
 
 def test_pieces_are_put_together_in_their_order(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, PortCont
 from dagkit.api import installed
 from dagkit.backends.spark.shipping import Known, by_value, modules_of, shipped
 from dagkit.compiler import compile_application
-from dagkit.engine.lower import program_of
+from dagkit.engine.program.lower import program_of
 
 AUTHOR = """
 from dataclasses import dataclass

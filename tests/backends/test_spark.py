@@ -27,13 +27,13 @@ from dagkit import (
 from dagkit.backends.spark import SparkBackend, SparkFailed
 from dagkit.backends.spark.task import Told
 from dagkit.compiler import compile_application
-from dagkit.engine.assignment import Answer, Assignment, Report
 from dagkit.engine.failures import OperatorFailed, WindowLost, WorkerFailed
-from dagkit.engine.lower import program_of
-from dagkit.engine.outbox import Outbox
-from dagkit.engine.places import PiecesLost
-from dagkit.engine.program import Program
-from dagkit.engine.staging import Part
+from dagkit.engine.files.folders import PiecesLost
+from dagkit.engine.files.staging import Part
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.program.program import Program
+from dagkit.engine.worker.outbox import Outbox
+from dagkit.engine.worker.protocol import Answer, Assignment, Report
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 

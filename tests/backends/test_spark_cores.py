@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dagkit.backends.spark.cores import NO_LIMIT, CoresOf, cores_of, most_cores
-from dagkit.engine.assignment import Cores
+from dagkit.engine.worker.protocol import Cores
 
 
 @pytest.mark.slow

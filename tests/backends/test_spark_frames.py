@@ -18,7 +18,7 @@ from dagkit.api.partitioning import PartitionKeys, deal_keys
 from dagkit.api.streams import StreamCodec
 from dagkit.backends.spark.frames import LARGEST_BYTES, Frames, Writing
 from dagkit.backends.spark.shipping import Known
-from dagkit.engine.program import Keying, Target
+from dagkit.engine.program.program import Keying, Target
 from dagkit.plan.model import Routing
 from dagkit.schema.columns import Arrowed, Column, Constant, Lines, Listed
 from dagkit.schema.routing import column_codes, routing_code

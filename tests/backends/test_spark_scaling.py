@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from dagkit.engine.backlogs import decisions
+from dagkit.engine.history.backlogs import decisions
 from dagkit.launching import launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.verify import verify
 from dagkit.scaling import ScalingInputs, decide
 from tests.engine.cast import some_lines
-from tests.engine.test_audience import lines
+from tests.engine.changes.test_listeners import lines
 
 
 @pytest.mark.slow

@@ -29,11 +29,11 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.assignment import Assignment, Backend
-from dagkit.engine.changing import Scaling
-from dagkit.engine.loop import Loop, Settings
-from dagkit.engine.lower import program_of
-from dagkit.engine.slot import SlotRun
+from dagkit.engine.changes.reconfiguration import Scaling
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.run.loop import Loop, Settings
+from dagkit.engine.worker.protocol import Assignment, Backend
+from dagkit.engine.worker.slot import SlotRun
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 

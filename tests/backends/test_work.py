@@ -13,13 +13,13 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.assignment import Assignment, Backend
-from dagkit.engine.finishing import in_order
-from dagkit.engine.leaving import parts_of
-from dagkit.engine.loop import Loop, Settings
-from dagkit.engine.lower import program_of
-from dagkit.engine.staging import StagingPlace
-from dagkit.engine.work import Waiting, stretch_of
+from dagkit.engine.checkpoint.next_checkpoint import parts_of
+from dagkit.engine.files.publish import in_order
+from dagkit.engine.files.staging import StagingPlace
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.run.loop import Loop, Settings
+from dagkit.engine.work.item import Waiting, stretch_of
+from dagkit.engine.worker.protocol import Assignment, Backend
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from dagkit.ledger.verify import verify

@@ -15,8 +15,8 @@ from dagkit.backends.spark import worker
 from dagkit.backends.spark.shipping import shipped
 from dagkit.backends.spark.task import LevelTask
 from dagkit.compiler import compile_application
-from dagkit.engine.assignment import Assignment
-from dagkit.engine.lower import program_of
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.worker.protocol import Assignment
 
 FAULTS_AT_WORK = """
 import resource

@@ -10,7 +10,7 @@ from bench.scaling.phases import Changed, Coming, Phases, Watch, is_wanted
 from bench.scaling.report import Real, holds, page, real_lines, simulated_lines
 from dagkit import Shutdown
 from dagkit.engine.facts import Scaled
-from dagkit.engine.observing import Committed, Found, Reshaped
+from dagkit.engine.reports.run_events import Committed, Found, Reshaped
 from dagkit.testing import Alone, FakeClock
 
 

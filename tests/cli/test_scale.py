@@ -6,8 +6,8 @@ import pytest
 
 from dagkit.scaling import ScalingSettings
 from tests.engine.cast import Desk, Hurried, some_lines
+from tests.engine.changes.test_listeners import Roomy, lines
 from tests.engine.recording import MIB, Recording, burst
-from tests.engine.test_audience import Roomy, lines
 
 
 def test_explain_tells_every_decision(dagkit, tmp_path: Path) -> None:

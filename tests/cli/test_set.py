@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from dagkit.api.running import Until
-from dagkit.engine.loop import Loop
+from dagkit.engine.run.loop import Loop
 from tests.engine.cast import Desk
-from tests.engine.test_requests import multiplied
+from tests.engine.changes.test_requests import multiplied
 
 APPLICATION = """
 from dagkit import Config, Dag
-from tests.engine.test_requests import multiplied
+from tests.engine.changes.test_requests import multiplied
 
 def populate_dag(dag: Dag, conf: Config) -> None:
     multiplied()(dag, conf)

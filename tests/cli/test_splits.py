@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dagkit.engine.facts import Split
-from dagkit.engine.history import history
+from dagkit.engine.history.history import history
 from dagkit.ledger import Ledger
 from tests.engine.cast import Desk, Hurried, numbers_collected
 

@@ -24,9 +24,9 @@ from dagkit import (
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.assignment import Answer, Assignment, Backend, Cores
-from dagkit.engine.loop import Loop, Settings
-from dagkit.engine.observing import Happening, Probe
+from dagkit.engine.reports.run_events import Happening, Probe
+from dagkit.engine.run.loop import Loop, Settings
+from dagkit.engine.worker.protocol import Answer, Assignment, Backend, Cores
 from dagkit.ledger import Ledger
 from dagkit.ledger.verify import verify
 from dagkit.plan import fingerprint

@@ -12,9 +12,9 @@ from dagkit import Batch, Dag, InputPort, Operator, OperatorContext, PortContext
 from dagkit.api.running import Until
 from dagkit.backends.spark import SparkBackend, local_session
 from dagkit.compiler import compile_application
-from dagkit.engine.loop import Loop
-from dagkit.engine.lower import program_of
-from dagkit.engine.observing import Committed, Happening, Observer
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.reports.run_events import Committed, Happening, Observer
+from dagkit.engine.run.loop import Loop
 from dagkit_operators import Items
 from tests.engine.cast import Desk, Draw, Hurried
 from tests.engine.driver import telling

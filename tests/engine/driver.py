@@ -5,7 +5,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Semaphore
 from pathlib import Path
 
-from dagkit.engine.observing import Happening, Observer
+from dagkit.engine.reports.run_events import Happening, Observer
 from dagkit.launching import launch
 from tests.engine.cast import Desk, Hurried, lines_through_filter, numbers_collected, some_lines
 from tests.engine.work_cast import numbers_of_names

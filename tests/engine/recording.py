@@ -6,12 +6,12 @@ from pathlib import Path
 
 from dagkit import Backlog, Block, Capacity
 from dagkit.compiler import compile_application
-from dagkit.engine.chronicle import Chronicle
+from dagkit.engine.checkpoint.checkpoint import Memory
+from dagkit.engine.checkpoint.journal import Chronicle
 from dagkit.engine.facts import Fact, Scaled
-from dagkit.engine.inputs import Emitted, Finding
-from dagkit.engine.lower import program_of
-from dagkit.engine.memory import Memory
-from dagkit.engine.work import Waiting
+from dagkit.engine.inputs.driver_input import Emitted, Finding
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.work.item import Waiting
 from dagkit.ledger import Ledger, Span, Work
 from dagkit.scaling import Past, ScalingInputs, ScalingSettings, decide
 from dagkit.testing import FakeClock

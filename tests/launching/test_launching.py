@@ -15,7 +15,7 @@ import pytest
 from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, State, Until
 from dagkit.clock import SystemClock
 from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.observing import Committed, Ended, Happening, Point, Resumed
+from dagkit.engine.reports.run_events import Committed, Ended, Happening, Point, Resumed
 from dagkit.errors import DagkitError
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
@@ -114,7 +114,7 @@ ENDLESS = """
 import sys, time
 from dagkit import *
 from dagkit.launching import Machine, launch
-from dagkit.engine.observing import Committed
+from dagkit.engine.reports.run_events import Committed
 
 class Ticks(InputOperator):
     output = OutputPort(int)

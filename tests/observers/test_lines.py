@@ -10,7 +10,7 @@ import pytest
 
 from dagkit.api.stats import OperatorStats, PortStats
 from dagkit.engine.facts import Scaled
-from dagkit.engine.observing import (
+from dagkit.engine.reports.run_events import (
     Committed,
     Ended,
     Failed,

@@ -8,9 +8,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from dagkit.api.stats import OperatorStats, PortStats
-from dagkit.engine.assignment import Stretch
 from dagkit.engine.facts import Scaled, Split
-from dagkit.engine.observing import Committed, Failed, Found, Measured, Queue, Reshaped, Resumed, StageRun
+from dagkit.engine.reports.run_events import Committed, Failed, Found, Measured, Queue, Reshaped, Resumed, StageRun
+from dagkit.engine.worker.protocol import Stretch
 from dagkit.observers.prometheus import AddressTaken, Prometheus
 from dagkit.observers.series import ALL, BY_NAME
 

@@ -11,7 +11,7 @@ import pytest
 
 from dagkit import Context, Dag
 from dagkit.api.running import Until
-from dagkit.engine.live import live
+from dagkit.engine.worker.instances import live
 from dagkit.errors import InputUnreadable
 from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
 from dagkit.testing import Alone, FakeClock

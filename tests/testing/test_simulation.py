@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Block
-from dagkit.engine.splitting import EVEN, OVER
+from dagkit.engine.work.split import EVEN, OVER
 from dagkit.testing import Cost, Simulated, Simulation
 
 FILE = 10_000_000

@@ -20,18 +20,18 @@ from dagkit.api.running import Context
 from dagkit.api.work import work_port
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
-from dagkit.engine.assignment import Answer, Assignment, Cores, Figures, Report
-from dagkit.engine.controls import Controls
 from dagkit.engine.failures import failing_among, failure_of, offsets_in, place_of, tear_down, who_failed
-from dagkit.engine.finishing import put_in_place
-from dagkit.engine.live import Entrance, SavedState, Take, bind_output, entrance, live, saved
-from dagkit.engine.lower import keying_of, numbered, program_of
-from dagkit.engine.outbox import Outbox, Sent
-from dagkit.engine.program import Keying, Program
-from dagkit.engine.reading import Reading
-from dagkit.engine.sliding import Panes, slider_name
-from dagkit.engine.staging import Part, Staging, serve_files
-from dagkit.engine.work import Elements, elements_of
+from dagkit.engine.files.publish import put_in_place
+from dagkit.engine.files.staging import Part, Staging, serve_files
+from dagkit.engine.program.lower import keying_of, numbered, program_of
+from dagkit.engine.program.program import Keying, Program
+from dagkit.engine.work.item import Elements, elements_of
+from dagkit.engine.worker.control_tuples import Controls
+from dagkit.engine.worker.instances import Entrance, SavedState, Take, bind_output, entrance, live, saved
+from dagkit.engine.worker.outbox import Outbox, Sent
+from dagkit.engine.worker.protocol import Answer, Assignment, Cores, Figures, Report
+from dagkit.engine.worker.reading import Reading
+from dagkit.engine.worker.sliding import Panes, slider_name
 from dagkit.graph import Node
 from dagkit.plan.model import Routing
 from dagkit.schema.batch import Batch

@@ -19,12 +19,12 @@ from dagkit.backends.spark.rows import SPARK_SCHEMA, Kind, rows_in
 from dagkit.backends.spark.shipping import by_value, modules_of, shipped
 from dagkit.backends.spark.task import BroadcastTask, Given, LevelTask, TaskFailed, Told
 from dagkit.compiler import Compilation
-from dagkit.engine.assignment import Answer, Assignment, Cores
 from dagkit.engine.failures import CodecFailed, WindowLost
-from dagkit.engine.lower import program_of
-from dagkit.engine.outbox import Sent
-from dagkit.engine.program import Program
-from dagkit.engine.staging import Part
+from dagkit.engine.files.staging import Part
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.program.program import Program
+from dagkit.engine.worker.outbox import Sent
+from dagkit.engine.worker.protocol import Answer, Assignment, Cores
 from dagkit.errors import DagkitError
 
 LARGEST_CLOSURE_BYTES = (1 << 20) - (64 << 10)

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from dagkit.backends.spark.jobs import is_connect
 from dagkit.backends.spark.session import LOCAL
-from dagkit.engine.assignment import Cores
+from dagkit.engine.worker.protocol import Cores
 
 LOOKED_EVERY_SECONDS = 5.0
 """How long a count of a cluster that can grow is taken for true."""

@@ -17,7 +17,7 @@ from dagkit.api.controls import controls_in
 from dagkit.backends.spark.forms import Arrays, AsArrow, Form, NoForm, read, written
 from dagkit.backends.spark.shipping import Known
 from dagkit.engine.failures import CodecFailed
-from dagkit.engine.program import Target
+from dagkit.engine.program.program import Target
 from dagkit.schema.batch import Batch
 
 LARGEST_BYTES = 4 << 20

@@ -7,9 +7,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession, types
 
 from dagkit.backends.spark.worker import at_work
-from dagkit.engine.finishing import pieces_of
-from dagkit.engine.places import Piece, PiecesLost, put_in_place
-from dagkit.engine.staging import Part
+from dagkit.engine.files.folders import Piece, PiecesLost, put_in_place
+from dagkit.engine.files.publish import pieces_of
+from dagkit.engine.files.staging import Part
 
 MANY_BYTES = 256 << 20
 """What a driver copies itself in about the time that a job takes to begin and to end with cold caches."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dagkit.backends.spark.frames import Frames
 from dagkit.backends.spark.rows import DRIVER, End, Kind, Row, batch_of
-from dagkit.engine.outbox import Sent
+from dagkit.engine.worker.outbox import Sent
 from dagkit.schema.batch import Batch
 
 FULL_BYTES = 1 << 20

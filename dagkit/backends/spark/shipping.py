@@ -21,7 +21,7 @@ from typing import Any, get_args, get_origin
 import cloudpickle
 
 from dagkit.api.installed import is_installed
-from dagkit.engine.program import Program
+from dagkit.engine.program.program import Program
 
 
 class Known:

@@ -12,11 +12,11 @@ from dagkit.backends.spark.rows import DRIVER, End, Kind, Row, rows_in
 from dagkit.backends.spark.sending import Sending
 from dagkit.backends.spark.shipping import Shipped
 from dagkit.backends.spark.worker import at_work, hold_memory, settle
-from dagkit.engine.assignment import Assignment, Report, SlotState
 from dagkit.engine.failures import OperatorFailed, WorkerFailed
-from dagkit.engine.program import Program
-from dagkit.engine.slot import SlotRun
-from dagkit.engine.work import Waiting
+from dagkit.engine.program.program import Program
+from dagkit.engine.work.item import Waiting
+from dagkit.engine.worker.protocol import Assignment, Report, SlotState
+from dagkit.engine.worker.slot import SlotRun
 from dagkit.errors import DagkitError
 from dagkit.schema.batch import Batch
 

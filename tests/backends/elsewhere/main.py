@@ -9,9 +9,9 @@ from words import draw  # type: ignore[import-not-found] # beside this file
 from dagkit import Batch
 from dagkit.backends.spark import SparkBackend, session_at
 from dagkit.compiler import compile_application
-from dagkit.engine.assignment import Assignment
-from dagkit.engine.lower import program_of
-from dagkit.engine.outbox import Outbox
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.worker.outbox import Outbox
+from dagkit.engine.worker.protocol import Assignment
 
 
 def main(master: str, mark: str, *words: str) -> None:

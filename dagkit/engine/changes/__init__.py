@@ -1,0 +1,1 @@
+"""What may change between two windows: requests, listeners, and the plan that runs."""

@@ -1,0 +1,301 @@
+"""The audience: listeners of operators are told what their partitions did and what waits, and say what is to change.
+
+They are asked before a window begins, the first one included, if a window was committed or something was found since
+they were asked last; and from time to time while nothing is to do.
+"""
+
+import logging
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from dagkit.api.attributes import OperatorContext
+from dagkit.api.stats import Backlog, BatchedOperatorStats, Capacity, OperatorStats, PortStats, Response, StatsListener
+from dagkit.compiler.partition import partitioner_of
+from dagkit.engine.changes.reconfiguration import Scaling
+from dagkit.engine.changes.running_plan import Shape
+from dagkit.engine.facts import Scaled
+from dagkit.engine.reports.statistics import Lately, stats_of
+from dagkit.engine.run.decide import Action, Sleep, Start
+from dagkit.engine.work.item import Waiting, has_end, length_of
+from dagkit.engine.work.split import CutNear, nowhere
+from dagkit.engine.work.summary import Traits
+from dagkit.engine.worker.protocol import Answer, Cores
+from dagkit.graph import Node
+from dagkit.scaling.inputs import PIECE
+
+_logger = logging.getLogger(__name__)
+
+ENOUGH_PIECES = 1 << 16
+"""More slots than that nobody has."""
+_NEWEST = 0.3
+"""How much the newest window counts in an average over windows."""
+
+
+@dataclass
+class _Course:
+    """What one partition did lately."""
+
+    number: int
+    """Its physical id: that of no other partition of any operator."""
+    lately: Lately
+    since: list[OperatorStats] = field(default_factory=list)
+    """The windows since its listeners were asked last."""
+
+    def add(self, stats: OperatorStats, at: datetime, latency_millis: float) -> None:
+        self.since.append(stats)
+        self.lately.add(stats, at, latency_millis)
+
+
+@dataclass
+class _Listened:
+    """An operator that somebody listens to."""
+
+    node: Node
+    listeners: list[StatsListener]
+    courses: dict[int, _Course] = field(default_factory=dict)
+    per_milli: float | None = None
+    """Positions that one busy slot reads in a millisecond."""
+
+
+class Audience:
+    """All listeners of an application."""
+
+    def __init__(self, shape: Shape, began: datetime) -> None:
+        self._began = began
+        self._numbers = 0
+        self._overheads: deque[float] = deque(maxlen=5)
+        """What the last windows cost besides the work of their busiest slot. The cheapest counts: the first one of a
+        run starts workers, too, and others may be kept waiting by whatever else the machine does."""
+        self._refused: set[tuple[str, int]] = set()
+        self._listened: dict[str, _Listened] = {}
+        self.news = True
+        """Whether there is anything that the listeners were not told."""
+        self._asked = began
+        """When they were asked last."""
+        self.follow(shape)
+
+    def is_due(self, action: Action, now: datetime) -> bool:
+        """Before a window, if they were not told of all there is; else by the heartbeat, while nothing is to do."""
+        if not self._listened:
+            return False
+        is_time = now >= self._asked + self._traits.heartbeat
+        return (isinstance(action, Start) and self.news) or (isinstance(action, Sleep) and is_time)
+
+    def follow(self, shape: Shape) -> None:
+        """The application goes on in this shape."""
+        self._shape, self._traits = shape, Traits.of(shape.program)
+        before, self._listened = self._listened, {}
+        for node in shape.compilation.graph.nodes:
+            listeners = _listeners_of(shape, node)
+            if not listeners or node.name not in shape.program.stage_of:
+                continue
+            known = before.get(node.name)
+            if known is None:
+                self._listened[node.name] = _Listened(node, listeners)
+            elif known.node.operator is node.operator and known.node.attributes == node.attributes:
+                self._listened[node.name] = known  # without those that were removed
+            else:
+                self._listened[node.name] = replace(known, node=node, listeners=listeners)
+
+    def committed(self, window_id: int, answer: Answer, at: datetime, millis: float) -> None:
+        """A window was committed, which took so long."""
+        self.news = True
+        if not self._listened:
+            return
+        busiest = max((report.busy_millis for report in answer.reports), default=0.0)
+        self._overheads.append(max(0.0, millis - busiest))
+        for name, listened in self._listened.items():
+            level = self._shape.program.stage_of[name].level
+            read = busy = 0.0
+            for report in answer.reports:
+                figures = report.figures.get(name)
+                if report.level != level or figures is None:
+                    continue
+                operator = self._shape.program.operators[name][0]
+                busy_millis = report.busy_millis
+                stats = stats_of(operator, figures, window_id=window_id, busy_millis=busy_millis, ended=at)
+                self._course(listened, report.slot).add(stats, at, figures.millis)
+                if figures.read:
+                    read, busy = read + figures.read, busy + report.busy_millis
+            if read and busy:
+                listened.per_milli = _averaged(listened.per_milli, read / busy)
+
+    def ask(
+        self, window_id: int, waiting: Iterable[Waiting], cores: Cores, now: datetime
+    ) -> tuple[list[Scaling], list[Scaled]]:
+        """What listeners want changed, and what they looked at and left as it is; `waiting` is all that is not read."""
+        self.news, self._asked = False, now
+        wishes, facts = [], []
+        by_operator: dict[str, list[Waiting]] = defaultdict(list)
+        for each in waiting:
+            if each.due is None or each.due <= now:
+                by_operator[each.into.rpartition(".")[0]].append(each)
+        for name, listened in self._listened.items():
+            stats = self._told(listened, window_id, by_operator[name], cores, now)
+            responses = self._answers(listened, stats)
+            if any(response.repartition_required for response in responses):
+                wish = self._wish(listened, stats, responses)
+                if (name, wish.wanted) not in self._refused:
+                    wishes.append(wish)
+            else:
+                facts += [self._looked(name, each, now) for each in responses if each.inputs is not None]
+        return wishes, facts
+
+    def tell_partitioned(self, operator: str) -> None:
+        """The partitioner of an operator knows which partitions there are from here on, by the ids that are told."""
+        graph = self._shape.compilation.graph
+        partitioner, _ = partitioner_of(graph, graph.by_name[operator])
+        if partitioner is None:
+            return
+        listened = self._listened.get(operator)
+        partitions = self._shape.compilation.partitioned[operator].partitions
+        ids = [i if listened is None else self._course(listened, i).number for i in range(len(partitions))]
+        try:
+            partitioner.partitioned(dict(zip(ids, partitions, strict=True)))
+        except Exception:
+            _logger.exception("%s raised when it was told the partitions of %s", type(partitioner).__name__, operator)
+
+    def refused(self, wish: Scaling) -> None:
+        """What cannot be is not wished for again."""
+        self._refused.add((wish.operator, wish.wanted))
+
+    def _told(
+        self, listened: _Listened, window_id: int, waiting: Sequence[Waiting], cores: Cores, now: datetime
+    ) -> list[BatchedOperatorStats]:
+        """What is told of each partition."""
+        name = listened.node.name
+        count = self._shape.count(name)
+        port = self._queued_port(name)
+        backlog = None if port is None else _backlog(waiting, self._traits.near.get(f"{name}.{port}", nowhere))
+        capacity = Capacity(
+            cores=cores.now,
+            most_cores=cores.most,
+            positions_per_second=None if listened.per_milli is None else listened.per_milli * 1000,
+            window_millis=min(self._overheads, default=0.0),
+        )
+        told = []
+        for partition in range(count):
+            course = self._course(listened, partition)
+            windows, course.since = course.since, []
+            if port is not None and backlog is not None:
+                share = (backlog.blocks + count - 1 - partition) // count, backlog.positions // count
+                windows = _with_queue(windows or [OperatorStats(window_id)], port, *share)
+            told.append(
+                BatchedOperatorStats(
+                    operator_id=course.number,
+                    current_window_id=window_id,
+                    last_windowed_stats=windows,
+                    tuples_processed_psma=course.lately.processed_per_second,
+                    tuples_emitted_psma=course.lately.emitted_per_second,
+                    cpu_percentage_ma=course.lately.cpu_percentage,
+                    latency_ma_millis=course.lately.latency_millis,
+                    operator=name,
+                    partition=partition,
+                    partitions=count,
+                    at=now,
+                    backlog=backlog,
+                    capacity=capacity,
+                )
+            )
+        return told
+
+    def _answers(self, listened: _Listened, stats: Sequence[BatchedOperatorStats]) -> list[Response]:
+        """What listeners say, in the order of the partitions. Who raises is heard no more; the run goes on."""
+        responses = []
+        for listener in list(listened.listeners):
+            try:
+                responses += [_said(listener, listener.process_stats(each)) for each in stats]
+            except Exception:
+                named = f"{type(listener).__name__} of {listened.node.name}"
+                _logger.exception("the listener %s raised, and is told no more", named)
+                listened.listeners.remove(listener)
+        return responses
+
+    def _wish(
+        self, listened: _Listened, stats: Sequence[BatchedOperatorStats], responses: Sequence[Response]
+    ) -> Scaling:
+        """What is to become of an operator, where several listeners ask, by the one that wants most."""
+        asking = [response for response in responses if response.repartition_required]
+        loads = [0] * len(stats)
+        for index, response in enumerate(responses):
+            loads[index % len(stats)] = response.load_indicator or loads[index % len(stats)]
+        said = max(asking, key=lambda response: response.partitions or 0)
+        return Scaling(
+            operator=listened.node.name,
+            wanted=said.partitions or 0,
+            loads=tuple(loads),
+            stats=tuple(stats),
+            policy=said.policy or _names(listened),
+            rule=said.repartition_note or "asked for by its listener",
+            inputs=said.inputs or {},
+        )
+
+    def _looked(self, name: str, response: Response, now: datetime) -> Scaled:
+        count = self._shape.count(name)
+        return Scaled(
+            operator=name,
+            at=now,
+            before=count,
+            after=count,
+            policy=response.policy or _names(self._listened[name]),
+            rule=response.repartition_note,
+            inputs=response.inputs or {},
+        )
+
+    def _queued_port(self, operator: str) -> str | None:
+        return next(
+            (into.rpartition(".")[2] for into in self._traits.slots if into.rpartition(".")[0] == operator), None
+        )
+
+    def _course(self, listened: _Listened, partition: int) -> _Course:
+        if partition not in listened.courses:
+            self._numbers += 1
+            listened.courses[partition] = _Course(self._numbers, Lately(self._began))
+        return listened.courses[partition]
+
+
+def _averaged(known: float | None, newest: float) -> float:
+    return newest if known is None else _NEWEST * newest + (1 - _NEWEST) * known
+
+
+def _listeners_of(shape: Shape, node: Node) -> list[StatsListener]:
+    """Those of STATS_LISTENERS, and the operator itself where it is one."""
+    given: Any = shape.compilation.graph.value(node, OperatorContext.STATS_LISTENERS)
+    many = given if isinstance(given, list | tuple) else [] if given is None else [given]
+    listeners = [each for each in many if isinstance(each, StatsListener)]
+    return [*listeners, node.operator] if isinstance(node.operator, StatsListener) else listeners
+
+
+def _names(listened: _Listened) -> str:
+    return ", ".join(type(listener).__name__ for listener in listened.listeners)
+
+
+def _said(listener: StatsListener, said: Any) -> Response:
+    if not isinstance(said, Response):
+        raise TypeError(f"process_stats of {type(listener).__name__} gave {type(said).__name__}, not Response")
+    return said
+
+
+def _with_queue(windows: Sequence[OperatorStats], port: str, blocks: int, positions: int) -> list[OperatorStats]:
+    """The last window also tells what waits now."""
+    last = windows[-1]
+    others = [each for each in last.input_ports if each.port != port]
+    mine = next((each for each in last.input_ports if each.port == port), PortStats(port, bytes=positions))
+    return [*windows[:-1], replace(last, input_ports=(replace(mine, queue_size=blocks), *others))]
+
+
+def _backlog(waiting: Sequence[Waiting], near: CutNear) -> Backlog:
+    """What waits for all partitions together. Where the first long one can be cut, all can."""
+    lengths = [length_of(each) for each in waiting]
+    long = next((each for each, length in zip(waiting, lengths, strict=True) if length >= 2 * PIECE), None)
+    cut = long is not None and near(long, long.start + length_of(long) // 2) is not None
+    pieces = sum(max(1, length // PIECE) for length in lengths) if cut else len(lengths)
+    return Backlog(
+        blocks=len(waiting),
+        positions=sum(lengths),
+        pieces=min(pieces, ENOUGH_PIECES),
+        endless=sum(not has_end(each) for each in waiting),
+    )

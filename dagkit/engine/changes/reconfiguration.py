@@ -1,0 +1,170 @@
+"""Changing: what is wished of an application while it runs takes effect between two windows, or is refused."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from dagkit.api.stats import BatchedOperatorStats
+from dagkit.compiler.reconfigure import value_of
+from dagkit.engine.changes.requests import Postbox, Reply, Request, SetValue
+from dagkit.engine.changes.running_plan import Shape
+from dagkit.engine.facts import Changed, Fact, Scaled
+from dagkit.errors import ApplicationFaults, DagkitError
+
+_log = logging.getLogger(__name__)
+
+ASKED = "asked"
+"""The policy of whoever set a count by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A property or an attribute is to have another value."""
+
+    operator: str
+    name: str
+    value: str
+    request: str | None = None
+    """Who waits to hear what became of it."""
+
+    def on(self, shape: Shape) -> Shape:
+        return shape.setting(self.operator, self.name, self.value)
+
+    def fact(self, before: Shape, after: Shape, at: datetime) -> Fact:
+        """What is kept of it. No secret is: both values are as a plan shows them."""
+        was = value_of(before.configured, self.operator, self.name)
+        now = value_of(after.configured, self.operator, self.name)
+        return Changed(operator=self.operator, name=self.name, at=at, before=was, after=now)
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """An operator is to have so many partitions, or those that its partitioner makes of their loads."""
+
+    operator: str
+    wanted: int = 0
+    loads: Sequence[int] = ()
+    stats: Sequence[BatchedOperatorStats] = ()
+    policy: str = ASKED
+    rule: str = "set by hand"
+    inputs: Mapping[str, JsonValue] = field(default_factory=dict)
+    request: str | None = None
+
+    def on(self, shape: Shape) -> Shape:
+        return shape.asked_for(self.operator, wanted=self.wanted, loads=self.loads, stats=self.stats)
+
+    def fact(self, before: Shape, after: Shape, at: datetime) -> Fact:
+        return Scaled(
+            operator=self.operator,
+            at=at,
+            before=before.count(self.operator),
+            after=after.count(self.operator),
+            policy=self.policy,
+            rule=self.rule,
+            inputs=self.inputs,
+        )
+
+
+Wish = Setting | Scaling
+
+
+class Changing:
+    """The shape that an application has, and what is wished of it."""
+
+    def __init__(self, shape: Shape, postbox: Postbox) -> None:
+        self.shape = shape
+        self.postbox = postbox
+        self._wishes: list[Wish] = []
+        self._made: list[tuple[Wish, Fact]] = []
+        """What took effect, and no window is committed since."""
+
+    @property
+    def is_wished(self) -> bool:
+        """Whether there is something to do once nothing is in flight."""
+        return bool(self._wishes)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether something took effect that no commit holds yet."""
+        return bool(self._made)
+
+    @property
+    def requests(self) -> tuple[str, ...]:
+        """The requests that the next commit answers."""
+        return tuple(wish.request for wish, _ in self._made if wish.request is not None)
+
+    def wish(self, wish: Wish) -> None:
+        """It takes effect before the next window, or is refused."""
+        self._wishes.append(wish)
+
+    def hear(self, window_id: int) -> None:
+        """What was asked for from outside is wished for."""
+        self._wishes += map(_wish_of, self.postbox.hear(window_id))
+
+    def perform(
+        self, take: Callable[[Shape], None], now: datetime, refused: Callable[["Wish"], None] = lambda _: None
+    ) -> list[Fact]:
+        """Let each wish take effect, one after the other; what may be kept of those that did.
+
+        `take` lets the application go on in another shape, or raises what keeps it from that; `refused` is told of
+        what nobody outside waits for.
+        """
+        wishes, self._wishes = self._wishes, []
+        facts = []
+        for wish in wishes:
+            before = self.shape
+            try:
+                if wish.request is not None and not self.postbox.is_there(wish.request):
+                    continue  # whoever asked waits no more
+                after = wish.on(before)
+                if after is not before:
+                    take(after)
+            except DagkitError as error:
+                self._refuse(wish, error)
+                if wish.request is None:
+                    refused(wish)
+                continue
+            self.shape = after
+            fact = wish.fact(before, after, now)
+            self._made.append((wish, fact))
+            facts += [fact, *_counted(wish, before, after, now)]
+        return facts
+
+    def committed(self, window_id: int) -> None:
+        """Whoever asked is told that it is done, and holds."""
+        made, self._made = self._made, []
+        for wish, fact in made:
+            if wish.request is not None:
+                before, after = (fact.before, fact.after) if isinstance(fact, Changed | Scaled) else (None, None)
+                self.postbox.reply(Reply(id=wish.request, done=True, window=window_id, before=before, after=after))
+
+    def failed(self, error: DagkitError) -> None:
+        """The run ends with an error, maybe that of what took effect: the next one goes on without it."""
+        made, self._made = self._made, []
+        for wish, _ in made:
+            self._refuse(wish, error)
+
+    def _refuse(self, wish: Wish, error: DagkitError) -> None:
+        told = "\n".join(map(str, error.diagnostics)) if isinstance(error, ApplicationFaults) else str(error)
+        if wish.request is None:
+            _log.warning("%s stays as it is: %s", wish.operator, told)
+        else:
+            self.postbox.reply(Reply(id=wish.request, done=False, refused=told))
+
+
+def _counted(wish: Wish, before: Shape, after: Shape, at: datetime) -> list[Fact]:
+    """That an operator has another number of partitions, where a value that was set brought that about."""
+    if isinstance(wish, Scaling) or before.count(wish.operator) == after.count(wish.operator):
+        return []
+    counted = Scaling(wish.operator, rule=f"{wish.name} was set by hand")
+    return [counted.fact(before, after, at)]
+
+
+def _wish_of(request: Request) -> Wish:
+    asks = request.asks
+    if isinstance(asks, SetValue):
+        return Setting(asks.operator, asks.name, asks.value, request.id)
+    return Scaling(asks.operator, asks.count, request=request.id)

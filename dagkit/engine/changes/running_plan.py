@@ -1,0 +1,133 @@
+"""Shape: the application as it runs, which is as it was compiled, with what was changed of it since. Pure."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from dagkit.api.attributes import PortContext
+from dagkit.api.partitioning import Partition, PartitionKeys
+from dagkit.api.stats import BatchedOperatorStats
+from dagkit.compiler import Compilation
+from dagkit.compiler.reconfigure import reconfigured, value_of
+from dagkit.compiler.repartition import redefined, repartitioned
+from dagkit.engine.checkpoint.checkpoint import Altered, Memory, Partitioned
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.program.program import Program
+from dagkit.errors import ApplicationFaults
+from dagkit.plan.model import Keys
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One form of an application; each change makes another one."""
+
+    launched: Compilation
+    """As its code and its configuration say."""
+    configured: Compilation
+    """With what was set since, and the partitions that this gives it."""
+    compilation: Compilation
+    """As it runs: with the partitions that it was given since."""
+    partitions: Mapping[str, Partitioned] = field(default_factory=dict)
+    altered: tuple[Altered, ...] = ()
+
+    @classmethod
+    def of(cls, compilation: Compilation) -> "Shape":
+        """Nothing was changed so far."""
+        return cls(compilation, compilation, compilation)
+
+    @classmethod
+    def resumed(cls, compilation: Compilation, memory: Memory) -> "Shape":
+        """The shape that a window left. What configuration was edited about since, and what does not fit, is dropped.
+
+        Whoever edits a property file after something was set while the application ran has spoken last.
+        """
+        shape = cls.of(compilation)
+        for each in memory.altered:
+            if value_of(compilation, each.operator, each.name) != each.configured:
+                _log.warning("%s.%s is as its configuration says now, for that was edited", each.operator, each.name)
+                continue
+            try:
+                shape = shape.setting(each.operator, each.name, each.value)
+            except ApplicationFaults as faults:
+                _log.warning("what %s.%s was set to does not fit any more: %s", each.operator, each.name, faults)
+        return shape.partitioned_as(memory.partitions)
+
+    @cached_property
+    def program(self) -> Program:
+        return program_of(self.compilation)
+
+    def count(self, operator: str) -> int:
+        """As how many partitions an operator runs."""
+        return self.compilation.partitioned[operator].count
+
+    def capacity(self, inputs: Iterable[str]) -> int:
+        """How much may wait at these inputs together."""
+        ports = [(self.compilation.graph.by_name[name], port) for name, _, port in (i.rpartition(".") for i in inputs)]
+        return sum(node.port_value(port, PortContext.QUEUE_CAPACITY) for node, port in ports)
+
+    def setting(self, operator: str, name: str, raw: Any) -> "Shape":
+        """The shape in which a property or an attribute has another value. Raises `ApplicationFaults`."""
+        configured = reconfigured(self.configured, operator, name, raw)
+        said = value_of(self.launched, operator, name)
+        mine = Altered(operator=operator, name=name, value=raw, configured=said)
+        others = tuple(each for each in self.altered if (each.operator, each.name) != (operator, name))
+        shape = Shape(self.launched, configured, configured, {}, (*others, mine))
+        return shape.partitioned_as(self.partitions)
+
+    def asked_for(
+        self,
+        operator: str,
+        *,
+        wanted: int = 0,
+        loads: Sequence[int] = (),
+        stats: Sequence[BatchedOperatorStats] = (),
+    ) -> "Shape":
+        """The shape in which the partitioner of an operator was asked again; this very one where it changes nothing.
+
+        Raises `ApplicationFaults`.
+        """
+        given = redefined(self.compilation, operator, wanted=wanted, loads=loads, stats=stats)
+        if given == self.compilation.partitioned[operator].partitions:
+            return self
+        return self.given(operator, given)
+
+    def given(self, operator: str, given: Sequence[Partition]) -> "Shape":
+        kept = Partitioned(
+            configured=self.configured.partitioned[operator].count,
+            keys=tuple(
+                {port: Keys(mask=keys.mask, keys=tuple(sorted(keys.keys))) for port, keys in each.keys.items()}
+                for each in given
+            ),
+        )
+        compilation = repartitioned(self.compilation, {operator: given})
+        return replace(self, compilation=compilation, partitions={**self.partitions, operator: kept})
+
+    def partitioned_as(self, kept: Mapping[str, Partitioned]) -> "Shape":
+        """The shape with these partitions, where its configuration gives the counts that it gave then."""
+        shape = self
+        for operator, partitioned in kept.items():
+            there = shape.configured.partitioned.get(operator)
+            if there is None or (there.head, there.count) != (operator, partitioned.configured):
+                _log.warning("%s has the partitions that its configuration says now, for that has changed", operator)
+                continue
+            try:
+                shape = shape.given(operator, shape.made_of(operator, partitioned))
+            except ApplicationFaults as faults:
+                _log.warning("the partitions that %s was given do not fit any more: %s", operator, faults)
+        return shape
+
+    def made_of(self, operator: str, kept: Partitioned) -> list[Partition]:
+        """Partitions that own what was kept; operators of their own are those that the partitioner makes today."""
+        count = len(kept.keys)
+        try:
+            made = redefined(self.compilation, operator, wanted=count)
+        except ApplicationFaults:  # one that follows loads, and not a count that is wanted
+            made = (self.compilation.partitioned[operator].partitions[0],) * count
+        return [
+            Partition(each.operator, {port: PartitionKeys(k.mask, frozenset(k.keys)) for port, k in keys.items()})
+            for each, keys in zip(made, kept.keys, strict=True)
+        ]

@@ -1,0 +1,64 @@
+"""Delays between two windows: what they hold back is kept as JSON, and goes out in the next one."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from dagkit.api.operators import DelayOperator
+from dagkit.engine.checkpoint.checkpoint import Held
+from dagkit.engine.codec import Written
+from dagkit.engine.program.program import Program
+from dagkit.engine.worker.outbox import Outbox, Sent
+from dagkit.errors import DagkitError
+from dagkit.schema.batch import Batch
+
+
+class ItemsStranded(DagkitError):
+    """A delay held items back for partitions that are no more."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, into: str, before: int, now: int) -> None:
+        super().__init__(
+            f"a delay holds items for partition {before} of {into}, which has {now} now, and nothing says who takes "
+            "them over; give the input a key, or start with as many partitions as before"
+        )
+
+
+def first_of_delays(program: Program) -> list[Sent]:
+    """What delays hand on in the first window, when nothing has come round yet."""
+    sent: list[Sent] = []
+    for stage in program.stages:
+        for name in stage.operators:
+            for slot, operator in enumerate(program.operators[name]):
+                if isinstance(operator, DelayOperator):
+                    outbox = Outbox(slot)
+                    first = list(operator.first_window())
+                    for target in stage.targets.get((name, "output"), ()):
+                        outbox.slit(target).batch(Batch.of(first))
+                    sent += outbox.rest()
+    return sent
+
+
+def kept(program: Program, sent: Sent) -> Held:
+    """What a delay holds back, as a checkpoint keeps it."""
+    target = program.targets[sent.wire]
+    written = Written(target.address, target.payload)
+    return Held(into=target.address, slot=sent.slot, items=tuple(written.of(item) for item in sent.batch.items()))
+
+
+def restored(program: Program, helds: Iterable[Held]) -> list[Sent]:
+    """What the delays of the last window held back."""
+    addresses = {target.address: target for target in program.targets.values()}
+    sent = []
+    for held in helds:
+        target = addresses[held.into]
+        written = Written(held.into, target.payload)
+        batch = Batch.of([written.back(item) for item in held.items])
+        if target.keys:  # there may be other partitions now, and each key has its own
+            shares = target.shares(batch, held.slot, 0)
+        elif held.slot < target.slots:
+            shares = iter([(held.slot, batch)])
+        else:
+            raise ItemsStranded(held.into, held.slot + 1, target.slots)
+        sent += [Sent(target.wire, slot, target.level, False, share) for slot, share in shares]
+    return sent

@@ -1,0 +1,277 @@
+"""The chronicle: an application's ledger in the engine's terms. Findings go in, windows are promised and committed.
+
+Opening reads a constant number of blocks, and those findings that no window was given yet.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+from dagkit.engine.checkpoint.checkpoint import Memory
+from dagkit.engine.checkpoint.compatibility import OperatorRenamed
+from dagkit.engine.checkpoint.watermarks import watermark_of
+from dagkit.engine.files.staging import Part
+from dagkit.engine.inputs.driver_input import Finding, Writing
+from dagkit.engine.program.program import Program
+from dagkit.engine.worker.instances import SavedState
+from dagkit.errors import DagkitError
+from dagkit.ledger import (
+    AddData,
+    Chain,
+    DatasetKind,
+    Fault,
+    Ledger,
+    SequenceTaken,
+    Transaction,
+    checkpoint_of,
+    lines_of,
+    slice_of,
+    transform_of,
+)
+from dagkit.ledger.block import Record
+from dagkit.ledger.events import DataField, DataSchema, SourceState
+from dagkit.ledger.objects import rows_of
+
+STATE_KIND = "dagkit/state"
+NAMED_STATE_KIND = "dagkit/state/named"
+"""That of an input operator whose sources bear its name."""
+
+PIECES_SCHEMA = DataSchema(
+    fields=(
+        DataField(name="offset", type="UInt64"),
+        DataField(name="operator", type="String"),
+        DataField(name="file", type="String"),
+        DataField(name="part", type="String"),
+        DataField(name="length", type="UInt64"),
+        DataField(name="order", type="UInt64"),
+        DataField(name="window", type="UInt64"),
+        DataField(name="slot", type="UInt32"),
+        DataField(name="block", type={"kind": "Option", "inner": "UInt64"}),
+        DataField(name="finished", type="Bool"),
+    )
+)
+"""What a window made: the pieces of files that its tasks staged."""
+
+
+class Chronicle:
+    """The root chain of each input operator, and the chain of the application itself."""
+
+    def __init__(self, ledger: Ledger, program: Program, fingerprint: str, version: str) -> None:
+        name = program.application
+        while name in program.sources:
+            name += " (application)"
+        _refuse_another(ledger, name, program)
+        others = {*ledger.names(), *program.sources} - {name}
+        self.roots: dict[str, Chain] = {source: ledger.root(source) for source in sorted(program.sources)}
+        self.writing = Writing(program, {source for source in self.roots if self._is_named(source, others)})
+        transform = transform_of(fingerprint, version)
+        self.chain = ledger.application(name, list(self.roots), transform, PIECES_SCHEMA)
+        self._planned: Transaction | None = None
+        self._after = self.chain.standing.data_at
+        """The last window that this run knows of: whatever it plans, it plans after that one."""
+        self._heads = {source: root.head for source, root in self.roots.items()}
+        """The last finding that this run knows of, by input operator: whatever it finds was found after that one."""
+        self._states: dict[str, SavedState] = {
+            source: {} if root.standing.source_state is None else json.loads(root.standing.source_state.value)
+            for source, root in self.roots.items()
+        }
+
+    # ---- resuming
+
+    def memory(self) -> Memory:
+        """What the last window left."""
+        content = self.chain.checkpoint()
+        return Memory() if content is None else Memory.model_validate(json.loads(content))
+
+    def newest_memory(self) -> Memory:
+        """What the last window left, whoever committed it."""
+        self.chain.reopen()
+        return self.memory()
+
+    def state_of(self, operator: str) -> SavedState:
+        """The state of an input operator after its last finding."""
+        return self._states[operator]
+
+    def findings(self) -> list[Finding]:
+        """What was found and not given to a window yet, in the order in which it was found."""
+        found = []
+        for name, root in self.roots.items():
+            consumed = self.chain.standing.consumed.get(root.dataset_id)
+            first = 0 if consumed is None or consumed.seq is None else consumed.seq + 1
+            found += [
+                (record.block.system_time, self._read(name, root, record))
+                for record in root.records(first, self._heads[name].seq)
+                if isinstance(record.block.event, AddData)
+            ]
+        return [finding for _, finding in sorted(found, key=lambda each: (each[0], each[1].operator, each[1].seq))]
+
+    def promised(self) -> tuple[Mapping[str, Any], Mapping[str, int]] | None:
+        """The window that was promised and not committed: what was noted of it, and up to which findings it goes."""
+        planned = self._followed(self.chain.plan_next(self._nothing_new()))
+        if not planned.promised:
+            return None
+        self._planned = planned
+        names = {root.dataset_id: name for name, root in self.roots.items()}
+        upto = {names[p.input.dataset_id]: p.seq for p in planned.inputs if p.seq is not None}
+        for name, seq in upto.items():
+            if seq > self._heads[name].seq:  # somebody found it, and promised it, while this one was opening
+                raise self.roots[name].log.taken(seq)
+        return planned.notes, upto
+
+    # ---- writing
+
+    def add(self, finding: Finding, state: SavedState) -> Finding:
+        """The finding is in the ledger, with the state that its operator was left in."""
+        root = self.roots[finding.operator]
+        planned = root.plan_next()
+        if root.head != self._heads[finding.operator]:  # a chain that nobody here wrote to follows other writers
+            raise root.log.taken(self._heads[finding.operator].seq + 1)
+        rows = list(self.writing.rows(finding, planned.next_offset))
+        content = lines_of(rows)
+        event = planned.add_data(
+            new_data=slice_of(content, planned.next_offset, len(rows)) if rows else None,
+            source_state=SourceState(
+                source_name=finding.operator,
+                kind=NAMED_STATE_KIND if finding.operator in self.writing.named else STATE_KIND,
+                value=_text(state, finding.operator),
+            ),
+        )
+        record = root.append(event, [content] if rows else [], planned=planned)
+        self._heads[finding.operator] = root.head
+        return Finding(finding.operator, finding.emitted, record.seq)
+
+    def promise(self, upto: Mapping[str, int], notes: Mapping[str, Any]) -> None:
+        """The next window will be given the findings up to these, and will run as noted, crash or no crash."""
+        given = {self.roots[name].dataset_id: seq for name, seq in upto.items()}
+        unseen = {root.dataset_id: 0 for root in self.roots.values()}  # its Seed, and no finding
+        limits = {**unseen, **self._nothing_new(), **given}
+        planned = self._followed(self.chain.plan_next(limits))
+        if planned.promised and (planned.notes != notes or _limits_of(planned) != limits):
+            raise SequenceTaken(_promised_by_another(self.chain.name))
+        self._planned = planned if planned.promised else self.chain.promise(planned, notes)
+
+    def commit(self, memory: Memory, parts: Sequence[Part]) -> None:
+        """The window is in the ledger: what it was given, what it made, and what it left."""
+        assert self._planned is not None, "a window is promised before it is committed"
+        planned, self._planned = self._planned, None
+        rows = [_row(part, planned.next_offset + index) for index, part in enumerate(parts)]
+        content, checkpoint = lines_of(rows), _text(memory.as_json(), f"window {memory.window}").encode()
+        event = planned.execute(
+            new_data=slice_of(content, planned.next_offset, len(rows)) if rows else None,
+            checkpoint=checkpoint_of(checkpoint),
+            watermark=_later(planned.watermark, watermark_of(memory.watermarks)),
+        )
+        self.chain.append(event, [content, checkpoint] if rows else [checkpoint], planned=planned)
+        self._after = self.chain.standing.data_at
+
+    def _followed(self, planned: Transaction) -> Transaction:
+        """The plan of the window after the last one that this run knows of; another driver's next one is not ours."""
+        if planned.after != self._after:
+            raise self.chain.log.taken(0 if planned.after is None else planned.after.seq)
+        return planned
+
+    def refuse_overtaken(self, error: BaseException) -> None:
+        """Returns only if nobody else has appended: what fails while another driver tidies up fails for that."""
+        chain = self.chain
+        if chain.log.has(chain.standing.next_seq):
+            raise chain.log.taken(chain.standing.next_seq) from error
+
+    def _is_named(self, source: str, others: Collection[str]) -> bool:
+        """Whether the ledger knows what an input operator finds by its name, too: once that was settled it stays."""
+        kept = self.roots[source].standing.source_state
+        return len({*others, source}) > 1 if kept is None else kept.kind == NAMED_STATE_KIND
+
+    def _nothing_new(self) -> dict[str, int]:
+        """Limits that leave all that was found since to later windows."""
+        consumed = self.chain.standing.consumed
+        positions = {root.dataset_id: consumed.get(root.dataset_id) for root in self.roots.values()}
+        return {name: at.seq for name, at in positions.items() if at is not None and at.seq is not None}
+
+    def _read(self, name: str, root: Chain, record: Record) -> Finding:
+        content = root.data(record)
+        return self.writing.finding(name, record.seq, [] if content is None else rows_of(content))
+
+
+def _later(before: datetime | None, now: datetime | None) -> datetime | None:
+    """A watermark never goes back, whoever tells it now."""
+    return max((instant for instant in (before, now) if instant is not None), default=None)
+
+
+class AnotherApplication(DagkitError):
+    """The folder remembers an application of another name; whoever went on there would do its work again."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, kept: str, now: str) -> None:
+        super().__init__(
+            f"the ledger is that of {kept}, and the application is called {now}; give it its old name, or another "
+            "APPLICATION_PATH"
+        )
+
+
+class FindingsLeft(DagkitError):
+    """An input operator is gone, and not all that it found was worked on."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, operator: str) -> None:
+        super().__init__(
+            f"the input operator {operator} is gone, and what it found last was given to no window yet; launch once "
+            "with it, until all is done, or begin anew under another APPLICATION_PATH"
+        )
+
+
+class CheckpointUnwritable(DagkitError):
+    """What a window left cannot be kept as JSON; nothing of it was committed."""
+
+    exit_code: ClassVar[int] = 7
+
+
+def _text(state: Any, whose: str) -> str:
+    """State as JSON, in plain letters: it may hold text of files that are no UTF-8."""
+    try:
+        return json.dumps(state, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CheckpointUnwritable(
+            f"the state that {whose} left cannot be written as JSON: {error}; keep numbers, text and lists of them"
+        ) from error
+
+
+def _refuse_another(ledger: Ledger, name: str, program: Program) -> None:
+    """Returns only if the ledger is this application's, and no input operator was renamed or has findings left."""
+    known = ledger.names()
+    if name not in known:
+        kept = next((each for each in known if ledger.chain(each).kind is DatasetKind.DERIVATIVE), None)
+        if kept is not None:
+            raise AnotherApplication(kept, name)
+        return
+    chain = ledger.chain(name)
+    before = ledger.inputs_of(chain)
+    new = sorted(set(program.sources) - set(before.values()))
+    for dataset_id, alias in sorted(before.items()):
+        if alias in program.sources:
+            continue
+        if new:
+            raise OperatorRenamed(alias, new[0], "progress", f"what {alias} found is found again then, if it is there")
+        consumed = chain.standing.consumed.get(dataset_id)
+        found = ledger.chain(alias).standing.data_at
+        if found is not None and (consumed is None or consumed.seq is None or consumed.seq < found.seq):
+            raise FindingsLeft(alias)
+
+
+def _limits_of(planned: Transaction) -> dict[str, int]:
+    return {p.input.dataset_id: p.seq for p in planned.inputs if p.seq is not None}
+
+
+def _promised_by_another(chain: str) -> Fault:
+    return Fault(
+        code="promise-taken",
+        problem="another driver promised another plan of this window",
+        help="find the second driver and stop it, then start again",
+        chain=chain,
+    )
+
+
+def _row(part: Part, offset: int) -> dict[str, Any]:
+    return {"offset": offset, **part.model_dump(mode="json", exclude_none=True)}

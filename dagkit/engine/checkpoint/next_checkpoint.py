@@ -1,0 +1,233 @@
+"""What a window leaves: made of the memory before it, of what it was given, and of what came of it. Pure."""
+
+from bisect import bisect_right
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from math import inf
+from typing import Any, ClassVar
+
+from dagkit.engine.checkpoint.checkpoint import Altered, Memory, Partitioned
+from dagkit.engine.checkpoint.delays import kept
+from dagkit.engine.checkpoint.watermarks import watermarks_after
+from dagkit.engine.facts import Fact
+from dagkit.engine.files.staging import NAMED_BY_BLOCK, FileShared, Part, told_of
+from dagkit.engine.program.program import Program, Target
+from dagkit.engine.work.item import Number, Waiting, has_end, part_of
+from dagkit.engine.work.split import Deal, Worked, all_in
+from dagkit.engine.worker.instances import SavedState
+from dagkit.engine.worker.protocol import Answer, SlotState
+from dagkit.errors import DagkitError
+from dagkit.ledger import Span, Work
+from dagkit.ledger.work import joined, without
+
+State = Mapping[str, tuple[SavedState, ...]]
+"""What operators remember: by operator, then by partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The blocks of one window."""
+
+    given: Sequence[Waiting]
+    """Those that came into the queue with its findings."""
+    deal: Deal
+    """Those that it works on, which may have waited longer."""
+
+
+def memory_after(
+    before: Memory,
+    taken: Taken,
+    answer: Answer,
+    *,
+    program: Program,
+    window_id: int,
+    last: bool,
+    queue: Iterable[Waiting],
+    younger: Iterable[Taken],
+    state: State,
+    ended: Iterable[str],
+    telling: Iterable[str] = (),
+    coming: Collection[str] = (),
+    facts: Iterable[Fact] = (),
+    partitions: Mapping[str, Partitioned] | None = None,
+    altered: Sequence[Altered] = (),
+    answered: Sequence[str] = (),
+) -> Memory:
+    """The checkpoint of a window. Blocks that younger windows in flight were given wait still, as far as it knows."""
+    younger = list(younger)
+    ahead = [each for other in younger for each in all_in(other.deal)]
+    unknown: dict[tuple[str, str | None, Number], list[Waiting]] = {}
+    for each in (each for other in younger for each in other.given):
+        unknown.setdefault(part_of(each), []).append(each)
+    known = (*left_of(answer), *ahead, *queue)
+    waiting = [each for each in known if not _lies_in(each, unknown.get(part_of(each), ()))]
+    had = [*before.work.pending, *spans_of(taken.given)]
+    pending = joined(spans_of(waiting))
+    open_blocks = blocks_of(waiting)
+    worked_on = blocks_of(all_in(taken.deal))
+    refuse_late(before, worked_on, parts_of(answer))
+    refuse_shared(before.files, parts_of(answer), program.operators)
+    whole, still_open = settled([*before.files, *parts_of(answer)], open_blocks, last=last)
+    return Memory(
+        window=window_id,
+        work=Work(consumed=tuple(without(had, pending)), pending=tuple(pending)),
+        queue=tuple(waiting),
+        state=state,
+        held=tuple(kept(program, sent) for sent in answer.delayed),
+        files=tuple(still_open),
+        finished=tuple(whole),
+        read=with_numbers(before.read, worked_on - open_blocks),
+        watermarks=watermarks_after(
+            before.watermarks, telling, waiting, answer, {*coming, *(into for into, _, _ in unknown)}
+        ),
+        drained=last,
+        ended=tuple(sorted(ended)),
+        facts=tuple(facts),
+        partitions=partitions or {},
+        altered=tuple(altered),
+        answered=tuple(answered),
+    )
+
+
+class PieceLate(DagkitError):
+    """A file was whole with its block, and more was written to it in a later window."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(
+            f"{part.operator} wrote to {part.file} in window {part.window}, and block {part.block}, with which the "
+            f"file is whole, was read to its end before; something before {part.operator} holds items back from "
+            "window to window: write them to files that are of no block"
+        )
+
+
+def refuse_late(before: Memory, worked_on: AbstractSet[int], parts: Iterable[Part]) -> None:
+    """Returns only if no piece comes for a file that may be in place already: it would take the place of the others."""
+    still = worked_on | blocks_of(before.queue)
+    for part in parts:
+        if part.block is not None and part.block not in still and is_among(part.block, before.read):
+            raise PieceLate(part)
+
+
+def refuse_shared(before: Iterable[Part], parts: Sequence[Part], operators: Container[str]) -> None:
+    """Returns only if every file that was written to is of one operator, and of one block or of none."""
+    written = {part.file for part in parts}
+    for file, pieces in by_file(part for part in [*before, *parts] if part.file in written).items():
+        writers = sorted({piece.operator for piece in pieces if piece.operator in operators})
+        if len(writers) > 1:
+            raise FileShared(file, f"by {writers[0]} and {writers[1]}", "give each of them a file_path of its own")
+        blocks = sorted({told_of(piece.block) for piece in pieces if piece.part})
+        if len(blocks) > 1:
+            raise FileShared(file, f"by {pieces[0].operator} for {blocks[0]} and {blocks[1]}", NAMED_BY_BLOCK)
+
+
+def with_numbers(stretches: Sequence[tuple[int, int]], more: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Numbers as half-open stretches in order; none touch."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted([*stretches, *((number, number + 1) for number in more)]):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return tuple(found)
+
+
+def is_among(number: int, stretches: Sequence[tuple[int, int]]) -> bool:
+    """Whether a number lies in one of the stretches."""
+    place = bisect_right(stretches, (number, inf)) - 1
+    return place >= 0 and number < stretches[place][1]
+
+
+def _lies_in(each: Waiting, given: Iterable[Waiting]) -> bool:
+    """Whether it is one of these, or was cut off one of them."""
+    return any(other.start <= each.start and each.end <= other.end for other in given)
+
+
+def left_of(answer: Answer) -> list[Waiting]:
+    """What a window had and did not do."""
+    return [each for report in answer.reports for each in report.left]
+
+
+def worked_in(answer: Answer) -> list[Worked]:
+    """What each slot did in a window."""
+    return [Worked(each.level, each.slot, each.work, each.busy_millis, each.left) for each in answer.reports]
+
+
+def blocks_of(work: Iterable[Waiting]) -> set[int]:
+    """The numbers of the blocks among it."""
+    return {each.block for each in work if each.block is not None}
+
+
+def parts_of(answer: Answer) -> list[Part]:
+    """The pieces of files that a window staged."""
+    return [part for report in answer.reports for part in report.parts]
+
+
+def spans_of(work: Iterable[Waiting]) -> list[Span]:
+    """The stretches that input operators found, as the ledger's proof knows them."""
+    return [
+        Span(source=each.source, start=each.start, end=each.end if has_end(each) else None)
+        for each in work
+        if each.source is not None
+    ]
+
+
+def by_file(parts: Iterable[Part]) -> dict[str, list[Part]]:
+    """The pieces of each file."""
+    files: dict[str, list[Part]] = {}
+    for part in parts:
+        files.setdefault(part.file, []).append(part)
+    return files
+
+
+def settled(parts: Sequence[Part], open_blocks: set[int], *, last: bool = False) -> tuple[list[Part], list[Part]]:
+    """The pieces of files that are whole now, and those of files that are not.
+
+    With the last window, after which nothing more comes for now, every file is whole that is of no block.
+    """
+
+    def is_whole(pieces: Sequence[Part]) -> bool:
+        if any(piece.finished for piece in pieces):
+            return True
+        blocks = {piece.block for piece in pieces if piece.block is not None}
+        return not blocks & open_blocks if blocks else last
+
+    whole = {file for file, pieces in by_file(parts).items() if is_whole(pieces)}
+    return [p for p in parts if p.file in whole], [p for p in parts if p.file not in whole]
+
+
+def state_after(program: Program, before: State, answer: Answer) -> State:
+    """What operators remember; of one that said nothing, what it remembered before."""
+    by_operator: dict[str, dict[int, Any]] = {}
+    for report in answer.reports:
+        for name, saved in report.state.items():
+            by_operator.setdefault(name, {})[report.slot] = saved
+    after = dict(before)
+    for name, by_slot in by_operator.items():
+        count = len(program.operators[name.partition(".")[0]])
+        after[name] = tuple(by_slot.get(slot, {}) for slot in range(count))
+    return after
+
+
+def state_by_slot(program: Program, state: State) -> dict[tuple[int, int], SlotState]:
+    """What the operators of each slot remember, by level and slot."""
+    by_slot: dict[tuple[int, int], dict[str, Any]] = {}
+    for name, states in state.items():
+        level = program.stage_of[name.partition(".")[0]].level
+        for slot, saved in enumerate(states):
+            if saved:
+                by_slot.setdefault((level, slot), {})[name] = saved
+    return dict(by_slot)
+
+
+def work_by_slot(deal: Deal, addresses: Mapping[str, Target]) -> dict[tuple[int, int], tuple[Waiting, ...]]:
+    """What the slots were dealt, by level and slot."""
+    work: dict[tuple[int, int], tuple[Waiting, ...]] = {}
+    for into, hands in deal.items():
+        level = addresses[into].level
+        for slot, hand in enumerate(hands):
+            if hand:
+                work[level, slot] = (*work.get((level, slot), ()), *hand)
+    return work

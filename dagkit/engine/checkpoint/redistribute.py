@@ -1,0 +1,113 @@
+"""State when the number of partitions changed since it was saved, or what they own: keyed values follow their keys."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from pydantic import JsonValue
+
+from dagkit.api.partitioning import PartitionKeys
+from dagkit.api.state import Declared, KeyedState, declared_state
+from dagkit.engine.program.program import Program
+from dagkit.engine.worker.instances import SavedState
+from dagkit.engine.worker.sliding import together
+from dagkit.errors import DagkitError
+from dagkit.ledger.hashing import canonical
+
+
+class StateStranded(DagkitError):
+    """State was saved for partitions that are no more, and nothing says who takes it over."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, operator: str, names: Sequence[str], before: int, now: int) -> None:
+        super().__init__(
+            f"{operator} has {now} partitions and had {before}, and its state {', '.join(names)} belongs to one of "
+            "them each; keep it in a KeyedState by the key of its input, which it follows, or start with as many as "
+            "before"
+        )
+
+
+def moved(program: Program, kept: Mapping[str, Sequence[SavedState]]) -> dict[str, tuple[SavedState, ...]]:
+    """The state of every operator that still is there, dealt to the partitions that it has now."""
+    return {
+        name: _dealt(name, program, states)
+        for name, states in kept.items()
+        if name.partition(".")[0] in program.stage_of and any(states)
+    }
+
+
+def _dealt(name: str, program: Program, states: Sequence[SavedState]) -> tuple[SavedState, ...]:
+    if name not in program.operators:
+        return _panes_dealt(states, len(program.operators[name.partition(".")[0]]))
+    operators = program.operators[name]
+    declared = declared_state(type(operators[0]))
+    states = [{n: value for n, value in state.items() if n in declared} for state in states]
+    owners = _owners(name, program)
+    if len(states) == len(operators):
+        return _dealt_anew(states, owners, declared)
+    follows = {n for n, kind in declared.items() if isinstance(kind, KeyedState) and (owners or len(operators) == 1)}
+    staying = sorted(
+        {n for state in states[len(operators) :] for n, value in state.items() if value and n not in follows}
+    )
+    if staying:
+        raise StateStranded(name, staying, len(states), len(operators))
+    dealt = [{n: value for n, value in state.items() if n not in follows} for state in states[: len(operators)]]
+    dealt += [{} for _ in range(len(operators) - len(dealt))]
+    for state_name in sorted(follows):
+        if _is_held_twice(states, state_name):
+            raise StateStranded(name, [state_name], len(states), len(operators))
+        for slot, mine in enumerate(_by_owner(states, state_name, owners, len(operators))):
+            if mine:
+                dealt[slot][state_name] = mine
+    return tuple(dealt)
+
+
+def _dealt_anew(
+    states: Sequence[SavedState], owners: Sequence[PartitionKeys], declared: Mapping[str, Declared]
+) -> tuple[SavedState, ...]:
+    """As many partitions as before, which may own other keys; what several of them hold stays where it is."""
+    dealt = [dict(state) for state in states]
+    for state_name in sorted(n for n, kind in declared.items() if isinstance(kind, KeyedState) and owners):
+        if _is_held_twice(states, state_name):
+            continue
+        for slot, mine in enumerate(_by_owner(states, state_name, owners, len(states))):
+            if mine or state_name in dealt[slot]:
+                dealt[slot][state_name] = mine
+    return tuple(dealt)
+
+
+def _is_held_twice(states: Sequence[SavedState], state_name: str) -> bool:
+    """Whether a key is held by more than one partition."""
+    keys = [canonical(entry[0]) for state in states for entry in _entries(state, state_name)]
+    return len(set(keys)) < len(keys)
+
+
+def _entries(state: SavedState, state_name: str) -> Sequence[Any]:
+    """Key, value and code of each key, as KeyedState writes them."""
+    entries: Any = state.get(state_name, ())
+    return entries  # type: ignore[no-any-return] # as it was written
+
+
+def _panes_dealt(states: Sequence[SavedState], count: int) -> tuple[SavedState, ...]:
+    """Items in the panes of a sliding window go on to the same receivers, whoever sends them."""
+    if len(states) <= count:
+        return (*states, *({} for _ in range(count - len(states))))
+    return (together((states[0], *states[count:])), *states[1:count])
+
+
+def _owners(name: str, program: Program) -> Sequence[PartitionKeys]:
+    """What each partition owns, at the first input that is keyed."""
+    keyed = (target.keys for target in program.targets.values() if target.into[0] == name and target.keys)
+    return next(keyed, ())
+
+
+def _by_owner(
+    states: Sequence[SavedState], state_name: str, owners: Sequence[PartitionKeys], count: int
+) -> list[list[JsonValue]]:
+    """The entries of each partition of now; what nobody owns stays with whoever had it, if it is there still."""
+    mine: list[list[JsonValue]] = [[] for _ in range(count)]
+    for before, state in enumerate(states):
+        for entry in _entries(state, state_name):
+            code, otherwise = int(entry[2]), before if before < count else 0
+            mine[next((slot for slot, keys in enumerate(owners) if keys.owns(code)), otherwise)].append(entry)
+    return mine

@@ -1,0 +1,337 @@
+"""Staging: what a window writes lies under a name of the attempt, until the commit says which attempt it was.
+
+APPLICATION_PATH/staging/<window>/<attempt>/<task>/<number>.part
+"""
+
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, BinaryIO, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from dagkit.api.files import output_files
+from dagkit.api.operators import Operator
+from dagkit.engine.failures import Failure, OperatorFailed
+from dagkit.engine.files.folders import BUFFER_BYTES, Folder, folder_at
+from dagkit.engine.files.sync import Blame, Syncing
+from dagkit.errors import DagkitError
+
+
+class StagingFailed(DagkitError):
+    """What a window writes cannot be staged; nothing of the window was committed."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, file: str, error: OSError) -> None:
+        super().__init__(
+            f"a piece of {file} cannot be staged: {error}; nothing of the window was committed: make room or give the "
+            "right to write, and start again"
+        )
+        self.file, self.error = file, error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StagingFailed, (self.file, self.error)
+
+
+Key = tuple[str, str, int]
+"""An operator, a file, and where the stretch of work starts."""
+MOST_OPEN = 64
+"""Files that a slot writes at a time at most; one more closes that which was not written to for longest."""
+FEW_OPEN = 8
+SMALL_BUFFER_BYTES = 64 << 10
+"""The buffer of each file where there are more than a few."""
+NAMED_BY_BLOCK = "let the names of files say the block, or open them for none"
+
+
+class FileShared(DagkitError):
+    """One file was written for two; nothing of the window was committed."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, file: str, whose: str, remedy: str) -> None:
+        super().__init__(
+            f"{file} was written {whose}; a file is whole with one of them, and what comes from the other would be "
+            f"lost. Nothing of the window was committed: {remedy}, and start again"
+        )
+        self.given = file, whose, remedy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FileShared, self.given
+
+
+def told_of(block: int | None) -> str:
+    """A block in a message."""
+    return "no block" if block is None else f"block {block}"
+
+
+class Part(BaseModel):
+    """One staged piece of one output file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    operator: str
+    file: str
+    """Where the file will be."""
+    part: str
+    """Where the piece lies, below the application's folder."""
+    length: int
+    order: int = 0
+    """Where in the file it belongs: by this, then by window, then by slot."""
+    window: int = 0
+    slot: int = 0
+    block: int | None = None
+    """The block with which the file is whole."""
+    finished: bool = False
+    """Whether nothing comes after this window."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagingPlace:
+    """Where the tasks of one attempt at a window stage what they write."""
+
+    application_path: str
+    window: int
+    attempt: str
+    durable: bool = True
+    home: str = ""
+    """The folder that relative paths of operators are taken from: where the driver was started."""
+
+    @property
+    def folder(self) -> str:
+        return f"staging/{self.window}/{self.attempt}"
+
+
+class Staging:
+    """The pieces that one task writes."""
+
+    def __init__(self, place: StagingPlace, slot: int) -> None:
+        self.place = place
+        self.slot = slot
+        self.folder = f"{place.folder}/{secrets.token_hex(8)}"
+        self.order = 0
+        """Where the stretch of work starts that is done now: what is written belongs there."""
+        self._below: Folder | None = None
+        self._pieces: dict[Key, _Piece] = {}
+        """What is being written, by operator, file and stretch of work."""
+        self._open: dict[_Piece, None] = {}
+        """What has a file open; that which was not asked for for longest comes first."""
+        self._suspended: dict[_Piece, None] = {}
+        """What was closed to make room, and goes on in the same file."""
+        self._syncing = Syncing()
+        self._parts: list[Part] = []
+        self._finished: set[tuple[str, str]] = set()
+        self._count = 0
+
+    def files(self, operator: str, directory: Any, *, of_blocks: bool = True) -> "StagedFiles":
+        """The files of one operator."""
+        return StagedFiles(self, operator, folder_at(directory, self.place.home), of_blocks=of_blocks)
+
+    def close_block(self, block: int) -> None:
+        """The block was read as far as this window goes: what is open for it can be closed."""
+        for piece in [piece for piece in (*self._open, *self._suspended) if piece.block == block]:
+            self._close(piece)
+
+    def parts(self) -> list[Part]:
+        """All pieces, closed, safely on disk."""
+        try:
+            for piece in [*self._open, *self._suspended]:
+                self._close(piece)
+            self._syncing.wait()
+        except BaseException:
+            self.abandon()
+            raise
+        if self._below is not None and self.place.durable:
+            self._below.sync(levels=5)  # the task's, those of its attempt, its window and all windows, and the home
+        done = [
+            part.model_copy(update={"finished": True}) if (part.operator, part.file) in self._finished else part
+            for part in self._parts
+        ]
+        known = {(part.operator, part.file) for part in done}
+        # a file of earlier windows may be finished in one that adds nothing to it
+        done += [self._empty(operator, file) for operator, file in sorted(self._finished - known)]
+        return done
+
+    def abandon(self) -> None:
+        """The attempt failed: nothing is open any more, and what was written counts for nothing."""
+        self._syncing.abandon()
+        for piece in self._open:
+            with suppress(OSError):
+                piece.stream.close()
+        for pieces in (self._open, self._suspended, self._pieces):
+            pieces.clear()
+
+    def piece(self, operator: str, file: str, block: int | None) -> "_Piece":
+        key = (operator, file, self.order)
+        piece = self._pieces.get(key)
+        if piece is None:
+            piece = self._pieces[key] = _Piece(self, key, block)
+            self.begin(piece)
+        elif len(self._open) == MOST_OPEN and piece in self._open:
+            self._open[piece] = self._open.pop(piece)  # the last one to make room
+        if piece.block != block:
+            raise FileShared(file, f"by {operator} for {told_of(piece.block)} and {told_of(block)}", NAMED_BY_BLOCK)
+        return piece
+
+    def begin(self, piece: "_Piece") -> None:
+        """A file is open for it, and not more than there may be."""
+        if len(self._open) == MOST_OPEN:
+            self._suspend(next(iter(self._open)))
+        try:
+            if self._below is None:
+                below = folder_at(self.place.application_path).below(self.folder)
+                below.make()
+                self._below = below
+            buffer_bytes = BUFFER_BYTES if len(self._open) < FEW_OPEN else SMALL_BUFFER_BYTES
+            if piece in self._suspended:
+                piece.go_on(self._below.append(piece.name, buffer_bytes))
+                del self._suspended[piece]
+            else:
+                name = f"{self._count:08d}.part"
+                self._count += 1
+                piece.begin(name, self._below.create(name, buffer_bytes))
+        except OSError as error:
+            raise StagingFailed(piece.file, error) from error
+        self._open[piece] = None
+
+    def _suspend(self, piece: "_Piece") -> None:
+        """It has no file open; the next write goes on where it was, or begins another piece."""
+        if self._below is None or not self._below.appends:
+            self._close(piece)
+            return
+        del self._open[piece]
+        self._suspended[piece] = None
+        try:
+            piece.hand_over(lambda stream: stream.close())
+        except OSError as error:
+            raise self._failed(piece.key[0], StagingFailed(piece.file, error)) from error
+
+    def finish(self, operator: str, file: str) -> None:
+        self._finished.add((operator, file))
+
+    def _close(self, piece: "_Piece") -> None:
+        operator, file, order = piece.key
+
+        def blame(error: OSError) -> Exception:
+            return self._failed(operator, StagingFailed(file, error))
+
+        if self._pieces.get(piece.key) is piece:
+            del self._pieces[piece.key]
+        try:
+            if piece in self._suspended:
+                del self._suspended[piece]
+                self._reopen_to_sync(piece)
+            else:
+                del self._open[piece]
+            piece.hand_over(lambda stream: self._close_file(stream, blame))
+        except OSError as error:
+            raise blame(error) from error
+        self._parts.append(
+            Part(
+                operator=operator,
+                file=file,
+                part=f"{self.folder}/{piece.name}",
+                length=piece.length,
+                order=order,
+                window=self.place.window,
+                slot=self.slot,
+                block=piece.block,
+            )
+        )
+
+    def _close_file(self, stream: BinaryIO, blame: Blame) -> None:
+        if self.place.durable:
+            self._syncing.add(stream, blame)
+        else:
+            stream.close()
+
+    def _reopen_to_sync(self, piece: "_Piece") -> None:
+        if self.place.durable and self._below is not None:
+            piece.go_on(self._below.append(piece.name, SMALL_BUFFER_BYTES))
+
+    def _failed(self, operator: str, error: Exception) -> OperatorFailed:
+        told = f"{type(error).__name__}: {error}"
+        return OperatorFailed(Failure(operator, self.place.window, self.slot, told))
+
+    def _empty(self, operator: str, file: str) -> Part:
+        return Part(
+            operator=operator, file=file, part="", length=0, window=self.place.window, slot=self.slot, finished=True
+        )
+
+
+class _Piece:
+    """What is written to one file in one stretch of work; its file may be closed meanwhile, so that others have one."""
+
+    name: str
+    stream: BinaryIO
+
+    def __init__(self, staging: Staging, key: Key, block: int | None) -> None:
+        self.key = key
+        self.file = key[1]
+        self.block = block
+        self.length = 0
+        self._staging = staging
+        self._write: Callable[[Any], Any] = self._begin_and_write
+
+    def begin(self, name: str, stream: BinaryIO) -> None:
+        """What is written goes into this file."""
+        self.name, self.length = name, 0
+        self.go_on(stream)
+
+    def go_on(self, stream: BinaryIO) -> None:
+        """The file is open again, at its end."""
+        self.stream = stream
+        self._write = stream.write
+
+    def _begin_and_write(self, content: Any) -> None:
+        self._staging.begin(self)
+        self._write(content)
+
+    def write(self, content: Any, /) -> None:
+        try:
+            self._write(content)
+        except OSError as error:
+            raise StagingFailed(self.file, error) from error
+        self.length += content.nbytes if isinstance(content, memoryview) else len(content)
+
+    def hand_over(self, closing: Callable[[BinaryIO], None]) -> None:
+        """All of it is in its file, and that is closed by whoever it is handed to; or here, if that fails."""
+        if self.stream.closed:  # it was suspended, and nothing of it need survive a power cut
+            return
+        try:
+            self.stream.flush()
+            closing(self.stream)
+        except BaseException:
+            with suppress(OSError):
+                self.stream.close()
+            raise
+        self._write = self._begin_and_write
+
+
+class StagedFiles:
+    """The files of one operator in one slot, as its author sees them."""
+
+    def __init__(self, staging: Staging, operator: str, directory: Folder, *, of_blocks: bool = True) -> None:
+        self._staging = staging
+        self._operator = operator
+        self._of_blocks = of_blocks
+        self._path_of = lru_cache(maxsize=MOST_OPEN)(directory.path_of)  # asked for with every batch
+
+    def open(self, name: str, *, block: int | None = None) -> _Piece:
+        if block is not None and not self._of_blocks:
+            told = f"{self._operator} opens {name} for block {block}, and its files are declared to be of none"
+            raise ValueError(f"{told}: leave of_blocks=False away from its OutputFiles")
+        return self._staging.piece(self._operator, self._path_of(name), block)
+
+    def finish(self, name: str) -> None:
+        self._staging.finish(self._operator, self._path_of(name))
+
+
+def serve_files(staging: Staging | None, name: str, operator: Operator) -> None:
+    """The operator has the files that it declared."""
+    for service, declared in output_files(type(operator)).items():
+        assert staging is not None, f"{name} writes files, and the window has no place to stage them"
+        files = staging.files(name, declared.directory(operator), of_blocks=declared.of_blocks)
+        operator._services[service] = files  # noqa: SLF001 - services are bound here

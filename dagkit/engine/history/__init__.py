@@ -1,0 +1,1 @@
+"""Past windows, read from a ledger; nothing here writes."""

@@ -1,0 +1,195 @@
+"""Backlogs as a ledger has them: when blocks were found, when all of them had been read, and what was decided."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+from typing import ClassVar
+
+from pydantic import ValidationError
+
+from dagkit.engine.facts import Scaled
+from dagkit.engine.history.history import Entry, history
+from dagkit.errors import DagkitError, did_you_mean
+from dagkit.ledger import AddData, DatasetKind, Ledger, Span, WorkBlock
+from dagkit.ledger.objects import rows_of
+from dagkit.ledger.work import row_of
+from dagkit.scaling import ScalingInputs
+from dagkit.scaling.simulation import Arrival, World
+
+
+class NothingDecided(DagkitError):
+    """The ledger has no decision about partitions that could be looked at."""
+
+    exit_code: ClassVar[int] = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """One decision, and the window with which it was committed."""
+
+    window: int
+    fact: Scaled
+
+    @property
+    def inputs(self) -> ScalingInputs | None:
+        """What it was made of; none where no policy of ours made it."""
+        try:
+            return ScalingInputs.of(self.fact.inputs)
+        except ValidationError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What an operator had to do, and how it went; times are milliseconds since the first of it was found."""
+
+    operator: str
+    began: datetime
+    decisions: tuple[Decided, ...]
+    arrivals: tuple[Arrival, ...]
+    drained: tuple[float, ...]
+    """When all that had been found was read, each time."""
+
+    @property
+    def inputs(self) -> list[ScalingInputs]:
+        return [inputs for each in self.decisions if (inputs := each.inputs) is not None]
+
+    def world(self) -> World:
+        """All that was not decided, as far as it was measured."""
+        told = [inputs.capacity for inputs in self.inputs]
+        rates = [capacity.positions_per_second for capacity in told if capacity.positions_per_second]
+        cores: list[tuple[float, int]] = [(0.0, told[0].cores)]
+        for inputs in self.inputs:
+            if inputs.capacity.cores > cores[-1][1]:
+                cores.append((inputs.at_millis - self.began.timestamp() * 1000, inputs.capacity.cores))
+        return World(
+            self.arrivals,
+            cores=cores,
+            most_cores=max(capacity.most_cores for capacity in told),
+            per_milli=(median(rates) if rates else self._rate()) / 1000,
+            window_millis=told[-1].window_millis,
+            slot_millis=told[-1].slot_millis,
+        )
+
+    def _rate(self) -> float:
+        """Positions that a partition read in a second while there was something to read."""
+        millis = backlog_millis(self.arrivals, self.drained)
+        if not millis:
+            raise NothingDecided(f"nothing of what {self.operator} was given has been read yet; ask again later")
+        most = max(decided.fact.after for decided in self.decisions)
+        return sum(each.blocks * each.positions_each for each in self.arrivals) * 1000 / millis / most
+
+
+def decisions(ledger: Ledger, operator: str | None = None) -> list[Decided]:
+    """Every decision about partitions, or about those of one operator, in the order in which they were made."""
+    made = _made(history(ledger))
+    return made if operator is None or not made else _decided_for(operator, made)
+
+
+def _decided_for(operator: str, made: Sequence[Decided]) -> list[Decided]:
+    mine = [decided for decided in made if decided.fact.operator == operator]
+    if not mine:
+        names = sorted({decided.fact.operator for decided in made})
+        raise NothingDecided(f"no decision was recorded for {operator!r}; {did_you_mean(operator, names)}")
+    return mine
+
+
+def recorded(ledger: Ledger, operator: str | None = None) -> Recorded:
+    """The backlog of an operator, and what was decided of it; without a name, of the only one."""
+    entries = list(history(ledger))
+    made = _made(entries)
+    names = sorted({decided.fact.operator for decided in made})
+    if not names:
+        raise NothingDecided("no operator of this application has looked at its backlog yet")
+    if operator is None and len(names) > 1:
+        raise NothingDecided(f"{' and '.join(names)} follow their backlogs; say with --operator which is meant")
+    chosen = names[0] if operator is None else operator
+    mine = tuple(_decided_for(chosen, made))
+    if all(decided.inputs is None for decided in mine):
+        raise NothingDecided(f"what decided for {chosen} kept no inputs that a policy could be asked with")
+    foreign = _sources_of_others(entries, chosen)
+    found = [each for each in _found(ledger) if each[1].source not in foreign and each[1].end is not None]
+    if not found:
+        raise NothingDecided(f"nothing with an end was ever found for {chosen}")
+    began = found[0][0]
+    return Recorded(chosen, began, mine, _arrivals(found, began), _drained(found, entries, foreign, began))
+
+
+def backlog_millis(arrivals: Iterable[Arrival], drained: Iterable[float]) -> float:
+    """How long something waited, all in all, up to the last time that nothing did."""
+    left, total = sorted(each.at_millis for each in arrivals), 0.0
+    for end in drained:
+        begun = [at for at in left if at < end]
+        total += end - begun[0] if begun else 0.0
+        left = [at for at in left if at >= end]
+    return total
+
+
+def _made(entries: Iterable[Entry]) -> list[Decided]:
+    return [
+        Decided(entry.memory.window, fact)
+        for entry in entries
+        for fact in entry.memory.facts
+        if isinstance(fact, Scaled)
+    ]
+
+
+def _sources_of_others(entries: Iterable[Entry], operator: str) -> set[str]:
+    """Sources that were seen to wait for another operator, and never for this one."""
+    seen: dict[str, set[str]] = {}
+    for entry in entries:
+        for each in entry.memory.queue:
+            if each.source is not None:
+                seen.setdefault(each.into.rpartition(".")[0], set()).add(each.source)
+    mine = seen.pop(operator, set())
+    return {source for sources in seen.values() for source in sources} - mine
+
+
+def _found(ledger: Ledger) -> list[tuple[datetime, WorkBlock]]:
+    """Every block that was found, and when, in that order."""
+    found: list[tuple[datetime, WorkBlock]] = []
+    for name in ledger.names():
+        chain = ledger.chain(name)
+        if chain.kind is not DatasetKind.ROOT:
+            continue
+        for record in chain.records():
+            if isinstance(record.block.event, AddData):
+                rows = map(row_of, rows_of(chain.data(record) or b""))
+                found += [(record.block.system_time, row) for row in rows if isinstance(row, WorkBlock)]
+    return sorted(found, key=lambda each: each[0])
+
+
+def _arrivals(found: Iterable[tuple[datetime, WorkBlock]], began: datetime) -> tuple[Arrival, ...]:
+    """What was found at one time as so many blocks of one length, the average."""
+    lengths: dict[datetime, list[int]] = {}
+    for at, block in found:
+        lengths.setdefault(at, []).append(length_of_span(block))
+    return tuple(Arrival(_millis(at, began), len(each), sum(each) / len(each)) for at, each in lengths.items())
+
+
+def _drained(
+    found: Iterable[tuple[datetime, WorkBlock]], entries: Iterable[Entry], foreign: set[str], began: datetime
+) -> tuple[float, ...]:
+    """When as much had been read as had been found by then, and more than the time before."""
+    coming = [(at, length_of_span(block)) for at, block in found]
+    ends: list[float] = []
+    arrived = read = index = told = 0
+    for entry in entries:
+        read += sum(length_of_span(span) for span in entry.memory.work.consumed if span.source not in foreign)
+        while index < len(coming) and coming[index][0] <= entry.committed:
+            arrived += coming[index][1]
+            index += 1
+        if arrived <= read and read > told:
+            ends.append(_millis(entry.committed, began))
+            told = read
+    return tuple(ends)
+
+
+def length_of_span(span: Span) -> int:
+    """Its positions; of what has no end, none that could be counted."""
+    return 0 if span.end is None else span.end - span.start
+
+
+def _millis(at: datetime, began: datetime) -> float:
+    return (at - began).total_seconds() * 1000

@@ -1,0 +1,31 @@
+"""History: what each window left, read from a ledger by whoever asks, while the application runs or after."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from dagkit.engine.checkpoint.checkpoint import Memory
+from dagkit.ledger import DatasetKind, ExecuteTransform, Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One window, as it was committed."""
+
+    committed: datetime
+    memory: Memory
+
+
+def history(ledger: Ledger, first: int = 0) -> Iterator[Entry]:
+    """The windows of the ledger's application, from the first of its blocks on, oldest first."""
+    for name in ledger.names():
+        chain = ledger.chain(name)
+        if chain.kind is not DatasetKind.DERIVATIVE:
+            continue
+        for record in chain.records(first):
+            if not isinstance(record.block.event, ExecuteTransform):
+                continue
+            content = chain.checkpoint_at(record)
+            if content is not None:
+                yield Entry(record.block.system_time, Memory.model_validate(json.loads(content)))

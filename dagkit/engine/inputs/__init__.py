@@ -1,0 +1,1 @@
+"""Input operators, which run on the driver."""

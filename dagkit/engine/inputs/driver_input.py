@@ -1,0 +1,299 @@
+"""Input operators at work on the driver: what they find becomes a finding, which is in the ledger before it is used."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+
+from pydantic import JsonValue
+
+from dagkit.api.controls import Stamped, by_name
+from dagkit.api.metrics import metrics_of, start_over
+from dagkit.api.operators import InputOperator
+from dagkit.api.ports import output_ports
+from dagkit.api.running import Context, Shutdown, Until
+from dagkit.api.work import Block
+from dagkit.engine.codec import Written
+from dagkit.engine.failures import failure_of
+from dagkit.engine.program.program import Program, Target
+from dagkit.engine.work.item import Elements, Waiting
+from dagkit.engine.worker.instances import SavedState, bind_output, live, of_items, saved
+from dagkit.engine.worker.outbox import Outbox, Sent
+from dagkit.engine.worker.protocol import Figures
+from dagkit.errors import DagkitError
+from dagkit.ledger import EmittedItem, WorkBlock
+from dagkit.ranges import OFFSET_INFINITY
+
+_CONTROL = "#control"
+"""Marks the rows of control tuples; the names of ports are words of Python, and hold no such sign."""
+
+
+class ControlUndeclared(DagkitError):
+    """An input operator sent a control tuple that its port does not declare, so that it could not be made again."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, operator: str, port: str, name: str) -> None:
+        super().__init__(
+            f"{operator}.{port} sent the control tuple {name}, which it does not declare; "
+            f"write OutputPort(…, controls=({name},))"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """One item, and the port that it came from."""
+
+    port: str
+    item: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What an input operator emitted in one look, in order."""
+
+    operator: str
+    emitted: tuple[Emitted, ...]
+    seq: int = -1
+    """The number of the root block that keeps it."""
+
+
+def look(operator: InputOperator, window_id: int, has_emitted: Callable[[], bool]) -> bool:
+    """Let it emit what there is; whether that was the last."""
+    ended = False
+    operator.begin_window(window_id)
+    try:
+        operator.emit_tuples()
+        if not has_emitted():
+            operator.handle_idle_time()
+    except Shutdown:
+        ended = True
+    operator.end_window()
+    operator.before_checkpoint(window_id)
+    return ended
+
+
+class DriverInput:
+    """One live input operator."""
+
+    def __init__(self, program: Program, name: str, state: SavedState, *, ended: bool, context: Context) -> None:
+        operator = live(program.operators[name][0], state)
+        assert isinstance(operator, InputOperator), "only input operators run on the driver"
+        self.name = name
+        self.operator = operator
+        self.ended = ended
+        self.next_look: datetime | None = None
+        self.in_vain = False
+        self._figures: dict[int, Figures] = {}
+        """What was done in the looks for each window, until it is committed."""
+        self._now: Callable[[], datetime] = context.now or _no_clock
+        self._emitted: list[Emitted] = []
+        self._ports = [port for port in output_ports(type(operator)) if program.sources[name].get(port)]
+        for port in self._ports:
+            keep = self._keep(port)
+            bind_output(operator, port, [replace(of_items(keep), control=keep)])
+        with self._named(context.window_id):
+            operator.setup(context)
+            operator.activate(context)
+
+    def due(self, now: datetime) -> bool:
+        return not self.ended and (self.next_look is None or self.next_look <= now)
+
+    def look(self, window_id: int, spin_millis: int) -> Finding:
+        """Let it emit what there is."""
+        self._emitted = []
+        if window_id not in self._figures:
+            start_over(self.operator)
+        began, cpu_nanos = time.monotonic(), time.thread_time_ns()
+        with self._named(window_id):
+            self.ended |= look(self.operator, window_id, lambda: bool(self._emitted))
+            again = self.operator.looks_again_in_millis()
+            metrics = metrics_of(self.operator)
+        spent = (time.monotonic() - began) * 1000, time.thread_time_ns() - cpu_nanos
+        self._figures[window_id] = self._after_look(self._figures.get(window_id, Figures()), *spent, metrics)
+        self.in_vain = not self._emitted
+        self.next_look = None
+        if self.in_vain and not self.ended:
+            self.next_look = self._now() + timedelta(milliseconds=spin_millis if again is None else again)
+        return Finding(self.name, tuple(self._emitted))
+
+    def figures(self, window_id: int) -> Figures:
+        """What it did for a window that is committed; windows before it are told no more."""
+        found = self._figures.get(window_id, Figures())
+        self._figures = {later: figures for later, figures in self._figures.items() if later > window_id}
+        return found
+
+    def _after_look(self, before: Figures, millis: float, cpu_nanos: int, metrics: Mapping[str, Any]) -> Figures:
+        emitted = Counter(each.port for each in self._emitted if not isinstance(each.item, Stamped))
+        sent = {port: before.sent.get(port, 0) + emitted[port] for port in self._ports}
+        return Figures({}, sent, 0, before.cpu_nanos + cpu_nanos, before.millis + millis, metrics)
+
+    def commit(self, window_id: int) -> None:
+        """Tell it that a window can never come back."""
+        with self._named(window_id):
+            self.operator.checkpointed(window_id)
+            self.operator.committed(window_id)
+
+    def end(self, window_id: int) -> None:
+        """It works no more."""
+        with self._named(window_id):
+            self.operator.deactivate()
+            self.operator.teardown()
+
+    @contextmanager
+    def _named(self, window_id: int) -> Iterator[None]:
+        """What its code raises says whose it is."""
+        try:
+            yield
+        except Exception as error:
+            raise failure_of(error, self.name, window_id) from error
+
+    @property
+    def state(self) -> SavedState:
+        return saved(self.operator, self.name)
+
+    def _keep(self, port: str) -> Callable[[Any], None]:
+        def keep(item: Any) -> None:
+            self._emitted.append(Emitted(port, item))
+
+        return keep
+
+
+def _no_clock() -> datetime:
+    raise AssertionError("an input operator is set up with a clock")
+
+
+class Writing:
+    """How the findings of an application are written into root chains, and read back."""
+
+    def __init__(self, program: Program, named: Collection[str]) -> None:
+        self.named = named
+        """Input operators whose sources the ledger knows by the operator's name, too: two may read the same file."""
+        self._written = {port: Written(".".join(port), payload) for port, payload in program.outputs.items()}
+        self._controls = {
+            (name, port): by_name(declared.controls)
+            for name in program.sources
+            for port, declared in output_ports(type(program.operators[name][0])).items()
+        }
+
+    def source(self, operator: str, block: Block) -> str:
+        """Under what name the ledger knows what a block is of."""
+        return f"{operator}: {block.source}" if operator in self.named else block.source
+
+    def rows(self, finding: Finding, first: int) -> Iterator[JsonValue]:
+        """The rows of a finding, numbered from its first on."""
+        for offset, emitted in enumerate(finding.emitted, start=first):
+            yield self._row(finding.operator, emitted, offset)
+
+    def finding(self, operator: str, seq: int, rows: Sequence[Mapping[str, Any]]) -> Finding:
+        """The finding that was written."""
+        return Finding(operator, tuple(self._emitted(operator, row) for row in rows), seq)
+
+    def _row(self, operator: str, emitted: Emitted, offset: int) -> JsonValue:
+        item = emitted.item
+        if isinstance(item, Stamped):
+            return self._control_row(operator, emitted.port, item, offset)
+        if isinstance(item, Block):
+            size = (item.facts or {}).get("length")
+            extra: dict[str, JsonValue] = {
+                "port": emitted.port,
+                "block_id": item.block_id,
+                "path": item.path,
+                "last": item.last,
+                "version": item.version,
+                "facts": dict(item.facts) if item.facts is not None else None,
+            }
+            end = None if item.end >= OFFSET_INFINITY else item.end
+            source = self.source(operator, item)
+            return WorkBlock(source=source, start=item.start, end=end, size=size, extra=extra).as_json()
+        written = self._written[operator, emitted.port].of(item)
+        return EmittedItem(offset=offset, port=emitted.port, item=written).as_json()
+
+    def _control_row(self, operator: str, port: str, stamped: Stamped, offset: int) -> JsonValue:
+        name, control = type(stamped.control).__qualname__, stamped.control
+        if name not in self._controls[operator, port]:
+            raise ControlUndeclared(operator, port, name)
+        data = Written(f"{operator}.{port}", type(control)).of(control)
+        item: JsonValue = {"control": name, "stamp": stamped.stamp, "data": data}
+        return EmittedItem(offset=offset, port=f"{port}{_CONTROL}", item=item).as_json()
+
+    def _emitted(self, operator: str, row: Mapping[str, Any]) -> Emitted:
+        if row.get("port", "").endswith(_CONTROL):
+            port, item = row["port"].removesuffix(_CONTROL), row["item"]
+            control = Written(port, self._controls[operator, port][item["control"]]).back(item["data"])
+            return Emitted(port, Stamped(control, item["stamp"]))
+        if "source" in row:
+            extra = row["extra"]
+            block = Block(
+                block_id=extra["block_id"],
+                path=extra["path"],
+                start=row["start"],
+                end=OFFSET_INFINITY if row.get("end") is None else row["end"],
+                last=extra.get("last", False),
+                version=extra.get("version", ""),
+                facts=extra.get("facts"),
+            )
+            return Emitted(extra["port"], block)
+        return Emitted(row["port"], self._written[operator, row["port"]].back(row.get("item")))
+
+
+def delivered(
+    program: Program, writing: Writing, elements: Mapping[str, Elements], findings: Sequence[Finding]
+) -> tuple[list[Sent], list[Waiting]]:
+    """What of the findings goes to the workers at once, and what joins the queue."""
+    sent: list[Sent] = []
+    waiting: list[Waiting] = []
+    for name in sorted({finding.operator for finding in findings}):
+        outbox = Outbox(0)
+        slits = {port: [(t, outbox.slit(t)) for t in targets] for port, targets in program.sources[name].items()}
+        for finding in findings:
+            if finding.operator != name:
+                continue
+            waiting += queued(program, writing, elements, finding)
+            for emitted in finding.emitted:
+                for target, slit in slits.get(emitted.port, ()):
+                    if _waits(target, emitted):
+                        continue
+                    if isinstance(emitted.item, Stamped) and slit.control is not None:
+                        slit.control(emitted.item)
+                    else:
+                        slit.item(emitted.item)
+        sent += outbox.rest()
+    return sent, waiting
+
+
+def queued(program: Program, writing: Writing, elements: Mapping[str, Elements], finding: Finding) -> list[Waiting]:
+    """What of a finding joins the queue, once for each reader that it is for."""
+    return [
+        each
+        for index, emitted in enumerate(finding.emitted)
+        for target in program.sources[finding.operator].get(emitted.port, ())
+        if _waits(target, emitted)
+        for each in _work_of(elements[target.address], writing, finding, index)
+    ]
+
+
+def _work_of(elements: Elements, writing: Writing, finding: Finding, index: int) -> Iterator[Waiting]:
+    """A block goes by its own number and is accounted for in the ledger; anything else, by where it was found."""
+    item = finding.emitted[index].item
+    if isinstance(item, Block):
+        return elements.work_of(item, (item.block_id,), writing.source(finding.operator, item))
+    return elements.work_of(item, (finding.seq, index))
+
+
+def _waits(target: Target, emitted: Emitted) -> bool:
+    return target.queued and not isinstance(emitted.item, Stamped)
+
+
+def queued_slots(program: Program) -> dict[str, int]:
+    """How many slots read from each queue."""
+    return {target.address: target.slots for target in program.targets.values() if target.queued}
+
+
+def context_of(program: Program, name: str, *, until: Until, now: Callable[[], datetime], window_id: int) -> Context:
+    """What an input operator is set up with."""
+    # on the driver there is one instance, whatever was planned
+    return replace(program.context_of(name, 0, window_id), partitions=1, until=until, now=now)

@@ -1,0 +1,255 @@
+"""The program of a plan: what every worker needs to know to run its slot of any stage. Plain, picklable data.
+
+A worker loads this module and not the compiler, which makes programs in `lower.py`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from dagkit.api.operators import Operator, Unifier
+from dagkit.api.partitioning import PartitionKeys
+from dagkit.api.running import Context
+from dagkit.api.streams import StreamCodec
+from dagkit.engine.worker.sliding import Sliding
+from dagkit.plan.model import Routing
+from dagkit.schema.batch import ITEM, Batch
+from dagkit.schema.columns import Constant
+from dagkit.schema.routing import column_codes, low_codes, routing_code, routing_codes
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Port = tuple[str, str]
+"""An operator and one of its ports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keying:
+    """By what the items of one input are told apart: its codec, else its key, else the whole item."""
+
+    codec: StreamCodec[Any] | None = None
+    key: Callable[[Any], Any] | None = None
+    field: str | None = None
+    """The field that the key is, where it is one."""
+
+    def code(self, item: Any) -> int:
+        if self.codec is not None:
+            return self.codec.get_partition(item)
+        return routing_code(item if self.key is None else self.key(item))
+
+    def code_of_key(self, key: Any) -> int:
+        """The code of a key itself, for state that is kept under the very keys that items are routed by."""
+        return routing_code(key)
+
+    def codes(self, batch: Batch[Any]) -> "npt.NDArray[np.int64]":
+        """The lowest 32 bits of the codes of many items."""
+        if self.codec is not None:
+            return low_codes([self.codec.get_partition(item) for item in batch.items()])
+        if self.field is not None:
+            return column_codes(batch.column(self.field))
+        if self.key is None and batch.made_by is None:
+            return column_codes(batch.columns[ITEM])
+        items = batch.items()
+        return low_codes(routing_codes(items if self.key is None else [self.key(item) for item in items]))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The far end of a wire that leaves a stage: where items go, and how each finds its slot."""
+
+    wire: int
+    into: Port
+    routing: Routing
+    slots: int
+    level: int
+    keying: Keying
+    payload: Any = Any
+    """The type of what flows, as it was settled."""
+    keys: tuple[PartitionKeys, ...] = ()
+    """What each slot owns, where items are keyed."""
+    unifier: Callable[[], Unifier[Any]] | None = None
+    """Makes the operator that merges what several senders sent, before it goes into the port."""
+    delayed: bool = False
+    """Whether the items come round in the next window."""
+    queued: bool = False
+    """Whether what comes is work, of which what is not done in a window waits on the driver and is dealt again."""
+
+    @property
+    def address(self) -> str:
+        """How a checkpoint names the input at the end of the wire; an input has one wire."""
+        return ".".join(self.into)
+
+    def slots_of(self, item: Any, sender: int, number: int) -> Sequence[int]:
+        """Which slots get the item, the `number`-th that this sender sends on this wire."""
+        match self.routing:
+            case Routing.STRAIGHT:
+                return (sender,)
+            case Routing.GATHERED:
+                return (0,)
+            case Routing.DEALT:
+                return ((sender + number) % self.slots,)
+            case Routing.KEYED:
+                code = self.keying.code(item)
+                return [slot for slot, keys in enumerate(self.keys) if keys.owns(code)]
+            case _:
+                return range(self.slots)
+
+    def shares(self, batch: Batch[Any], sender: int, number: int) -> Iterator[tuple[int, Batch[Any]]]:
+        """What of a batch each slot gets, where its first item is the `number`-th that this sender sends."""
+        match self.routing:
+            case Routing.STRAIGHT:
+                yield sender, batch
+            case Routing.GATHERED:
+                yield 0, batch
+            case Routing.DEALT:
+                items = batch.items()
+                for slot in range(self.slots):
+                    share = items[(slot - sender - number) % self.slots :: self.slots]
+                    if share:
+                        yield slot, Batch.of(share)
+            case Routing.KEYED:
+                yield from self._by_owner(batch)
+            case _:
+                yield from ((slot, batch) for slot in range(self.slots))
+
+    def _by_owner(self, batch: Batch[Any]) -> Iterator[tuple[int, Batch[Any]]]:
+        import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
+
+        if self.keying.field is not None and isinstance(batch.column(self.keying.field), Constant):
+            yield from ((slot, batch) for slot in self._owners_of(batch))
+            return
+        codes = self.keying.codes(batch)
+        for slot, owned in _owned(self.keys, codes):
+            if owned.all():
+                yield slot, batch
+            elif owned.any():
+                yield slot, batch.where(pa.array(owned))
+
+    def _owners_of(self, batch: Batch[Any]) -> list[int]:
+        """Who owns items that all have the same key."""
+        code = int(self.keying.codes(batch.sliced(0, 1))[0]) if len(batch) else 0
+        return [slot for slot, keys in enumerate(self.keys) if len(batch) and keys.owns(code)]
+
+
+def _owned(keys: tuple[PartitionKeys, ...], codes: "npt.NDArray[np.int64]") -> "Iterator[tuple[int, npt.NDArray[Any]]]":
+    """Which of the codes each slot owns."""
+    import numpy as np  # noqa: PLC0415 - whoever only compiles does not load Arrow
+
+    table = _owners(keys)
+    if table is None:
+        yield from ((slot, np.isin(codes & own.mask, list(own.keys))) for slot, own in enumerate(keys))
+        return
+    owners = table[codes & (len(table) - 1)]
+    yield from ((slot, owners == slot) for slot in range(len(keys)))
+
+
+LARGEST_TABLE = 1 << 16
+
+
+@lru_cache(maxsize=256)
+def _owners(keys: tuple[PartitionKeys, ...]) -> "npt.NDArray[np.int64] | None":
+    """The slot that owns each key of the mask; none where masks differ, are wide, or a key has several owners."""
+    import numpy as np  # noqa: PLC0415 - whoever only compiles does not load Arrow
+
+    size = keys[0].mask + 1
+    owned = [key for own in keys for key in own.keys]
+    if {own.mask for own in keys} != {size - 1} or size > LARGEST_TABLE or size & (size - 1):
+        return None
+    if len(set(owned)) < len(owned):
+        return None
+    table = np.full(size, -1, np.int64)
+    for slot, own in enumerate(keys):
+        table[[key for key in own.keys if key < size]] = slot
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class StageProgram:
+    """One stage: its operators in order, the outputs that lead to the next one, and those that lead out."""
+
+    name: str
+    operators: tuple[str, ...]
+    level: int
+    slots: int
+    links: Mapping[Port, Port]
+    targets: Mapping[Port, tuple[Target, ...]]
+
+
+@dataclass(frozen=True)
+class Program:
+    """All stages of an application, its operators slot by slot, and how their windows are counted."""
+
+    application: str
+    stages: tuple[StageProgram, ...]
+    """Those of the workers, upstream first."""
+    sources: Mapping[str, Mapping[str, tuple[Target, ...]]]
+    """The input operators, which run on the driver, and where each of their outputs leads."""
+    operators: Mapping[str, tuple[Operator, ...]]
+    windows: Mapping[str, int]
+    """Streaming windows in an application window, by operator."""
+    keyings: Mapping[Port, Keying]
+    """Of every input there is."""
+    sliders: Mapping[Port, Sliding]
+    """The outputs whose windows overlap."""
+    attributes: Mapping[str, Mapping[str, Any]]
+    """What holds for each operator: its own attributes and those of the application, by qualified name."""
+    outputs: Mapping[Port, Any]
+    """The payload of every output of the input operators."""
+
+    @property
+    def levels(self) -> int:
+        return 1 + max((stage.level for stage in self.stages), default=0)
+
+    def stages_at(self, level: int) -> tuple[StageProgram, ...]:
+        return tuple(stage for stage in self.stages if stage.level == level)
+
+    @cached_property
+    def stage_of(self) -> Mapping[str, StageProgram]:
+        """The stage of every operator on the workers."""
+        return {operator: stage for stage in self.stages for operator in stage.operators}
+
+    def context_of(self, operator: str, partition: int, window_id: int, home: str = "") -> Context:
+        """What a partition of an operator is set up with."""
+        return Context(
+            application=self.application,
+            operator=operator,
+            partition=partition,
+            partitions=len(self.operators[operator]),
+            window_id=window_id,
+            home=home,
+            attributes=self.attributes[operator],
+        )
+
+    def slots_at(self, level: int) -> int:
+        """As many as the widest stage of the level has."""
+        return max((stage.slots for stage in self.stages_at(level)), default=1)
+
+    @cached_property
+    def fed(self) -> frozenset[Port]:
+        """The inputs that a stream leads into."""
+        linked = {into for stage in self.stages for into in stage.links.values()}
+        return frozenset(linked | {target.into for target in self.targets.values()})
+
+    def after(self, operator: str) -> frozenset[str]:
+        """All operators that anything reaches in a window which this one sends."""
+        found: set[str] = set()
+        follow = [operator]
+        while follow:
+            stage = self.stage_of[follow[-1]]
+            sender = follow.pop()
+            ends = [into for (source, _), into in stage.links.items() if source == sender]
+            ends += [target.into for (source, _), to in stage.targets.items() if source == sender for target in to]
+            reached = {name for name, _ in ends} - found
+            found |= reached
+            follow += reached
+        return frozenset(found)
+
+    @cached_property
+    def targets(self) -> Mapping[int, Target]:
+        """Every wire that leaves a stage, by number."""
+        leaving = [ends for stage in self.stages for ends in stage.targets.values()]
+        leaving += [ends for outputs in self.sources.values() for ends in outputs.values()]
+        return {target.wire: target for ends in leaving for target in ends}

@@ -1,0 +1,118 @@
+"""Figures: what the reports of a window come to, partition by partition, and the averages of the last windows. Pure."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from dagkit.api.operators import Operator
+from dagkit.api.ports import input_ports, output_ports
+from dagkit.api.stats import OperatorStats, PortStats
+from dagkit.api.work import SplittableOperator, work_port
+from dagkit.engine.program.program import Program
+from dagkit.engine.worker.protocol import Figures, Report
+
+AVERAGED = timedelta(seconds=10)
+"""What moving averages are of; the last window always counts."""
+
+Partitions = Sequence[OperatorStats]
+"""What each partition of one operator did in one window, in their order."""
+
+
+def window_stats(
+    program: Program,
+    window_id: int,
+    reports: Iterable[Report],
+    *,
+    found: Mapping[str, Figures],
+    waiting: Mapping[str, int],
+    ended: datetime,
+) -> Mapping[str, Partitions]:
+    """The statistics of a window by operator: of reports, of what inputs did for it, and of the queues' lengths."""
+    told: dict[str, dict[int, tuple[Figures, float]]] = {
+        name: {0: (figures, figures.millis)} for name, figures in found.items()
+    }
+    for report in reports:
+        for name, figures in report.figures.items():
+            told.setdefault(name, {})[report.slot] = figures, report.busy_millis
+    stats = {}
+    for name, by_slot in told.items():
+        operator, count = program.operators[name][0], len(by_slot)
+        shares = [waiting.get(name, 0) // count + (index < waiting.get(name, 0) % count) for index in range(count)]
+        stats[name] = tuple(
+            stats_of(operator, figures, window_id=window_id, busy_millis=busy, ended=ended, waiting=share)
+            for (_, (figures, busy)), share in zip(sorted(by_slot.items()), shares, strict=True)
+        )
+    return stats
+
+
+def stats_of(
+    operator: Operator, figures: Figures, *, window_id: int, busy_millis: float, ended: datetime, waiting: int = 0
+) -> OperatorStats:
+    """What one partition did in one window, port by port; `waiting` is its share of the queue."""
+    queued = work_port(operator) if isinstance(operator, SplittableOperator) else None
+    inputs = {port: PortStats(port, count, end_window_timestamp=ended) for port, count in figures.taken.items()}
+    outputs = {port: PortStats(port, count, end_window_timestamp=ended) for port, count in figures.sent.items()}
+    if queued in inputs:
+        inputs[queued] = replace(inputs[queued], queue_size=waiting, bytes=figures.read)
+    return OperatorStats(
+        window_id=window_id,
+        input_ports=tuple(inputs[port] for port in input_ports(type(operator)) if port in inputs),
+        output_ports=tuple(outputs[port] for port in output_ports(type(operator)) if port in outputs),
+        cpu_nanos=figures.cpu_nanos,
+        busy_millis=busy_millis,
+        positions=figures.read,
+        metrics=figures.metrics,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A window as averages see it."""
+
+    ended: datetime
+    taken: int
+    sent: int
+    cpu_nanos: int
+    latency_millis: float
+
+
+@dataclass
+class Lately:
+    """What one partition did in the last seconds, on the average."""
+
+    began: datetime
+    """When the run did: there is nothing before to be averaged."""
+    _windows: deque[_Window] = field(default_factory=deque)
+
+    def add(self, stats: OperatorStats, ended: datetime, latency_millis: float) -> None:
+        """Another window was committed."""
+        taken = sum(port.tuple_count for port in stats.input_ports)
+        sent = sum(port.tuple_count for port in stats.output_ports)
+        self._windows.append(_Window(ended, taken, sent, stats.cpu_nanos, latency_millis))
+        while self._windows[0].ended <= ended - AVERAGED:
+            self._windows.popleft()
+
+    @property
+    def processed_per_second(self) -> float:
+        return self._per_second(sum(each.taken for each in self._windows))
+
+    @property
+    def emitted_per_second(self) -> float:
+        return self._per_second(sum(each.sent for each in self._windows))
+
+    @property
+    def cpu_percentage(self) -> float:
+        return self._per_second(sum(each.cpu_nanos for each in self._windows)) / 1e7
+
+    @property
+    def latency_millis(self) -> float:
+        """Of a window; nought before the first."""
+        return sum(each.latency_millis for each in self._windows) / max(1, len(self._windows))
+
+    def _per_second(self, total: float) -> float:
+        if not self._windows:
+            return 0.0
+        ended = self._windows[-1].ended
+        seconds = (ended - max(self.began, ended - AVERAGED)).total_seconds()
+        return total / seconds if seconds > 0 else 0.0

@@ -1,0 +1,96 @@
+"""Telling: what observers hear of a run, made of what the loop has at hand when it happens."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from dagkit.engine.worker.protocol import Answer, Figures
+from dagkit.engine.facts import Fact
+from dagkit.engine.failures import OperatorFailed, WindowLost
+from dagkit.engine.run.in_flight import Flight
+from dagkit.engine.inputs.driver_input import Finding
+from dagkit.engine.reports.measuring import Measuring, aggregators_of
+from dagkit.engine.reports.run_events import Committed, Failed, Found, Happening, Observer, Observers, Queue, Started
+from dagkit.engine.program.program import Program
+from dagkit.engine.work.split import all_in
+from dagkit.engine.files.staging import Part
+from dagkit.engine.work.summary import Traits
+from dagkit.engine.work.queue import BlockQueue
+from dagkit.engine.work.item import Waiting, length_of
+from dagkit.graph import Graph
+
+
+class Telling:
+    """Who tells the observers of one run."""
+
+    def __init__(self, observers: Sequence[Observer], graph: Graph) -> None:
+        self._observers = Observers(list(observers))
+        self._measuring = Measuring(aggregators_of(graph))
+
+    def tell(self, happening: Happening) -> None:
+        self._observers.tell(happening)
+
+    def found(self, finding: Finding, waiting: Sequence[Waiting]) -> None:
+        """An input operator found something, and this is what of it will wait."""
+        positions = sum(map(length_of, waiting))
+        self.tell(Found(finding.operator, len(waiting), positions, len(finding.emitted) - len(waiting)))
+
+    def started(self, flight: Flight) -> None:
+        """A window took off; told once, however often that is said."""
+        if not flight.told:
+            flight.told = True
+            self.tell(Started(flight.window_id, len(all_in(flight.round.deal)), flight.round.lasts_millis))
+
+    def failed(self, flight: Flight, error: OperatorFailed | WindowLost, *, again: bool) -> None:
+        """A window came to nothing."""
+        failure = error.failure if isinstance(error, OperatorFailed) else None
+        operator, told = (
+            (None, f"{type(error).__name__}: {error}") if failure is None else (failure.operator, failure.told)
+        )
+        self.tell(Failed(flight.window_id, operator, told, again))
+
+    def committed(
+        self, flight: Flight, answer: Answer, parts: Sequence[Part], *, files: int, queue: BlockQueue, now: datetime
+    ) -> None:
+        """A window is in the ledger; what of the queue waits now is what it left."""
+        self.tell(
+            Committed(
+                window_id=flight.window_id,
+                millis=(now - flight.began).total_seconds() * 1000,
+                positions=sum(report.positions for report in answer.reports),
+                files=files,
+                written=sum(part.length for part in parts),
+                waiting=len(queue),
+                waiting_positions=queue.positions,
+            )
+        )
+
+    def measured(
+        self,
+        program: Program,
+        flight: Flight,
+        answer: Answer,
+        *,
+        found: Mapping[str, Figures],
+        facts: Sequence[Fact],
+        queues: Sequence[Queue],
+        ended: datetime,
+        committed: datetime,
+    ) -> None:
+        """What everybody did in that window: its work was over when it `ended`."""
+        measured = self._measuring.after(
+            program,
+            flight.window_id,
+            answer.reports,
+            found=found,
+            queues=queues,
+            facts=facts,
+            began=flight.began,
+            ended=ended,
+            committed=committed,
+        )
+        self.tell(measured)
+
+
+def queues_of(queue: BlockQueue, traits: Traits) -> list[Queue]:
+    """What waits now, input by input."""
+    return [Queue(*traits.addresses[into].into, *lengths) for into, lengths in queue.lengths().items()]

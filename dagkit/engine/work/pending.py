@@ -1,0 +1,81 @@
+"""Supply: the work of splittable operators on the driver: what waits, what of it is dealt, what later launches do."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from dagkit.api.running import Until
+from dagkit.engine.work.drain_policy import Later, next_due, renewed
+from dagkit.engine.work.item import Waiting
+from dagkit.engine.work.queue import BlockQueue
+from dagkit.engine.work.schedule import Dealer, Round
+from dagkit.engine.work.split import Worked
+from dagkit.engine.work.summary import Traits
+from dagkit.engine.work.window_size import Pace
+from dagkit.scaling.inputs import LONGEST_MILLIS
+
+
+class Supply:
+    """The queue of one run, and whoever deals it out."""
+
+    def __init__(self, waiting: Iterable[Waiting], until: Until, shortest_millis: int) -> None:
+        self.queue = BlockQueue.of(renewed(waiting))
+        self._drains = until is Until.DRAINED
+        self._later = Later(until)
+        self._dealer = Dealer(self.queue, Pace(float(shortest_millis)))
+
+    def all(self) -> list[Waiting]:
+        """All that is not done, be it for this launch or for a later one."""
+        return [*self.queue.all(), *self._later.aside]
+
+    def add(self, waiting: Iterable[Waiting]) -> None:
+        """More was found."""
+        self.queue.add(waiting)
+
+    def truncate(self, traits: Traits) -> None:
+        """An application that drains has in its queue what it still does."""
+        if self._drains:
+            self.queue.replace(self._later.truncated(self.queue.all(), traits.elements))
+
+    def ready(self, now: datetime) -> int:
+        """How much can be worked on now."""
+        return len(self.queue) + sum(each.due is not None and each.due <= now for each in self._deferred)
+
+    @property
+    def next_due(self) -> datetime | None:
+        """When work can go on that was deferred, and that this launch waits for."""
+        return next_due(self._deferred)
+
+    @property
+    def _deferred(self) -> list[Waiting]:
+        return [each for each in self.queue.deferred if self._later.asks_again(each)]
+
+    def plenty(self, slots: Mapping[str, int], capacity: int, ahead: int) -> int:
+        """How much is enough for the windows that are next: work for the longest, where that can be told.
+
+        It is no more than may wait, with what windows in flight may give back: a source that is faster than its readers
+        is not asked before they have caught up.
+        """
+        enough = 4 * max(1, sum(slots.values()))
+        if self._dealer.pace.usual is None or self._dealer.backlog_millis(slots) >= LONGEST_MILLIS:
+            return enough
+        return min(len(self.queue) + 1, max(0, max(enough, capacity) - ahead))
+
+    def next(self, window_id: int, traits: Traits, now: datetime, *, overlaps: bool) -> Round:
+        """What the next window is to do."""
+        self.truncate(traits)
+        self.queue.wake(now, self._later.asks_again)
+        return self._dealer.next(window_id, traits.slots, traits.near, overlaps=overlaps)
+
+    def again(self, notes: Mapping[str, Any], traits: Traits) -> Round:
+        """What a window is to do that was promised."""
+        given = self._dealer.again(notes, traits.slots)
+        self.truncate(traits)
+        return given
+
+    def over(
+        self, given: Round, worked: Sequence[Worked], traits: Traits, *, whole_millis: float | None = None
+    ) -> None:
+        """A window has ended: what it left waits again."""
+        self._dealer.over(given, worked, whole_millis)
+        self.truncate(traits)

@@ -1,0 +1,102 @@
+"""Dealing: what each window is given, decided by what the windows before it showed. Pure.
+
+The loop and the simulator ask the same dealer, so that what is simulated is what runs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dagkit.engine.facts import Split
+from dagkit.engine.work.cost import Forecast, learnt
+from dagkit.engine.work.item import Waiting, end_of, stretch_of
+from dagkit.engine.work.queue import BlockQueue, places
+from dagkit.engine.work.split import CutNear, Cutter, Deal, Patience, Place, Worked, all_in
+from dagkit.engine.work.window_size import Pace
+
+BESIDES = 2.0
+"""How much more than it should do a slot is dealt, where no other window begins before this one ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one window is given."""
+
+    deal: Deal
+    lasts_millis: float
+    forecast: Forecast
+    """What was expected of it."""
+    cuts: tuple[Split, ...] = ()
+    """What was cut so that it could be dealt."""
+    places: frozenset[Place] = frozenset()
+    """Where that was."""
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What a promise keeps of it, so that `Dealer.again` deals it again."""
+        cuts = [cut.model_dump(mode="json") for cut in self.cuts]
+        return {"deal": places(self.deal), "lasts_millis": self.lasts_millis, "cuts": cuts}
+
+
+@dataclass
+class Dealer:
+    """Deals out the queue, window by window, and learns from each."""
+
+    queue: BlockQueue
+    pace: Pace
+    patience: Patience = field(default_factory=Patience)
+
+    def backlog_millis(self, slots: Mapping[str, int]) -> float:
+        """How long a slot would be busy with its share of what waits for one input, for that which has most."""
+        return max(self._by_input(slots).values(), default=0.0)
+
+    def next(self, window_id: int, slots: Mapping[str, int], cuts: Mapping[str, CutNear], *, overlaps: bool) -> Round:
+        """Take from the queue what the next window is to do."""
+        forecast, each = Forecast(self.pace.usual), self._by_input(slots)
+        length = self.pace.next(max(each.values(), default=0.0))
+        work = {into: min(millis, length.work_millis) for into, millis in each.items()}
+        cutter = Cutter(forecast, cuts, self.patience, window_id)
+        deal = self.queue.take(slots, work, cutter, besides=0.0 if overlaps else BESIDES)
+        return Round(deal, length.lasts_millis, forecast, tuple(cutter.made), frozenset(cutter.places))
+
+    def again(self, notes: Mapping[str, Any], slots: Mapping[str, int]) -> Round:
+        """Take from the queue what a window was promised that never was committed; nothing is expected of it."""
+        cuts = tuple(Split.model_validate(cut) for cut in notes.get("cuts", ()))
+        return Round(self.queue.take_these(notes["deal"], slots), notes["lasts_millis"], Forecast(), cuts)
+
+    def over(self, given: Round, worked: Sequence[Worked], whole_millis: float | None = None) -> None:
+        """A window has ended: what it left waits again, and what it showed is known."""
+        dealt = {end_of(each): each for each in all_in(given.deal)}
+        undone: dict[Place, float] = {}
+        returned: list[Waiting] = []
+        for left in (left for one in worked for left in one.left):
+            before = dealt.get(end_of(left))
+            if before is not None:
+                rest = stretch_of(before, left.start, left.end)
+                undone[end_of(left)] = given.forecast.millis(rest)
+            returned.append(left if before is None else learnt(before, left))
+        self.queue.put_back(returned, given.places)
+        expected: dict[int, float] = {}
+        for hands in given.deal.values():
+            for slot, hand in enumerate(hands):
+                did = sum(given.forecast.millis(each) - undone.get(end_of(each), 0.0) for each in hand)
+                expected[slot] = expected.get(slot, 0.0) + did
+        self._learn(given, [one for one in worked if one.work], expected, whole_millis)
+
+    def _learn(
+        self, given: Round, busy: Sequence[Worked], expected: Mapping[int, float], whole_millis: float | None
+    ) -> None:
+        """What the window showed of the cost of work, of windows, and of forecasts."""
+        took = [one.busy_millis for one in busy]
+        pace = self.pace
+        if given.forecast.usual is not None:
+            pace = pace.after_forecast([expected.get(one.slot, 0.0) for one in busy], took)
+        if whole_millis is not None and busy:
+            levels = {one.level for one in busy}  # each begins when the one above it has ended
+            longest = [max(one.busy_millis for one in busy if one.level == level) for level in levels]
+            pace = pace.after_window(whole_millis, sum(longest))
+        self.pace = pace.after(sum(one.work for one in busy), sum(took))
+
+    def _by_input(self, slots: Mapping[str, int]) -> dict[str, float]:
+        forecast = Forecast(self.pace.usual)
+        return {into: self.queue.millis(into, forecast) / max(1, count) for into, count in slots.items()}

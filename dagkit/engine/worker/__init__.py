@@ -1,0 +1,1 @@
+"""What one slot does in one window."""

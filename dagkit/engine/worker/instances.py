@@ -1,0 +1,242 @@
+"""Live operators: instances of their own, whose state is restored and whose inputs and outputs are bound."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pydantic import JsonValue
+
+from dagkit.api.operators import Operator, batch_handler_of, handler_name, handler_of, sending
+from dagkit.api.ports import input_ports
+from dagkit.api.state import Declared, Keyed, KeyedState, declared_state, kept_by
+from dagkit.api.tagged import Unwritable
+from dagkit.engine.program.program import Keying
+from dagkit.errors import DagkitError
+from dagkit.schema.batch import Batch
+
+SavedState = Mapping[str, JsonValue]
+"""The declared state of one operator, by name."""
+Take = Callable[[Any], None]
+
+GATHERED_ITEMS = 8192
+"""Single items that wait for one call, where an operator takes batches only, or where they go far."""
+
+
+class StateUnreadable(DagkitError):
+    """State was saved that the class of today cannot take back."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, operator: str, state: str, error: Exception) -> None:
+        super().__init__(
+            f"{operator}.{state} was saved by another version of the class, and cannot be read by this one: {error}\n"
+            "let its type read what was saved, or declare the new state under another name"
+        )
+        self.operator, self.state, self.error = operator, state, error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StateUnreadable, (self.operator, self.state, ValueError(str(self.error)))
+
+
+class StateUnwritable(DagkitError):
+    """State cannot be saved so that it comes back as it was."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, operator: str, state: str, told: str, declared: str) -> None:
+        super().__init__(
+            f"{operator}.{state} holds {told}, which cannot be saved as {declared} and come back as it was; declare "
+            "a type for it that can, as in `State[…]` and `KeyedState[…, …]`: a dataclass, a pydantic model, an enum, "
+            "numbers, text, lists of them"
+        )
+        self.operator, self.state, self.told, self.declared = operator, state, told, declared
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StateUnwritable, (self.operator, self.state, self.told, self.declared)
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """What takes what flows into one place: items one by one, or many at once."""
+
+    item: Take
+    batch: Take
+    flush: Callable[[], None] | None = None
+    """Hands on what waits; asked for before the window ends."""
+    control: Take | None = None
+    """What takes control tuples; where there is nothing, they end."""
+    passed: Callable[[], int] = int
+    """How many items came in so far, those that still wait left out; none, where nobody counts."""
+
+
+def live(configured: Operator, saved: SavedState) -> Operator:
+    """An instance of its own, with the state that was saved."""
+    operator = configured.configured({})
+    declared = declared_state(type(operator))
+    for name, value in saved.items():
+        if name in declared:
+            kept_by(operator)[name] = _restored(operator, name, declared[name], value)
+    return operator
+
+
+def _restored(operator: Operator, name: str, declared: Declared, value: JsonValue) -> Any:
+    try:
+        return declared.restored(value)
+    except (ValueError, TypeError) as error:
+        raise StateUnreadable(type(operator).__name__, name, error) from error
+
+
+def saved(operator: Operator, called: str = "") -> SavedState:
+    """The state that the operator has now, as JSON; what was never touched is left out."""
+    declared = declared_state(type(operator))
+    called = f"{called} ({type(operator).__name__})" if called else type(operator).__name__
+    return {name: _saved(called, name, declared[name], value) for name, value in sorted(kept_by(operator).items())}
+
+
+def _saved(operator: str, name: str, declared: Declared, value: Any) -> JsonValue:
+    try:
+        return declared.saved(value)
+    except Unwritable as error:
+        raise StateUnwritable(operator, name, str(error), declared.spelled) from error
+
+
+def bind_output(operator: Operator, port: str, sinks: Sequence[Entrance]) -> None:
+    """Let an output send to these sinks from now on; to none, and it counts as unconnected."""
+    if sinks:
+        operator._sinks[port] = to_all([sink.item for sink in sinks])  # noqa: SLF001 - outputs are bound here
+        operator._batch_sinks[port] = to_all([sink.batch for sink in sinks])  # noqa: SLF001
+        told = [sink.control for sink in sinks if sink.control is not None]
+        if told:
+            operator._control_sinks[port] = to_all(told)  # noqa: SLF001
+
+
+def to_all(takes: Sequence[Take]) -> Take:
+    """One that hands to each of several."""
+    if len(takes) == 1:
+        return takes[0]
+
+    def send(taken: Any) -> None:
+        for take in takes:
+            take(taken)
+
+    return send
+
+
+def of_items(take: Take, passed: Callable[[], int] = int) -> Entrance:
+    """An entrance where items are taken one by one, batches or not, and counted by whoever takes them."""
+
+    def take_each(batch: Batch[Any]) -> None:
+        for item in batch.items():
+            take(item)
+
+    return Entrance(take, take_each, passed=passed)
+
+
+def of_batches(take: Take) -> Entrance:
+    """An entrance where single items wait until they are many."""
+    waiting: list[Any] = []
+    count = 0
+
+    def flush() -> None:
+        nonlocal count
+        if waiting:
+            batch = Batch.of(waiting[:])
+            count += len(waiting)
+            waiting.clear()
+            take(batch)
+
+    def wait(item: Any) -> None:
+        waiting.append(item)
+        if len(waiting) >= GATHERED_ITEMS:
+            flush()
+
+    def take_after_those(batch: Batch[Any]) -> None:
+        nonlocal count
+        flush()
+        count += len(batch)
+        take(batch)
+
+    return Entrance(wait, take_after_those, flush, passed=lambda: count)
+
+
+def entrance(operator: Operator, port: str, keying: Keying) -> Entrance:
+    """What takes what flows into an input; keyed state learns by what each item is routed."""
+    keyed = [_keyed(operator, n) for n, kind in declared_state(type(operator)).items() if isinstance(kind, KeyedState)]
+    by_batch = batch_handler_of(operator, port)
+    if keyed and keying.codec is not None:
+        by_batch = None  # only the codec knows where a key belongs, and it is asked with the item
+    if not callable(getattr(operator, handler_name(input_ports(type(operator))[port]), None)):
+        assert by_batch is not None, f"{type(operator).__name__} has no method for {port}"
+        return of_batches(_with_keys(by_batch, keyed, keying))
+    return _counted(operator, port, None if by_batch is None else _with_keys(by_batch, keyed, keying), keyed, keying)
+
+
+def _counted(
+    operator: Operator, port: str, by_batch: Take | None, keyed: Sequence[Keyed[Any, Any]], keying: Keying
+) -> Entrance:
+    """What takes single items and batches, and counts them.
+
+    A single item is counted in the very call that hands it to the operator's method: a call of its own would cost ten
+    times as much.
+    """
+    name = handler_name(input_ports(type(operator))[port])
+    method, send = getattr(operator, name), sending(operator, name)
+    uncounted = _with_code(operator, handler_of(operator, port), keyed, keying)
+    count = 0.0  # exact up to 2**53, and adding to it costs less than adding to an int
+
+    def handle(item: Any) -> None:
+        nonlocal count
+        count += 1.0
+        made = method(item)
+        if made is not None:
+            send(made)
+
+    def handle_each(batch: Batch[Any]) -> None:
+        nonlocal count
+        items = batch.items()
+        count += len(items)
+        for item in items:
+            uncounted(item)
+
+    def handle_batch(batch: Batch[Any]) -> None:
+        nonlocal count
+        count += len(batch)
+        assert by_batch is not None, "whoever takes no batches is handed each item"
+        by_batch(batch)
+
+    take_batch = handle_each if by_batch is None else handle_batch
+    return Entrance(_with_code(operator, handle, keyed, keying), take_batch, passed=lambda: int(count))
+
+
+def _with_code(operator: Operator, handle: Take, keyed: Sequence[Keyed[Any, Any]], keying: Keying) -> Take:
+    if not keyed:
+        return handle
+
+    def take(item: Any, self: Operator = operator) -> None:  # noqa: ARG001 - whose failure it is, if a key is one
+        routed_by = keying.code(item)
+        for state in keyed:
+            state.current_code = routed_by
+        handle(item)
+        for state in keyed:
+            state.current_code = None
+
+    return take
+
+
+def _with_keys(handle: Take, keyed: Sequence[Keyed[Any, Any]], keying: Keying) -> Take:
+    if not keyed:
+        return handle
+
+    def take(batch: Batch[Any]) -> None:
+        for state in keyed:
+            state.code_of = keying.code_of_key
+        handle(batch)
+        for state in keyed:
+            state.code_of = None
+
+    return take
+
+
+def _keyed(operator: Operator, name: str) -> Keyed[Any, Any]:
+    state: Keyed[Any, Any] = getattr(operator, name)
+    return state

@@ -1,0 +1,278 @@
+"""Reading: how a slot works through what a splittable operator is given, and stops when the window is over."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+from dagkit.api.operators import main_outlet
+from dagkit.api.ports import Outlet
+from dagkit.api.work import SplittableOperator
+from dagkit.engine.failures import Failure, OperatorFailed, failing_among, offsets_in
+from dagkit.engine.files.staging import Staging
+from dagkit.engine.work.item import (
+    Elements,
+    Waiting,
+    amount_of,
+    density_of,
+    end_of,
+    has_end,
+    length_of,
+    place_of,
+    stretch_of,
+)
+from dagkit.engine.work.split import Place
+from dagkit.engine.worker.instances import GATHERED_ITEMS
+from dagkit.engine.worker.protocol import Assignment, Stretch
+from dagkit.ranges import Deferred, OffsetRange, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
+from dagkit.schema.batch import Batch
+
+Tracker = RestrictionTracker[OffsetRange, int]
+
+AGAIN_SECONDS = 0.002
+"""How soon after the deadline work that had not begun by then is looked at again."""
+LONGEST_AGAIN_SECONDS = 0.128
+"""How soon at last, where nothing comes of it."""
+
+
+STRETCHES_TOLD = 1000
+"""Of how many blocks one slot tells by itself what they took: a window of very many small ones is told by its sums."""
+
+
+class Deadline:
+    """When no new work is begun; a watchdog splits what is being worked on when it is over."""
+
+    def __init__(self, lasts_millis: float | None) -> None:
+        self._ends = None if lasts_millis is None else time.monotonic() + lasts_millis / 1000
+        self._splits: float | None = None
+        """When what is watched now is split."""
+        self._tracker: Tracker | None = None
+        self._residual: OffsetRange | None = None
+        self._again = AGAIN_SECONDS
+        self._changed = threading.Condition(threading.RLock())
+        self._ended = False
+        self._watchdog: threading.Thread | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self._ends is not None and time.monotonic() >= self._ends
+
+    def watch(self, tracker: Tracker, among: int = 1) -> None:
+        """From now on this is what is split: at the deadline, or sooner where several have their turns till then."""
+        if self._ends is None:
+            splits = None
+        elif among == 1:
+            splits = self._ends
+        else:
+            now = time.monotonic()
+            splits = now + max(0.0, self._ends - now) / among
+        with self._changed:
+            self._tracker, self._residual = tracker, None
+            sooner = self._splits is not None and splits is not None and splits < self._splits
+            patient, self._again = self._again > AGAIN_SECONDS, AGAIN_SECONDS
+            self._splits = splits
+            if sooner or patient:
+                self._changed.notify()
+        if splits is not None and self._watchdog is None:
+            self._watchdog = threading.Thread(target=self._keep_watch, name="deadline", daemon=True)
+            self._watchdog.start()
+
+    def residual(self) -> OffsetRange | None:
+        """What was taken away from what was watched, if anything was; it is watched no more."""
+        with self._changed:
+            self._tracker = None
+            return self._residual
+
+    def end(self) -> None:
+        """Nothing is watched any more."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+
+    def split(self) -> None:
+        """Take back what is not claimed; of what nothing was claimed yet, nothing: the window gets something done."""
+        with self._changed:
+            if self._tracker is not None and self._residual is None and self._tracker.is_started():
+                split = self._tracker.try_split(0.0)
+                self._residual = None if split is None else split.residual
+
+    def _keep_watch(self) -> None:
+        """At the deadline split; and again, where nothing was claimed yet, but less and less often: some never give."""
+        with self._changed:
+            while not self._ended:
+                assert self._splits is not None, "there is a deadline where somebody watches"
+                left = self._splits - time.monotonic()
+                if left <= 0:
+                    self.split()
+                    self._again = min(2 * self._again, LONGEST_AGAIN_SECONDS)
+                self._changed.wait(left if left > 0 else self._again)
+
+
+class Reading:
+    """The work of one splittable operator in one slot and window."""
+
+    def __init__(
+        self,
+        elements: Elements,
+        slot: int,
+        assignment: Assignment,
+        given: Iterable[Waiting],
+        *,
+        staging: Callable[[], Staging | None] = lambda: None,
+        flush: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.elements = elements
+        self.operator: SplittableOperator[Any] = elements.operator
+        self.left: list[Waiting] = []
+        self.put_off: dict[Place, Deferred[OffsetRange]] = {}
+        """What of that there was nothing to do of yet, by where it ends."""
+        self.positions = 0
+        self.worked = 0.0
+        """How much work that was, as the operator counts."""
+        self.reached: datetime | None = None
+        """The latest watermark that was told."""
+        self.begun = 0
+        """How many elements, or parts of some, were worked on."""
+        self.stretches: list[Stretch] = []
+        self.element: Any = None
+        """What is worked on now, for whoever must tell where something failed."""
+        self.order = 0
+        """Where it starts, if it is of a block: what is made of it belongs there in the block's files."""
+        self.offset: int | None = None
+        """Where in it the record starts on which something failed, once it did."""
+        self._given = [each for each in given if each.into == elements.into]
+        self._arrived: deque[Any] = deque()
+        self._slot = slot
+        self._assignment = assignment
+        self._staging = staging
+        self._flush = flush
+        self._outlet = main_outlet(self.operator)
+        self._made = time.monotonic()
+        self.deadline: Deadline | None = None
+        """There is one once the work began: each operator of a slot has the window's time for itself."""
+
+    def take(self, element: Any) -> None:
+        """An element came from another operator; it is worked on when all is there that this window brings."""
+        self._arrived.append(element)
+
+    def work(self) -> Iterator[None]:
+        """Work through all of it, or as far as the window goes; whoever carries on what is sent gets his turns.
+
+        What has an end comes first. What has none shares the time that is left.
+        """
+        work = sorted([*self._given, *self._new()], key=place_of)
+        endless = sum(not has_end(each) for each in work)
+        self.deadline = Deadline(self._assignment.lasts_millis)
+        try:
+            for index, each in enumerate(work):
+                if index and self.deadline.is_over:
+                    self.left += work[index:]
+                    break
+                yield from self._work_on(each, self.deadline, 1 if has_end(each) else endless)
+                endless -= not has_end(each)
+                yield
+        finally:
+            self.deadline.end()
+
+    def _new(self) -> Iterator[Waiting]:
+        """The work that came from other operators, by where and when it came."""
+        for index, element in enumerate(self._arrived):
+            yield from self.elements.work_of(element, (self._assignment.window_id, self._slot, index))
+        self._arrived.clear()
+
+    def _work_on(self, each: Waiting, deadline: Deadline, among: int) -> Iterator[None]:
+        element = self.elements.back(each)
+        tracker = self.operator.tracker(element, each.restriction)
+        times = self.operator.watermark(element, each.reached)
+        staging = self._staging() if each.block is not None else None
+        self.order = 0 if each.block is None else each.start
+        if staging is not None:
+            staging.order = self.order
+        began = time.monotonic()
+        deadline.watch(tracker, among)
+        self.element = element
+        self.begun += 1
+        made = self.operator.process(element, tracker)
+        if made is not None:
+            yield from self._send(made)
+        self._check_done(tracker)
+        self.element = None
+        deferred, taken = tracker.deferred(), deadline.residual()
+        self._flush()
+        if staging is not None:
+            assert each.block is not None, "only blocks are staged by where they start"
+            staging.close_block(each.block)
+            staging.order = 0
+        self.order = 0
+        reached = None if times is None else _reached(times)
+        if reached is not None:
+            self.reached = reached if self.reached is None else max(self.reached, reached)
+        residual = taken if deferred is None else deferred.residual
+        ended = time.monotonic()
+        if each.source is not None and len(self.stretches) < STRETCHES_TOLD:
+            stop = each.end if residual is None else residual.start
+            after, millis = (began - self._made) * 1000, (ended - began) * 1000
+            self.stretches.append(Stretch(each.source, each.start, stop, after, millis))
+        if residual is None:
+            self.positions += length_of(each)
+            self.worked += amount_of(each)
+            return
+        done = residual.start - each.start
+        self.positions += done
+        self.worked += done * density_of(each)
+        changes = {
+            "due": None,
+            "in_vain": deferred is not None and not done,
+            "turn": self._assignment.window_id,
+            "reached": reached,
+            "done_positions": done,
+            "done_millis": (ended - began) * 1000,
+            "done_apart": 0,
+        }
+        self.left.append(stretch_of(each, residual.start, residual.stop).model_copy(update=changes))
+        if deferred is not None:
+            self.put_off[end_of(self.left[-1])] = deferred
+
+    def _check_done(self, tracker: RestrictionTracker[OffsetRange, int]) -> None:
+        """Returns only if all was claimed, given back or put off; else tells who left it, of what."""
+        try:
+            tracker.check_done()
+        except WorkUnclaimed as unclaimed:
+            operator, window = self.elements.into.rpartition(".")[0], self._assignment.window_id
+            told = f"{type(self.operator).__name__}.process returned, and of {self.element!r:.80} {unclaimed}"
+            raise OperatorFailed(Failure(operator, window, self._slot, told)) from unclaimed
+
+    def _send(self, made: Iterator[Any]) -> Iterator[None]:
+        """Send what is made, with a turn after each batch and after some items: what waits to go on takes memory."""
+        for number, one in enumerate(made, start=1):
+            assert self._outlet is not None, f"{type(self.operator).__name__}.process yields, and has no main output"
+            if isinstance(one, Batch):
+                self._send_batch(self._outlet, one)
+                yield
+            else:
+                self._outlet.emit(one)
+                if number % GATHERED_ITEMS == 0:
+                    yield
+
+    def _send_batch(self, outlet: Outlet[Any], batch: Batch[Any]) -> None:
+        try:
+            outlet.emit_batch(batch)
+        except Exception as error:
+            self.offset = self._failing_offset(outlet, batch, error)
+            raise
+
+    def _failing_offset(self, outlet: Outlet[Any], batch: Batch[Any], error: Exception) -> int | None:
+        """Where the record starts that somebody failed on, where that can be told."""
+        offsets = offsets_in(batch)
+        if offsets is None:
+            return None
+        failing = failing_among(len(batch), lambda index: outlet.emit_batch(batch.sliced(index, 1)), error)
+        return None if failing is None else offsets[failing]
+
+
+def _reached(times: WatermarkEstimator) -> datetime | None:
+    """How far event time has come; the next estimator goes on from there."""
+    times.current_watermark()
+    return times.estimator_state()

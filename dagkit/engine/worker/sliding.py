@@ -1,0 +1,70 @@
+"""Sliding windows: an operator works in panes, and each slide sends on what the last panes of a whole window hold."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+from pydantic import JsonValue
+
+from dagkit.engine.codec import Written
+
+
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """How the windows of one output slide, counted in streaming windows."""
+
+    length: int
+    step: int
+    port: str
+    payload: Any
+
+    @property
+    def pane(self) -> int:
+        """How long a pane is: windows and steps are whole numbers of panes."""
+        return gcd(self.length, self.step)
+
+
+class Panes:
+    """The panes that are not out of the window yet, and the one that is being filled."""
+
+    def __init__(self, sliding: Sliding, kept: Mapping[str, Any]) -> None:
+        self.sliding = sliding
+        self._written = Written(sliding.port, sliding.payload)
+        panes = kept.get("panes", ())
+        self._panes: list[list[Any]] = [[self._written.back(item) for item in pane] for pane in panes] or [[]]
+        self._kept = len(self._panes[-1])
+        self.added = 0
+        """How many items came in this streaming window, once it has turned."""
+
+    def add(self, item: Any) -> None:
+        """An item belongs to the pane of now."""
+        self._panes[-1].append(item)
+
+    def turn(self, window_id: int) -> list[Any]:
+        """What goes out at the end of this streaming window: all panes, where the window slides now."""
+        sliding = self.sliding
+        self.added = len(self._panes[-1]) - self._kept
+        if window_id % sliding.pane:
+            return []
+        out = [item for pane in self._panes for item in pane] if window_id % sliding.step == 0 else []
+        self._panes.append([])
+        del self._panes[: -(sliding.length // sliding.pane)]
+        return out
+
+    def saved(self) -> dict[str, JsonValue]:
+        """The panes as the state of a partition keeps them."""
+        return {"panes": [[self._written.of(item) for item in pane] for pane in self._panes]}
+
+
+def together(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The panes of several partitions as those of one, the youngest beside the youngest."""
+    kept = [list(state.get("panes", ())) for state in states]
+    longest = max(map(len, kept), default=0)
+    padded = [[[]] * (longest - len(panes)) + panes for panes in kept]
+    return {"panes": [[item for pane in same_age for item in pane] for same_age in zip(*padded, strict=True)]}
+
+
+def slider_name(operator: str, port: str) -> str:
+    """Under what name the panes of an output are kept beside the state of operators."""
+    return f"{operator}.{port}#slider"

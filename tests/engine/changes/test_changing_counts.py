@@ -1,0 +1,337 @@
+"""Partition counts change between two windows of a run: nothing is lost or doubled, and what is kept moves along."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dagkit import (
+    Dag,
+    DelayOperator,
+    InputPort,
+    KeyedState,
+    Operator,
+    OperatorContext,
+    OutputPort,
+    Partition,
+    Partitioner,
+    PartitioningContext,
+    PortContext,
+    RowOperator,
+    State,
+    StatelessPartitioner,
+    Unifier,
+)
+from dagkit.api.partitioning import deal_keys
+from dagkit.compiler import compile_application
+from dagkit.engine.changes.reconfiguration import Scaling
+from dagkit.engine.facts import Scaled
+from dagkit.engine.history.history import history
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.reports.run_events import Point
+from dagkit.engine.run.loop import Loop
+from dagkit.testing.crashes import Crash, CrashAfter
+from tests.backends.slots import InSlots
+from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, arrived
+
+
+class Tally(Operator):
+    """How often each number came, modulo ten."""
+
+    kind = "counts.tally/1"
+    numbers = InputPort(int, key=lambda number: number % 10)
+    counts = KeyedState[int, int](int)
+
+    def process(self, number: int) -> None:
+        self.counts[number % 10] += 1
+
+
+class AddUp(Unifier[int]):
+    """One sum of those of all partitions."""
+
+    total = State(0)
+
+    def process(self, item: int) -> None:
+        self.total += item
+
+    def end_window(self) -> None:
+        self.unified.emit(self.total)
+
+
+class Sum(Operator):
+    """The sum of a window's numbers."""
+
+    kind = "counts.sum/1"
+    numbers = InputPort(int)
+    sums = OutputPort(int, unifier=AddUp)
+    total = State(0)
+
+    def process(self, number: int) -> None:
+        self.total += number
+
+    def end_window(self) -> None:
+        self.sums.emit(self.total)
+        self.total = 0
+
+
+class Down(Operator):
+    """Sends each number round again, one less, and remembers which came round."""
+
+    kind = "counts.down/1"
+    numbers = InputPort(int, main=True)
+    back = InputPort(int)
+    smaller = OutputPort(int)
+    seen = KeyedState[int, int](int)
+
+    def process(self, number: int) -> None:
+        if number % 4:
+            self.smaller.emit(number % 4 - 1)
+
+    @back.process
+    def came_back(self, number: int) -> None:
+        self.seen[number] += 1
+        if number:
+            self.smaller.emit(number - 1)
+
+
+class KeyedAlike(Partitioner):
+    """So many partitions, which own the same keys at each input."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
+        count = context.wanted or self.count
+        return [Partition(partitions[0].operator, dict.fromkeys(context.input_ports, k)) for k in deal_keys(count)]
+
+
+class Alone(Operator):
+    """May not be shared out."""
+
+    kind = "counts.alone/1"
+    numbers = InputPort(int)
+    partitionable = False
+
+    def process(self, number: int) -> None: ...
+
+
+class Total(Operator):
+    """The sum of all that came, which says nothing of any key."""
+
+    kind = "counts.total/1"
+    numbers = InputPort(int)
+    total = State(0)
+
+    def process(self, number: int) -> None:
+        self.total += number
+
+
+class Stubborn(Partitioner):
+    """Two partitions, whatever is wanted."""
+
+    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
+        return [Partition(partitions[0].operator, {"numbers": keys}) for keys in deal_keys(2)]
+
+
+class Same(RowOperator):
+    """Hands on what it is given."""
+
+    kind = "counts.same/1"
+    input = InputPort(int)
+    output = OutputPort(int)
+
+    def process(self, item: int) -> Iterator[int]:
+        yield item
+
+
+SCALED = ("digits", "tally", "sum", "down")
+
+
+def everything(looks: tuple[tuple[int, ...], ...], counts: Mapping[str, int], waits_every: int = 2) -> Draw:
+    """Splits, a mirror, keyed state, a unifier and a delay, all fed by the same readers."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        ranges = dag.add_operator("ranges", Ranges(looks=looks))
+        digits = dag.add_operator("digits", Digits(waits_every=waits_every))
+        same, tally = dag.add_operator("same", Same()), dag.add_operator("tally", Tally())
+        summed, collect = dag.add_operator("sum", Sum()), dag.add_operator("collect", Collect())
+        down, later = dag.add_operator("down", Down()), dag.add_operator("later", DelayOperator[int]())
+        for operator, name in ((digits, "digits"), (tally, "tally"), (summed, "sum")):
+            dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(counts[name]))
+        dag.set_operator_attribute(down, OperatorContext.PARTITIONER, KeyedAlike(counts["down"]))
+        dag.add_stream("blocks", ranges.blocks, digits.blocks)
+        dag.add_stream("numbers", digits.numbers, same.input)
+        dag.set_input_port_attribute(same.input, PortContext.PARTITION_PARALLEL, True)
+        dag.add_stream("same", same.output, tally.numbers, summed.numbers, down.numbers)
+        dag.add_stream("sums", summed.sums, collect.input)
+        dag.add_stream("smaller", down.smaller, later.input)
+        dag.add_stream("back", later.output, down.back)
+
+    return draw
+
+
+@dataclass
+class Restless:
+    """A probe that wishes for other counts at steps of a run."""
+
+    wishes: Mapping[int, tuple[str, int]]
+    """By window: once it is committed, this operator is to have so many partitions."""
+    loop: Loop | None = None
+    told: list[int] = field(default_factory=list)
+
+    def __call__(self, point: Point, window_id: int) -> None:
+        if point is Point.APPENDED and window_id in self.wishes:
+            assert self.loop is not None
+            operator, count = self.wishes[window_id]
+            self.loop.changing.wish(Scaling(operator, count))
+            self.told.append(window_id)
+
+
+def run(desk: Desk, wishes: Mapping[int, tuple[str, int]], *, crash: CrashAfter | None = None) -> Loop:
+    """A run whose counts change, and which may end in a crash."""
+    restless = Restless(wishes)
+
+    def probe(point: Point, window_id: int) -> None:
+        restless(point, window_id)
+        if crash is not None:
+            crash(point, window_id)
+
+    restless.loop = desk.loop(probe=probe)
+    restless.loop.run()
+    return restless.loop
+
+
+def kept(loop: Loop, operator: str, state: str) -> dict[int, int]:
+    """What all partitions of an operator hold under their keys; each key is held once."""
+    entries: list[Any] = [entry for each in loop.state.get(operator, ()) for entry in each.get(state, [])]  # type: ignore[union-attr]
+    assert len({entry[0] for entry in entries}) == len(entries)
+    return {entry[0]: entry[1] for entry in entries if entry[1]}
+
+
+def expected(looks: tuple[tuple[int, ...], ...]) -> tuple[dict[int, int], int, dict[int, int]]:
+    """What the tally holds, what all sums come to, and what came round, counted by hand."""
+    numbers = range(sum(map(sum, looks)))
+    came_round = Counter(less for number in numbers if number % 4 for less in range(number % 4))
+    return dict(Counter(number % 10 for number in numbers)), sum(numbers), dict(came_round)
+
+
+def came(loop: Loop) -> tuple[dict[int, int], int, dict[int, int]]:
+    return kept(loop, "tally", "counts"), sum(arrived(loop)), kept(loop, "down", "seen")
+
+
+LOOKS = ((7, 3, 9), (20,), (1, 1, 8))
+ONES = dict.fromkeys(SCALED, 1)
+
+
+def scaled(desk: Desk) -> list[tuple[str, int, int]]:
+    """What the ledger tells of changes of counts."""
+    facts = [fact for entry in history(desk.ledger()) for fact in entry.memory.facts]
+    return [(fact.operator, fact.before, fact.after) for fact in facts if isinstance(fact, Scaled)]
+
+
+@pytest.mark.parametrize("operator", SCALED)
+@pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (2, 3), (3, 2)])
+def test_one_operator_gets_other_partitions_and_nothing_else_changes(
+    tmp_path: Path, operator: str, before: int, after: int
+) -> None:
+    counts = {**ONES, operator: before}
+    desk = Desk(tmp_path, everything(LOOKS, counts), backend=Hurried)
+    loop = run(desk, {1: (operator, after)})
+    assert came(loop) == expected(LOOKS)
+    assert scaled(desk) == [(operator, before, after)]
+    now = {name: len(loop.program.operators[name]) for name in SCALED}
+    assert now == {**counts, operator: after}
+    assert len(loop.program.operators["same"]) == now["digits"]
+
+
+def test_a_count_outlives_the_run_that_it_was_set_in(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, everything(LOOKS, ONES), backend=Hurried)
+    run(desk, {1: ("tally", 3)})
+    assert len(desk.loop().program.operators["tally"]) == 3
+    assert came(desk.run()) == expected(LOOKS)
+
+
+def test_whoever_edits_the_configuration_after_a_count_was_set_has_spoken_last(tmp_path: Path) -> None:
+    run(Desk(tmp_path, everything(LOOKS, ONES), backend=Hurried), {1: ("tally", 3)})
+    edited = Desk(tmp_path, everything(LOOKS, {**ONES, "tally": 2}))
+    assert len(edited.loop().program.operators["tally"]) == 2
+
+
+def test_a_promise_made_with_other_counts_is_kept_with_those_that_there_are(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, everything(LOOKS, {**ONES, "digits": 3}), backend=Hurried)
+    with suppress(Crash):
+        run(desk, {1: ("digits", 1)}, crash=CrashAfter(Point.RUNNING, 2))  # promised to one, and not committed
+    assert len(desk.loop().program.operators["digits"]) == 3
+    assert came(desk.run()) == expected(LOOKS)
+
+
+@pytest.mark.parametrize(
+    ("operator", "why"),
+    [
+        ("ranges", "finds work on the driver"),
+        ("same", "mirrors the partitions of digits"),
+        ("digit", "there is no operator 'digit'"),
+        ("alone", "may not be partitioned"),
+        ("total", "its state total belongs to one of them each"),
+        ("stubborn", "its Stubborn makes 2"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name_and_the_run_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, operator: str, why: str
+) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        everything(LOOKS, {**ONES, "digits": 2})(dag, conf)
+        more = dag.add_operator("more", Ranges(looks=LOOKS))
+        digits, stubborn = dag.add_operator("read more", Digits()), dag.add_operator("stubborn", Tally())
+        dag.set_operator_attribute(stubborn, OperatorContext.PARTITIONER, Stubborn())
+        alone, total = dag.add_operator("alone", Alone()), dag.add_operator("total", Total())
+        dag.set_operator_attribute(total, OperatorContext.PARTITIONER, StatelessPartitioner(4))
+        more >> digits
+        dag.add_stream("more numbers", digits.numbers, alone.numbers, total.numbers, stubborn.numbers)
+
+    desk = Desk(tmp_path, draw, backend=Hurried)
+    loop = run(desk, {1: (operator, 3)})
+    assert came(loop) == expected(LOOKS)
+    assert why in caplog.text
+    assert scaled(desk) == []
+    assert loop.changing.shape.partitions == {}
+
+
+wished = st.dictionaries(st.integers(1, 9), st.tuples(st.sampled_from(SCALED), st.integers(1, 4)), max_size=5)
+crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.integers(1, 8)), max_size=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fused", [False, True], ids=["one by one", "fused, as on Spark"])
+@settings(max_examples=settings().max_examples // 4)
+@given(
+    looks=st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4).map(tuple), min_size=1, max_size=4).map(tuple),
+    counts=st.fixed_dictionaries({name: st.integers(1, 3) for name in SCALED}),
+    wishes=wished,
+    probes=crashes,
+)
+def test_whatever_counts_change_and_whenever_it_crashes_the_outcome_is_the_same(
+    *,
+    tmp_path_factory: pytest.TempPathFactory,
+    fused: bool,
+    looks: tuple[tuple[int, ...], ...],
+    counts: dict[str, int],
+    wishes: dict[int, tuple[str, int]],
+    probes: list[CrashAfter],
+) -> None:
+    draw = everything(looks, counts)
+    desk = Desk(tmp_path_factory.mktemp("counts"), draw, backend=Hurried)
+    if fused:
+        desk.backend = lambda _: Hurried(InSlots(program_of(compile_application(draw))))
+    for probe in probes:
+        with suppress(Crash):
+            run(desk, wishes, crash=probe)
+    loop = run(desk, wishes)
+    assert came(loop) == expected(looks)
+    assert desk.faults() == []

@@ -1,0 +1,299 @@
+"""Listeners are told what partitions did and what waits, and what they ask for is done and kept."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import (
+    BatchedOperatorStats,
+    Dag,
+    OperatorContext,
+    Partition,
+    Partitioner,
+    PartitioningContext,
+    Response,
+    StatelessPartitioner,
+    StatsListener,
+    Until,
+)
+from dagkit.engine.facts import Scaled
+from dagkit.engine.history.history import history
+from dagkit.engine.reports.run_events import Committed, Happening, Point
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.worker.protocol import Backend, Cores
+from dagkit.scaling import ScalingInputs, decide
+from dagkit.testing import FakeClock
+from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
+from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, arrived, some_lines
+from tests.engine.changes.test_changing_counts import Total
+
+LOOKS = ((7, 3, 9), (20,), (1, 1, 8))
+
+
+@dataclass
+class Listener(StatsListener):
+    """Writes down what it is told, and answers as it is told to."""
+
+    answers: Callable[[BatchedOperatorStats], Response] = lambda _: Response()
+    told: list[BatchedOperatorStats] = field(default_factory=list)
+
+    def process_stats(self, stats: BatchedOperatorStats) -> Response:
+        self.told.append(stats)
+        return self.answers(stats)
+
+
+def listened(*listeners: Any, of: str = "digits", partitioner: Partitioner | None = None) -> Draw:
+    def draw(dag: Dag, conf: object) -> None:
+        ranges, reader = dag.add_operator("ranges", Ranges(looks=LOOKS)), dag.add_operator("digits", Digits())
+        dag.set_operator_attribute(reader, OperatorContext.PARTITIONER, partitioner or StatelessPartitioner(2))
+        total, collect = dag.add_operator("total", Total()), dag.add_operator("collect", Collect())
+        dag.set_operator_attribute(
+            {"digits": reader, "total": total}[of], OperatorContext.STATS_LISTENERS, list(listeners)
+        )
+        ranges >> reader
+        dag.add_stream("numbers", reader.numbers, total.numbers, collect.input)
+
+    return draw
+
+
+def facts(desk: Desk) -> list[Scaled]:
+    return [f for entry in history(desk.ledger()) for f in entry.memory.facts if isinstance(f, Scaled)]
+
+
+def test_before_the_first_window_listeners_are_told_what_waits_and_nothing_else(tmp_path: Path) -> None:
+    listener = Listener()
+    Desk(tmp_path, listened(listener), clock=FakeClock()).run()
+    first, second = listener.told[:2]
+    assert (first.operator, first.partition, first.partitions, first.current_window_id) == ("digits", 0, 2, 0)
+    assert (second.partition, second.operator_id) != (first.partition, first.operator_id)
+    assert first.backlog is not None
+    assert (first.backlog.blocks, first.backlog.positions, first.backlog.pieces) == (3, 19, 3)
+    assert [each.last_windowed_stats[-1].input_ports[0].queue_size for each in (first, second)] == [2, 1]
+    assert first.capacity.positions_per_second is None
+    assert first.at == FakeClock().now()
+
+
+def test_after_a_window_they_are_told_what_each_partition_did(tmp_path: Path) -> None:
+    listener = Listener()
+    Desk(tmp_path, listened(listener)).run()
+    told = [each for each in listener.told if each.current_window_id == 1]
+    windows = [window for each in told for window in each.last_windowed_stats if window.window_id == 1]
+    assert [each.partition for each in told] == [0, 1]
+    assert sum(window.positions for window in windows) == sum(LOOKS[0])
+    assert sum(window.output_ports[0].tuple_count for window in windows) == sum(LOOKS[0])
+    assert sum(window.input_ports[0].tuple_count for window in windows) == len(LOOKS[0])
+    assert all(each.capacity.positions_per_second for each in told)
+
+
+def test_a_first_window_that_starts_workers_is_no_measure_of_what_windows_cost(tmp_path: Path) -> None:
+    listener, clock = Listener(), FakeClock()
+
+    def probe(point: Point, window_id: int) -> None:
+        if point is Point.STAGED:
+            clock.advance(seconds=25 if window_id == 1 else 1)
+
+    Desk(tmp_path, listened(listener), clock=clock, overlap=1).run(probe=probe)
+    costs = [each.capacity.window_millis for each in listener.told if each.partition == 0]
+    assert costs[0] == 0
+    assert costs[1] > 20_000
+    assert max(costs[2:]) <= 1000
+
+
+def test_an_operator_without_a_queue_has_no_backlog(tmp_path: Path) -> None:
+    listener = Listener()
+    Desk(tmp_path, listened(listener, of="total")).run()
+    assert {each.backlog for each in listener.told} == {None}
+    assert max(sum(port.tuple_count for port in w.input_ports) for t in listener.told for w in t.last_windowed_stats)
+
+
+def test_what_a_listener_asks_for_is_done_before_the_next_window_and_kept_with_it(tmp_path: Path) -> None:
+    def answer(stats: BatchedOperatorStats) -> Response:
+        if stats.partitions == 3 or stats.partition < stats.partitions - 1:
+            return Response()
+        return Response(
+            True, repartition_note="three", partitions=3, policy="thrice", inputs={"seen": stats.partitions}
+        )
+
+    desk = Desk(tmp_path, listened(Listener(answer)))
+    loop = desk.run()
+    assert [(f.operator, f.before, f.after, f.rule, f.policy, f.inputs) for f in facts(desk)] == [
+        ("digits", 2, 3, "three", "thrice", {"seen": 2})
+    ]
+    assert sorted(arrived(loop)) == list(range(sum(map(sum, LOOKS))))
+    assert len(next(iter(history(desk.ledger()))).memory.facts) == 1
+
+
+def test_a_look_that_changes_nothing_is_kept_where_its_inputs_are_told(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, listened(Listener(lambda _: Response(repartition_note="fits", inputs={"looked": 1}))))
+    desk.run(windows=1)
+    assert [(f.before, f.after, f.rule, f.policy) for f in facts(desk)] == [(2, 2, "fits", "Listener")] * 2
+
+
+def test_loads_go_to_a_partitioner_that_decides_by_itself(tmp_path: Path) -> None:
+    def answer(stats: BatchedOperatorStats) -> Response:
+        return Response(stats.partitions == 2, load_indicator=1 if stats.partition == 0 else 0)
+
+    desk = Desk(tmp_path, listened(Listener(answer)))
+    desk.run()
+    assert [(f.before, f.after) for f in facts(desk)] == [(2, 3)]
+    kept = desk.loop().memory.partitions["digits"]
+    assert [keys["blocks"].keys for keys in kept.keys] == [(0,), (2,), (1,)]
+
+
+def test_a_listener_that_raises_is_named_and_heard_no_more_and_the_run_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def answer(stats: BatchedOperatorStats) -> Response:
+        raise ZeroDivisionError
+
+    broken, sound = Listener(answer), Listener()
+    loop = Desk(tmp_path, listened(broken, sound)).run()
+    assert len(broken.told) == 1
+    assert len(sound.told) > 2
+    assert "the listener Listener of digits raised, and is told no more" in caplog.text
+    assert sorted(arrived(loop)) == list(range(sum(map(sum, LOOKS))))
+
+
+def test_a_listener_that_answers_nonsense_is_heard_no_more(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    nonsense: Any = Listener(lambda _: 3)  # type: ignore[arg-type, return-value]
+    Desk(tmp_path, listened(nonsense)).run()
+    assert "process_stats of Listener gave int, not Response" in caplog.text
+    assert len(nonsense.told) == 1
+
+
+def test_what_was_refused_is_not_asked_for_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Stubborn(Partitioner):
+        def define_partitions(
+            self, partitions: Sequence[Partition], context: PartitioningContext
+        ) -> Sequence[Partition]:
+            return partitions
+
+    listener = Listener(lambda stats: Response(True, partitions=stats.partitions + 1))
+    desk = Desk(tmp_path, listened(listener, partitioner=Stubborn()))
+    desk.run()
+    assert caplog.text.count("partitions of digits are wanted") == 1
+    assert facts(desk) == []
+
+
+def test_a_property_file_names_who_listens_and_who_partitions(tmp_path: Path) -> None:
+    """Any item in a second is too much for one, so there is one more partition for each that works."""
+    by_rate = "StatelessThroughputBasedPartitioner:2:maximumEvents=0.001:cooldownMillis=0"
+    conf = {"dt.operator.digits.attr.PARTITIONER": by_rate, "dt.operator.digits.attr.STATS_LISTENERS": by_rate}
+    desk = Desk(tmp_path, from_files, conf=conf)
+    loop = desk.run(windows=2)
+    assert [(f.before, f.after, f.policy) for f in facts(desk)][:1] == [(2, 4, "StatelessThroughputBasedPartitioner")]
+    assert len(loop.program.operators["digits"]) == 4
+
+
+def from_files(dag: Dag, conf: object) -> None:
+    """Says nothing of partitions."""
+    (
+        dag.add_operator("ranges", Ranges(looks=LOOKS))
+        >> dag.add_operator("digits", Digits())
+        >> dag.add_operator("collect", Collect())
+    )
+
+
+def test_a_partitioner_is_told_the_partitions_by_the_ids_that_listeners_know(tmp_path: Path) -> None:
+    class Told(StatelessPartitioner):
+        def partitioned(self, partitions: Mapping[int, Partition]) -> None:
+            heard.append(partitions)
+
+    heard: list[Mapping[int, Partition]] = []
+    listener = Listener(lambda stats: Response(stats.partitions == 2, partitions=3))
+    Desk(tmp_path, listened(listener, partitioner=Told(2))).run()
+    (partitions,) = heard
+    assert set(partitions) == {each.operator_id for each in listener.told if each.partitions == 3}
+    assert len({tuple(sorted(each.keys["blocks"].keys)) for each in partitions.values()}) == 3
+
+
+@dataclass
+class Roomy:
+    """The reference, which says that it has more cores than it has."""
+
+    inner: Backend
+    count: int = 4
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def cores(self) -> Cores:
+        return Cores(self.count, self.count)
+
+
+def lines(home: Path, **reader: Any) -> Draw:
+    def draw(dag: Dag, conf: object) -> None:
+        scanner = {"files": [str(home / "in")]}
+        splitter = dag.add_operator("splitter", FileSplitterInput(scanner=scanner, block_size=200))
+        read = dag.add_operator("reader", LineReader(**reader))
+        writer = dag.add_operator("writer", RecordWriter(file_path=str(home / "out")))
+        dag.add_stream("blocks", splitter.blocks_metadata_output, read.blocks_metadata_input)
+        dag.add_stream("lines", read.messages, writer.input)
+
+    return draw
+
+
+@pytest.mark.parametrize(
+    ("reader", "counts"),
+    [
+        pytest.param({}, [4], id="as many as there are cores, from the first window on"),
+        pytest.param({"max_readers": 2}, [2], id="not more than it may have"),
+        pytest.param({"collect_stats": False}, [1], id="not where it is not to follow"),
+    ],
+)
+def test_a_reader_with_default_settings_uses_all_cores_on_one_file(
+    tmp_path: Path, reader: dict[str, Any], counts: list[int]
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one.txt").write_text(some_lines(300))
+    desk = Desk(tmp_path, lines(tmp_path, **reader), backend=lambda backend: Hurried(Roomy(backend)))
+    seen: list[int] = []
+
+    def observe(_: Any) -> None:
+        if loop.flights:
+            seen.append(len(loop.program.operators["reader"]))
+
+    loop: Loop = desk.loop(observers=[observe])
+    loop.run()
+    assert list(dict.fromkeys(seen)) == counts
+    written = sorted(line for content in desk.outputs().values() for line in content.decode().splitlines())
+    assert written == sorted(some_lines(300).splitlines())
+
+
+@pytest.mark.parametrize(
+    ("reader", "grown_to", "seconds"),
+    [
+        pytest.param({"cool_down_millis": 20_000}, 4, 20, id="by drain, after the cool-down"),
+        pytest.param({"policy": "apex"}, 16, 120, id="by apex, at the next look: V15"),
+        pytest.param({"policy": "apex", "interval_millis": 7000, "max_readers": 5}, 5, 7, id="by apex, as it is set"),
+        pytest.param({"policy": "apex", "apex_compat": True}, 16, 120, id="as Malhar does"),
+    ],
+)
+def test_readers_that_have_nothing_to_do_go_away_once_nothing_came_for_a_while(
+    tmp_path: Path, reader: dict[str, Any], grown_to: int, seconds: int
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one.txt").write_text(some_lines(300))
+    draw = lines(tmp_path, **reader)
+    desk = Desk(tmp_path, draw, backend=lambda b: Hurried(Roomy(b)), clock=FakeClock(), until=Until.STOPPED)
+    counts: list[int] = []
+
+    def observe(happening: Happening) -> None:
+        if isinstance(happening, Committed):
+            counts.append(len(loop.program.operators["reader"]))
+            if counts[-1] == 1:
+                loop.stop()
+
+    loop = desk.loop(observers=[observe])
+    loop.run()
+    assert list(dict.fromkeys(counts)) == [grown_to, 1]
+    changes = [f for f in facts(desk) if f.before != f.after]
+    assert [(f.before, f.after) for f in changes] == [(1, grown_to), (grown_to, 1)]
+    assert seconds <= (changes[1].at - changes[0].at).total_seconds() <= seconds + 2
+    assert len(facts(desk)) <= 5
+    for fact in facts(desk):
+        decision = decide(ScalingInputs.of(fact.inputs))
+        assert (decision.after, decision.rule) == (fact.after, fact.rule)

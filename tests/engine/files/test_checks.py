@@ -1,0 +1,342 @@
+"""What is looked at before a commit: no file takes the place of another one, and nothing is named that is not there."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Dag, InputPort, Operator, OutputFiles
+from dagkit.compiler import Compilation
+from dagkit.engine.checkpoint.next_checkpoint import refuse_shared
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.files.checks import FileWrittenAgain, FolderRefused, PiecesUnseen, refuse_unseen, when_began
+from dagkit.engine.files.folders import look_at
+from dagkit.engine.files.staging import FileShared, Part, Staging, StagingPlace
+from dagkit.engine.reports.run_events import Happening, Point
+from dagkit.engine.worker.protocol import Answer, Assignment, Backend, Cores
+from dagkit.ledger import SequenceTaken
+from dagkit.testing.crashes import CrashAfter
+from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
+from tests.engine.cast import Desk, Draw, Script, lines_through_filter, some_lines
+
+
+class Notes(Operator):
+    """Writes what comes to a file that is named by the hundreds of the number, and is whole with each window."""
+
+    kind = "cast.notes/1"
+    input = InputPort(int)
+    files = OutputFiles(lambda notes: notes.file_path)
+    file_path: str
+
+    def process(self, number: int) -> None:
+        self.files.open(f"{number // 100}").write(b"%d " % number)
+        self.files.finish(f"{number // 100}")
+
+
+def noted(home: Path, *looks: tuple[int, ...], writers: int = 1) -> Draw:
+    def draw(dag: Dag, conf: object) -> None:
+        for number in range(writers):
+            script = dag.add_operator(f"script{number}", Script(looks=looks[number:] if writers > 1 else looks))
+            script >> dag.add_operator(f"notes{number}", Notes(file_path=str(home / "out")))
+
+    return draw
+
+
+def test_a_file_that_was_whole_is_not_replaced(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, noted(tmp_path, (101, 102), (201,), (103,)), overlap=1)
+    desk.run(windows=2)
+    for _ in range(2):
+        with pytest.raises(FileWrittenAgain, match=r"notes0 wrote to .*out/1 in window 3, and a file is there"):
+            desk.run()
+        assert desk.outputs() == {"1": b"101 102 ", "2": b"201 "}
+        assert desk.loop().memory.window == 2
+    (desk.out / "1").rename(tmp_path / "taken")
+    desk.run()
+    assert desk.outputs() == {"1": b"103 ", "2": b"201 "}
+    assert (desk.faults(), desk.leftovers()) == ([], [])
+
+
+def test_a_file_that_is_older_than_the_application_is_replaced(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, noted(tmp_path, (101,)))
+    desk.out.mkdir()
+    (desk.out / "1").write_text("of another life")
+    os.utime(desk.out / "1", (1, 1))
+    desk.run()
+    assert desk.outputs() == {"1": b"101 "}
+
+
+@pytest.mark.parametrize("point", [Point.STAGED, Point.APPENDED, Point.HALF_FINISHED, Point.FINISHED])
+def test_what_a_crash_left_to_be_put_in_place_is_no_second_file(tmp_path: Path, point: Point) -> None:
+    desk = Desk(tmp_path, noted(tmp_path, (101, 201), (301, 401)), overlap=1)
+    assert desk.crash(CrashAfter(point, 1), CrashAfter(point, 2)) == 2
+    desk.run()
+    assert desk.outputs() == {"1": b"101 ", "2": b"201 ", "3": b"301 ", "4": b"401 "}
+
+
+@pytest.mark.parametrize("below", ["nope", "nope/further", "."], ids=["a folder", "a folder in it", "the place itself"])
+def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_read(tmp_path: Path, below: str) -> None:
+    seen: list[Happening] = []
+    (tmp_path / "file").touch()
+    desk = Desk(tmp_path, lambda dag, _: one_line(dag, tmp_path / "file" / below))
+    with pytest.raises(FolderRefused, match=r"^notes cannot write to \S*file\S*: (Not a directory|File exists)"):
+        desk.run(observers=[seen.append])
+    assert (seen, desk.loop().memory.window) == ([], 0)
+
+
+def one_line(dag: Dag, folder: Path) -> None:
+    dag.add_operator("script", Script(looks=((101,),))) >> dag.add_operator("notes", Notes(file_path=str(folder)))
+
+
+def test_the_folder_is_there_from_the_beginning(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, lambda dag, _: one_line(dag, Path("out") / "deep"))
+    desk.run(observers=[lambda happening: assert_there(tmp_path / "out" / "deep")])
+    assert desk.outputs() == {"deep/1": b"101 "}
+
+
+def assert_there(folder: Path) -> None:
+    assert folder.is_dir()
+
+
+def test_files_of_another_life_are_replaced_and_that_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in ("1", "2", "9"):
+        (out / name).write_bytes(b"of another life")
+        os.utime(out / name, (1, 1))
+    desk = Desk(tmp_path, noted(tmp_path, (101, 201), (301,)), overlap=1)
+    desk.run()
+    assert desk.outputs() == {"1": b"101 ", "2": b"201 ", "3": b"301 ", "9": b"of another life"}
+    words = f"{out / '1'} and 1 more: older than this application, and replaced by what it writes"
+    assert [record.getMessage() for record in caplog.records] == [words]
+
+
+def test_of_a_file_that_is_written_in_many_windows_it_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("script", Script(looks=((101,), (102,)))) >> dag.add_operator(
+            "notes", Unfinished(file_path=str(tmp_path / "out"))
+        )
+
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "1").write_bytes(b"of another life")
+    os.utime(tmp_path / "out" / "1", (1, 1))
+    Desk(tmp_path, draw, overlap=1).run()
+    assert caplog.text.count("older than this application") == 1
+
+
+def test_two_operators_do_not_write_one_file(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, noted(tmp_path, (101,), (102,), writers=2))
+    with pytest.raises(FileShared, match=r"out/1 was written by notes0 and notes1.* give each of them a file_path"):
+        desk.run()
+    assert (desk.outputs(), desk.loop().memory.window) == ({}, 0)
+
+
+def test_two_operators_do_not_write_one_file_in_two_windows(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        for name, looks in (("a", ((101,), ())), ("b", ((201,), (102,)))):
+            dag.add_operator(f"script-{name}", Script(looks=looks)) >> dag.add_operator(
+                f"notes-{name}", Notes(file_path=str(tmp_path / "out"))
+            )
+
+    desk = Desk(tmp_path, draw, overlap=1)
+    desk.run(windows=1)
+    with pytest.raises(FileWrittenAgain, match=r"notes-b wrote to .*out/1 in window 2"):
+        desk.run()
+    assert desk.outputs() == {"1": b"101 ", "2": b"201 "}
+
+
+class Unfinished(Notes):
+    """Never says that a file is whole."""
+
+    kind = "cast.unfinished/1"
+
+    def process(self, number: int) -> None:
+        self.files.open(f"{number // 100}").write(b"%d " % number)
+
+
+def test_a_file_that_nobody_finishes_is_there_when_a_launch_ends_and_its_name_is_used_up(tmp_path: Path) -> None:
+    def draw(*looks: tuple[int, ...]) -> Draw:
+        def drawn(dag: Dag, conf: object) -> None:
+            dag.add_operator("script", Script(looks=looks)) >> dag.add_operator(
+                "notes", Unfinished(file_path=str(tmp_path / "out"))
+            )
+
+        return drawn
+
+    first = Desk(tmp_path, draw((101,), (102,), (201,)), overlap=1)
+    first.run(windows=2)  # stopped: it goes on
+    assert first.outputs() == {}
+    first.run()
+    assert first.outputs() == {"1": b"101 102 ", "2": b"201 "}
+    windows = first.loop().memory.window
+    first.run()
+    assert first.loop().memory.window == windows  # nothing came, and nothing is open
+    Desk(tmp_path, draw((101,), (102,), (201,), (301,)), overlap=1).run()
+    assert first.outputs() == {"1": b"101 102 ", "2": b"201 ", "3": b"301 "}
+    with pytest.raises(FileWrittenAgain, match=r"notes wrote to .*out/1"):
+        Desk(tmp_path, draw((101,), (102,), (201,), (301,), (103,)), overlap=1).run()
+    assert first.outputs()["1"] == b"101 102 "
+
+
+class AllInOne(RecordWriter):
+    """Writes the lines of every block to the same file."""
+
+    kind = "cast.all-in-one/1"
+
+    def _file(self, block_id: int) -> Any:
+        return self.files.open("all", block=block_id)
+
+
+@pytest.mark.parametrize(
+    "threshold",
+    [
+        pytest.param(9, id="in one window"),
+        pytest.param(1, id="in one window each"),
+    ],
+)
+def test_two_blocks_do_not_share_a_file(tmp_path: Path, threshold: int) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        scanner = {"files": [str(tmp_path / "in")]}
+        splitter = dag.add_operator(
+            "splitter", FileSplitterInput(scanner=scanner, block_size=28, blocks_threshold=threshold)
+        )
+        reader = dag.add_operator("reader", LineReader())
+        writer = dag.add_operator("writer", AllInOne(file_path=str(tmp_path / "out")))
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+        dag.add_stream("lines", reader.messages, writer.input)
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a").write_text(some_lines(9))
+    desk = Desk(tmp_path, draw, overlap=1)
+    with pytest.raises((FileShared, FileWrittenAgain, OperatorFailed), match=r"out/all") as raised:
+        desk.run()
+    assert "Nothing of the window was committed" in str(raised.value) or "nothing of the window" in str(raised.value)
+
+
+def part(file: str = "f", *, block: int | None = None, operator: str = "w", name: str = "staging/1/a/t/0.part") -> Part:
+    return Part(operator=operator, file=file, part=name, length=1, block=block)
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        pytest.param([], [part(block=1), part(block=2)], id="two blocks"),
+        pytest.param([part(block=1)], [part(block=2)], id="two blocks in two windows"),
+        pytest.param([part(block=1)], [part()], id="a block and none"),
+        pytest.param([part(operator="w")], [part(operator="x")], id="two operators"),
+    ],
+)
+def test_a_file_is_of_one(before: list[Part], now: list[Part]) -> None:
+    with pytest.raises(FileShared):
+        refuse_shared(before, now, {"w", "x"})
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        pytest.param([part(block=1)], [part(block=1)], id="one block in two windows"),
+        pytest.param([part(block=1)], [part(name="")], id="a block's file that is finished by name"),
+        pytest.param([part(operator="old")], [part(operator="w")], id="an operator that was renamed"),
+        pytest.param([part(block=1), part(block=2)], [part("g")], id="nothing was written to it"),
+    ],
+)
+def test_whoever_shares_with_nobody_goes_on(before: list[Part], now: list[Part]) -> None:
+    refuse_shared(before, now, {"w", "x"})
+
+
+def test_a_name_is_opened_for_one_block(tmp_path: Path) -> None:
+    stage = Staging(StagingPlace(str(tmp_path / "app"), 1, "a", durable=False), 0)
+    files = stage.files("writer", str(tmp_path / "out"))
+    files.open("x", block=1)
+    with pytest.raises(FileShared, match="by writer for block 1 and block 2"):
+        files.open("x", block=2)
+    stage.abandon()
+
+
+# ---- pieces that are not there
+
+
+@dataclass
+class Apart:
+    """A backend whose workers stage where the driver does not look."""
+
+    inner: Backend
+    place: str
+    cut: bool = False
+
+    def load(self, compilation: Compilation) -> None:
+        self.inner.load(compilation)
+
+    def cores(self) -> Cores:
+        return self.inner.cores()
+
+    def run(self, assignment: Assignment) -> Answer:
+        answer = self.inner.run(assignment)
+        for piece in Path(self.place).glob("staging/*/*/*/*.part"):
+            if self.cut:
+                piece.write_bytes(piece.read_bytes()[:-1])
+            else:
+                piece.unlink()
+        return answer
+
+    def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
+        self.inner.put_in_place(files, application_path, durable=durable)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["gone", "too short"])
+def test_pieces_that_the_driver_does_not_see_are_not_committed(tmp_path: Path, *, cut: bool) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a").write_text(some_lines(9))
+    desk = Desk(tmp_path, lines_through_filter(tmp_path))
+    apart = Desk(tmp_path, desk.draw, backend=lambda backend: Apart(backend, desk.place, cut))
+    with pytest.raises(
+        PiecesUnseen, match=r"2 of 2 pieces that window 1 staged are not in .* on storage that they share"
+    ):
+        apart.run()
+    assert desk.loop().memory.window == 0
+    desk.run()
+    assert sorted(desk.outputs()) == ["0", "1"]
+    assert desk.faults() == []
+
+
+def test_pieces_that_another_driver_swept_are_told_as_that(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, noted(tmp_path, (101,)))
+    came = []
+
+    def probe(point: Point, window_id: int) -> None:
+        if point is Point.STAGED and not came:
+            came.append(desk.run())
+
+    with pytest.raises(SequenceTaken):
+        desk.run(probe=probe)
+    assert desk.outputs() == {"1": b"101 "}
+
+
+def test_thousands_of_pieces_are_looked_at_in_no_time(tmp_path: Path) -> None:
+    home = tmp_path / "staging/1/a/t"
+    home.mkdir(parents=True)
+    names = [f"staging/1/a/t/{number}.part" for number in range(3000)]
+    for name in names:
+        (tmp_path / name).write_bytes(b"x")
+    refuse_unseen([part(name=name) for name in names], str(tmp_path))
+    with pytest.raises(PiecesUnseen, match="1 of 3001 pieces"):
+        refuse_unseen([part(name=name) for name in [*names, "staging/1/a/t/x.part"]], str(tmp_path))
+
+
+def test_when_an_application_began_outlives_its_folder_being_copied(tmp_path: Path) -> None:
+    began = when_began(str(tmp_path / "app"))
+    shutil.copytree(tmp_path / "app", tmp_path / "copy")
+    assert when_began(str(tmp_path / "app")) == when_began(str(tmp_path / "copy")) == began
+    (tmp_path / "later").touch()
+    seen = look_at([str(tmp_path / "later"), str(tmp_path / "absent"), str(tmp_path)])
+    assert [found is not None and (found.changed or 0) >= began for found in seen] == [True, False, False]
+    assert seen[1:] == [None, None]

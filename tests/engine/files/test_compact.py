@@ -1,0 +1,101 @@
+"""A file that nobody finishes is kept in few pieces, whoever is killed over putting them together."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit import Dag
+from dagkit.engine.checkpoint.checkpoint import Memory
+from dagkit.engine.files import compact as gathering
+from dagkit.engine.files.compact import MOST_PIECES, gathered, last_ones
+from dagkit.engine.files.folders import PiecesLost
+from dagkit.engine.files.staging import Part, StagingPlace
+from dagkit.engine.reports.run_events import Point
+from dagkit.testing.crashes import CrashAfter
+from dagkit_operators import PartWriter
+from tests.engine.cast import Desk, Script, files_in
+
+
+def written(home: Path, windows: int) -> Desk:
+    """One number in each window, into one file that is whole at the end."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        script = dag.add_operator("script", Script(looks=tuple((number,) for number in range(windows))))
+        writer = dag.add_operator("writer", PartWriter(file_path=str(home / "out"), format=lambda number: f"{number}"))
+        script >> writer
+
+    return Desk(home, draw)
+
+
+@pytest.mark.slow
+def test_the_checkpoint_stays_small_however_many_windows_write_to_a_file(tmp_path: Path) -> None:
+    desk, sizes = written(tmp_path, 300), []
+    ledger = desk.ledger
+    for _ in range(3):
+        loop = desk.run(windows=100)
+        content = ledger().chain(next(n for n in ledger().names() if n != "script")).checkpoint()
+        sizes.append(len(content or b""))
+        assert len(loop.memory.files) <= MOST_PIECES + 1
+        assert len(files_in(Path(desk.place) / "staging")) <= MOST_PIECES + 1
+    assert max(sizes) < 10_000
+    desk.run()
+    assert desk.outputs() == {"part-00000-00000": "".join(f"{number}\n" for number in range(300)).encode()}
+    assert (desk.faults(), desk.leftovers()) == ([], [])
+
+
+@pytest.mark.parametrize("point", Point)
+def test_whoever_is_killed_around_it_loses_and_doubles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: Point
+) -> None:
+    monkeypatch.setattr(gathering, "MOST_PIECES", 2)
+    desk = written(tmp_path, 9)
+    desk.crash(*(CrashAfter(point, window) for window in range(2, 10)))
+    desk.run()
+    assert desk.outputs() == {"part-00000-00000": "".join(f"{number}\n" for number in range(9)).encode()}
+    assert (desk.faults(), desk.leftovers()) == ([], [])
+
+
+def parts(home: Path, lengths: list[int], *, block: int | None = None) -> tuple[Part, ...]:
+    made = []
+    for window, length in enumerate(lengths):
+        folder = home / "staging" / f"{window}" / "a" / "t"
+        folder.mkdir(parents=True)
+        (folder / "0.part").write_text(f"{window % 10}" * length)
+        name = f"staging/{window}/a/t/0.part"
+        made.append(Part(operator="w", file="f", part=name, length=length, window=window, block=block))
+    return tuple(made)
+
+
+def test_pieces_of_a_block_stay_what_they_are(tmp_path: Path) -> None:
+    memory = Memory(window=50, files=parts(tmp_path, [1] * 50, block=1))
+    assert gathered(memory, StagingPlace(str(tmp_path), 51, "g")).memory == memory
+
+
+def test_pieces_are_there_until_somebody_forgets_them(tmp_path: Path) -> None:
+    memory = Memory(window=40, files=parts(tmp_path, [2] * 40))
+    found = gathered(memory, StagingPlace(str(tmp_path), 41, "g"))
+    assert [(part.length, part.window) for part in found.memory.files] == [(80, 39)]
+    whole = tmp_path / found.memory.files[0].part
+    assert whole.read_text() == "".join(f"{window % 10}" * 2 for window in range(40))
+    assert whole.relative_to(tmp_path).parts[:3] == ("staging", "41", "g")
+    assert found.replaced == memory.files
+    assert len(files_in(tmp_path)) == 41
+
+
+def test_a_piece_that_is_gone_is_missed(tmp_path: Path) -> None:
+    memory = Memory(window=40, files=parts(tmp_path, [2] * 40))
+    (tmp_path / memory.files[7].part).unlink()
+    with pytest.raises(PiecesLost, match="staged pieces of f are gone"):
+        gathered(memory, StagingPlace(str(tmp_path), 41, "g"))
+
+
+@given(st.lists(st.integers(0, 1000), min_size=2, max_size=60))
+def test_no_byte_is_copied_before_as_much_has_come_after_it(lengths: list[int]) -> None:
+    made = [Part(operator="w", file="f", part=f"{number}", length=length) for number, length in enumerate(lengths)]
+    chosen = last_ones(made)
+    assert chosen == made[len(made) - len(chosen) :]
+    assert len(chosen) >= 2
+    left = made[: len(made) - len(chosen)]
+    assert all(part.length > sum(other.length for other in made[place + 1 :]) for place, part in enumerate(left))

@@ -1,0 +1,426 @@
+"""Pieces become files: all at once, once, and again by whoever was killed over it."""
+
+import errno
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, BinaryIO
+
+import pytest
+
+from dagkit.engine.files import folders as places
+from dagkit.engine.files.folders import (
+    FileUnplaced,
+    LocalFolder,
+    Piece,
+    PiecesLost,
+    RemoteFolder,
+    checked,
+    folder_at,
+    look_at,
+    put_in_place,
+)
+from dagkit.testing.crashes import Crash
+from dagkit.urls import parent, resolved
+from dagkit_operators.places import looked_up, opened
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> LocalFolder:
+    return LocalFolder(tmp_path / "out")
+
+
+def pieces(tmp_path: Path, *contents: str) -> list[Piece]:
+    """Staged pieces."""
+    staged = tmp_path / "staged"
+    staged.mkdir(exist_ok=True)
+    made = []
+    for number, content in enumerate(contents):
+        path = staged / f"{number}.part"
+        path.write_text(content)
+        made.append(Piece(str(path), len(content)))
+    return made
+
+
+def gone(made: list[Piece]) -> bool:
+    return not any(Path(piece.path).exists() for piece in made)
+
+
+CONTENTS = [
+    pytest.param(["one"], id="one piece"),
+    pytest.param(["one", "", "three"], id="several pieces"),
+    pytest.param([""], id="an empty piece"),
+]
+
+
+@pytest.mark.parametrize("durable", [True, False])
+@pytest.mark.parametrize("contents", CONTENTS)
+def test_a_file_holds_its_pieces_and_they_are_gone(
+    tmp_path: Path, folder: LocalFolder, contents: list[str], *, durable: bool
+) -> None:
+    made, file = pieces(tmp_path, *contents), folder.path_of("below/a.txt")
+    for _ in range(2):
+        folder.put_in_place(made, file, durable=durable)
+        assert Path(file).read_text() == "".join(contents)
+        assert gone(made)
+    assert [path.name for path in Path(file).parent.iterdir()] == ["a.txt"]
+
+
+class Interrupted:
+    """Calls of the operating system, of which the n-th does not come back: before it is done, or after."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, stop_at: int) -> None:
+        self.calls = 0
+        self.stop_at = stop_at
+        for owner, name in (
+            (Path, "replace"),
+            (Path, "unlink"),
+            (Path, "mkdir"),
+            (os, "fsync"),
+            (places.shutil, "copyfileobj"),
+        ):
+            monkeypatch.setattr(owner, name, self.counted(getattr(owner, name)))
+
+    def counted(self, call: Callable[..., object]) -> Callable[..., object]:
+        def step(*given: object, **named: object) -> object:
+            self.check()
+            done = call(*given, **named)
+            self.check()
+            return done
+
+        return step
+
+    def check(self) -> None:
+        self.calls += 1
+        if self.calls == self.stop_at:
+            raise Crash("here")
+
+
+def killed_at_every_step(monkeypatch: pytest.MonkeyPatch, work: Callable[[int], None]) -> Iterator[int]:
+    """Does the work again and again, killed one step later each time, until nobody stops it any more."""
+    for step in range(1, 200):
+        with monkeypatch.context() as patched:
+            Interrupted(patched, step)
+            try:
+                work(step)
+            except Crash:
+                ended = False
+            else:
+                ended = True
+        yield step
+        if ended:
+            return
+    raise AssertionError("it never ends")
+
+
+@pytest.mark.parametrize("across", [False, True], ids=["on one disk", "across disks"])
+@pytest.mark.parametrize("contents", CONTENTS)
+def test_whoever_is_killed_over_it_may_do_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, contents: list[str], *, across: bool
+) -> None:
+    if across:
+        refuse_renaming_across(monkeypatch)
+    made: dict[int, list[Piece]] = {}
+
+    def work(step: int) -> None:
+        home = tmp_path / str(step)
+        home.mkdir(exist_ok=True)
+        made[step] = made.get(step) or pieces(home, *contents)
+        out = LocalFolder(home / "out")
+        out.put_in_place(made[step], out.path_of("a.txt"), durable=True)
+
+    steps = 0
+    for step in killed_at_every_step(monkeypatch, work):
+        work(step)
+        out = tmp_path / str(step) / "out"
+        assert [path.name for path in out.iterdir()] == ["a.txt"]
+        assert (out / "a.txt").read_text() == "".join(contents)
+        assert gone(made[step])
+        steps += 1
+    assert steps > 4
+
+
+def refuse_renaming_across(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Staged pieces and outputs lie on two disks."""
+    renamed = Path.replace
+
+    def replace(self: Path, target: Path) -> Path:
+        if (self.parent.name == "staged") != (Path(target).parent.name == "staged"):
+            raise OSError(errno.EXDEV, "Invalid cross-device link", str(self), None, str(target))
+        return renamed(self, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+
+
+def other_disk() -> Path | None:
+    """A folder on another disk than that of temporary files, where this machine has one."""
+    here = Path(tempfile.gettempdir()).stat().st_dev
+    shared = Path("/dev/shm")  # noqa: S108 - a disk in memory, which most machines have
+    return shared if shared.is_dir() and os.access(shared, os.W_OK) and shared.stat().st_dev != here else None
+
+
+@pytest.mark.skipif(other_disk() is None, reason="there is no second disk")
+@pytest.mark.parametrize("contents", CONTENTS)
+def test_a_file_is_put_on_another_disk(tmp_path: Path, contents: list[str]) -> None:
+    with tempfile.TemporaryDirectory(dir=other_disk()) as elsewhere:
+        made, out = pieces(tmp_path, *contents), LocalFolder(Path(elsewhere))
+        out.put_in_place(made, out.path_of("a.txt"), durable=True)
+        assert {path.name: path.read_text() for path in Path(elsewhere).iterdir()} == {"a.txt": "".join(contents)}
+        assert gone(made)
+
+
+@pytest.mark.parametrize("contents", CONTENTS)
+def test_two_drivers_may_put_the_same_file_in_place(
+    tmp_path: Path, folder: LocalFolder, monkeypatch: pytest.MonkeyPatch, contents: list[str]
+) -> None:
+    made, file = pieces(tmp_path, *contents), folder.path_of("a.txt")
+    renamed = Path.replace
+
+    def replace(self: Path, target: Path) -> Path:
+        with monkeypatch.context() as once:
+            once.setattr(Path, "replace", renamed)
+            folder.put_in_place(made, file, durable=False)  # the other one is faster
+        return renamed(self, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    folder.put_in_place(made, file, durable=False)
+    assert Path(file).read_text() == "".join(contents)
+    assert gone(made)
+
+
+@pytest.mark.parametrize(
+    ("lost", "file"),
+    [
+        pytest.param([0, 1], None, id="all pieces and the file"),
+        pytest.param([1], None, id="one piece, and no file was made"),
+        pytest.param([0, 1], "short", id="all pieces, and the file is another one"),
+    ],
+)
+def test_pieces_that_somebody_removed_are_missed(
+    tmp_path: Path, folder: LocalFolder, lost: list[int], file: str | None
+) -> None:
+    made, path = pieces(tmp_path, "one", "two"), Path(folder.path_of("a.txt"))
+    for number in lost:
+        Path(made[number].path).unlink()
+    if file is not None:
+        path.parent.mkdir()
+        path.write_text(file)
+    with pytest.raises(PiecesLost, match=r"staged pieces of .*a\.txt are gone or cut, and it is not whole"):
+        folder.put_in_place(made, str(path), durable=False)
+    assert [Path(piece.path).exists() for piece in made] == [number not in lost for number in (0, 1)]
+
+
+def test_a_piece_that_was_cut_is_put_nowhere(tmp_path: Path, folder: LocalFolder) -> None:
+    made, file = pieces(tmp_path, "one", "two"), folder.path_of("a.txt")
+    os.truncate(made[1].path, 2)
+    with pytest.raises(PiecesLost, match="are gone or cut"):
+        folder.put_in_place(made, file, durable=False)
+    assert not Path(file).exists()
+    assert not gone(made)
+
+
+NEARLY_FULL = """
+import resource, sys
+from dagkit.engine.files.folders import FileUnplaced, Piece, put_in_place
+
+*pieces, file = sys.argv[1:]
+resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, resource.RLIM_INFINITY))
+try:
+    put_in_place([Piece(path, 100_000) for path in pieces], file, durable=False)
+except FileUnplaced as told:
+    print(told)
+"""
+
+
+def test_a_disk_that_takes_a_part_of_the_last_piece_costs_nothing(tmp_path: Path, folder: LocalFolder) -> None:
+    made, file = pieces(tmp_path, "a" * 100_000, "b" * 100_000), folder.path_of("a.txt")
+    command = [sys.executable, "-c", NEARLY_FULL, *[piece.path for piece in made], file]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - our own
+    assert "a.txt is committed, and cannot be put in place: [Errno 27] File too large" in told
+    assert not Path(file).exists()
+    assert not gone(made)
+    folder.put_in_place(made, file, durable=False)
+    assert Path(file).read_text() == "a" * 100_000 + "b" * 100_000
+
+
+def test_a_file_that_cannot_be_where_it_belongs_keeps_its_pieces(tmp_path: Path, folder: LocalFolder) -> None:
+    made, file = pieces(tmp_path, "one"), folder.path_of("a.txt")
+    Path(file).mkdir(parents=True)
+    with pytest.raises(
+        FileUnplaced, match=r"a\.txt is committed, and cannot be put in place: .* nothing of it is lost"
+    ):
+        folder.put_in_place(made, file, durable=False)
+    assert not gone(made)
+    Path(file).rmdir()
+    folder.put_in_place(made, file, durable=False)
+    assert Path(file).read_text() == "one"
+
+
+@pytest.mark.parametrize("name", ["", "/a", "../a", "a/../b", "a//b", "a/", "."])
+def test_a_name_that_leads_out_of_its_folder_is_refused(folder: LocalFolder, name: str) -> None:
+    with pytest.raises(ValueError, match="is no name for a file in a folder"):
+        folder.path_of(name)
+
+
+def test_a_name_may_lead_into_folders() -> None:
+    assert checked("a/b.txt") == "a/b.txt"
+
+
+def test_a_relative_place_is_taken_from_home(tmp_path: Path) -> None:
+    assert folder_at("out", str(tmp_path)) == LocalFolder(tmp_path / "out")
+    assert folder_at("/out", str(tmp_path)) == LocalFolder(Path("/out"))
+    for place in ("file:///out%20put", "file:/out%20put"):
+        assert folder_at(place) == LocalFolder(Path("/out put"))
+
+
+def test_a_url_means_the_same_to_whoever_reads_and_to_whoever_writes(tmp_path: Path) -> None:
+    """Pieces are staged, files are finished and found again: what is quoted in a URL is not in the name."""
+    for place in ((tmp_path / "a b").as_uri(), "memory://places/a%20b"):
+        staged = folder_at(place).below("staged")
+        staged.make()
+        with staged.create("0.part") as stream:
+            stream.write(b"content")
+        file = folder_at(place).path_of("c d.txt")
+        put_in_place([Piece(staged.path_of("0.part"), 7)], file, durable=False)
+        assert [found.length for found in look_at([file]) if found] == [7]
+        found = looked_up(file)
+        assert found is not None
+        with opened(found.path) as stream:
+            buffer = memoryview(bytearray(7))
+            assert (stream.readinto(buffer), bytes(buffer)) == (7, b"content")
+    assert [path.name for path in (tmp_path / "a b").glob("*.txt")] == ["c d.txt"]
+
+
+def test_options_of_a_url_stay_behind_the_names_that_are_put_into_it() -> None:
+    folder = folder_at("s3://bucket/a%20b/?region=eu-west-1&scheme=http")
+    assert isinstance(folder, RemoteFolder)
+    file = folder.below("c d").path_of("e?.txt")
+    assert file == "s3://bucket/a%20b/c%20d/e%3F.txt?region=eu-west-1&scheme=http"
+    assert resolved(file).path == "bucket/a b/c d/e?.txt"
+    again = folder_at(parent(file))
+    assert isinstance(again, RemoteFolder)
+    assert (again.path, again.filesystem) == ("bucket/a b/c d", folder.filesystem)
+
+
+@pytest.fixture
+def remote() -> Iterator[RemoteFolder]:
+    """A folder behind a URL; its files live in this process."""
+    import fsspec  # noqa: PLC0415 - only here
+
+    folder = folder_at("memory://places/out")
+    assert isinstance(folder, RemoteFolder)
+    yield folder
+    fsspec.filesystem("memory").store.clear()
+
+
+@pytest.mark.parametrize("contents", CONTENTS)
+def test_a_remote_file_holds_its_pieces_and_they_are_gone(remote: RemoteFolder, contents: list[str]) -> None:
+    staged = folder_at("memory://places/staged")
+    staged.make()
+    made = []
+    for number, content in enumerate(contents):
+        with staged.create(f"{number}.part") as stream:
+            stream.write(content.encode())
+        made.append(Piece(staged.path_of(f"{number}.part"), len(content)))
+    file = remote.path_of("a.txt")
+    for _ in range(2):
+        remote.put_in_place(made, file, durable=True)
+        assert remote.length(file) == sum(map(len, contents))
+        assert [staged.length(piece.path) for piece in made] == [None] * len(made)
+
+
+HERE_OR_THERE = [
+    pytest.param("", "memory://places/out", id="from here to a store"),
+    pytest.param("memory://places/staged", "", id="from a store to here"),
+    pytest.param("memory://places/staged", "memory://places/out", id="within a store"),
+    pytest.param("", "", id="here"),
+]
+
+
+@pytest.mark.usefixtures("remote")
+@pytest.mark.parametrize("contents", CONTENTS)
+@pytest.mark.parametrize(("source", "target"), HERE_OR_THERE)
+def test_pieces_and_file_may_lie_in_different_stores(
+    tmp_path: Path, source: str, target: str, contents: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staged, out = folder_at(source or tmp_path / "staged"), folder_at(target or tmp_path / "out")
+    staged.make()
+    made = []
+    for number, content in enumerate(contents):
+        with staged.create(f"{number}.part") as stream:
+            stream.write(content.encode())
+        made.append(Piece(staged.path_of(f"{number}.part"), len(content)))
+    file = out.path_of("below/a.txt")
+
+    def cut_off(pieces: list[str], sink: BinaryIO) -> None:
+        sink.write(b"half of")
+        raise Crash("in the middle")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(places, "_pour", cut_off)
+        with suppress(Crash):
+            put_in_place(made, file, durable=True)
+    assert out.length(file) in (None, sum(map(len, contents)))  # it is not there, or one piece was moved
+    for _ in range(2):
+        put_in_place(made, file, durable=True)
+        assert [staged.length(piece.path) for piece in made] == [None] * len(made)
+        assert read(file) == "".join(contents)
+    with pytest.raises(PiecesLost):
+        put_in_place(made, out.path_of("below/another.txt"), durable=True)
+
+
+def read(file: str) -> str:
+    if "://" not in file:
+        return Path(file).read_text()
+    import fsspec  # noqa: PLC0415 - only here
+
+    return bytes(fsspec.filesystem("memory").cat_file(file)).decode()
+
+
+def test_a_store_that_does_not_move_onto_a_file_is_helped() -> None:
+    class Strict:
+        """As hdfs does it."""
+
+        def __init__(self) -> None:
+            self.there = {"out/a": "old", "staged/0": "new"}
+
+        def move(self, source: str, target: str) -> None:
+            if target in self.there:
+                raise OSError("it exists")
+            self.there[target] = self.there.pop(source)
+
+        def get_file_info(self, file: str) -> Any:
+            return SimpleNamespace(is_file=file in self.there)
+
+        def delete_file(self, file: str) -> None:
+            del self.there[file]
+
+    store = Strict()
+    RemoteFolder(store, "hdfs://host/out", "out")._move("staged/0", "out/a")
+    assert store.there == {"out/a": "new"}
+
+
+def test_folders_that_were_made_for_a_file_survive_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(places, "_sync_folder", synced.append)
+    put_in_place(pieces(tmp_path, "one"), str(tmp_path / "a" / "b" / "c.txt"), durable=True)
+    assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
+    synced.clear()
+    put_in_place(pieces(tmp_path, "one"), str(tmp_path / "a" / "b" / "d.txt"), durable=True)
+    assert synced == [tmp_path / "a" / "b"]
+
+
+def test_folders_are_listed_and_removed(folder: LocalFolder) -> None:
+    assert folder.folders() == []
+    folder.remove()
+    folder.below("b/inner").make()
+    folder.below("a").make()
+    folder.create("file.txt").close()
+    assert folder.folders() == ["a", "b"]
+    folder.below("b").remove()
+    assert folder.folders() == ["a"]

@@ -1,0 +1,307 @@
+"""What a window writes lies under a name of its attempt, and is closed when the window ends, however it ends."""
+
+import errno
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.files import staging as staging_module
+from dagkit.engine.files.folders import LocalFolder
+from dagkit.engine.files.publish import (
+    is_finished,
+    note_finished,
+    pieces_of,
+    put_in_place,
+    staged_in,
+    sweep,
+    sweep_attempts,
+    sweep_windows,
+)
+from dagkit.engine.files.staging import Part, Staging, StagingFailed, StagingPlace
+from tests.engine.cast import files_in
+
+
+def staging(home: Path, *, window: int = 1, attempt: str = "a", slot: int = 0) -> Staging:
+    return Staging(StagingPlace(str(home / "app"), window, attempt, durable=False, home=str(home)), slot)
+
+
+def text_of(home: Path, part: Part) -> str:
+    return (home / "app" / part.part).read_text()
+
+
+def test_a_file_is_one_piece_for_each_stretch_of_work(tmp_path: Path) -> None:
+    stage = staging(tmp_path)
+    files = stage.files("writer", "out")
+    for order, word in ((0, "a"), (50, "c"), (0, "b")):
+        stage.order = order
+        files.open("1", block=1).write(word.encode())
+    parts = stage.parts()
+    assert [(part.order, text_of(tmp_path, part), part.length) for part in parts] == [(0, "ab", 2), (50, "c", 1)]
+    assert {part.file for part in parts} == {str(tmp_path / "out" / "1")}
+    assert {part.block for part in parts} == {1}
+
+
+def test_pieces_are_closed_when_their_block_is(tmp_path: Path) -> None:
+    stage = staging(tmp_path)
+    files = stage.files("writer", "out")
+    files.open("1", block=1).write(b"one")
+    files.open("2", block=2).write(b"two")
+    stage.close_block(1)
+    assert [path.read_text() for path in files_in(tmp_path / "app")] == ["one", ""]
+    assert [part.length for part in stage.parts()] == [3, 3]
+
+
+def test_files_that_were_declared_to_be_of_no_block_are_opened_for_none(tmp_path: Path) -> None:
+    stage = staging(tmp_path)
+    files = stage.files("writer", "out", of_blocks=False)
+    files.open("all").write(b"a")
+    assert [part.block for part in stage.parts()] == [None]
+    with pytest.raises(ValueError, match=r"writer opens 7 for block 7, .*: leave of_blocks=False away"):
+        files.open("7", block=7)
+
+
+def test_a_window_that_writes_nothing_stages_nothing(tmp_path: Path) -> None:
+    stage = staging(tmp_path)
+    stage.files("writer", "out")
+    assert stage.parts() == []
+    assert files_in(tmp_path) == []
+
+
+def test_a_file_may_be_finished_in_a_window_that_adds_nothing_to_it(tmp_path: Path) -> None:
+    stage = staging(tmp_path)
+    files = stage.files("writer", "out")
+    files.open("a").write(b"a")
+    files.finish("a")
+    files.finish("b")
+    assert [(Path(part.file).name, part.part != "", part.finished) for part in stage.parts()] == [
+        ("a", True, True),
+        ("b", False, True),
+    ]
+
+
+def test_an_attempt_that_failed_leaves_nothing_open(tmp_path: Path) -> None:
+    stage = staging(tmp_path)
+    piece = stage.files("writer", "out").open("a")
+    stage.abandon()
+    assert piece.stream.closed
+    assert stage.parts() == []
+
+
+def test_a_piece_that_cannot_be_closed_names_its_writer(tmp_path: Path) -> None:
+    stage = staging(tmp_path, window=3, slot=2)
+    piece = stage.files("writer", "out").open("a")
+    piece.stream.close()
+    piece.stream = Full()  # type: ignore[assignment] # as much of a file as is needed
+    with pytest.raises(OperatorFailed, match=r"writer failed in window 3, slot 2: StagingFailed: a piece of .*out/a"):
+        stage.parts()
+    assert piece.stream.closed
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_piece_is_synced_while_work_goes_on_and_before_anybody_hears_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, durable: bool
+) -> None:
+    synced: list[int] = []
+    sync, main = os.fsync, threading.get_ident()
+
+    def seen(file: int) -> None:
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            assert threading.get_ident() != main, "work waits for no file"
+            synced.append(os.fstat(file).st_ino)
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    stage = Staging(StagingPlace(str(tmp_path / "app"), 1, "a", durable=durable, home=str(tmp_path)), 0)
+    files = stage.files("writer", "out")
+    for number in range(3):
+        files.open(f"{number}", block=number).write(b"text")
+        stage.close_block(number)
+    parts = stage.parts()
+    assert sorted(synced) == sorted((tmp_path / "app" / part.part).stat().st_ino for part in parts if durable)
+
+
+def test_a_disk_that_fails_behind_the_work_names_the_writer_and_leaves_nothing_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "the disk is full")
+
+    monkeypatch.setattr(os, "fsync", full)
+    stage = Staging(StagingPlace(str(tmp_path / "app"), 3, "a", home=str(tmp_path)), 2)
+    files = stage.files("writer", "out")
+    held = [files.open(f"{number}", block=number) for number in range(3)]
+    stage.close_block(0)
+    stage.close_block(1)
+    with pytest.raises(OperatorFailed, match=r"writer failed in window 3, slot 2: StagingFailed: a piece of .*out/0"):
+        stage.parts()
+    assert all(piece.stream.closed for piece in held)
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_slot_has_few_files_open_however_many_it_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, durable: bool
+) -> None:
+    monkeypatch.setattr(staging_module, "MOST_OPEN", 4)
+    stage = Staging(StagingPlace(str(tmp_path / "app"), 1, "a", durable=durable, home=str(tmp_path)), 0)
+    files = stage.files("writer", "out")
+    held = [files.open(f"{number}", block=number % 3) for number in range(30)]
+    for word in (b"one ", b"two ", b"three"):
+        for number in range(30):
+            (held[number] if word == b"two " else files.open(f"{number}", block=number % 3)).write(word)
+            assert sum(not piece.stream.closed for piece in held) <= 4
+    stage.close_block(1)
+    assert len(files_in(tmp_path / "app")) == 30
+    parts = stage.parts()
+    assert {text_of(tmp_path, part) for part in parts} == {"one two three"}
+    assert {part.length for part in parts} == {13}
+    assert len({part.file for part in parts}) == len(parts) == 30
+    assert all(piece.stream.closed for piece in held)
+
+
+def test_what_cannot_be_gone_on_with_is_written_in_several_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staging_module, "MOST_OPEN", 1)
+    monkeypatch.setattr(LocalFolder, "appends", False)
+    stage = staging(tmp_path)
+    files = stage.files("writer", "out")
+    for word in (b"one ", b"two "):
+        for number in range(2):
+            files.open(f"{number}").write(word)
+    by_name: dict[str, list[Part]] = {}
+    for each in stage.parts():
+        by_name.setdefault(Path(each.file).name, []).append(each)
+    app = str(tmp_path / "app")
+    texts = {n: "".join(Path(p.path).read_text() for p in pieces_of(parts, app)) for n, parts in by_name.items()}
+    assert texts == {"0": "one two ", "1": "one two "}
+
+
+def test_an_attempt_that_failed_forgets_what_was_suspended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging_module, "MOST_OPEN", 1)
+    stage = staging(tmp_path)
+    for name in "ab":
+        stage.files("writer", "out").open(name).write(b"x")
+    stage.abandon()
+    assert stage.parts() == []
+
+
+class Full:
+    """A file on a full disk: what waits in memory finds no room."""
+
+    closed = False
+
+    def flush(self) -> None:
+        raise OSError(28, "No space left on device")
+
+    def close(self) -> None:
+        self.closed = True
+        self.flush()
+
+
+def test_a_piece_that_cannot_be_made_says_of_which_file(tmp_path: Path) -> None:
+    (tmp_path / "app").write_text("in the way")
+    with pytest.raises(StagingFailed, match=r"a piece of .*out/a cannot be staged: .*Not a directory|File exists"):
+        staging(tmp_path).files("writer", "out").open("a")
+
+
+def test_a_name_that_leads_out_of_the_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is no name for a file in a folder"):
+        staging(tmp_path).files("writer", "out").open("../a")
+
+
+def part(order: int, window: int, slot: int, name: str) -> Part:
+    return Part(operator="w", file="f", part=name, length=1, order=order, window=window, slot=slot)
+
+
+def test_pieces_make_up_a_file_by_stretch_then_window_then_slot() -> None:
+    parts = [part(50, 1, 0, "c"), part(0, 2, 0, "b"), part(0, 1, 1, "a"), part(50, 1, 1, "d"), part(0, 9, 9, "")]
+    assert [piece.path for piece in pieces_of(parts, "/app")] == ["/app/a", "/app/b", "/app/c", "/app/d"]
+
+
+def test_files_of_several_windows_are_put_in_place(tmp_path: Path) -> None:
+    parts = []
+    for window, word in ((1, "one "), (2, "two")):
+        stage = staging(tmp_path, window=window)
+        stage.files("writer", "out").open("a").write(word.encode())
+        parts += stage.parts()
+    assert staged_in(parts) == {"1", "2"}
+    for _ in range(2):
+        put_in_place({str(tmp_path / "out" / "a"): parts}, str(tmp_path / "app"), durable=True)
+        assert (tmp_path / "out" / "a").read_text() == "one two"
+    assert files_in(tmp_path / "app") == []
+
+
+def staged(home: Path) -> list[str]:
+    """What lies in the folders of windows: by window and attempt."""
+    return ["/".join(path.relative_to(home / "app" / "staging").parts[:2]) for path in files_in(home / "app")]
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    """Two attempts at window 1, and one at window 2."""
+    for window, attempt in ((1, "a"), (1, "b"), (2, "c")):
+        stage = staging(tmp_path, window=window, attempt=attempt)
+        stage.files("writer", "out").open("x")
+        stage.parts()
+    return tmp_path
+
+
+def test_what_nobody_needs_is_swept_up_to_the_window_that_was_committed(three: Path) -> None:
+    assert sweep(str(three / "app"), {"2"}, upto=2) == []
+    assert staged(three) == ["2/c"]
+
+
+def test_what_later_windows_staged_is_nobodys_to_sweep_yet(three: Path) -> None:
+    assert sweep(str(three / "app"), set(), upto=1) == ["2"]
+    assert staged(three) == ["2/c"]
+
+
+def test_windows_that_are_finished_are_swept(three: Path) -> None:
+    sweep_windows(str(three / "app"), {"2", "7"})
+    assert staged(three) == ["1/a", "1/b"]
+
+
+def test_attempts_are_swept_and_others_at_the_same_window_stay(three: Path) -> None:
+    place = str(three / "app")
+    sweep_attempts(place, [StagingPlace(place, 1, "a"), StagingPlace(place, 2, "c")])
+    assert staged(three) == ["1/b"]
+    assert not (three / "app" / "staging" / "2").exists()
+
+
+def test_what_another_driver_stages_while_attempts_are_swept_stays(
+    three: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = str(three / "app")
+    listed, removed = LocalFolder.folders, Path.rmdir
+
+    def come() -> None:
+        stage = staging(three, window=2, attempt="others")
+        stage.files("writer", "out").open("x")
+        stage.parts()
+
+    def folders(self: LocalFolder) -> list[str]:
+        found = listed(self)
+        come()
+        return found
+
+    def rmdir(self: Path) -> None:
+        come()
+        removed(self)
+
+    monkeypatch.setattr(LocalFolder, "folders", folders)
+    monkeypatch.setattr(Path, "rmdir", rmdir)
+    sweep_attempts(place, [StagingPlace(place, 2, "c")])
+    assert "2/others" in staged(three)
+
+
+def test_the_last_window_whose_files_are_in_place_is_noted(tmp_path: Path) -> None:
+    place = str(tmp_path)
+    assert not is_finished(place, 1)
+    for window in (1, 1, 4):
+        note_finished(place, window)
+        assert is_finished(place, window)
+    assert not is_finished(place, 1)

@@ -1,0 +1,126 @@
+"""Files reach the disk while work goes on; whoever waits knows that all of them did, or which did not."""
+
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from dagkit.engine.files import sync as syncing_module
+from dagkit.engine.files.sync import Syncing
+
+
+class Disk:
+    """A disk that takes what it is given when it is let, or fails."""
+
+    def __init__(self) -> None:
+        self.lets = threading.Semaphore(0)
+        self.held: list[int] = []
+        self.full_after = 1000
+
+    def sync(self, file: int) -> None:
+        assert self.lets.acquire(timeout=30)
+        if len(self.held) == self.full_after:
+            raise OSError(errno.ENOSPC, "the disk is full")
+        self.held.append(os.fstat(file).st_ino)
+
+    def let(self, count: int) -> None:
+        self.lets.release(count)
+
+
+class Unsynced(Exception):
+    pass
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    disk = Disk()
+    monkeypatch.setattr(os, "fsync", disk.sync)
+    yield disk
+    disk.let(100)
+
+
+def written(folder: Path, name: str) -> BinaryIO:
+    stream = (folder / name).open("wb")
+    stream.write(name.encode())
+    return stream
+
+
+def named(name: str) -> syncing_module.Blame:
+    return lambda error: Unsynced(f"{name}: {error.strerror}")
+
+
+def sync_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("dagkit-sync")]
+
+
+def test_who_adds_a_file_goes_on_and_who_waits_finds_it_on_the_disk(tmp_path: Path, disk: Disk) -> None:
+    syncing = Syncing()
+    streams = [written(tmp_path, name) for name in "abc"]
+    for stream in streams:
+        syncing.add(stream, named(stream.name))
+    assert disk.held == []
+    disk.let(3)
+    syncing.wait()
+    assert disk.held == [(tmp_path / name).stat().st_ino for name in "abc"]
+    assert all(stream.closed for stream in streams)
+    assert sync_threads() == []
+
+
+def test_waiting_for_nothing_starts_nothing() -> None:
+    Syncing().wait()
+    assert sync_threads() == []
+
+
+def test_it_can_be_used_again(tmp_path: Path, disk: Disk) -> None:
+    syncing = Syncing()
+    disk.let(2)
+    for name in "ab":
+        syncing.add(written(tmp_path, name), named(name))
+        syncing.wait()
+    assert len(disk.held) == 2
+
+
+def test_the_file_that_the_disk_did_not_take_is_told(tmp_path: Path, disk: Disk) -> None:
+    syncing = Syncing()
+    disk.full_after = 1
+    disk.let(2)
+    for name in "ab":
+        syncing.add(written(tmp_path, name), named(name))
+    with pytest.raises(Unsynced, match="b: the disk is full"):
+        syncing.wait()
+    syncing.abandon()
+    assert sync_threads() == []
+
+
+def test_few_files_are_open_however_slow_the_disk_is(
+    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(syncing_module, "MOST_BEHIND", 2)
+    syncing, streams = Syncing(), [written(tmp_path, str(number)) for number in range(9)]
+    for number, stream in enumerate(streams):
+        if number >= 2:
+            disk.let(1)
+        syncing.add(stream, named(str(number)))
+        assert sum(not behind.closed for behind in streams[: number + 1]) <= 2
+    disk.let(9)
+    syncing.wait()
+    assert len(disk.held) == 9
+
+
+def test_what_is_abandoned_is_closed_and_nothing_runs_any_more(tmp_path: Path, disk: Disk) -> None:
+    syncing = Syncing()
+    streams = [written(tmp_path, name) for name in "abc"]
+    for stream in streams:
+        syncing.add(stream, named("none"))
+    abandoning = threading.Thread(target=syncing.abandon)
+    abandoning.start()
+    disk.let(len(streams))
+    abandoning.join(timeout=30)
+    assert not abandoning.is_alive()
+    assert all(stream.closed for stream in streams)
+    assert sync_threads() == []
+    syncing.wait()

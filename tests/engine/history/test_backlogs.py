@@ -1,0 +1,99 @@
+"""What a ledger tells of backlogs, and what other settings would have done with them."""
+
+from pathlib import Path
+
+import pytest
+
+from dagkit import Block
+from dagkit.engine.facts import Scaled
+from dagkit.engine.history.backlogs import NothingDecided, backlog_millis, decisions, recorded
+from dagkit.engine.work.item import Waiting
+from dagkit.ledger import Ledger
+from dagkit.scaling import ScalingInputs, decide
+from dagkit.scaling.simulation import Arrival, fixed, following, simulated
+from tests.engine.recording import MIB, Recording, burst
+
+
+def _ledger(recording: Recording) -> Ledger:
+    return Ledger.open(recording.place / "app")
+
+
+def test_every_decision_that_was_kept_can_be_made_again(tmp_path: Path) -> None:
+    made = decisions(_ledger(burst(tmp_path)))
+    assert [(each.window, each.fact.before, each.fact.after) for each in made] == [(1, 1, 4), (3, 4, 1)]
+    for each in made:
+        again = decide(ScalingInputs.of(each.fact.inputs))
+        assert (again.after, again.rule) == (each.fact.after, each.fact.rule)
+
+
+def test_when_blocks_came_and_when_all_were_read(tmp_path: Path) -> None:
+    told = recorded(_ledger(burst(tmp_path)))
+    assert told.arrivals == (Arrival(0.0, 100, MIB), Arrival(90_000.0, 1, MIB))
+    assert told.drained == (10_000.0, 90_500.0)
+    assert backlog_millis(told.arrivals, told.drained) == 10_500.0
+
+
+def test_the_world_is_as_it_was_measured(tmp_path: Path) -> None:
+    world = recorded(_ledger(burst(tmp_path))).world()
+    assert world.cores == [(0.0, 4)]
+    assert world.per_milli == pytest.approx(2.5 * MIB / 1000)
+
+
+def test_a_simulation_of_what_was_takes_about_as_long_as_it_did(tmp_path: Path) -> None:
+    told = recorded(_ledger(burst(tmp_path)))
+    course = simulated(told.world(), following(told.inputs[-1].settings))
+    assert backlog_millis(told.arrivals, course.drained) == pytest.approx(10_500, rel=0.1)
+    slower = simulated(told.world(), fixed(1))
+    assert backlog_millis(told.arrivals, slower.drained) > 38_000
+
+
+def test_what_waits_for_another_reader_is_not_this_ones(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    recording.find(2)
+    foreign = Block(7, "b.txt", 0, 9 * MIB)
+    recording.add([foreign])
+    others = Waiting.of_block("other.blocks_metadata_input", foreign, "b.txt")
+    recording.run(2 * MIB, 1, [recording.decide()], queue=[others])
+    told = recorded(_ledger(recording))
+    assert told.arrivals == (Arrival(0.0, 2, MIB),)
+    assert told.drained == (1000.0,)
+
+
+def test_before_anything_was_measured_what_was_read_tells_how_fast(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    recording.find(100)
+    recording.run(100 * MIB, 10, [recording.decide()])
+    assert recorded(_ledger(recording)).world().per_milli == pytest.approx(2.5 * MIB / 1000)
+
+
+def test_a_run_that_decided_nothing_is_told(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    recording.find(1)
+    recording.run(MIB, 1, [])
+    with pytest.raises(NothingDecided, match="no operator of this application has looked"):
+        recorded(_ledger(recording))
+
+
+def test_an_operator_that_decided_nothing_is_told_with_the_one_that_did(tmp_path: Path) -> None:
+    with pytest.raises(NothingDecided, match="did you mean 'reader'"):
+        recorded(_ledger(burst(tmp_path)), "raeder")
+
+
+def test_a_backlog_that_nobody_has_read_is_told(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    recording.find(100)
+    recording.run(0, 1, [recording.decide()])
+    with pytest.raises(NothingDecided, match="nothing of what reader was given has been read yet"):
+        recorded(_ledger(recording)).world()
+
+
+def test_decisions_of_others_have_no_inputs_to_be_made_again_from(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    recording.find(1)
+    at = recording.clock.now()
+    by_hand = Scaled(operator="reader", at=at, before=1, after=3, policy="asked", rule="set by hand")
+    recording.run(MIB, 1, [by_hand])
+    (made,) = decisions(_ledger(recording))
+    assert made.inputs is None
+    with pytest.raises(NothingDecided, match="kept no inputs"):
+        recorded(_ledger(recording))

@@ -1,0 +1,37 @@
+"""What a ledger tells of the windows that were."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dagkit.engine.checkpoint.checkpoint import Memory
+from dagkit.engine.facts import Fact, Scaled, Split
+from dagkit.engine.history.history import history
+from dagkit.launching import Machine, launch
+from dagkit.ledger import Ledger
+from tests.engine.cast import lines_through_filter
+
+SPLIT = Split(into="reader.blocks", source="a.txt", start=0, at=4, end=None, block=1, why="the window was over")
+SCALED = Scaled(
+    operator="reader",
+    at=datetime(2030, 1, 1, tzinfo=UTC),
+    before=1,
+    after=4,
+    policy="drain",
+    rule="as many as the backlog needs",
+    inputs={"blocks": 12},
+)
+
+
+def test_facts_come_back_as_they_were_kept() -> None:
+    facts: tuple[Fact, ...] = (SPLIT, SCALED)
+    assert Memory.model_validate(Memory(facts=facts).as_json()).facts == facts
+
+
+def test_every_window_is_told_in_order(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("one\ntwo\nthree\n" * 20)
+    draw = lines_through_filter(tmp_path, block_size=60)
+    done = launch(draw, until="once", path=tmp_path / "app", machine=Machine("reference"))
+    told = list(history(Ledger.open(tmp_path / "app")))
+    assert [entry.memory.window for entry in told] == list(range(1, done.window_id + 1))
+    assert [entry.committed for entry in told] == sorted(entry.committed for entry in told)

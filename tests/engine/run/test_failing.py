@@ -1,0 +1,706 @@
+"""What fails says whose it is and on what record, and the run goes on from the last commit once it is repaired."""
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+
+from dagkit import (
+    Batch,
+    Block,
+    Column,
+    Constant,
+    Dag,
+    InputOperator,
+    InputPort,
+    Lines,
+    Operator,
+    OperatorContext,
+    OutputFiles,
+    OutputPort,
+    RowOperator,
+    SplittableOperator,
+    State,
+    StatelessPartitioner,
+)
+from dagkit.backends.reference import ReferenceBackend
+from dagkit.compiler import compile_application
+from dagkit.engine.worker.protocol import Assignment
+from dagkit.engine.failures import Failure, OperatorFailed, failure_of, place_of, who_failed
+from dagkit.engine.checkpoint.next_checkpoint import PieceLate
+from dagkit.engine.worker.instances import StateUnreadable, StateUnwritable
+from dagkit.engine.run.loop import Loop, Settings
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.reports.run_events import Point
+from dagkit.engine.files.folders import FileUnplaced
+from dagkit.engine.worker.slot import SlotRun
+from dagkit.engine.files.staging import StagingFailed, StagingPlace
+from dagkit.engine.codec import ItemUnwritable
+from dagkit.errors import DagkitError, InputUnreadable
+from dagkit.ledger import Ledger, StoreError
+from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.testing.crashes import CrashAfter
+from dagkit_operators import (
+    FileSplitterInput,
+    Filter,
+    Items,
+    MatchFiles,
+    PartWriter,
+    ReadFiles,
+    Record,
+    RecordWriter,
+    SumByKey,
+)
+from tests.backends.slots import InSlots
+from tests.engine.cast import Collect, Desk, Draw, Ranges, Script, arrived
+
+LINES = "".join(f"line {number:04}\n" for number in range(200))
+BAD = 137
+"""The line that somebody fails on; it starts at byte 10 * 137."""
+
+
+def is_good(line: str) -> bool:
+    return "0137" not in line
+
+
+def strictly(line: str) -> bool:
+    if not is_good(line):
+        raise ValueError(f"cannot stand {line!r}")
+    return True
+
+
+def strictly_in_batches(column: Column) -> list[bool]:
+    return [strictly(line) for line in column.values()]
+
+
+class Strict(Operator):
+    """Fails on one record, given each by itself."""
+
+    kind = "cast.strict/1"
+    input = InputPort[Any]()
+    output = OutputPort[Any]()
+
+    def process(self, item: Any) -> None:
+        strictly(item.value)
+        self.output.emit(item)
+
+
+class StrictInBatches(Strict):
+    """Fails on one record, given many at once."""
+
+    kind = "cast.strict-in-batches/1"
+
+    def process_batch(self, batch: Batch[Any]) -> None:
+        strictly_in_batches(batch.column("value"))
+        self.output.emit_batch(batch)
+
+
+class StrictInBatchesAlone(Operator):
+    """Fails on one record, and takes nothing but many at once."""
+
+    kind = "cast.strict-in-batches-alone/1"
+    input = InputPort[Any]()
+    output = OutputPort[Any]()
+
+    @input.process_batch  # noqa: A003 - the port
+    def check(self, batch: Batch[Any]) -> None:
+        strictly_in_batches(batch.column("value"))
+        self.output.emit_batch(batch)
+
+
+class Lined(SplittableOperator[Block]):
+    """Reads lines of ten bytes, and says where they stand."""
+
+    kind = "cast.lined/1"
+    served_by_engine = True
+    blocks = InputPort(Block)
+    messages = OutputPort[Record[str]]()
+
+    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[Record[str]]]:
+        data = Path(element.path).read_bytes()
+        for first in range(element.start, element.end, 250):
+            starts = range(first, min(first + 250, element.end), 10)
+            granted = tracker.claim_many(starts)
+            lines = Lines(pa.array([data[start : start + 10] for start in starts[:granted]]), base=first)
+            yield Batch({"block_id": Constant(element.block_id, granted), "value": lines}, Record)
+            if granted < len(starts):
+                return
+        tracker.try_claim(element.end)
+
+
+def reading(home: Path, *operators: tuple[str, Callable[[], Any]]) -> Draw:
+    """Lines through these operators into files."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        scanner = {"files": [str(home / "in")]}
+        splitter = dag.add_operator("splitter", FileSplitterInput(scanner=scanner, block_size=700, blocks_threshold=1))
+        reader = dag.add_operator("reader", Lined())
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks)
+        outlet: Any = reader.messages
+        for name, make in (*operators, ("writer", lambda: RecordWriter(file_path=str(home / "out")))):
+            operator: Any = dag.add_operator(name, make())
+            dag.add_stream(f"to {name}", outlet, operator.input)
+            outlet = getattr(operator, "output", None)
+
+    return draw
+
+
+def in_slots(desk: Desk) -> Loop:
+    """A loop on operators that are fused as on Spark."""
+    compilation = compile_application(desk.draw)
+    settings = Settings(desk.place, desk.until, durable=False, home=str(desk.home))
+    return Loop(compilation, InSlots(program_of(compilation)), Ledger.create(desk.place, durable=False), settings)
+
+
+wherever = pytest.mark.parametrize("loop", [in_slots, Desk.loop], ids=["slots", "reference"])
+"""On either: both are to say the same of a failure."""
+
+
+@wherever
+@pytest.mark.parametrize(
+    ("operators", "name"),
+    [
+        pytest.param([("strict", lambda: Filter(strictly))], "strict", id="a predicate for each record"),
+        pytest.param([("strict", lambda: Filter(batch=strictly_in_batches))], "strict", id="a predicate for batches"),
+        pytest.param([("strict", Strict)], "strict", id="a method for each record"),
+        pytest.param([("strict", StrictInBatches)], "strict", id="a method for batches"),
+        pytest.param([("strict", StrictInBatchesAlone)], "strict", id="a method for batches alone"),
+        pytest.param(
+            [("odd", lambda: Filter(lambda line: line[-1] in "13579")), ("strict", StrictInBatches)],
+            "strict",
+            id="after a filter that left lines out",
+        ),
+    ],
+)
+def test_a_failure_names_the_very_line(tmp_path: Path, operators: Any, name: str, loop: Callable[[Desk], Loop]) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(LINES)
+    desk = Desk(tmp_path, reading(tmp_path, *operators))
+    with pytest.raises(OperatorFailed, match="cannot stand 'line 0137'") as raised:
+        loop(desk).run()
+    failure = raised.value.failure
+    assert (failure.operator, failure.slot, failure.window_id) == (name, 0, 2)
+    assert failure.place == f"{tmp_path}/in/a.txt, byte {10 * BAD} (block 1)"
+    assert "in strictly" in failure.traceback
+    first_frame = failure.traceback.splitlines()[1]
+    assert "dagkit/engine" not in first_frame, "how dagkit came there is nobody's concern"
+    assert f"{name} failed in window 2, slot 0 at {tmp_path}/in/a.txt, byte 1370" in str(raised.value)
+
+
+@wherever
+def test_a_failure_names_the_file_whatever_the_work_is_made_of(tmp_path: Path, loop: Callable[[Desk], Loop]) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(LINES)
+
+    def draw(dag: Dag, conf: object) -> None:
+        match = dag.add_operator("match", MatchFiles())
+        patterns: Any = dag.add_operator("patterns", Items(items=[str(tmp_path / "in")]))
+        read = dag.add_operator("read", ReadFiles())
+        strict: Any = dag.add_operator("strict", Filter(strictly))
+        patterns >> match >> read >> strict >> dag.add_operator("writer", PartWriter(file_path=str(tmp_path / "out")))
+
+    with pytest.raises(OperatorFailed, match="cannot stand 'line 0137'") as raised:
+        loop(Desk(tmp_path, draw)).run()
+    assert raised.value.failure.place == f"{tmp_path}/in/a.txt, byte {10 * BAD}"
+
+
+def test_behind_an_exchange_the_reference_names_the_line_in_the_window_that_failed(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(LINES)
+    behind = reading(tmp_path, ("strict", Strict))
+
+    def draw(dag: Dag, conf: object) -> None:
+        behind(dag, conf)
+        dag.set_operator_attribute(dag.operator("strict"), OperatorContext.PARTITIONER, StatelessPartitioner(2))
+
+    told = []
+    for loop in (in_slots, Desk.loop):
+        with pytest.raises(OperatorFailed, match="strict failed in window 2, slot") as raised:
+            loop(Desk(tmp_path, draw)).run()
+        told.append(raised.value.failure.place)
+    assert told == ["", f"{tmp_path}/in/a.txt, byte {10 * BAD} (block 1)"]
+
+
+def test_after_a_failure_the_run_goes_on_from_the_last_commit_with_repaired_code(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(LINES)
+    with pytest.raises(OperatorFailed):
+        in_slots(Desk(tmp_path, reading(tmp_path, ("strict", Strict)))).run()
+    repaired = Desk(tmp_path, reading(tmp_path, ("strict", lambda: Filter(is_good))))
+    assert sorted(repaired.outputs()) == ["0"]
+    in_slots(repaired).run()
+    written = "".join(text.decode() for _, text in sorted(repaired.outputs().items()))
+    assert written == LINES.replace("line 0137\n", "")
+    assert repaired.faults() == []
+    assert repaired.leftovers() == []
+
+
+# ---- what cannot be read
+
+
+@wherever
+def test_a_name_that_is_not_there_is_told_in_one_sentence(tmp_path: Path, loop: Callable[[Desk], Loop]) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        patterns: Any = dag.add_operator("patterns", Items(items=[str(tmp_path / "nowhere")]))
+        patterns >> dag.add_operator("match", MatchFiles()) >> dag.add_operator("collect", Collect())
+
+    with pytest.raises(OperatorFailed) as raised:
+        loop(Desk(tmp_path, draw)).run()
+    words = f"cannot read {tmp_path}/nowhere: there is no such file or directory; make it, or give another pattern"
+    for told in (raised.value, pickle.loads(pickle.dumps(raised.value))):  # noqa: S301 - our own
+        assert (str(told), told.exit_code) == (f"match {words}", 5)
+        assert told.failure == Failure("match", 1, 0, f"dagkit.errors.InputUnreadable: {words}")
+
+
+class Unlisted(Lined):
+    """Cannot look at what it is to read."""
+
+    kind = "cast.unlisted/1"
+
+    def split(self, element: Block, restriction: OffsetRange) -> Iterator[OffsetRange]:
+        raise InputUnreadable(f"cannot read {element.path}: it is locked; open it")
+
+
+def test_what_cannot_be_split_on_the_driver_is_told_so_too(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        unlisted = dag.add_operator("unlisted", Unlisted())
+        dag.add_operator("ranges", Ranges(looks=((10,),))) >> unlisted >> dag.add_operator("collect", Collect())
+
+    with pytest.raises(OperatorFailed, match=r"^unlisted cannot read numbers: it is locked; open it$"):
+        Desk(tmp_path, draw).run()
+
+
+# ---- who failed
+
+
+class Inner(Operator):
+    kind = "cast.inner/1"
+    input = InputPort(int)
+
+    def process(self, item: int) -> None:
+        raise ValueError("inner")
+
+
+class Outer(Operator):
+    kind = "cast.outer/1"
+    input = InputPort(int)
+
+    def process(self, item: int) -> None:
+        INNER.process(item)
+
+
+INNER, OUTER = Inner(), Outer()
+
+
+@pytest.mark.parametrize(
+    ("known", "who"),
+    [
+        pytest.param({"outer": OUTER, "inner": INNER}, "inner", id="the last that the traceback passes"),
+        pytest.param({"outer": OUTER}, "outer", id="whoever called what failed"),
+        pytest.param({"other": Inner()}, None, id="nobody that is known"),
+    ],
+)
+def test_who_failed(known: dict[str, Operator], who: str | None) -> None:
+    with pytest.raises(ValueError, match="inner") as raised:
+        OUTER.process(1)
+    assert who_failed(raised.value.__traceback__, known) == who
+
+
+def test_where_only_dagkit_was_at_work_all_of_the_way_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DagkitError) as raised:
+        Ledger.open(str(tmp_path))
+    only_own = raised.value.with_traceback(raised.tb.tb_next)
+    told = failure_of(only_own, "reader", 1).failure.traceback
+    assert "in open" in told
+    assert "in _check" in told
+
+
+def test_a_failure_keeps_what_it_came_of() -> None:
+    try:
+        try:
+            OUTER.process(1)
+        except ValueError as error:
+            raise KeyError("outer") from error
+    except KeyError as error:
+        failed = failure_of(error, "outer", 3, 1, place_of("an item", None))
+    assert str(failed).startswith("outer failed in window 3, slot 1: KeyError: 'outer'\n")
+    assert "ValueError: inner" in str(failed)
+    assert "direct cause" in str(failed)
+
+
+# ---- on the driver
+
+
+class Broken(InputOperator):
+    """Fails where it is told to."""
+
+    kind = "cast.broken/1"
+    out = OutputPort(int)
+    where: str
+    at = State(0)
+
+    def setup(self, context: Any) -> None:
+        self._fail("setup")
+
+    def emit_tuples(self) -> None:
+        self._fail("emit_tuples")
+        if not self.at:
+            self.out.emit(1)
+        self.at = 1
+
+    def looks_again_in_millis(self) -> int:
+        self._fail("looks_again_in_millis")
+        return 0
+
+    def committed(self, window_id: int) -> None:
+        self._fail("committed")
+
+    def _fail(self, where: str) -> None:
+        if self.where == where:
+            raise ValueError(f"broken in {where}")
+
+
+@pytest.mark.parametrize("where", ["setup", "emit_tuples", "looks_again_in_millis", "committed"])
+def test_a_failure_on_the_driver_names_the_operator(tmp_path: Path, where: str) -> None:
+    def draw(where: str) -> Draw:
+        def drawn(dag: Dag, conf: object) -> None:
+            dag.add_operator("broken", Broken(where=where)) >> dag.add_operator("collect", Collect())
+
+        return drawn
+
+    match = f"broken failed in window 1, on the driver: ValueError: broken in {where}"
+    with pytest.raises(OperatorFailed, match=match):
+        Desk(tmp_path, draw(where)).run()
+    assert arrived(Desk(tmp_path, draw("nowhere")).run()) == [1]
+
+
+def counting(default: Any, on_driver: type[InputOperator] = Script) -> Draw:
+    class Counting(Operator):
+        kind = "cast.counting/1"
+        input = InputPort(int)
+        count = State[type(default)](default)  # type: ignore[misc] # a class of each time
+
+        def process(self, item: int) -> None:
+            self.count = default
+
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("script", on_driver(looks=((1,), (2,)))) >> dag.add_operator("counting", Counting())
+
+    return draw
+
+
+def test_state_that_the_class_of_today_cannot_take_back_is_told(tmp_path: Path) -> None:
+    Desk(tmp_path, counting([1])).run(windows=1)
+    with pytest.raises((StateUnreadable, OperatorFailed), match=r"Counting\.count was saved by another version"):
+        Desk(tmp_path, counting({})).run()
+
+
+class Unkeepable(InputOperator):
+    """Emits what has no JSON."""
+
+    kind = "cast.unkeepable/1"
+    out = OutputPort[Any]()
+    item: ClassVar[Any] = object()
+    at = State(0)
+
+    def emit_tuples(self) -> None:
+        if not self.at:
+            self.at = 1
+            self.out.emit(self.item)
+
+
+def test_an_item_that_cannot_be_kept_is_told_and_nothing_is_committed(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("source", Unkeepable()) >> dag.add_operator("collect", Collect())
+
+    desk = Desk(tmp_path, draw)
+    with pytest.raises(ItemUnwritable, match=r"source\.out emitted <object object at .*declare the port with a type"):
+        desk.run()
+    Unkeepable.item = 5
+    assert arrived(desk.run()) == [5]
+    assert desk.faults() == []
+
+
+# ---- places that refuse
+
+
+class Writer(Operator):
+    """Writes numbers to one file, and finishes it at the end."""
+
+    kind = "cast.writer/1"
+    input = InputPort(int)
+    files = OutputFiles(lambda writer: writer.directory)
+    directory: str
+
+    def process(self, item: int) -> None:
+        self.files.open("numbers.txt").write(f"{item}\n".encode())
+
+    def drained(self) -> None:
+        self.files.finish("numbers.txt")
+
+
+def writing(home: Path) -> Draw:
+    def draw(dag: Dag, conf: object) -> None:
+        writer = dag.add_operator("writer", Writer(directory=str(home / "out")))
+        dag.add_operator("script", Script(looks=((1, 2), (3,)))) >> writer
+
+    return draw
+
+
+def test_a_file_of_several_windows_is_whole_when_somebody_says_so(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, writing(tmp_path))
+    desk.run(windows=2)
+    assert desk.outputs() == {}
+    desk.run()
+    assert desk.outputs() == {"numbers.txt": b"1\n2\n3\n"}
+    assert desk.leftovers() == []
+
+
+@pytest.mark.parametrize("on", [ReferenceBackend, InSlots], ids=["reference", "slots"])
+def test_where_nothing_can_be_staged_nothing_is_committed(tmp_path: Path, on: Any) -> None:
+    desk = Desk(tmp_path, writing(tmp_path), backend=lambda backend: on_program(on, backend))
+    Ledger.create(desk.place, durable=False)
+    (tmp_path / "app" / "staging").write_text("in the way")
+    with pytest.raises(OperatorFailed, match=r"writer failed in window 1.* a piece of .*numbers\.txt cannot be staged"):
+        desk.run()
+    (tmp_path / "app" / "staging").unlink()
+    desk.run()
+    assert desk.outputs() == {"numbers.txt": b"1\n2\n3\n"}
+    assert desk.faults() == []
+
+
+def on_program(on: Any, backend: Any) -> Any:
+    return backend if on is ReferenceBackend else on(backend.program)
+
+
+def test_a_file_that_cannot_be_put_in_place_is_put_there_by_the_next_run(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, writing(tmp_path))
+    (tmp_path / "out" / "numbers.txt").mkdir(parents=True)
+    for _ in range(2):
+        with pytest.raises(FileUnplaced, match=r"numbers\.txt is committed, and cannot be put in place"):
+            desk.run()
+    (tmp_path / "out" / "numbers.txt").rmdir()
+    desk.run()
+    assert desk.outputs() == {"numbers.txt": b"1\n2\n3\n"}
+    assert desk.leftovers() == []
+
+
+def test_a_file_that_was_taken_away_is_not_missed(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, writing(tmp_path))
+    desk.run()
+    (tmp_path / "out" / "numbers.txt").unlink()
+    desk.run()
+    assert desk.outputs() == {}
+
+
+def test_a_crash_before_all_files_are_noted_as_being_in_place_does_no_harm(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, writing(tmp_path))
+    assert desk.crash(CrashAfter(Point.APPENDED, 3), CrashAfter(Point.FINISHED, 3)) == 2
+    desk.run()
+    assert desk.outputs() == {"numbers.txt": b"1\n2\n3\n"}
+
+
+def test_a_place_that_holds_no_ledger_is_told(tmp_path: Path) -> None:
+    (tmp_path / "app").write_text("no folder")
+    with pytest.raises((StoreError, OSError), match="app"):
+        Desk(tmp_path, writing(tmp_path)).run()
+
+
+class HoldOne(Operator):
+    """Sends what it got last only when something else has come."""
+
+    kind = "cast.hold-one/1"
+    input = InputPort[Record[str]]()
+    output = OutputPort[Record[str]]()
+    held = State[list[tuple[int, str]]](list)
+
+    def process(self, item: Record[str]) -> None:
+        for block_id, value in self.held:
+            self.output.emit(Record(block_id, value))
+        self.held = [(item.block_id, item.value)]
+
+
+def test_a_piece_that_comes_after_its_file_was_whole_is_not_put_in_its_place(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(LINES)
+    desk = Desk(tmp_path, reading(tmp_path, ("hold", HoldOne)))
+    for _ in range(2):
+        with pytest.raises(PieceLate, match=r"writer wrote to .*out/0 in window 2, and block 0, .* read to its end"):
+            desk.run()
+        assert desk.outputs() == {"0": LINES[:690].encode()}
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from tests.engine.run.test_failing import Desk, writing_much
+home, most = Path(sys.argv[1]), int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+Desk(home, writing_much(home)).run()
+"""
+
+
+class WriterOfMuch(Writer):
+    """Writes a number a thousand times."""
+
+    kind = "cast.writer-of-much/1"
+
+    def process(self, item: int) -> None:
+        self.files.open(f"{item}.txt").write(f"{item}\n".encode() * 1000 * item)
+        self.files.finish(f"{item}.txt")
+
+
+def writing_much(home: Path) -> Draw:
+    def draw(dag: Dag, conf: object) -> None:
+        writer = dag.add_operator("writer", WriterOfMuch(directory=str(home / "out")))
+        dag.add_operator("script", Script(looks=((1, 2), (9,)))) >> writer
+
+    return draw
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_costs_the_open_window_and_nothing_else(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path), "10000"]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own
+    assert "writer failed in window 2, slot 0" in ended.stderr
+    assert "9.txt cannot be staged: [Errno 27] File too large" in ended.stderr
+    desk = Desk(tmp_path, writing_much(tmp_path))
+    assert sorted(desk.outputs()) == ["1.txt", "2.txt"]
+    desk.run()
+    assert desk.outputs() == {f"{number}.txt": f"{number}\n".encode() * 1000 * number for number in (1, 2, 9)}
+    assert desk.faults() == []
+    assert desk.leftovers() == []
+
+
+def test_a_piece_that_cannot_be_written_says_of_which_file() -> None:
+    error = StagingFailed("out/a.txt", OSError(28, "No space left on device"))
+    assert str(error).startswith("a piece of out/a.txt cannot be staged: [Errno 28] No space left on device; nothing")
+
+
+TORN_DOWN: list[str] = []
+
+
+class Holding(Operator):
+    """Holds something from `setup` to `teardown`, and fails in between."""
+
+    kind = "failing.holding/1"
+    input = InputPort(int)
+
+    def process(self, item: int) -> None:
+        raise ValueError("no")
+
+    def teardown(self) -> None:
+        TORN_DOWN.append(type(self).__name__)
+
+
+class HoldingToo(Script):
+    """An input that holds something, too."""
+
+    kind = "failing.holding-too/1"
+
+    def teardown(self) -> None:
+        TORN_DOWN.append(type(self).__name__)
+
+
+def test_what_was_set_up_is_torn_down_though_the_window_failed(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("numbers", HoldingToo(looks=((1,),))) >> dag.add_operator("holds", Holding())
+
+    TORN_DOWN.clear()
+    with pytest.raises(OperatorFailed, match="ValueError: no"):
+        Desk(tmp_path, draw).run()
+    assert TORN_DOWN == ["Holding", "HoldingToo"]
+
+
+def test_a_slot_tears_down_what_it_set_up_though_the_window_failed() -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("numbers", Script(looks=((1,),))) >> dag.add_operator("holds", Holding())
+
+    TORN_DOWN.clear()
+    program = program_of(compile_application(draw))
+    (wire,) = program.targets
+    with pytest.raises(OperatorFailed, match="ValueError: no"):
+        list(SlotRun(program, 0, 0, Assignment(1), {}).run([(wire, Batch.of([1]))]))
+    assert TORN_DOWN == ["Holding"]
+
+
+class Returning(RowOperator):
+    """Gives back what it should yield."""
+
+    input = InputPort(int)
+    output = OutputPort(int)
+
+    def process(self, number: int) -> Any:
+        return number
+
+
+@pytest.mark.parametrize("on", [ReferenceBackend, InSlots])
+def test_a_handler_that_returns_fails_by_the_name_of_its_operator_and_without_lines_of_nobody(
+    tmp_path: Path, on: Any
+) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        numbers = dag.add_operator("numbers", Script(looks=((1,),)))
+        numbers >> dag.add_operator("returns", Returning()) >> dag.add_operator("collect", Collect())
+
+    words = r"^returns failed in window 1, slot 0: Returning.process returned 1, and .* not `return item`$"
+    with pytest.raises(OperatorFailed, match=words):
+        Desk(tmp_path, draw, backend=lambda backend: on_program(on, backend)).run()
+
+
+class Anything(RowOperator):
+    """Passes on what comes, and promises nothing."""
+
+    input = InputPort(int)
+    output = OutputPort[Any]()
+
+    def process(self, number: int) -> Iterator[Any]:
+        yield number
+
+
+@pytest.mark.parametrize("on", [ReferenceBackend, InSlots])
+def test_a_key_that_cannot_be_taken_fails_by_the_name_of_whom_it_is_for(tmp_path: Path, on: Any) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        sums = dag.add_operator("sums", SumByKey())
+        anything = dag.add_operator("anything", Anything())
+        dag.add_operator("numbers", Script(looks=((1,),))) >> anything
+        dag.add_stream("pairs", anything.output, sums.input)
+        dag.add_stream("totals", sums.totals, dag.add_operator("collect", Collect()).input)
+
+    with pytest.raises(OperatorFailed, match=r"^sums failed in window 1, slot 0.*: TypeError: "):
+        Desk(tmp_path, draw, backend=lambda backend: on_program(on, backend)).run()
+
+
+class Unsaved(Operator):
+    """Writes a file, and keeps what no checkpoint can hold."""
+
+    input = InputPort(int)
+    files = OutputFiles(lambda operator: operator.place)
+    place: str
+    kept = State[Any](None)
+    opened: ClassVar[list[Any]] = []
+
+    def process(self, number: int) -> None:
+        self.opened.append(self.files.open("a"))
+        self.opened[-1].write(b"a")
+        self.kept = object()
+
+
+def test_a_slot_leaves_no_file_open_though_its_report_failed(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("numbers", Script(looks=((1,),))) >> dag.add_operator("unsaved", Unsaved(place=str(tmp_path)))
+
+    program = program_of(compile_application(draw))
+    (wire,) = program.targets
+    place = StagingPlace(str(tmp_path / "app"), 1, "attempt")
+    run = SlotRun(program, 0, 0, Assignment(1, staging=place), {})
+    list(run.run([(wire, Batch.of([1]))]))
+    piece = Unsaved.opened.pop()
+    assert not piece.stream.closed
+    with pytest.raises(StateUnwritable, match=r"unsaved \(Unsaved\).kept holds"):
+        run.report()
+    assert piece.stream.closed

@@ -1,0 +1,317 @@
+"""The loop: when it looks, when it ends, what it tells, and that windows with nothing in them leave nothing."""
+
+import logging
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from dagkit import Dag, InputPort, Operator, OperatorContext, OutputPort, State
+from dagkit.api.running import Until
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.reports.run_events import Committed, Ended, Found, Happening, Measured, Point, Resumed, Started
+from dagkit.testing import FakeClock
+from dagkit.testing.crashes import CrashAfter
+from tests.engine.cast import Collect, Desk, Draw, Script, arrived
+
+
+def told(*looks: tuple[int, ...], collect: type[Operator] = Collect, **properties: Any) -> Draw:
+    """A script, and whoever collects what it tells."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("script", Script(looks=looks, **properties)) >> dag.add_operator("collect", collect())
+
+    return draw
+
+
+# ---- looking, and ending
+
+
+def test_once_ends_when_all_is_done_that_was_found(tmp_path: Path) -> None:
+    loop = Desk(tmp_path, told((1,), (2, 3))).run()
+    assert (arrived(loop), loop.memory.window) == ([1, 2, 3], 2)
+
+
+def test_a_launch_with_nothing_new_appends_nothing(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, told((1,), (2, 3)))
+    desk.run()
+    before = desk.blocks()
+    assert desk.run().memory.window == 2
+    assert desk.blocks() == before
+
+
+def test_idle_ends_after_a_look_that_finds_nothing(tmp_path: Path) -> None:
+    clock = FakeClock()
+    began = clock.now()
+    loop = Desk(tmp_path, told((1,), (2,), ()), until=Until.IDLE, clock=clock).run()
+    assert (arrived(loop), clock.now()) == ([1, 2], began)
+
+
+def test_idle_looks_again_wherever_nothing_was_found_before_there_was_work(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("early", Script(looks=((1,), (2,)))) >> dag.add_operator("a", Collect())
+        dag.add_operator("late", Script(looks=((), (3,)), pause_millis=5000)) >> dag.add_operator("b", Collect())
+
+    clock = FakeClock()
+    began = clock.now()
+    loop = Desk(tmp_path, draw, until=Until.IDLE, clock=clock).run()
+    assert (arrived(loop, "a"), arrived(loop, "b")) == ([1, 2], [3])
+    assert clock.now() - began == timedelta(seconds=6)  # late finds at five, and early looks once more a second later
+
+
+def test_once_looks_no_more_where_nothing_was_found(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("early", Script(looks=((1,), (2,)))) >> dag.add_operator("a", Collect())
+        dag.add_operator("late", Script(looks=((), (3,)), pause_millis=5000)) >> dag.add_operator("b", Collect())
+
+    clock = FakeClock()
+    began = clock.now()
+    loop = Desk(tmp_path, draw, clock=clock).run()
+    assert (arrived(loop, "a"), arrived(loop, "b"), clock.now()) == ([1, 2], [], began)
+
+
+def test_windows_without_work_are_not_run_and_not_appended(tmp_path: Path) -> None:
+    clock, seen = FakeClock(), []
+    desk = Desk(tmp_path, told((1,), (), (), (2,), pause_millis=700), until=Until.STOPPED, clock=clock)
+
+    def observe(happening: Happening) -> None:
+        seen.append((happening, clock.now()))
+        if isinstance(happening, Committed) and happening.window_id == 2:
+            loop.stop()
+
+    began = clock.now()
+    loop = desk.loop(observers=[observe])
+    loop.run()
+    commits = [at - began for happening, at in seen if isinstance(happening, Committed)]
+    assert commits == [timedelta(0), timedelta(milliseconds=1400)]
+    assert desk.blocks() == {"script": 4, loop.chronicle.chain.name: 5}  # a Seed, a schema, two findings; two windows
+
+
+def test_stopped_goes_on_until_somebody_stops_it(tmp_path: Path) -> None:
+    looks = ((), *(((number,)) for number in range(50)))
+    desk = Desk(tmp_path, told(*looks), until=Until.STOPPED)
+    began = threading.Event()
+    loop = desk.loop(observers=[lambda happening: began.set() if isinstance(happening, Resumed) else None])
+    running = threading.Thread(target=loop.run)
+    running.start()
+    assert began.wait(30)
+    loop.stop()
+    running.join(30)
+    assert not running.is_alive()
+    assert arrived(loop) == list(range(loop.memory.window))
+
+
+def test_a_signal_may_stop_it_while_it_wakes_up(tmp_path: Path) -> None:
+    """The handler runs in the thread that it interrupts, wherever that is: here, while it holds what wakes it."""
+    loop = Desk(tmp_path, told((1,))).loop()
+
+    def interrupted() -> None:
+        with loop._woken._cond:
+            loop.stop()
+
+    thread = threading.Thread(target=interrupted, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    loop.run()
+    assert arrived(loop) == []
+
+
+def test_what_is_in_flight_when_it_is_stopped_is_committed(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, told((1,), (2,), (3,)), until=Until.STOPPED)
+    loop = desk.loop(observers=[lambda happening: loop.stop() if isinstance(happening, Started) else None])
+    loop.run()
+    assert (arrived(loop), loop.memory.window) == ([1], 1)
+    assert arrived(Desk(tmp_path, told((1,), (2,), (3,))).run()) == [1, 2, 3]
+
+
+def test_no_more_windows_than_were_asked_for(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, told((1,), (2,), (3,)))
+    assert [arrived(desk.run(windows=2)), arrived(desk.run(windows=2))] == [[1, 2], [1, 2, 3]]
+
+
+def test_it_ends_when_every_input_says_that_nothing_will_ever_come(tmp_path: Path) -> None:
+    clock = FakeClock()
+    desk = Desk(tmp_path, told((1,), ends=True), until=Until.STOPPED, clock=clock)
+    assert arrived(desk.run()) == [1]
+
+
+def test_an_input_that_ended_stays_ended_after_a_restart(tmp_path: Path) -> None:
+    class Ending(Script):
+        kind = "cast.ending/1"
+        looked: ClassVar[list[int]] = []
+
+        def emit_tuples(self) -> None:
+            self.looked.append(self.at)
+            super().emit_tuples()
+
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("ending", Ending(looks=((1,),), ends=True)) >> dag.add_operator("a", Collect())
+        dag.add_operator("script", Script(looks=((1,), (2,), (3,)))) >> dag.add_operator("b", Collect())
+
+    desk = Desk(tmp_path, draw)
+    desk.run(windows=3)
+    assert Ending.looked == [0, 1]
+    assert arrived(desk.run(), "b") == [1, 2, 3]
+    assert Ending.looked == [0, 1]
+
+
+def test_what_was_found_and_the_state_that_found_it_are_in_the_ledger_together(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, told((1,), (2,)))
+    for point in (Point.PLANNED, Point.RUNNING, Point.STAGED):
+        desk.crash(CrashAfter(point))
+    assert desk.blocks()["script"] == 3  # a Seed, a schema and one finding, which was found once
+    assert arrived(desk.run()) == [1, 2]
+
+
+# ---- application windows, and the end
+
+
+class Told(Operator):
+    """Says what it is told, in order."""
+
+    kind = "cast.told/1"
+    input = InputPort(int)
+    output = OutputPort(str)
+    count = State(0)
+
+    def process(self, item: int) -> None:
+        self.count += 1
+
+    def drained(self) -> None:
+        self.output.emit(f"drained after {self.count}")
+
+    def end_window(self) -> None:
+        self.output.emit(f"end of {self.count}")
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        pytest.param(1, ["end of 1", "end of 2", "drained after 2", "end of 2"], id="every window is one"),
+        pytest.param(2, ["end of 2", "drained after 2", "end of 2"], id="a window more, that closes theirs"),
+        pytest.param(3, ["drained after 2", "end of 2"], id="the window that is open anyway"),
+    ],
+)
+def test_operators_are_told_once_that_nothing_more_comes(tmp_path: Path, count: int, said: list[str]) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        told = dag.add_operator("told", Told())
+        dag.set_operator_attribute(told, OperatorContext.APPLICATION_WINDOW_COUNT, count)
+        dag.add_operator("script", Script(looks=((1,), (2,)))) >> told >> dag.add_operator("collect", Collect())
+
+    desk = Desk(tmp_path, draw)
+    assert arrived(desk.run()) == said
+    assert arrived(desk.run()) == said
+
+
+def test_operators_are_told_again_when_more_has_come(tmp_path: Path) -> None:
+    def draw(*looks: tuple[int, ...]) -> Draw:
+        def drawn(dag: Dag, conf: object) -> None:
+            told = dag.add_operator("told", Told())
+            dag.add_operator("script", Script(looks=looks)) >> told >> dag.add_operator("collect", Collect())
+
+        return drawn
+
+    first = ["end of 1", "drained after 1", "end of 1"]
+    assert arrived(Desk(tmp_path, draw((1,))).run()) == first
+    assert arrived(Desk(tmp_path, draw((1,), (2,))).run()) == [*first, "end of 2", "drained after 2", "end of 2"]
+
+
+def test_operators_are_told_of_the_end_though_the_run_was_cut_off_there(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        told = dag.add_operator("told", Told())
+        dag.add_operator("script", Script(looks=((1,),))) >> told >> dag.add_operator("collect", Collect())
+
+    desk = Desk(tmp_path, draw)
+    assert desk.crash(CrashAfter(Point.STAGED, 2)) == 1
+    assert arrived(desk.run()) == ["end of 1", "drained after 1", "end of 1"]
+
+
+class Noting(Script):
+    """Notes what the loop tells it."""
+
+    kind = "cast.noting/1"
+    heard: ClassVar[list[tuple[str, int]]] = []
+
+    def checkpointed(self, window_id: int) -> None:
+        self.heard.append(("checkpointed", window_id))
+
+    def committed(self, window_id: int) -> None:
+        self.heard.append(("committed", window_id))
+
+
+def test_an_input_hears_of_the_checkpoint_and_then_of_the_commit(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("noting", Noting(looks=((1,), (2,)))) >> dag.add_operator("collect", Collect())
+
+    Noting.heard.clear()
+    Desk(tmp_path, draw).run()
+    assert Noting.heard == [("checkpointed", 1), ("committed", 1), ("checkpointed", 2), ("committed", 2)]
+
+
+# ---- who looks on
+
+
+def test_an_observer_that_raises_is_told_no_more(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    heard: list[Happening] = []
+
+    def clumsy(happening: Happening) -> None:
+        heard.append(happening)
+        raise ValueError("clumsy")
+
+    others: list[Happening] = []
+    with caplog.at_level(logging.ERROR):
+        loop = Desk(tmp_path, told((1,), (2,))).run(observers=[clumsy, others.append])
+    assert arrived(loop) == [1, 2]
+    assert len(heard) == 1
+    window = [Found, Started, Committed, Measured]
+    assert [type(each) for each in others] == [Resumed, *window, *window, Ended]
+    assert "an observer raised and is told no more" in caplog.text
+
+
+# ---- trying again
+
+
+class Fragile(Operator):
+    """Fails so many times."""
+
+    kind = "cast.fragile/1"
+    failures: ClassVar[int] = 0
+    input = InputPort(int)
+    arrived = State[list[int]](list)
+
+    def process(self, item: int) -> None:
+        if Fragile.failures > 0:
+            Fragile.failures -= 1
+            raise ValueError(f"no {item}")
+        self.arrived.append(item)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "failures", "survives"),
+    [
+        pytest.param(None, 1, False, id="the first failure ends the run"),
+        pytest.param(0, 1, False, id="no attempts are no attempts"),
+        pytest.param(2, 2, True, id="two failures are forgiven"),
+        pytest.param(2, 3, False, id="the third is not"),
+    ],
+)
+def test_a_window_is_tried_again_as_often_as_was_asked(
+    tmp_path: Path, attempts: int | None, failures: int, *, survives: bool
+) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        fragile = dag.add_operator("fragile", Fragile())
+        if attempts is not None:
+            dag.set_operator_attribute(fragile, OperatorContext.RECOVERY_ATTEMPTS, attempts)
+        dag.add_operator("script", Script(looks=((1, 2), (3,)))) >> fragile
+
+    desk = Desk(tmp_path, draw)
+    Fragile.failures = failures
+    if not survives:
+        with pytest.raises(OperatorFailed, match="fragile failed in window 1, slot 0: ValueError: no 1"):
+            desk.run()
+        Fragile.failures = 0
+    assert arrived(desk.run(), "fragile") == [1, 2, 3]
+    assert desk.faults() == []

@@ -1,0 +1,210 @@
+"""Stop anywhere, resume, same output: whatever step of whatever window a run ends at, and however often."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dagkit import Block, Dag, InputOperator, OutputPort, State
+from dagkit.engine.reports.run_events import Point
+from dagkit.ranges import OFFSET_INFINITY
+from dagkit.testing.crashes import Crash, CrashAfter
+from tests.engine.cast import (
+    Collect,
+    Desk,
+    Digits,
+    Hurried,
+    InPairs,
+    arrived,
+    lines_through_filter,
+    numbers_collected,
+    some_lines,
+)
+
+WINDOWS = 3
+
+
+def with_lines(home: Path, **given: int | bool) -> Desk:
+    """Three files of which the last ends without a newline, in blocks that no line ends with."""
+    (home / "in").mkdir(parents=True)
+    for number in range(3):
+        (home / "in" / f"{number}.txt").write_text(some_lines(9, seed=number).rstrip("\n"))
+    return Desk(home, lines_through_filter(home, **given))  # type: ignore[arg-type] # as the function says
+
+
+def kept_lines(desk: Desk) -> list[str]:
+    """What a person would keep of the input, in the order of the files."""
+    texts = [path.read_text() for path in sorted((desk.home / "in").iterdir())]
+    return [line for text in texts for line in text.splitlines() if not line.startswith("#")]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    desk = with_lines(tmp_path_factory.mktemp("undisturbed"))
+    assert desk.run().memory.window == WINDOWS
+    return desk.outputs()
+
+
+def test_an_undisturbed_run_keeps_the_lines_that_are_to_be_kept(tmp_path: Path) -> None:
+    desk = with_lines(tmp_path)
+    desk.run()
+    written = b"".join(desk.outputs()[name] for name in sorted(desk.outputs(), key=lambda name: int(name, 16)))
+    assert written.decode().splitlines() == kept_lines(desk)
+
+
+@pytest.mark.parametrize("window", range(1, WINDOWS + 1))
+@pytest.mark.parametrize("point", Point)
+def test_a_crash_after_any_step_of_any_window_changes_nothing(
+    tmp_path: Path, undisturbed: dict[str, bytes], point: Point, window: int
+) -> None:
+    desk = with_lines(tmp_path)
+    assert desk.crash(CrashAfter(point, window)) == 1
+    desk.run()
+    assert desk.outputs() == undisturbed
+    assert desk.faults() == []
+    assert desk.leftovers() == []
+
+
+@pytest.mark.parametrize("second", Point)
+@pytest.mark.parametrize("first", Point)
+def test_a_crash_while_a_crash_is_repaired_changes_nothing(
+    tmp_path: Path, undisturbed: dict[str, bytes], first: Point, second: Point
+) -> None:
+    desk = with_lines(tmp_path)
+    assert desk.crash(CrashAfter(first, 2), CrashAfter(second)) == 2
+    desk.run()
+    assert desk.outputs() == undisturbed
+    assert desk.faults() == []
+    assert desk.leftovers() == []
+
+
+@pytest.mark.parametrize("point", [Point.PLANNED, Point.RUNNING, Point.STAGED])
+def test_a_window_that_was_promised_runs_again_with_the_same_blocks_and_the_same_deal(
+    tmp_path: Path, point: Point
+) -> None:
+    desk = with_lines(tmp_path)
+    assert desk.crash(CrashAfter(point, 1)) == 1
+    promised = desk.loop().chronicle.promised()
+    desk.crash(CrashAfter(Point.RUNNING, 1))
+    assert desk.loop().chronicle.promised() == promised
+    assert promised is not None
+    (deal,) = promised[0]["deal"].values()
+    assert [len(hand) for hand in deal] == [2, 1]
+
+
+def test_blocks_found_and_given_to_no_window_survive(tmp_path: Path) -> None:
+    desk = with_lines(tmp_path)
+    desk.run(windows=1)
+    before = desk.blocks()["splitter"]
+    desk.crash(CrashAfter(Point.PLANNED, 2))  # the finding of window 2 is in the ledger, and not consumed
+    assert desk.blocks()["splitter"] == before + 1
+    desk.run()
+    assert sorted(b"".join(desk.outputs().values()).decode().splitlines()) == sorted(kept_lines(desk))
+
+
+@pytest.mark.parametrize("point", Point)
+def test_a_crash_with_two_windows_in_flight_changes_nothing(
+    tmp_path: Path, undisturbed: dict[str, bytes], point: Point
+) -> None:
+    desk = with_lines(tmp_path)
+    others: list[set[int]] = []
+
+    def probe(at: Point, window_id: int) -> None:
+        others.append({flight.window_id for flight in loop.flights} | {window_id})
+        CrashAfter(point, 2)(at, window_id)
+
+    desk.backend = InPairs
+    loop = desk.loop(probe=probe)
+    with pytest.raises(Crash, match=f"after {point} of window 2"):
+        loop.run()
+    assert max(map(len, others)) == 2
+    desk.backend = lambda backend: backend
+    desk.run()
+    assert desk.outputs() == undisturbed
+    assert desk.faults() == []
+    assert desk.leftovers() == []
+
+
+class Endless(InputOperator):
+    """Finds one source that has no end."""
+
+    kind = "cast.endless/1"
+    blocks = OutputPort(Block)
+    found = State[bool](False)
+
+    def emit_tuples(self) -> None:
+        if not self.found:
+            self.blocks.emit(Block(0, "numbers", 0, OFFSET_INFINITY))
+        self.found = True
+
+
+def test_a_source_without_an_end_is_read_window_by_window(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        digits = dag.add_operator("digits", Digits(waits_every=4))
+        dag.add_operator("endless", Endless()) >> digits >> dag.add_operator("collect", Collect())
+
+    desk = Desk(tmp_path, draw, backend=Hurried)
+    desk.run(windows=2)
+    desk.crash(CrashAfter(Point.STAGED, 3))
+    loop = desk.run(windows=2)
+    came = arrived(loop)
+    assert came == list(range(len(came)))
+    assert 4 <= len(came) <= 16, "four windows, each over as soon as it has begun, and after four claims at the latest"
+    assert [fault.split("[bytes-")[1][:6] for fault in desk.faults()] == ["unread"]
+
+
+crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.integers(1, 6)), max_size=3)
+
+
+@pytest.mark.slow
+@settings(max_examples=settings().max_examples // 4)
+@given(
+    looks=st.lists(st.lists(st.integers(0, 12), min_size=1, max_size=5).map(tuple), max_size=4).map(tuple),
+    readers=st.integers(1, 3),
+    waits_every=st.integers(1, 5),
+    probes=crashes,
+)
+def test_every_position_is_read_once_however_short_the_windows_are(
+    *,
+    tmp_path_factory: pytest.TempPathFactory,
+    looks: tuple[tuple[int, ...], ...],
+    readers: int,
+    waits_every: int,
+    probes: list[CrashAfter],
+) -> None:
+    home = tmp_path_factory.mktemp("short")
+    draw = numbers_collected(looks, readers=readers, waits_every=waits_every)
+    desk = Desk(home, draw, backend=Hurried)
+    desk.crash(*probes)
+    loop = desk.run()
+    assert sorted(arrived(loop)) == list(range(sum(map(sum, looks))))
+    assert desk.faults() == []
+
+
+@pytest.mark.slow
+@settings(max_examples=settings().max_examples // 6)
+@given(
+    block_size=st.integers(20, 200),
+    readers=st.integers(1, 4),
+    fused=st.booleans(),
+    chunk=st.integers(8, 64),
+    probes=crashes,
+)
+def test_every_line_is_written_once_however_blocks_are_cut(
+    *,
+    tmp_path_factory: pytest.TempPathFactory,
+    block_size: int,
+    readers: int,
+    fused: bool,
+    chunk: int,
+    probes: list[CrashAfter],
+) -> None:
+    desk = with_lines(tmp_path_factory.mktemp("cut"), block_size=block_size, readers=readers, fused=fused, chunk=chunk)
+    desk.backend = Hurried
+    desk.crash(*probes)
+    desk.run()
+    written = b"".join(desk.outputs()[name] for name in sorted(desk.outputs(), key=lambda name: int(name, 16)))
+    assert written.decode().splitlines() == kept_lines(desk)
+    assert desk.faults() == []
+    assert desk.leftovers() == []

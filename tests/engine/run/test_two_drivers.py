@@ -1,0 +1,230 @@
+"""Two drivers of one application: one wins, the other stops and does no harm."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit.compiler import Compilation, compile_application
+from dagkit.engine.worker.protocol import Answer, Assignment, Backend, Cores
+from dagkit.engine.checkpoint.journal import Chronicle
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.reports.run_events import Point
+from dagkit.ledger import BlockRefused, Ledger, SequenceTaken
+from dagkit.ledger.log import Log
+from dagkit.testing.crashes import CrashAfter
+from tests.engine.cast import Desk, files_in, lines_through_filter, numbers_collected, some_lines
+
+
+def with_lines(home: Path) -> Desk:
+    (home / "in").mkdir(parents=True)
+    for number in range(3):
+        (home / "in" / f"{number}.txt").write_text(some_lines(9, seed=number))
+    return Desk(home, lines_through_filter(home))
+
+
+def undisturbed(home: Path) -> dict[str, bytes]:
+    desk = with_lines(home)
+    desk.run()
+    return desk.outputs()
+
+
+@dataclass
+class Elsewhere:
+    """Lets another driver run at one step of one window of the first one."""
+
+    point: Point
+    window_id: int
+    other: Callable[[], Any]
+    came: list[Any] = field(default_factory=list)
+
+    def __call__(self, point: Point, window_id: int) -> None:
+        if (point, window_id) == (self.point, self.window_id) and not self.came:
+            self.came.append(self.other())
+
+
+@pytest.mark.parametrize("window", [1, 2])
+@pytest.mark.parametrize("point", Point)
+def test_whoever_is_overtaken_stops_and_does_no_harm(tmp_path: Path, point: Point, window: int) -> None:
+    desk = with_lines(tmp_path / "shared")
+    probe = Elsewhere(point, window, desk.run)
+    with pytest.raises(SequenceTaken, match=r"another writer has appended this block(?s:.*): stop one of the two"):
+        desk.run(probe=probe)
+    assert len(probe.came) == 1
+    assert desk.outputs() == undisturbed(tmp_path / "alone")
+    assert desk.faults() == []
+    desk.run()
+    assert desk.outputs() == undisturbed(tmp_path / "again")
+    assert desk.leftovers() == []
+
+
+@pytest.mark.parametrize("point", [Point.PLANNED, Point.RUNNING, Point.STAGED])
+def test_a_second_driver_that_is_not_faster_stops_and_sweeps_nothing(tmp_path: Path, point: Point) -> None:
+    """The second comes while the first has a window in flight, and is held up until the first has committed it."""
+    desk = with_lines(tmp_path / "shared")
+    second: list[Loop] = []
+
+    def come() -> None:
+        second.append(desk.loop())
+
+    desk.run(probe=Elsewhere(point, 1, come), windows=1)
+    staged = files_in(Path(desk.place) / "staging")
+    with pytest.raises(SequenceTaken):
+        second[0].run()
+    assert set(staged) <= set(files_in(Path(desk.place) / "staging"))
+    desk.run()
+    assert desk.outputs() == undisturbed(tmp_path / "alone")
+    assert desk.faults() == []
+    assert desk.leftovers() == []
+
+
+def test_a_plan_that_another_driver_promised_is_not_run_as_ones_own(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, numbers_collected(((4, 4, 4), (5,))))
+    desk.run(windows=1)
+    late = desk.loop()
+    assert desk.crash(CrashAfter(Point.PLANNED, 2)) == 1
+    with pytest.raises(SequenceTaken, match="another driver promised another plan of this window"):
+        late.chronicle.promise({}, {"deal": {}, "lasts_millis": 1.0, "last": False})
+
+
+@dataclass
+class Slow:
+    """A backend that waits until another driver has tidied up, and then finds its folder gone."""
+
+    inner: Backend
+    meanwhile: Callable[[], None]
+
+    def load(self, compilation: Compilation) -> None:
+        self.inner.load(compilation)
+
+    def cores(self) -> Cores:
+        return self.inner.cores()
+
+    def run(self, assignment: Assignment) -> Answer:
+        self.meanwhile()
+        raise OSError("the staged pieces are gone")
+
+    def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
+        self.inner.put_in_place(files, application_path, durable=durable)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def test_what_fails_for_another_driver_is_told_as_that(tmp_path: Path) -> None:
+    desk = with_lines(tmp_path)
+    slow = Desk(desk.home, desk.draw, backend=lambda backend: Slow(backend, lambda: (desk.run(), None)[1]), overlap=1)
+    with pytest.raises(SequenceTaken) as raised:
+        slow.run()
+    assert "the staged pieces are gone" in str(raised.value.__cause__)
+
+
+def test_what_fails_for_its_own_reason_is_told_as_that(tmp_path: Path) -> None:
+    desk = with_lines(tmp_path)
+    slow = Desk(desk.home, desk.draw, backend=lambda backend: Slow(backend, lambda: None), overlap=1)
+    with pytest.raises(OSError, match="the staged pieces are gone") as raised:
+        slow.run()
+    assert not isinstance(raised.value, SequenceTaken | OperatorFailed)
+    desk.run()
+    assert desk.faults() == []
+    assert desk.leftovers() == []
+
+
+@pytest.mark.parametrize("windows", [0, 1, 2])
+def test_a_driver_that_opened_the_ledger_and_then_lay_still_finds_nothing_again(tmp_path: Path, windows: int) -> None:
+    desk = with_lines(tmp_path / "shared")
+    desk.run(windows=windows)
+    late = desk.loop()
+    desk.run()
+    with pytest.raises(SequenceTaken):
+        late.run()
+    assert desk.outputs() == undisturbed(tmp_path / "alone")
+    assert desk.faults() == []
+    assert desk.leftovers() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("again", range(5))
+def test_of_drivers_that_begin_together_the_ledger_believes_one_at_a_time(tmp_path: Path, again: int) -> None:
+    desk = with_lines(tmp_path / "shared")
+    told: list[str] = []
+
+    def drive() -> None:
+        try:
+            desk.run()
+        except Exception as error:  # noqa: BLE001 - judged below, where a test may fail
+            told.append("" if isinstance(error, SequenceTaken | BlockRefused) else repr(error))
+        else:
+            told.append("")
+
+    racing = [threading.Thread(target=drive) for _ in range(3)]
+    for each in racing:
+        each.start()
+    for each in racing:
+        each.join()
+    assert told == ["", "", ""]
+    desk.run()
+    assert desk.outputs() == undisturbed(tmp_path / "alone")
+    assert desk.faults() == []
+    assert desk.leftovers() == []
+
+
+def test_a_window_that_another_driver_ran_in_the_meantime_is_not_run_again(tmp_path: Path) -> None:
+    desk = with_lines(tmp_path / "shared")
+    assert desk.crash(CrashAfter(Point.PLANNED, 2)) == 1
+    desk.run(windows=1)
+    late = desk.loop()  # what window 2 is to be given was found, and nothing is promised
+    desk.run(windows=1)
+    with pytest.raises(SequenceTaken, match="another writer has appended this block"):
+        late.run()
+    desk.run()
+    assert desk.outputs() == undisturbed(tmp_path / "alone")
+    assert desk.faults() == []
+
+
+def test_a_commit_whose_answer_was_lost_keeps_its_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = with_lines(tmp_path / "shared")
+    create, lost = Log.create, list[int]()
+
+    def create_unheard(self: Log, seq: int, line: bytes) -> None:
+        create(self, seq, line)
+        if b"ExecuteTransform" in line and not lost:
+            lost.append(seq)
+            raise self.taken(seq)
+
+    monkeypatch.setattr(Log, "create", create_unheard)
+    with pytest.raises(SequenceTaken):
+        desk.run()
+    assert len(lost) == 1
+    desk.run()
+    assert desk.outputs() == undisturbed(tmp_path / "alone")
+    assert desk.leftovers() == []
+
+
+@pytest.mark.parametrize("point", [Point.APPENDED, Point.HALF_FINISHED])
+def test_what_another_driver_committed_is_not_swept_by_one_that_was_held_up(tmp_path: Path, point: Point) -> None:
+    """The first is held up between its commit and its first sweep; the second is killed over its own commit."""
+    desk = with_lines(tmp_path / "shared")
+    probe = Elsewhere(point, 1, lambda: desk.crash(CrashAfter(Point.APPENDED, 3)))
+    with pytest.raises(SequenceTaken):
+        desk.run(probe=probe)
+    assert probe.came == [1]
+    desk.run()
+    assert desk.outputs() == undisturbed(tmp_path / "alone")
+    assert desk.faults() == []
+    assert desk.leftovers() == []
+
+
+def test_who_opens_while_another_finds_and_promises_is_told_that_there_is_another(tmp_path: Path) -> None:
+    desk = with_lines(tmp_path)
+    program = program_of(compile_application(desk.draw))
+    slow = Chronicle(Ledger.create(desk.place, durable=False), program, "", "")
+    assert desk.crash(CrashAfter(Point.PLANNED, 1)) == 1  # another one finds work, promises it, and is gone
+    slow.memory()
+    with pytest.raises(SequenceTaken):
+        slow.promised()

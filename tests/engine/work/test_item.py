@@ -1,0 +1,425 @@
+"""Work of any payload, anywhere in a graph: stopped anywhere and resumed, deferred, drained, and always done once."""
+
+import re
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dagkit import Dag, InputPort, OutputPort, SplittableOperator
+from dagkit.api.running import Until
+from dagkit.compiler import compile_application
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.reports.run_events import Committed, Failed, Happening, Point, Started
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.work.item import Elements, ElementUnreadable
+from dagkit.engine.worker.protocol import Answer, Assignment
+from dagkit.errors import DagkitError
+from dagkit.ledger import DatasetKind, ExecuteTransform
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
+from dagkit.testing import FakeClock
+from dagkit.testing.crashes import CrashAfter
+from tests.engine.cast import Desk, Hurried, Script, arrived
+from tests.engine.work_cast import MIDNIGHT, Looks, Named, Numbered, Telling, Timed, numbers_expected, numbers_of_names
+
+LOOKS: Looks = ((("x", 5), ("y", 1)), (("z", 7), ("tail", -1), ("w", 0)))
+BY_NOW = 4
+
+
+def desk_of(home: Path, *, until: Until = Until.IDLE, hurried: bool = True, looks: Looks = LOOKS, **told: Any) -> Desk:
+    draw = numbers_of_names(looks, **{"by_now": BY_NOW, **told})
+    return Desk(home, draw, until=until, backend=Hurried if hurried else (lambda backend: backend), clock=FakeClock())
+
+
+def numbers(loop: Loop) -> list[tuple[str, int]]:
+    return sorted((name, number) for name, number in (item["~tuple"] for item in arrived(loop)))
+
+
+@pytest.mark.parametrize("hurried", [True, False])
+@pytest.mark.parametrize("senders", [0, 1, 3])
+@pytest.mark.parametrize("readers", [1, 2])
+def test_every_number_is_told_once(tmp_path: Path, readers: int, senders: int, *, hurried: bool) -> None:
+    desk = desk_of(tmp_path, readers=readers, senders=senders, hurried=hurried)
+    loop = desk.run()
+    assert numbers(loop) == numbers_expected(LOOKS, BY_NOW, doubled=bool(senders))
+    assert desk.faults() == []
+
+
+@pytest.mark.parametrize("senders", [0, 2])
+@pytest.mark.parametrize("window", [1, 2, 4])
+@pytest.mark.parametrize("point", Point)
+def test_a_crash_after_any_step_changes_nothing(tmp_path: Path, point: Point, window: int, senders: int) -> None:
+    desk = desk_of(tmp_path, senders=senders, defers_at=(3,))
+    desk.crash(CrashAfter(point, window), CrashAfter(point))
+    assert numbers(desk.run()) == numbers_expected(LOOKS, BY_NOW, doubled=bool(senders))
+    assert desk.faults() == []
+
+
+def test_what_has_no_end_is_left_to_the_next_launch_and_goes_on_there(tmp_path: Path) -> None:
+    looks: Looks = ((("tail", -1), ("x", 2)),)
+    first = desk_of(tmp_path, until=Until.ONCE, looks=looks).run()
+    assert numbers(first) == numbers_expected(looks, BY_NOW, doubled=False)
+    assert [(each.start, each.end == 2**63 - 1) for each in first.memory.queue] == [(BY_NOW, True)]
+    second = desk_of(tmp_path, until=Until.ONCE, looks=looks, by_now=9).run()
+    assert numbers(second) == numbers_expected(looks, 9, doubled=False)
+    desk = desk_of(tmp_path, until=Until.ONCE, looks=looks, by_now=9)
+    assert numbers(desk.run()) == numbers_expected(looks, 9, doubled=False)
+    assert desk.faults() == []
+
+
+def test_asking_in_vain_leaves_nothing_in_the_ledger(tmp_path: Path) -> None:
+    looks: Looks = ((("tail", -1),),)
+    desk = desk_of(tmp_path, until=Until.ONCE, looks=looks, hurried=False)
+    desk.run()
+    before = desk.blocks()
+    loop = desk.run()
+    assert loop.memory.queue[0].start == BY_NOW
+    assert desk.blocks() == before
+    assert numbers(desk_of(tmp_path, looks=looks, by_now=6).run()) == numbers_expected(looks, 6, doubled=False)
+
+
+def asked_in_vain(home: Path, times: int = 9, **given: Any) -> Loop:
+    """A run that writes what there is, and then asks so many times whether there is more."""
+    asked: list[int] = []
+
+    def probe(point: Point, window_id: int) -> None:
+        if point is Point.STAGED:
+            asked.append(window_id)
+            if asked.count(window_id) == times:
+                loop.stop()
+
+    desk = desk_of(home, until=Until.STOPPED, looks=((("tail", -1),),), hurried=False, out=home / "out")
+    loop = desk.loop(probe=probe, **given)
+    loop.run()
+    assert sum(content.count(b"\n") for content in desk.outputs().values()) == BY_NOW
+    return loop
+
+
+def test_asking_in_vain_keeps_no_place_for_what_is_not_written(tmp_path: Path) -> None:
+    assert asked_in_vain(tmp_path).outputs._uncommitted == []
+
+
+def told_of_windows(heard: list[Happening]) -> list[tuple[type, int]]:
+    return [(type(each), each.window_id) for each in heard if isinstance(each, Started | Failed | Committed)]
+
+
+def test_who_looks_on_hears_of_no_window_that_asks_in_vain(tmp_path: Path) -> None:
+    heard: list[Happening] = []
+    asked_in_vain(tmp_path, observers=[heard.append])
+    assert told_of_windows(heard) == [(Started, 1), (Committed, 1)]
+
+
+class Shaky(Numbered):
+    """Fails so many times."""
+
+    kind = "work.shaky/1"
+    failures: ClassVar[int] = 0
+
+    def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:
+        if Shaky.failures > 0:
+            Shaky.failures -= 1
+            raise ConnectionError("nobody answers")
+        return super().process(element, tracker)
+
+
+@pytest.mark.parametrize(
+    ("by_now", "failures", "told"),
+    [
+        pytest.param(BY_NOW + 1, 0, [(Started, 2), (Committed, 2)], id="it found something"),
+        pytest.param(BY_NOW, 1, [(Started, 2), (Failed, 2), (Committed, 2)], id="it failed before"),
+        pytest.param(BY_NOW, 2, [(Started, 2), (Failed, 2), (Failed, 2)], id="it ended the run"),
+    ],
+)
+def test_a_window_that_only_asks_is_told_once_it_counts(
+    tmp_path: Path, by_now: int, failures: int, told: list[tuple[type, int]]
+) -> None:
+    looks: Looks = ((("tail", -1),),)
+    conf = {"dt.operator.numbered.attr.RECOVERY_ATTEMPTS": "1"}
+    desk, heard = desk_of(tmp_path, until=Until.ONCE, looks=looks, kind=Shaky), list[Happening]()
+    desk.run()
+    again = replace(desk_of(tmp_path, until=Until.ONCE, looks=looks, kind=Shaky, by_now=by_now), conf=conf)
+    Shaky.failures = failures
+    with pytest.raises(OperatorFailed, match="nobody answers") if failures > 1 else nullcontext():
+        again.run(observers=[heard.append])
+    assert told_of_windows(heard) == told
+    assert again.faults() == []
+
+
+class Announced(SplittableOperator[int]):
+    """Has nothing to do of a number but once: before that it is not there, and sends the work of the next one."""
+
+    kind = "work.announced/1"
+    numbers = InputPort(int)
+    after = OutputPort(int)
+    there: bool = False
+
+    def initial_restriction(self, element: int) -> OffsetRange:
+        return OffsetRange(0, OFFSET_INFINITY)
+
+    def process(self, element: int, tracker: RestrictionTracker[OffsetRange, int]) -> None:
+        if self.there:
+            self.after.emit(element)
+            tracker.try_claim(OFFSET_INFINITY)
+        else:
+            tracker.defer_remainder(timedelta(seconds=1))
+
+
+def test_what_ended_and_what_came_of_it_are_in_the_ledger_though_that_has_nothing_to_do_either(tmp_path: Path) -> None:
+    def desk(*, there: bool) -> Desk:
+        def draw(dag: Dag, conf: object) -> None:
+            first, second = dag.add_operator("first", Announced(there=there)), dag.add_operator("second", Announced())
+            dag.add_operator("script", Script(looks=((7,),))) >> first
+            first >> second
+
+        return Desk(tmp_path, draw, clock=FakeClock())
+
+    desk(there=False).run()
+    loop = desk(there=True).run()
+    assert [each.into for each in loop.queue.all()] == ["second.numbers"]
+    assert [each.into for each in loop.memory.queue] == ["second.numbers"]
+
+
+def test_work_with_an_end_that_was_deferred_is_waited_for(tmp_path: Path) -> None:
+    looks: Looks = ((("x", 6),),)
+    desk = desk_of(tmp_path, until=Until.ONCE, looks=looks, defers_at=(2, 4), hurried=False)
+    assert desk.clock is not None
+    began = desk.clock.now()
+    assert numbers(desk.run()) == numbers_expected(looks, 0, doubled=False)
+    assert (desk.clock.now() - began).total_seconds() >= 2
+
+
+def test_nothing_is_dealt_before_it_is_due(tmp_path: Path) -> None:
+    looks: Looks = ((("x", 6),),)
+    desk = desk_of(tmp_path, until=Until.ONCE, looks=looks, defers_at=(2,), hurried=False)
+    loop = desk.run(windows=1)
+    (waiting,) = loop.memory.queue
+    assert waiting.due is not None
+    assert (waiting.start, len(loop.queue), loop.queue.deferred) == (2, 0, [waiting])
+    loop.queue.wake(waiting.due - timedelta(microseconds=1), lambda _: True)
+    assert len(loop.queue) == 0
+    loop.queue.wake(waiting.due, lambda _: True)
+    assert (len(loop.queue), loop.queue.deferred) == (1, [])
+
+
+def test_what_is_put_off_is_due_so_long_after_its_window_however_long_that_waited_for_a_core(tmp_path: Path) -> None:
+    clock = FakeClock()
+
+    class Crowded(Hurried):
+        def run(self, assignment: Assignment) -> Answer:
+            clock.advance(seconds=5)
+            return self.inner.run(assignment)
+
+    draw = numbers_of_names(((("x", 6),),), defers_at=(2,))
+    loop = Desk(tmp_path, draw, backend=Crowded, clock=clock).run(windows=1)
+    assert [(each.start, each.due) for each in loop.memory.queue] == [(2, clock.now() + timedelta(seconds=1))]
+
+
+def test_two_that_have_no_end_both_go_on_in_one_slot(tmp_path: Path) -> None:
+    looks: Looks = ((("a", -1), ("b", -1)),)
+    loop = desk_of(tmp_path, looks=looks, by_now=10**9, readers=1).run(windows=4)
+    assert {name for name, _ in numbers(loop)} == {"a", "b"}
+    assert sorted(each.turn for each in loop.memory.queue) == [3, 4]
+
+
+def test_a_drain_looks_for_nothing_does_what_was_found_and_leaves_what_has_no_end(tmp_path: Path) -> None:
+    looks: Looks = ((("x", 5), ("tail", -1)), (("late", 3),))
+    desk_of(tmp_path, looks=looks, by_now=3).run(windows=1)
+    desk = desk_of(tmp_path, looks=looks, by_now=8, until=Until.DRAINED)
+    loop = desk.run()
+    assert numbers(loop) == numbers_expected(looks[:1], 8, doubled=False)
+    assert [(each.start, each.end) for each in loop.memory.queue] == [(8, 2**63 - 1)]
+    assert desk.faults() == []
+    again = desk_of(tmp_path, looks=looks, by_now=8)
+    assert numbers(again.run()) == numbers_expected(looks, 8, doubled=False)
+
+
+@pytest.mark.parametrize("senders", [0, 2])
+@pytest.mark.parametrize("point", Point)
+def test_a_drain_that_is_cut_off_goes_on(tmp_path: Path, point: Point, senders: int) -> None:
+    looks: Looks = ((("x", 5), ("tail", -1)),)
+    desk_of(tmp_path, looks=looks, senders=senders).crash(CrashAfter(point, 2))
+    desk = desk_of(tmp_path, looks=looks, senders=senders, until=Until.DRAINED)
+    desk.crash(CrashAfter(point), CrashAfter(point))
+    assert numbers(desk.run()) == numbers_expected(looks, BY_NOW, doubled=bool(senders))
+    assert desk.faults() == []
+
+
+def test_further_outputs_carry_what_is_sent_to_them(tmp_path: Path) -> None:
+    loop = desk_of(tmp_path, senders=1).run()
+    others = [tuple(item["~tuple"]) for state in loop.state["collect"] for item in state.get("others", [])]  # type: ignore[union-attr,call-overload,index] # as it was written
+    assert sorted(others) == [each for each in numbers(loop) if each[1] % 2]
+
+
+def watermarks(desk: Desk) -> list[int | None]:
+    """How many minutes after midnight each window left event time at."""
+    ledger = desk.ledger()
+    (chain,) = [ledger.chain(name) for name in ledger.names() if ledger.chain(name).kind is DatasetKind.DERIVATIVE]
+    events = [record.block.event for record in chain.records(0)]
+    told = [event.new_watermark for event in events if isinstance(event, ExecuteTransform)]
+    return [None if instant is None else int((instant - MIDNIGHT).total_seconds() // 60) for instant in told]
+
+
+def test_the_watermark_is_that_of_the_work_which_is_furthest_behind(tmp_path: Path) -> None:
+    looks: Looks = ((("tail", -1), ("x", 3)), (("y", 2),))
+    desk = desk_of(tmp_path, looks=looks, by_now=6, kind=Timed, readers=1, hurried=False)
+    desk.run()
+    found = watermarks(desk)
+    assert found[-1] == 5
+    assert [each for each in found if each is not None] == sorted(each for each in found if each is not None)
+    assert desk.faults() == []
+
+
+def test_work_that_was_not_begun_holds_the_watermark_back(tmp_path: Path) -> None:
+    looks: Looks = ((("x", 1), ("y", 1), ("z", 4)),)
+    desk = desk_of(tmp_path, looks=looks, kind=Timed, readers=1)
+    desk.run(windows=2)
+    assert watermarks(desk) == [None, None]
+    desk.run()
+    assert watermarks(desk)[-1] == 3
+
+
+def test_a_source_is_told_only_of_what_is_there_for_good(tmp_path: Path) -> None:
+    looks: Looks = ((("x", 9),),)
+    desk = desk_of(tmp_path, looks=looks, kind=Telling, readers=1, defers_at=(1, 2, 3, 4, 5, 6, 7, 8))
+    for window, point in enumerate((Point.RUNNING, Point.STAGED, Point.APPENDED), 3):
+        Telling.heard.clear()
+        desk.crash(CrashAfter(point, window))
+        kept = dict(numbers(desk.loop()))
+        assert Telling.heard
+        assert all(told <= kept[name] for heard in Telling.heard for name, told in heard.items())
+    desk.run()
+    assert Telling.heard[-1]["x"] < 8
+
+
+class Careless(Numbered):
+    """Makes mistakes where nobody but the engine asks."""
+
+    kind = "cast.careless/1"
+    mistake: str
+
+    def initial_restriction(self, element: Named) -> OffsetRange:
+        if self.mistake == "restriction":
+            raise ZeroDivisionError("nobody counts on the driver")
+        return super().initial_restriction(element)
+
+    def split(self, element: Named, restriction: OffsetRange) -> list[OffsetRange]:
+        start, stop = restriction.start, restriction.stop
+        return {
+            "gap": [OffsetRange(start, start + 1), OffsetRange(start + 2, stop)],
+            "short": [OffsetRange(start, stop - 1)],
+        }.get(self.mistake, [restriction])
+
+    def truncate(self, element: Named, restriction: OffsetRange) -> OffsetRange:
+        return OffsetRange(restriction.start + 1, restriction.stop)
+
+
+@pytest.mark.parametrize("senders", [0, 1])
+@pytest.mark.parametrize(
+    ("mistake", "told"),
+    [
+        ("restriction", "numbered failed in window 1, .*nobody counts on the driver"),
+        ("gap", r"numbered.split divided .* follows what ends at 1; yield parts that touch"),
+        ("short", r"numbered.split divided .* the last part ends at 3"),
+    ],
+)
+def test_who_says_something_impossible_of_his_work_is_told(
+    tmp_path: Path, mistake: str, told: str, senders: int
+) -> None:
+    looks: Looks = ((("x", 4),),)
+    desk = desk_of(tmp_path, looks=looks, kind=partial(Careless, mistake=mistake), senders=senders)
+    with pytest.raises(DagkitError, match=re.compile(told, re.DOTALL)):
+        desk.run()
+    desk.draw = numbers_of_names(looks, senders=senders)
+    assert numbers(desk.run()) == numbers_expected(looks, 0, doubled=bool(senders))
+
+
+def test_who_drains_other_work_than_there_is_is_told(tmp_path: Path) -> None:
+    looks: Looks = ((("x", 9),),)
+    draw: Any = partial(numbers_of_names, looks, defers_at=(2,))
+    Desk(tmp_path, draw(), clock=FakeClock()).run(windows=1)
+    with pytest.raises(DagkitError, match=r"numbered.truncate made OffsetRange\(3, 9\) of OffsetRange\(2, 9\)"):
+        Desk(tmp_path, draw(kind=partial(Careless, mistake="")), until=Until.DRAINED, clock=FakeClock()).run()
+
+
+def test_an_element_that_today_s_payload_cannot_read_is_told(tmp_path: Path) -> None:
+    looks: Looks = ((("x", 9),),)
+    draw = numbers_of_names(looks, defers_at=(2,))
+    memory = Desk(tmp_path, draw, clock=FakeClock()).run(windows=1).memory
+    elements = Elements.of(program_of(compile_application(draw)))["numbered.names"]
+    assert elements.back(memory.queue[0]) == ("x", 9)
+    with pytest.raises(ElementUnreadable, match=r"waits for numbered\.names, written by another version"):
+        elements.back(memory.queue[0].model_copy(update={"element": {"name": "x"}}))
+
+
+crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.integers(1, 6)), max_size=3)
+named = st.tuples(st.sampled_from("xyz"), st.integers(-1, 8))
+
+
+@pytest.mark.slow
+@settings(max_examples=settings().max_examples // 4)
+@given(
+    looks=st.lists(st.lists(named, min_size=1, max_size=4).map(tuple), max_size=3).map(tuple),
+    by_now=st.integers(0, 9),
+    defers_at=st.sets(st.integers(0, 8), max_size=3).map(tuple),
+    readers=st.integers(1, 3),
+    senders=st.integers(0, 3),
+    probes=crashes,
+    ends=st.lists(st.sampled_from([Until.ONCE, Until.IDLE, Until.DRAINED]), max_size=3),
+)
+def test_whatever_happens_every_number_is_told_once(
+    *,
+    tmp_path_factory: pytest.TempPathFactory,
+    looks: Looks,
+    by_now: int,
+    defers_at: tuple[int, ...],
+    readers: int,
+    senders: int,
+    probes: list[CrashAfter],
+    ends: list[Until],
+) -> None:
+    home = tmp_path_factory.mktemp("work")
+    told = {"looks": looks, "defers_at": defers_at, "readers": readers, "senders": senders}
+    desk = desk_of(home, by_now=by_now // 2, **told)
+    desk.crash(*probes)
+    for until in ends:
+        replace(desk, until=until).run()
+    loop = desk_of(home, by_now=by_now, **told).run()
+    assert numbers(loop) == numbers_expected(looks, by_now, doubled=bool(senders))
+    assert desk.faults() == []
+
+
+@pytest.mark.slow
+@settings(max_examples=settings().max_examples // 5)
+@given(
+    looks=st.lists(st.lists(named, min_size=1, max_size=4).map(tuple), min_size=1, max_size=3).map(tuple),
+    by_now=st.integers(0, 9),
+    readers=st.integers(1, 3),
+    senders=st.integers(0, 3),
+    probes=crashes,
+)
+def test_two_windows_in_flight_write_every_number_once(
+    *,
+    tmp_path_factory: pytest.TempPathFactory,
+    looks: Looks,
+    by_now: int,
+    readers: int,
+    senders: int,
+    probes: list[CrashAfter],
+) -> None:
+    home = tmp_path_factory.mktemp("flights")
+    desk = desk_of(home, looks=looks, by_now=by_now, readers=readers, senders=senders, out=home / "out")
+    assert desk.loop().traits.overlaps
+    desk.crash(*probes)
+    desk.run()
+    written = "".join(text.decode() for text in desk.outputs().values()).splitlines()
+    assert sorted(written) == sorted(f"{n} {i}" for n, i in numbers_expected(looks, by_now, doubled=bool(senders)))
+    assert desk.faults() == []
+    assert desk.leftovers() == []

@@ -1,0 +1,180 @@
+"""The block queue deals so that all slots are busy, and nothing is lost or dealt twice."""
+
+from collections.abc import Sequence
+from itertools import chain
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit.api.work import Block
+from dagkit.engine.work.cost import Forecast
+from dagkit.engine.work.item import Waiting, length_of
+from dagkit.engine.work.queue import BlockQueue, places
+from dagkit.engine.work.split import Cutter, Deal, anywhere, place_in
+from dagkit.ranges import OFFSET_INFINITY
+
+INTO = "reader.blocks"
+
+
+def block(number: int, length: int, *, start: int = 0, into: str = INTO, path: str = "a") -> Waiting:
+    end = OFFSET_INFINITY if length < 0 else start + length
+    return Waiting.of_block(into, Block(number, path, start, end), path)
+
+
+def queue_of(*lengths: int) -> BlockQueue:
+    return BlockQueue.of(block(number, length) for number, length in enumerate(lengths))
+
+
+def take(queue: BlockQueue, slots: int, each: float) -> Deal:
+    """A deal of whole blocks; as long as nothing is measured, positions count."""
+    return queue.take({INTO: slots}, {INTO: each}, Cutter())
+
+
+def hands(deal: object) -> list[list[int]]:
+    """Which blocks each slot got."""
+    return [[each.number[0] for each in hand] for hand in deal[INTO]]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "slots", "each", "dealt", "left"),
+    [
+        pytest.param([9], 3, 100, [[0], [], []], 0, id="one block goes to one slot"),
+        pytest.param([1, 1, 1, 1], 2, 100, [[0, 2], [1, 3]], 0, id="equal blocks go round"),
+        pytest.param([1, 1, 1, 3], 2, 100, [[3], [0, 1, 2]], 0, id="the longest goes first, to whoever has least"),
+        pytest.param([5, 5, 5, 5], 2, 5, [[0], [1]], 2, id="no more than a window can read"),
+        pytest.param([50, 50, 50], 2, 1, [[0], [1]], 1, id="every slot gets a block, however long"),
+        pytest.param([-1, -1], 2, 1, [[0], [1]], 0, id="sources without an end lie in different hands"),
+        pytest.param([0, 0, 0], 2, 1, [[0, 2], [1]], 0, id="empty blocks are dealt like others"),
+        pytest.param([0, 0, 1], 2, 1, [[1, 2], [0]], 0, id="what takes no time lies in different hands"),
+        pytest.param([-1, -1, 5], 2, 100, [[2, 1], [0]], 0, id="what has no end does, too, behind all else"),
+        pytest.param([], 2, 9, [[], []], 0, id="nothing is dealt of nothing"),
+    ],
+)
+def test_a_deal(lengths: Sequence[int], slots: int, each: float, dealt: list[list[int]], left: int) -> None:
+    queue = queue_of(*lengths)
+    assert hands(take(queue, slots, each)) == dealt
+    assert len(queue) == left
+
+
+lengths = st.lists(st.integers(-1, 40), max_size=30)
+
+
+@given(lengths, st.integers(1, 5), st.floats(0, 50))
+def test_what_is_dealt_and_what_waits_are_all_there_was(lengths: list[int], slots: int, each: float) -> None:
+    queue = queue_of(*lengths)
+    dealt = hands(take(queue, slots, each))
+    waits = [waiting.number[0] for waiting in queue.all()]
+    assert sorted([number for hand in dealt for number in hand] + waits) == list(range(len(lengths)))
+    assert waits == sorted(waits)
+
+
+@given(lengths, st.integers(1, 5), st.floats(0, 50))
+def test_no_slot_is_idle_while_another_has_two_blocks(lengths: list[int], slots: int, each: float) -> None:
+    dealt = hands(take(queue_of(*lengths), slots, each))
+    assert all(dealt) or max(map(len, dealt)) <= 1
+
+
+@given(lengths, st.integers(1, 5))
+def test_no_slot_has_more_than_the_others_by_more_than_its_last_block(lengths: list[int], slots: int) -> None:
+    dealt = take(queue_of(*lengths), slots, 1e9)[INTO]
+    loads = [sum(max(1, length_of(each)) for each in hand) for hand in dealt]
+    longest = max([1, *(length_of(each) for hand in dealt for each in hand)])
+    assert max(loads) - min(loads) <= longest
+
+
+@given(lengths, st.integers(1, 5), st.floats(0, 50))
+def test_a_promised_deal_is_dealt_again(lengths: list[int], slots: int, each: float) -> None:
+    first, second = queue_of(*lengths), queue_of(*lengths)
+    deal = take(first, slots, each)
+    assert second.take_these(places(deal), {INTO: slots}) == deal
+    assert second.all() == first.all()
+
+
+@given(lengths, st.integers(1, 5), st.integers(1, 5))
+def test_a_promised_deal_is_dealt_whole_to_fewer_or_more_slots(lengths: list[int], before: int, now: int) -> None:
+    first, second = queue_of(*lengths), queue_of(*lengths)
+    deal = take(first, before, 10)
+    again = second.take_these(places(deal), {INTO: now})
+    assert len(again[INTO]) == now
+    assert sorted(chain.from_iterable(hands(again))) == sorted(chain.from_iterable(hands(deal)))
+    assert second.all() == first.all()
+
+
+def test_blocks_of_one_number_and_two_files_are_told_apart() -> None:
+    blocks = [block(0, 5, path="a"), block(0, 5, path="b")]
+    first, second = BlockQueue.of(blocks), BlockQueue.of(blocks)
+    deal = take(first, 1, 1)
+    assert [each.source for each in second.take_these(places(deal), {INTO: 1})[INTO][0]] == ["a"]
+    assert [each.source for each in second.all()] == ["b"]
+
+
+def test_what_a_window_left_comes_before_what_was_never_begun() -> None:
+    queue = queue_of(4, 4, 4)
+    taken = take(queue, 1, 5)
+    assert hands(taken) == [[0, 1]]
+    queue.put_back([block(1, 2, start=2), block(0, 1, start=3)])
+    assert [(each.number[0], each.start) for each in queue.all()] == [(0, 3), (1, 2), (2, 0)]
+
+
+def test_each_input_has_a_queue_of_its_own() -> None:
+    queue = BlockQueue.of([block(0, 5), block(1, 5, into="other.blocks")])
+    deal = queue.take({INTO: 1, "other.blocks": 2}, {INTO: 1, "other.blocks": 1}, Cutter())
+    assert [[len(hand) for hand in deal[into]] for into in (INTO, "other.blocks")] == [[1], [1, 0]]
+
+
+def test_sources_without_an_end_take_turns() -> None:
+    queue = queue_of(-1, -1, 5)
+    (first,) = take(queue, 1, 0)[INTO]
+    queue.put_back(each.model_copy(update={"turn": 1}) for each in first)
+    assert [each.number[0] for each in queue.all()] == [1, 2, 0]
+
+
+def test_what_was_cut_apart_and_not_begun_waits_in_one_again() -> None:
+    queue = queue_of()
+    cuts = {place_in(block(1, 9), 5), place_in(block(1, 9), 11)}
+    queue.put_back([block(1, 5, start=5), block(1, 5), block(2, 5), block(1, 5, start=12)], cuts)
+    assert [(each.number[0], each.start, each.end) for each in queue.all()] == [(1, 0, 10), (1, 12, 17), (2, 0, 5)]
+
+
+def test_what_its_operator_divided_stays_apart() -> None:
+    queue = queue_of()
+    queue.put_back([block(1, 5), block(1, 5, start=5)])
+    assert len(queue) == 2
+
+
+def test_a_promised_stretch_may_be_of_several_parts() -> None:
+    queue = BlockQueue.of([block(1, 5), block(0, 3), block(1, 5, start=5), block(1, 5, start=10)])
+    (hand,) = queue.take_these({INTO: [[[[1], 2, 12]]]}, {INTO: 1})[INTO]
+    assert [(each.start, each.end) for each in hand] == [(2, 12)]
+    assert [(each.number[0], each.start, each.end) for each in queue.all()] == [(1, 0, 2), (0, 0, 3), (1, 12, 15)]
+    with pytest.raises(AssertionError, match="does not wait"):
+        queue.take_these({INTO: [[[[1], 1, 13]]]}, {INTO: 1})
+
+
+def test_the_end_of_a_line_is_left_to_the_next_window_in_part() -> None:
+    queue = queue_of(1000)
+    cutter = Cutter(Forecast(1.0), {INTO: anywhere})
+    (hand,) = queue.take({INTO: 1}, {INTO: 300.0}, cutter)[INTO]
+    assert [(each.start, each.end) for each in hand] == [(0, 300)]
+    assert [(each.start, each.end) for each in queue.all()] == [(300, 1000)]
+
+
+def test_what_is_given_besides_comes_after_what_is_to_be_done() -> None:
+    queue = queue_of(1000)
+    deal = queue.take({INTO: 2}, {INTO: 200.0}, Cutter(Forecast(1.0), {INTO: anywhere}), besides=1.0)
+    stretches = [[(each.start, each.end) for each in hand] for hand in deal[INTO]]
+    assert stretches == [[(0, 200), (400, 600)], [(200, 400), (600, 800)]]
+    assert queue.positions == 200
+
+
+@given(lengths, st.data())
+def test_what_waits_is_counted_as_it_comes_and_goes(lengths: list[int], data: st.DataObject) -> None:
+    queue = queue_of(*lengths)
+    for _ in range(3):
+        dealt = take(queue, data.draw(st.integers(1, 3)), data.draw(st.floats(0, 50)))[INTO]
+        back = [each for hand in dealt for each in hand if data.draw(st.booleans())]
+        queue.put_back(back)
+        assert queue.positions == sum(map(length_of, queue.all()))
+        assert queue.millis(INTO, Forecast(2.0)) == pytest.approx(2 * queue.positions)
+        assert len(queue) == len(queue.all())

@@ -1,0 +1,275 @@
+"""Reading blocks in a window: split at the deadline, left where it came too late, and never nothing at all."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.work.item import Elements, Waiting, length_of
+from dagkit.engine.worker.instances import GATHERED_ITEMS, bind_output, of_items
+from dagkit.engine.worker.protocol import Assignment
+from dagkit.engine.worker.reading import AGAIN_SECONDS, Deadline, Reading
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker, WorkUnclaimed
+
+
+class Hooked(SplittableOperator[Block]):
+    """Reads numbers, and calls back after each claim."""
+
+    kind = "cast.hooked/1"
+    served_by_engine = True
+    blocks = InputPort(Block)
+    numbers = OutputPort(int)
+    after_claim: Callable[[int], None] = lambda _: None
+    stops_at: int | None = None
+
+    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[int]:
+        position = element.start
+        while position != self.stops_at and tracker.try_claim(position):
+            self.after_claim(position)
+            yield position
+            position += 1
+
+
+class Batched(Hooked):
+    """Reads numbers, and sends each in a batch of its own."""
+
+    kind = "cast.batched/1"
+
+    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Any]:
+        for number in super().process(element, tracker):
+            yield Batch.of([number])
+
+
+INTO = "hooked.blocks"
+
+
+@dataclass
+class Slot:
+    """One slot that reads, without an end to its time until `over` says so."""
+
+    stops_at: int | None = None
+    split_at: frozenset[int] = frozenset()
+    is_over: bool = False
+    """Whether its time is over before it began."""
+    read: list[int] = field(default_factory=list)
+    flushed: int = 0
+
+    def __post_init__(self) -> None:
+        operator = Hooked(after_claim=self._claimed, stops_at=self.stops_at)
+        bind_output(operator, "numbers", [of_items(self.read.append)])
+        self.elements = Elements(INTO, operator, Block)
+
+    def work(self, *given: Waiting | Block, arriving: Sequence[Block] = ()) -> Reading:
+        """Work through what it is given, and what arrives besides."""
+        work = [each if isinstance(each, Waiting) else Waiting.of_block(INTO, each, each.path) for each in given]
+        self.reading = Reading(self.elements, 3, Assignment(7), work, flush=self._flush)
+        for each in arriving:
+            self.reading.take(each)
+        for _ in self.reading.work():
+            if self.is_over:
+                self.over()
+        return self.reading
+
+    def over(self) -> None:
+        """The deadline has come."""
+        assert self.reading.deadline is not None
+        self.reading.deadline._ends = 0.0
+        self.reading.deadline.split()
+
+    def _claimed(self, position: int) -> None:
+        if position in self.split_at:
+            self.over()
+
+    def _flush(self) -> None:
+        self.flushed += 1
+
+
+def left(reading: Reading) -> list[Block]:
+    return [each.as_block() for each in reading.left]
+
+
+def test_a_block_is_read_to_its_end() -> None:
+    slot = Slot()
+    reading = slot.work(Block(1, "a", 3, 6))
+    assert (slot.read, reading.left, reading.positions, slot.flushed) == ([3, 4, 5], [], 3, 1)
+
+
+def test_what_is_not_claimed_at_the_deadline_is_left() -> None:
+    slot = Slot(split_at=frozenset({4}))
+    reading = slot.work(Block(1, "a", 3, 9))
+    assert slot.read == [3, 4]
+    assert left(reading) == [Block(1, "a", 5, 9)]
+    assert reading.positions == reading.left[0].done_positions == 2
+    assert reading.left[0].done_millis > 0
+
+
+def test_a_block_that_comes_too_late_is_left_whole() -> None:
+    slot = Slot(split_at=frozenset({4}))
+    reading = slot.work(Block(1, "a", 3, 5), Block(2, "a", 5, 9))
+    assert slot.read == [3, 4]
+    assert left(reading) == [Block(2, "a", 5, 9)]
+
+
+def test_a_window_begins_one_block_however_late_it_is() -> None:
+    slot = Slot(is_over=True)
+    reading = slot.work(Block(1, "a", 3, 5), Block(2, "a", 5, 9))
+    assert slot.read == [3, 4]
+    assert left(reading) == [Block(2, "a", 5, 9)]
+
+
+def test_what_was_not_begun_is_not_split() -> None:
+    deadline, tracker = Deadline(None), OffsetRestrictionTracker(OffsetRange(3, 9))
+    deadline.watch(tracker)
+    deadline.split()
+    assert tracker.current_restriction() == OffsetRange(3, 9)
+    tracker.try_claim(3)
+    deadline.split()
+    deadline.split()
+    assert tracker.current_restriction() == OffsetRange(3, 4)
+    assert deadline.residual() == OffsetRange(4, 9)
+
+
+def test_what_is_not_watched_any_more_is_not_split() -> None:
+    deadline, tracker = Deadline(None), OffsetRestrictionTracker(OffsetRange(3, 9))
+    deadline.watch(tracker)
+    tracker.try_claim(3)
+    assert deadline.residual() is None
+    deadline.split()
+    assert tracker.current_restriction() == OffsetRange(3, 9)
+
+
+def test_the_watchdog_splits_what_begins_after_the_deadline() -> None:
+    deadline, tracker = Deadline(0.0), OffsetRestrictionTracker(OffsetRange(0, 2**40))
+    deadline.watch(tracker)
+    position = 0
+    while tracker.try_claim(position):
+        position += 1
+    deadline.end()
+    assert deadline.residual() == OffsetRange(position, 2**40)
+
+
+class Never(OffsetRestrictionTracker):
+    """Gives nothing away, and counts how often it was asked."""
+
+    def __init__(self, restriction: OffsetRange) -> None:
+        super().__init__(restriction)
+        self.asked = 0
+        self.asked_often = threading.Event()
+
+    def try_split(self, fraction_of_remainder: float) -> None:
+        self.asked += 1
+        if self.asked == 8:
+            self.asked_often.set()
+
+
+def test_what_gives_nothing_away_is_asked_less_and_less_and_what_comes_after_it_at_once() -> None:
+    deadline, never, next_one = Deadline(0.0), Never(OffsetRange(0, 9)), Never(OffsetRange(0, 9))
+    never.try_claim(0)
+    next_one.try_claim(0)
+    began = time.monotonic()
+    deadline.watch(never)
+    assert never.asked_often.wait(30)
+    assert time.monotonic() - began >= sum(AGAIN_SECONDS * 2**n for n in range(1, 6))
+    deadline.watch(next_one)
+    assert next_one.asked_often.wait(30)
+    deadline.end()
+
+
+def test_the_watchdog_ends_with_its_window() -> None:
+    deadline = Deadline(1e9)
+    deadline.watch(OffsetRestrictionTracker(OffsetRange(0, 9)))
+    assert deadline._watchdog is not None
+    deadline.end()
+    deadline._watchdog.join(60)
+    assert not deadline._watchdog.is_alive()
+
+
+def test_what_comes_from_another_operator_is_work_like_any_other() -> None:
+    slot = Slot(split_at=frozenset({1}))
+    reading = slot.work(arriving=[Block(1, "a", 0, 4), Block(2, "a", 4, 6)])
+    assert slot.read == [0, 1]
+    assert [(each.number, each.source, each.as_block()) for each in reading.left] == [
+        ((7, 3, 0), None, Block(1, "a", 2, 4)),
+        ((7, 3, 1), None, Block(2, "a", 4, 6)),
+    ]
+
+
+def test_what_has_no_end_comes_last_and_waits_for_those_that_had_no_turn() -> None:
+    slot = Slot(split_at=frozenset({5, 40}))
+    endless = Waiting.of_block(INTO, Block(1, "a", 40, OFFSET_INFINITY), "a")
+    first = slot.work(endless, Block(2, "b", 5, 6))
+    assert (slot.read, left(first)) == ([5], [Block(1, "a", 40, OFFSET_INFINITY)])
+    (again,) = slot.work(*first.left).left
+    assert slot.read == [5, 40]
+    assert (again.start, again.turn) == (41, 7)
+    other = Waiting.of_block(INTO, Block(3, "c", 40, OFFSET_INFINITY), "c")
+    assert [each.number for each in slot.work(again, other).left] == [(3,), (1,)]
+    assert slot.read == [5, 40, 40]
+
+
+@pytest.mark.slow
+def test_what_has_no_end_shares_the_window() -> None:
+    slot = Slot()
+    work = [Waiting.of_block(INTO, Block(n, "a", 0, OFFSET_INFINITY), "a") for n in range(4)]
+    reading = Reading(slot.elements, 0, Assignment(1, lasts_millis=200.0), work)
+    for _ in reading.work():
+        pass
+    assert [each.number for each in reading.left] == [(0,), (1,), (2,), (3,)]
+    assert all(each.start > 0 for each in reading.left)
+
+
+@pytest.mark.parametrize(
+    ("operator", "count", "seen"),
+    [
+        (Batched(), 3, [1, 2, 3, 3]),
+        (Hooked(), 2 * GATHERED_ITEMS + 1, [GATHERED_ITEMS, 2 * GATHERED_ITEMS, 2 * GATHERED_ITEMS + 1]),
+    ],
+    ids=["after each batch", "after as many items as a batch has"],
+)
+def test_what_was_made_may_go_on_before_its_block_is_done(operator: Hooked, count: int, seen: list[int]) -> None:
+    read: list[int] = []
+    bind_output(operator, "numbers", [of_items(read.append)])
+    work = [Waiting.of_block(INTO, Block(1, "a", 0, count), "a")]
+    reading = Reading(Elements(INTO, operator, Block), 0, Assignment(1), work)
+    assert [len(read) for _ in reading.work()] == seen
+
+
+def test_whoever_stops_with_work_unclaimed_is_told() -> None:
+    slot = Slot(stops_at=5)
+    with pytest.raises(OperatorFailed) as raised:
+        slot.work(Block(1, "a", 3, 9))
+    failure = raised.value.failure
+    assert (failure.operator, failure.window_id, failure.slot) == (INTO.partition(".")[0], 7, 3)
+    assert "was never claimed; go on until a claim is refused" in failure.told
+    assert "Block(block_id=1, path='a'" in failure.told
+    assert isinstance(raised.value.__cause__, WorkUnclaimed)
+    assert slot.reading.element == Block(1, "a", 3, 9)
+
+
+@given(
+    lengths=st.lists(st.integers(0, 8), min_size=1, max_size=8),
+    split_at=st.frozensets(st.integers(0, 64), max_size=6),
+)
+def test_window_by_window_every_position_is_read_once(lengths: list[int], split_at: frozenset[int]) -> None:
+    starts = [sum(lengths[:number]) for number in range(len(lengths))]
+    blocks = [
+        Block(n, "a", start, start + length) for n, (start, length) in enumerate(zip(starts, lengths, strict=True))
+    ]
+    waiting = [Waiting.of_block(INTO, block, "a") for block in blocks]
+    read: list[int] = []
+    windows = 0
+    while waiting:
+        slot = Slot(split_at=split_at)
+        reading = slot.work(*waiting)
+        read += slot.read
+        assert sum(map(length_of, waiting)) == reading.positions + sum(map(length_of, reading.left))
+        waiting, windows = reading.left, windows + 1
+        assert windows <= 2 * sum(lengths) + len(lengths)
+    assert sorted(read) == list(range(sum(lengths)))
