@@ -12,7 +12,6 @@ from dagkit.api.operators import NotYielded, Operator
 from dagkit.api.work import Block
 from dagkit.errors import DagkitError, InputUnreadable
 from dagkit.schema.batch import Batch
-from dagkit.schema.columns import Lines
 
 _OWN = Path(__file__).parents[1]
 """Where dagkit lies."""
@@ -152,9 +151,8 @@ def place_of(element: Any, offset: int | None) -> str:
 
 def offsets_in(batch: Batch[Any]) -> Sequence[int] | None:
     """At which bytes of what was read the items of a batch start, where the batch knows."""
-    lines = next((column for column in batch.columns.values() if isinstance(column, Lines)), None)
-    base = getattr(lines, "base", None)  # whoever reads may leave it unsaid, and the first error is what counts
-    return None if lines is None or base is None else [int(base) + place for place in lines.places()]
+    known = (column.starts() for column in batch.columns.values())
+    return next((starts for starts in known if starts is not None), None)
 
 
 def failing_among(count: int, send: Callable[[int], object], first: Exception) -> int | None:

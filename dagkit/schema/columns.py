@@ -39,6 +39,10 @@ class Column(ABC):
     def sliced(self, start: int, count: int) -> "Column":
         """So many values from one on."""
 
+    def starts(self) -> Sequence[int] | None:
+        """The byte at which each value starts in what was read; None where the column does not know."""
+        return None
+
 
 class Constant(Column):
     """The same value for every item."""
@@ -178,13 +182,9 @@ class Lines(Column):
     def sliced(self, start: int, count: int) -> Column:
         return Lines(self.ended.slice(start, count), self.delimiter)
 
-    def place(self, index: int) -> int:
-        """How many bytes stand before a line."""
-        return len(Lines(self.ended.slice(0, index), self.delimiter).content)
-
-    def places(self) -> Sequence[int]:
-        """How many bytes stand before each line."""
+    def starts(self) -> Sequence[int] | None:
+        if self.base is None or not len(self.ended):
+            return None
         import pyarrow.compute as pc  # noqa: PLC0415 - whoever only compiles does not load Arrow
 
-        lengths = pc.binary_length(self.ended).to_pylist()
-        return list(accumulate(lengths[:-1], initial=0)) if lengths else []
+        return list(accumulate(pc.binary_length(self.ended).to_pylist()[:-1], initial=self.base))

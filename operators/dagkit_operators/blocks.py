@@ -34,7 +34,9 @@ class Rejected:
 
     path: str
     start: int | None
-    """Where it starts in the file; none where values are not as they stand there."""
+    """The byte at which it starts in the file, or in the content of a compressed one; none where a subclass gives lines
+    without their places.
+    """
     text: str
     reason: str
 

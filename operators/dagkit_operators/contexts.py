@@ -160,9 +160,11 @@ class ReadAheadLines(ReaderContext[str]):
         """What lines are handed on as that something is to be taken away from."""
         bare = chunk if self.keep_returns else _without_returns(chunk)
         if self.escape:
-            return Listed(_texts(bare))  # there may be delimiters in them, so nobody else could tell them apart
+            return CopiedTexts(
+                _texts(bare), chunk
+            )  # there may be delimiters in them: nobody else could tell them apart
         bare = bare if bare.is_ended else _ended(bare)
-        return Lines(binary_array(bare.data, bare.offsets), bare.delimiter)
+        return CopiedLines(binary_array(bare.data, bare.offsets), bare.delimiter, chunk)
 
 
 def in_portions(reading: Iterable[Chunk], now: Callable[[], float] = time.perf_counter) -> Iterator[Chunk]:
@@ -224,6 +226,40 @@ class ReadLines(Lines):
         texts = str(self.content, "utf-8", TEXT_ERRORS).split(self.delimiter.decode())
         texts.pop()  # what follows the last delimiter: nothing
         return texts
+
+    def starts(self) -> Sequence[int]:
+        return _starts(self._chunk)
+
+
+class CopiedLines(Lines):
+    """Lines that are not as they stand in the file, and know where they start there."""
+
+    __slots__ = ("_chunk",)
+
+    def __init__(self, ended: "pa.BinaryArray | pa.LargeBinaryArray", delimiter: bytes, chunk: Chunk) -> None:
+        super().__init__(ended, delimiter)
+        self._chunk = chunk
+
+    def starts(self) -> Sequence[int]:
+        return _starts(self._chunk)
+
+
+class CopiedTexts(Listed):
+    """Texts of lines that know where they start in the file."""
+
+    __slots__ = ("_chunk",)
+
+    def __init__(self, texts: Sequence[str], chunk: Chunk) -> None:
+        super().__init__(texts)
+        self._chunk = chunk
+
+    def starts(self) -> Sequence[int]:
+        return _starts(self._chunk)
+
+
+def _starts(chunk: Chunk) -> list[int]:
+    """Where each line of a chunk starts in the file."""
+    return [chunk.base + start for start in chunk.starts.tolist()]  # as Python's numbers: those of numpy are narrow
 
 
 def _whole(chunk: Chunk) -> Chunk:

@@ -1,12 +1,13 @@
 """Reading files that somebody else found, wherever in a graph their names come from."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any, Generic
 
 from pydantic import PositiveInt
 from typing_extensions import TypeVar
 
-from dagkit import Batch, Block, Column, InputPort, Lines, OutputPort, SplittableOperator
+from dagkit import Batch, Block, Column, InputPort, OutputPort, SplittableOperator
 from dagkit.ranges import (
     OFFSET_INFINITY,
     OffsetRange,
@@ -103,28 +104,26 @@ class ReadFiles(TextForm, SplittableOperator[FileInfo], Generic[T]):
 
     def _parsed(self, parse: Callable[[str], T], path: str, column: Column) -> list[T]:
         parsed = []
+        starts = cache(column.starts)  # asked for by the first line that fails, and kept for the others
         for index, text in enumerate(column.values()):
             try:
                 parsed.append(parse(text))
             except ValueError as fault:
-                rejected = Rejected(path, _start(column, index), text, str(fault))
+                rejected = Rejected(path, _start(starts(), index), text, str(fault))
                 if not self.rejected.is_connected:
                     raise LineRejected(rejected) from fault
                 self.rejected.emit(rejected)
             except Exception as error:
-                line = f"{line_at(_start(column, index))} of {plain(path)}: {text!r:.80}"
+                line = f"{line_at(_start(starts(), index))} of {plain(path)}: {text!r:.80}"
                 error.add_note(f"of {line}; what raises ValueError is rejected, and nothing else")
                 raise
         return parsed
 
 
 def line_at(start: int | None) -> str:
-    """A line, in words: compressed ones have no place in their file."""
+    """A line, in words."""
     return "a line" if start is None else f"the line at byte {start}"
 
 
-def _start(column: Column, index: int) -> int | None:
-    """Where a line starts in its file."""
-    if isinstance(column, Lines) and column.base is not None:
-        return column.base + column.place(index)
-    return None
+def _start(starts: Sequence[int] | None, index: int) -> int | None:
+    return None if starts is None else starts[index]

@@ -1,5 +1,6 @@
 """Files that others found are read line by line, each line once; what is no record goes its own way."""
 
+import gzip
 import os
 import pickle
 from pathlib import Path
@@ -10,6 +11,7 @@ from dagkit import OutputPort
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, check_every_split_of
 from dagkit_operators import FileChanged, FileInfo, LineRejected, MatchFiles, ReadFiles, Rejected
+from dagkit_operators.writer import as_bytes
 
 
 def found(path: Path) -> FileInfo:
@@ -96,11 +98,37 @@ def test_what_is_no_record_is_rejected_with_its_place_and_reason(tmp_path: Path)
     ]
 
 
-def test_the_place_of_what_is_rejected_is_untold_where_values_do_not_stand_in_the_file(tmp_path: Path) -> None:
-    alone = Alone(ReadNumbers(parse=int, keep_returns=False))
-    alone.work(written(tmp_path, "1\r\nx\r\n"))
-    (rejected,) = alone.sent("rejected")
-    assert (rejected.start, rejected.text) == (None, "x")
+LINES = b"head\r\n1\r\n\rx\n22\r\ny\\\n\xff\r\n3\nz"
+"""A header, and numbers at bytes 6, 12 and 22; none of the other lines is one."""
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"], ids=["plain", "compressed"])
+@pytest.mark.parametrize("chunk_size", [5, 1 << 20], ids=["in several batches", "in one batch"])
+@pytest.mark.parametrize("keep_returns", [True, False])
+@pytest.mark.parametrize("escape", ["", "\\"])
+def test_what_is_rejected_is_found_at_its_place(
+    ending: str, chunk_size: int, keep_returns: bool, escape: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"file{ending}"
+    path.write_bytes(gzip.compress(LINES) if ending else LINES)
+    alone = Alone(
+        ReadNumbers(parse=int, chunk_size=chunk_size, keep_returns=keep_returns, escape=escape, skip_header_lines=1)
+    )
+    alone.work(found(path))
+    assert alone.sent() == [1, 22, 3]
+    rejected = alone.sent("rejected")
+    assert [each.start for each in rejected] == ([9, 16, 24] if escape else [9, 16, 19, 24])
+    assert all(LINES[each.start or 0 :].startswith(as_bytes(each.text)) for each in rejected)
+
+
+@pytest.mark.parametrize("keep_returns", [True, False])
+def test_a_line_that_stops_reading_is_named_by_its_place(keep_returns: bool, tmp_path: Path) -> None:
+    file = written(tmp_path, "1\r\n2\r\nx\r\n")
+    with pytest.raises(LineRejected, match="the line at byte 6 is rejected"):
+        Alone(ReadNumbers(parse=int, keep_returns=keep_returns), connected=["messages"]).work(file)
+    with pytest.raises(ZeroDivisionError) as raised:
+        Alone(ReadFiles(parse=lambda line: 1 // (line.strip() != "x"), keep_returns=keep_returns)).work(file)
+    assert raised.value.__notes__[0].startswith(f"of the line at byte 6 of {tmp_path}/file: ")
 
 
 def test_where_nobody_takes_what_is_rejected_it_is_an_error(tmp_path: Path) -> None:

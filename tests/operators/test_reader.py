@@ -154,7 +154,7 @@ def test_lines_know_where_they_stand_in_their_file(tmp_path: Path) -> None:
     (block,) = blocks_of(file(tmp_path, b"a\nbb\nccc\nd"), 11)
     reader = LineReader(chunk_size=5)
     columns = (batch.column("value") for batch in reader.process(block, reader.tracker(block, OffsetRange(0, 11))))
-    assert [(column.base, column.place(len(column))) for column in columns] == [(0, 5), (5, 4), (9, 2)]
+    assert [(column.base, len(column.content)) for column in columns] == [(0, 5), (5, 4), (9, 2)]
 
 
 def test_a_line_that_is_too_long_is_named_by_file_and_place(tmp_path: Path) -> None:
