@@ -4,8 +4,8 @@ A place is a path, or a URL such as `s3://bucket/folder`. A file is known by the
 """
 
 import errno
-import glob
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -226,8 +226,11 @@ def _place(pieces: Sequence[Path], target: Path, *, durable: bool) -> None:
 
 def _fetch(pieces: Sequence[str], target: Path, *, durable: bool) -> None:
     """What lies elsewhere is copied beside its place, and renamed."""
-    for left in target.parent.glob(f".{glob.escape(target.name)}.*.finishing"):
-        left.unlink(missing_ok=True)  # of somebody who was killed over it
+    # a driver that was killed left such copies; those of another file whose name begins with this one's are at work
+    mine = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{16}}\.finishing")
+    for left in target.parent.iterdir():
+        if mine.fullmatch(left.name):
+            left.unlink(missing_ok=True)
     copy = target.parent / f".{target.name}.{secrets.token_hex(8)}.finishing"
     _copy(pieces, copy, durable=durable)
     copy.replace(target)

@@ -157,6 +157,18 @@ def refuse_renaming_across(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "replace", replace)
 
 
+def test_a_copy_removes_what_a_killed_one_left_of_its_own_file_alone(
+    tmp_path: Path, folder: LocalFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_renaming_across(monkeypatch)
+    folder.make()
+    left, others = ".a.0123456789abcdef.finishing", {".a.txt.0123456789abcdef.finishing", ".a.finishing"}
+    for name in [left, *others]:
+        (folder.path / name).touch()
+    folder.put_in_place(pieces(tmp_path, "one"), folder.path_of("a"), durable=False)
+    assert {path.name for path in folder.path.iterdir()} == {"a", *others}
+
+
 def other_disk() -> Path | None:
     """A folder on another disk than that of temporary files, where this machine has one."""
     here = Path(tempfile.gettempdir()).stat().st_dev
