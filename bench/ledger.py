@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dagkit.ledger import Chain, Ledger, WorkBlock, lines_of, slice_of, transform_of
-from dagkit.ledger.segment import SEGMENT_SIZE
+from dagkit.ledger.format.segment import SEGMENT_SIZE
 from dagkit.ledger.stores import LocalStore, MemoryStore, Store
 
 BUSY, IDLE, APPLICATION = "busy", "idle", "application"

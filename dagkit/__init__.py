@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dagkit.api.affinity import AffinityRule, AffinityRulesSet, AffinityType
 from dagkit.api.application import Module, StreamingApplication
 from dagkit.api.attributes import DagContext, Locality, OperatorContext, PortContext, ProcessingMode
-from dagkit.api.config import Config
+from dagkit.api.configuration import Config
 from dagkit.api.controls import Control, Delivery
 from dagkit.api.dag import Dag
 from dagkit.api.files import Files, OutputFile, OutputFiles

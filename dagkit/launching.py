@@ -18,7 +18,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from dagkit.api.attributes import DagContext
-from dagkit.api.config import Config
+from dagkit.api.configuration import Config
 from dagkit.api.running import Until
 from dagkit.clock import Timer
 from dagkit.compiler import Compilation, compile_application

@@ -11,7 +11,7 @@ from dagkit.cli import main
 from dagkit.engine.reports.run_events import Point
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
-from dagkit.ledger.verify import verify
+from dagkit.ledger.audit.verify import verify
 from dagkit.plan import read_plan
 from dagkit.testing import Crash, CrashAfter
 from dagkit_operators import Items, MatchFiles, PartWriter, TailFiles

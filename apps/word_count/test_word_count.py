@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from apps.word_count.app import WordCount
 from dagkit.cli import main
-from dagkit.conf.sources import Sources, load
+from dagkit.conf.sources.sources import Sources, load
 from dagkit.launching import Machine, launch
 from dagkit.plan import read_plan
 

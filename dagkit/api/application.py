@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from dagkit.api.component import Component
-from dagkit.api.config import Config
+from dagkit.api.configuration import Config
 from dagkit.api.dag import Dag
 
 

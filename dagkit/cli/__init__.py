@@ -1,5 +1,5 @@
 """The command line. It parses, asks the floors below and prints; results go to stdout, everything else to stderr."""
 
-from dagkit.cli.verbs import main
+from dagkit.cli.group import main
 
 __all__ = ["main"]

@@ -1,6 +1,6 @@
 """`python -m dagkit.cli` is `dagkit`."""
 
-from dagkit.cli.verbs import main
+from dagkit.cli.group import main
 
 if __name__ == "__main__":
     main(prog_name="dagkit")

@@ -8,12 +8,12 @@ from typing import Any
 
 from dagkit.api.application import FunctionApplication, Module, StreamingApplication
 from dagkit.api.component import Component
-from dagkit.api.config import Config
+from dagkit.api.configuration import Config
 from dagkit.api.dag import Dag
 from dagkit.api.ports import called, input_ports, output_ports
 from dagkit.api.traces import author_where, shown_path, told
 from dagkit.compiler.missing import Missing, holds, missing_at, standing_in
-from dagkit.conf.declaration import DeclaredApplication
+from dagkit.conf.declared.declaration import DeclaredApplication
 from dagkit.errors import Diagnostic, Where, did_you_mean
 
 

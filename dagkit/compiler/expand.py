@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from dagkit.api.application import Module
 from dagkit.api.attributes import Scope
-from dagkit.api.config import Config
+from dagkit.api.configuration import Config
 from dagkit.api.dag import Dag, MissingPort
 from dagkit.api.ports import Outlet
 from dagkit.compiler.alike import told_once

@@ -8,14 +8,14 @@ from itertools import combinations
 from typing import Any
 
 from dagkit.api.attributes import Locality, OperatorContext, PortContext
-from dagkit.api.config import DEFAULT, Origin, Source
+from dagkit.api.configuration import DEFAULT, Origin, Source
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext, PartitionKeys
 from dagkit.api.state import KeyedState, declared_state
 from dagkit.api.traces import told
 from dagkit.api.work import SplittableOperator, work_port
 from dagkit.compiler.alike import told_once
-from dagkit.compiler.rules.partitions import parallel_heads
+from dagkit.compiler.rules.partition_rules import parallel_heads
 from dagkit.errors import Diagnostic, Severity, Where, did_you_mean
 from dagkit.graph import Graph, Node
 from dagkit.plan.model import Why

@@ -7,17 +7,17 @@ from typing import Any
 
 from dagkit.api.attributes import BY_SCOPE, Attribute, DagContext, OperatorContext, Scope
 from dagkit.api.component import Component
-from dagkit.api.config import Origin, Source
+from dagkit.api.configuration import Origin, Source
 from dagkit.compiler.repartition import relowered
 from dagkit.compiler.rules import check
 from dagkit.compiler.steps import Compilation
-from dagkit.conf.classes import ClassNotFound
-from dagkit.conf.conversion import Conversion
-from dagkit.conf.keys import Address, Malformed, MapKey, PropertyPath, parse_path
-from dagkit.conf.names import bare
-from dagkit.conf.properties import Given, with_properties
-from dagkit.conf.references import MASK, References, Unresolved, shown_instead, without_secret
-from dagkit.conf.values import attribute_value
+from dagkit.conf.grammar.names import bare
+from dagkit.conf.grammar.property_keys import Address, Malformed, MapKey, PropertyPath, parse_path
+from dagkit.conf.sources.references import MASK, References, Unresolved, shown_instead, without_secret
+from dagkit.conf.values.attribute_values import attribute_value
+from dagkit.conf.values.classes import ClassNotFound
+from dagkit.conf.values.conversion import Conversion
+from dagkit.conf.values.properties import Given, with_properties
 from dagkit.errors import ApplicationFaults, Code, Diagnostic, did_you_mean, errors_among
 from dagkit.graph import Node, Setting
 from dagkit.plan.portable import portable_attributes, portable_properties

@@ -6,10 +6,10 @@ from typing import Any
 
 from dagkit.api.application import Module, StreamingApplication
 from dagkit.api.attributes import DagContext, PortContext
-from dagkit.api.config import Config
-from dagkit.compiler.rules.properties import property_faults
-from dagkit.conf.settings import Attributes, Found
-from dagkit.conf.settings import Settings as Keys
+from dagkit.api.configuration import Config
+from dagkit.compiler.rules.property_rules import property_faults
+from dagkit.conf.apply.settings import Attributes, Found
+from dagkit.conf.apply.settings import Settings as Keys
 from dagkit.errors import Diagnostic, Where
 from dagkit.graph import Graph, Node, Setting, Settings, Stream
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from dagkit.api.application import FunctionApplication, StreamingApplication
-from dagkit.api.config import Config
+from dagkit.api.configuration import Config
 from dagkit.api.dag import Dag
 from dagkit.compiler.draw import draw, where_of
 from dagkit.compiler.expand import expand

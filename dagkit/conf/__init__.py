@@ -1,9 +1,9 @@
 """Configuration: property files, the grammar of their keys, what each key sets, and applications that are declared.
 
-conf, faults = load(Sources.here(application=…, folder=…, files=…, definitions=…))      dagkit.conf.sources
-application = declared_application(path)                                                dagkit.conf.declarative
+conf, faults = load(Sources.here(application=…, folder=…, files=…, definitions=…))      dagkit.conf.sources.sources
+application = declared_application(path)                                                dagkit.conf.declared.declarative
 
-settings = Settings(conf)                                                               dagkit.conf.settings
+settings = Settings(conf)                                                               dagkit.conf.apply.settings
 scoped = settings.of(settings.name_of(application).value)
 scoped.configure_application(application)                   before it draws
 scoped.configure(name, module)                              before it draws

@@ -1,9 +1,12 @@
 """The ledger: append-only, hash-linked chains that remember what was discovered, consumed and made."""
 
-from dagkit.ledger.block import MetadataBlock, Pointer, Record
-from dagkit.ledger.chain import Chain
-from dagkit.ledger.events import AddData, DatasetKind, ExecuteTransform, Seed, SetDataSchema, SetTransform
-from dagkit.ledger.faults import (
+from dagkit.ledger.application_ledger import Ledger, transform_of
+from dagkit.ledger.chain.chain import Chain
+from dagkit.ledger.chain.contents import checkpoint_of, lines_of, slice_of
+from dagkit.ledger.chain.transaction import Transaction
+from dagkit.ledger.format.block import MetadataBlock, Pointer, Record
+from dagkit.ledger.format.events import AddData, DatasetKind, ExecuteTransform, Seed, SetDataSchema, SetTransform
+from dagkit.ledger.format.faults import (
     LEDGER_CODES,
     BlockRefused,
     ChainBroken,
@@ -15,10 +18,7 @@ from dagkit.ledger.faults import (
     StoreError,
     VersionUnreadable,
 )
-from dagkit.ledger.ledger import Ledger, transform_of
-from dagkit.ledger.objects import checkpoint_of, lines_of, slice_of
-from dagkit.ledger.transaction import Transaction
-from dagkit.ledger.work import EmittedItem, Span, Work, WorkBlock
+from dagkit.ledger.format.spans import EmittedItem, Span, Work, WorkBlock
 
 __all__ = [
     "LEDGER_CODES",

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dagkit.ledger.block import Record, unwritable
-from dagkit.ledger.chain import Chain
-from dagkit.ledger.events import AttachmentEmbedded, Attachments, SetAttachments
-from dagkit.ledger.faults import ChainBroken, Fault
-from dagkit.ledger.hashing import canonical, read_json
+from dagkit.ledger.chain.chain import Chain
+from dagkit.ledger.format.block import Record, unwritable
+from dagkit.ledger.format.events import AttachmentEmbedded, Attachments, SetAttachments
+from dagkit.ledger.format.faults import ChainBroken, Fault
+from dagkit.ledger.format.hashing import canonical, read_json
 
 _FOLDER = "dagkit/"
 

@@ -1,8 +1,8 @@
 """The plan: what will run, as plain data with a JSON form, a fingerprint and a difference in words."""
 
-from dagkit.plan.diff import Change, diff
+from dagkit.plan.comparison import Change, diff
 from dagkit.plan.fingerprint import fingerprint
 from dagkit.plan.model import Plan
-from dagkit.plan.reading import read_plan, write_plan
+from dagkit.plan.parse import read_plan, write_plan
 
 __all__ = ["Change", "Plan", "diff", "fingerprint", "read_plan", "write_plan"]

@@ -6,7 +6,12 @@ grant claims that go forward, one by one or many at once, and both can be split 
 
 from dagkit.ranges.byte_key import ByteKeyRange, ByteKeyRangeTracker
 from dagkit.ranges.cursor import Position, Run
-from dagkit.ranges.faults import (
+from dagkit.ranges.finalizer import BundleFinalizer
+from dagkit.ranges.growable import EndEstimator, GrowableOffsetRestrictionTracker
+from dagkit.ranges.key_positions import LexicographicKeyRangeTracker, OrderedPositionRangeTracker
+from dagkit.ranges.offset import OFFSET_INFINITY, OffsetRange, OffsetRangeTracker
+from dagkit.ranges.progress import Progress
+from dagkit.ranges.range_errors import (
     ClaimBackwards,
     ClaimBeforeStart,
     DelayInvalid,
@@ -20,11 +25,6 @@ from dagkit.ranges.faults import (
     WatermarkInvalid,
     WorkUnclaimed,
 )
-from dagkit.ranges.finalizer import BundleFinalizer
-from dagkit.ranges.growable import EndEstimator, GrowableOffsetRestrictionTracker
-from dagkit.ranges.keys import LexicographicKeyRangeTracker, OrderedPositionRangeTracker
-from dagkit.ranges.offset import OFFSET_INFINITY, OffsetRange, OffsetRangeTracker
-from dagkit.ranges.progress import Progress
 from dagkit.ranges.restriction import (
     Deferred,
     OffsetRestrictionTracker,

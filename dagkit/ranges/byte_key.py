@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dagkit.ranges.base256 import DIGITS_OF_A_FLOAT, fraction_between, number, numbers, share
-from dagkit.ranges.faults import FractionInvalid, PositionOutside, PositionUnmeasured, RangeInvalid
+from dagkit.ranges.range_errors import FractionInvalid, PositionOutside, PositionUnmeasured, RangeInvalid
 from dagkit.ranges.tracker import CursorRangeTracker
 
 

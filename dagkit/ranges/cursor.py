@@ -3,8 +3,8 @@
 from bisect import bisect_left
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from dagkit.ranges.faults import ClaimBackwards, ClaimBeforeStart
 from dagkit.ranges.locked import Locked
+from dagkit.ranges.range_errors import ClaimBackwards, ClaimBeforeStart
 
 
 class Position(Protocol):

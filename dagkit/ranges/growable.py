@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from dagkit.ranges.faults import FractionInvalid
 from dagkit.ranges.offset import OffsetRange
 from dagkit.ranges.progress import Progress
+from dagkit.ranges.range_errors import FractionInvalid
 from dagkit.ranges.restriction import OffsetRestrictionTracker, SplitRestriction
 
 EndEstimator = Callable[[], int]

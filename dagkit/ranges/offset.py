@@ -7,7 +7,7 @@ from operator import index
 from typing import Final
 
 from dagkit.ranges.cursor import Cursor
-from dagkit.ranges.faults import PositionUnmeasured, RangeInvalid
+from dagkit.ranges.range_errors import PositionUnmeasured, RangeInvalid
 from dagkit.ranges.tracker import CursorRangeTracker
 
 OFFSET_INFINITY: Final = 2**63 - 1

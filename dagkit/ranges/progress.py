@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from dagkit.ranges.faults import FractionInvalid, ProgressInvalid
+from dagkit.ranges.range_errors import FractionInvalid, ProgressInvalid
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from datetime import datetime, timedelta
 from typing import Generic, NamedTuple, TypeVar
 
 from dagkit.ranges.cursor import P, Run
-from dagkit.ranges.faults import DelayInvalid, FractionInvalid, WorkUnclaimed
 from dagkit.ranges.offset import OFFSET_INFINITY, OffsetCursor, OffsetRange
 from dagkit.ranges.progress import Progress
+from dagkit.ranges.range_errors import DelayInvalid, FractionInvalid, WorkUnclaimed
 
 R = TypeVar("R")
 

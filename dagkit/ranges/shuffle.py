@@ -1,6 +1,6 @@
 """Ranges of opaque positions that some shuffle gave its groups: ordered, but without distances."""
 
-from dagkit.ranges.faults import ClaimBackwards, PositionUnmeasured, RangeInvalid, SplitPointMissing
+from dagkit.ranges.range_errors import ClaimBackwards, PositionUnmeasured, RangeInvalid, SplitPointMissing
 from dagkit.ranges.tracker import CursorRangeTracker
 
 

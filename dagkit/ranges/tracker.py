@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from dagkit.ranges.cursor import Cursor, P, Run
-from dagkit.ranges.faults import ClaimBackwards, FractionInvalid, SplitPointMissing
+from dagkit.ranges.range_errors import ClaimBackwards, FractionInvalid, SplitPointMissing
 
 Where = TypeVar("Where")
 

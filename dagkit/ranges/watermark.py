@@ -4,8 +4,8 @@ from abc import abstractmethod
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from dagkit.ranges.faults import WatermarkInvalid
 from dagkit.ranges.locked import Locked
+from dagkit.ranges.range_errors import WatermarkInvalid
 
 
 class WatermarkEstimator(Locked):

@@ -5,7 +5,7 @@ so that any operator with a queue can follow it.
 """
 
 from dagkit.scaling.follower import Follower
-from dagkit.scaling.inputs import Decision, Past, Policy, ScalingInputs, ScalingSettings, refuse_crossed
 from dagkit.scaling.policies import decide
+from dagkit.scaling.policy_inputs import Decision, Past, Policy, ScalingInputs, ScalingSettings, refuse_crossed
 
 __all__ = ["Decision", "Follower", "Past", "Policy", "ScalingInputs", "ScalingSettings", "decide", "refuse_crossed"]

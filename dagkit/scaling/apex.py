@@ -3,7 +3,7 @@
 It knows neither how long blocks are nor how many cores there are, and it goes up and down at once.
 """
 
-from dagkit.scaling.inputs import APEX_MAX_READERS, Decision, ScalingInputs
+from dagkit.scaling.policy_inputs import APEX_MAX_READERS, Decision, ScalingInputs
 
 AS_MANY = "as many blocks as partitions"
 MOST = "more blocks than max_readers"

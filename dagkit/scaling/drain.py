@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from dagkit.scaling.inputs import LONGEST_MILLIS, Decision, Past, ScalingInputs
+from dagkit.scaling.policy_inputs import LONGEST_MILLIS, Decision, Past, ScalingInputs
 
 NOTHING_WAITS = "nothing waits"
 UNMEASURED = "as many as can work at once, for nothing is measured yet"

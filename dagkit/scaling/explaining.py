@@ -1,7 +1,7 @@
 """A decision as a sentence: what waited, with what it could be worked off, and what came of it."""
 
 from dagkit.scaling.drain import Forecast
-from dagkit.scaling.inputs import ScalingInputs
+from dagkit.scaling.policy_inputs import ScalingInputs
 
 
 def sentence(inputs: ScalingInputs, after: int, rule: str) -> str:

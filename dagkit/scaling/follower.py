@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from dagkit.api.stats import Backlog, BatchedOperatorStats, Response
-from dagkit.scaling.inputs import Past, ScalingInputs, ScalingSettings
 from dagkit.scaling.policies import NOT_YET, decide
+from dagkit.scaling.policy_inputs import Past, ScalingInputs, ScalingSettings
 
 
 class Follower:

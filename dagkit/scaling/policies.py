@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from dagkit.scaling.apex import decide_apex
 from dagkit.scaling.drain import decide_drain
-from dagkit.scaling.inputs import Decision, Policy, ScalingInputs
+from dagkit.scaling.policy_inputs import Decision, Policy, ScalingInputs
 
 POLICIES: Mapping[Policy, Callable[[ScalingInputs], Decision]] = {"drain": decide_drain, "apex": decide_apex}
 NOT_YET = "the interval is not over"

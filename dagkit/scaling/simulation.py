@@ -13,8 +13,8 @@ from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from dagkit.api.stats import Backlog, Capacity
-from dagkit.scaling.inputs import LONGEST_MILLIS, PIECE, Past, ScalingInputs, ScalingSettings
 from dagkit.scaling.policies import decide
+from dagkit.scaling.policy_inputs import LONGEST_MILLIS, PIECE, Past, ScalingInputs, ScalingSettings
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dagkit.api.config import Config
+from dagkit.api.configuration import Config
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.clock import Timer
@@ -22,7 +22,7 @@ from dagkit.engine.run.loop import Loop, Settings
 from dagkit.engine.worker.instances import SavedState
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
-from dagkit.testing.clock import FakeClock
+from dagkit.testing.fake_clock import FakeClock
 
 
 class Rehearsal:

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from dagkit.engine.history.backlogs import decisions
 from dagkit.launching import launch
 from dagkit.ledger import Ledger
-from dagkit.ledger.verify import verify
+from dagkit.ledger.audit.verify import verify
 from dagkit.scaling import ScalingInputs, decide
 from tests.engine.cast import some_lines
 from tests.engine.changes.test_listeners import lines

@@ -21,8 +21,8 @@ from dagkit.engine.run.loop import Loop, Settings
 from dagkit.engine.work.item import Waiting, stretch_of
 from dagkit.engine.worker.protocol import Assignment, Backend
 from dagkit.ledger import Ledger
+from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
-from dagkit.ledger.verify import verify
 from tests.backends.slots import InSlots
 from tests.engine.cast import Hurried, lines_through_filter, some_lines
 from tests.engine.work_cast import Collected, Greeted, Looks, Named, Names, Numbered, Twice, numbers_expected

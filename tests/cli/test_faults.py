@@ -246,7 +246,7 @@ def test_an_exception_in_what_the_compiler_asks_of_the_author_is_their_fault(dag
 
 
 def test_a_bug_in_dagkit_shows_itself(dagkit, word_count, monkeypatch):
-    monkeypatch.setattr("dagkit.cli.opening.compile_until", int)
+    monkeypatch.setattr("dagkit.cli.application.opening.compile_until", int)
     with pytest.raises(TypeError, match="int"):
         dagkit("plan", word_count)
 
@@ -292,7 +292,7 @@ def test_an_interrupt_while_a_verb_is_imported_is_told_as_well(dagkit, monkeypat
     def interrupted(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dagkit.cli.verbs.Verb.load", interrupted)
+    monkeypatch.setattr("dagkit.cli.group.Verb.load", interrupted)
     answer = dagkit("validate", "slow.py")
     assert (answer.code, answer.out, answer.err) == (130, "", "interrupted\n")
 

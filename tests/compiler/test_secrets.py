@@ -4,7 +4,7 @@ import pytest
 from pydantic import BaseModel
 
 from dagkit import Config, Dag, InputOperator
-from dagkit.api.config import Entry, Origin, Source
+from dagkit.api.configuration import Entry, Origin, Source
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults
 from dagkit.plan import write_plan

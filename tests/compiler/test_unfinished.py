@@ -9,7 +9,7 @@ import pytest
 from dagkit import Config, Dag, Module, OperatorContext, Partition, Partitioner, PartitioningContext
 from dagkit.compiler import compile_application
 from dagkit.compiler.draw import where_of
-from dagkit.conf.declarative import declared_application
+from dagkit.conf.declared.declarative import declared_application
 from dagkit.errors import ApplicationFaults
 from tests.compiler.cast import Source, Step, faults
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import PositiveInt, model_validator
 
 from dagkit import Config, Dag, InputOperator
-from dagkit.api.config import Entry, Origin, Source
+from dagkit.api.configuration import Entry, Origin, Source
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults, Diagnostic, Where
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from dagkit.api.application import Module, StreamingApplication
-from dagkit.api.config import Config, Entry, Origin, Source
+from dagkit.api.configuration import Config, Entry, Origin, Source
 from dagkit.api.dag import Dag
 from dagkit.api.metrics import MetricsAggregator
 from dagkit.api.operators import InputOperator, Operator

@@ -6,7 +6,7 @@ import pytest
 
 from dagkit import Config, StreamingApplication
 from dagkit.compiler import compile_application
-from dagkit.conf.sources import Sources, load
+from dagkit.conf.sources.sources import Sources, load
 from dagkit.errors import CODES, ApplicationFaults, Diagnostic
 from tests.docs.fences import ROOT, Fence, fences_in, headings_in
 from tests.docs.running import Room, defined_last

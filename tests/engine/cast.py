@@ -28,7 +28,7 @@ from dagkit.engine.reports.run_events import Happening, Probe
 from dagkit.engine.run.loop import Loop, Settings
 from dagkit.engine.worker.protocol import Answer, Assignment, Backend, Cores
 from dagkit.ledger import Ledger
-from dagkit.ledger.verify import verify
+from dagkit.ledger.audit.verify import verify
 from dagkit.plan import fingerprint
 from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit.testing import FakeClock

@@ -14,7 +14,7 @@ from pydantic import BaseModel, JsonValue
 from dagkit.api.state import is_same
 from dagkit.api.work import Block
 from dagkit.engine.codec import ItemUnwritable, Written
-from dagkit.ledger.hashing import canonical
+from dagkit.ledger.format.hashing import canonical
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 
 from dagkit import Dag, DagContext, OperatorContext, PortContext, StatelessPartitioner
 from dagkit.api.attributes import Locality
-from dagkit.api.config import DEFAULT, Source
+from dagkit.api.configuration import DEFAULT, Source
 from dagkit.graph import Graph, graph_of
 from tests.compiler.cast import Keep, Line, Step
 from tests.compiler.sketches import sketch

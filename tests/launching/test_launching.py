@@ -19,7 +19,7 @@ from dagkit.engine.reports.run_events import Committed, Ended, Happening, Point,
 from dagkit.errors import DagkitError
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
-from dagkit.ledger.verify import verify
+from dagkit.ledger.audit.verify import verify
 from dagkit.testing import Crash, CrashAfter
 
 REFERENCE = Machine("reference")

@@ -20,7 +20,7 @@ from dagkit.ledger import (
     slice_of,
     transform_of,
 )
-from dagkit.ledger.events import Event
+from dagkit.ledger.format.events import Event
 from dagkit.ledger.stores import MemoryStore, Store
 from dagkit.testing import FakeClock
 

@@ -1,8 +1,8 @@
 """Facts of our own stand in the chain, in a form that the fabric knows, and are found without walking."""
 
-from dagkit.ledger.events import SetAttachments
+from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.facts import Fact, state, stated, stated_in
-from dagkit.ledger.verify import verify
+from dagkit.ledger.format.events import SetAttachments
 
 
 def test_facts_come_back_last_first_however_many_windows_lie_between(desk):

@@ -12,7 +12,7 @@ from dagkit import (
     PartitioningContext,
     Response,
 )
-from dagkit.conf.values import attribute_value
+from dagkit.conf.values.attribute_values import attribute_value
 from dagkit.testing import FakeClock
 from dagkit_operators import StatelessLatencyBasedPartitioner, StatelessThroughputBasedPartitioner
 from dagkit_operators.partitioners import StatsAwarePartitioner

@@ -3,40 +3,20 @@
 from collections.abc import Callable, Iterator
 
 from dagkit.compiler.alike import told_once
-from dagkit.compiler.rules.attributes import (
-    attributes_off_the_platform_are_told,
-    port_attributes_are_set_on_connected_ports,
-    settings_can_be_pickled,
-    settings_hold_values_of_their_kind,
-)
-from dagkit.compiler.rules.handlers import (
-    every_connected_input_has_a_handler,
-    every_handler_takes_one_item,
-    inputs_are_told_apart,
-    what_is_made_has_an_output,
-)
-from dagkit.compiler.rules.partitions import (
-    an_unpartitionable_operator_has_no_partitioner,
-    an_unpartitionable_operator_mirrors_no_partitions,
-    parallel_inputs_come_from_one_group,
-    parallel_inputs_keep_their_partition,
-)
-from dagkit.compiler.rules.places import (
+from dagkit.compiler.rules.affinity_rules import (
     affinity_agrees_with_the_streams,
     affinity_names_operators_that_exist,
     hosts_agree_with_affinity,
     one_thread_serves_one_source,
     thread_affinity_joins_connected_operators,
 )
-from dagkit.compiler.rules.ports import (
-    connected_ports_are_not_hidden,
-    every_port_is_on_one_stream,
-    every_required_input_is_fed,
-    every_required_output_is_read,
-    ports_that_need_a_schema_have_one,
+from dagkit.compiler.rules.attribute_rules import (
+    attributes_off_the_platform_are_told,
+    port_attributes_are_set_on_connected_ports,
+    settings_can_be_pickled,
+    settings_hold_values_of_their_kind,
 )
-from dagkit.compiler.rules.properties import kinds_name_one_class, properties_hold
-from dagkit.compiler.rules.shape import (
+from dagkit.compiler.rules.graph_rules import (
     an_application_has_operators,
     every_loop_holds_a_delay,
     every_operator_is_reached,
@@ -47,7 +27,27 @@ from dagkit.compiler.rules.shape import (
     what_is_delayed_comes_round,
     what_is_sent_can_be_read,
 )
-from dagkit.compiler.rules.windows import (
+from dagkit.compiler.rules.handler_rules import (
+    every_connected_input_has_a_handler,
+    every_handler_takes_one_item,
+    inputs_are_told_apart,
+    what_is_made_has_an_output,
+)
+from dagkit.compiler.rules.partition_rules import (
+    an_unpartitionable_operator_has_no_partitioner,
+    an_unpartitionable_operator_mirrors_no_partitions,
+    parallel_inputs_come_from_one_group,
+    parallel_inputs_keep_their_partition,
+)
+from dagkit.compiler.rules.port_rules import (
+    connected_ports_are_not_hidden,
+    every_port_is_on_one_stream,
+    every_required_input_is_fed,
+    every_required_output_is_read,
+    ports_that_need_a_schema_have_one,
+)
+from dagkit.compiler.rules.property_rules import kinds_name_one_class, properties_hold
+from dagkit.compiler.rules.window_rules import (
     application_windows_are_kept_whole,
     checkpoints_fall_between_application_windows,
     processing_modes_agree,

@@ -24,7 +24,7 @@ from dagkit.engine.work.split import CutNear, nowhere
 from dagkit.engine.work.summary import Traits
 from dagkit.engine.worker.protocol import Answer, Cores
 from dagkit.graph import Node
-from dagkit.scaling.inputs import PIECE
+from dagkit.scaling.policy_inputs import PIECE
 
 _logger = logging.getLogger(__name__)
 

@@ -29,9 +29,9 @@ from dagkit.ledger import (
     slice_of,
     transform_of,
 )
-from dagkit.ledger.block import Record
-from dagkit.ledger.events import DataField, DataSchema, SourceState
-from dagkit.ledger.objects import rows_of
+from dagkit.ledger.chain.contents import rows_of
+from dagkit.ledger.format.block import Record
+from dagkit.ledger.format.events import DataField, DataSchema, SourceState
 
 STATE_KIND = "dagkit/state"
 NAMED_STATE_KIND = "dagkit/state/named"

@@ -11,7 +11,7 @@ from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.sliding import together
 from dagkit.errors import DagkitError
-from dagkit.ledger.hashing import canonical
+from dagkit.ledger.format.hashing import canonical
 
 
 class StateStranded(DagkitError):

@@ -12,7 +12,7 @@ from dagkit.engine.work.schedule import Dealer, Round
 from dagkit.engine.work.split import Worked
 from dagkit.engine.work.summary import Traits
 from dagkit.engine.work.window_size import Pace
-from dagkit.scaling.inputs import LONGEST_MILLIS
+from dagkit.scaling.policy_inputs import LONGEST_MILLIS
 
 
 class Supply:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dagkit.ledger.events import DataField, DataSchema
+from dagkit.ledger.format.events import DataField, DataSchema
 
 
 def column_type(given: str | Mapping[str, Any]) -> Any:

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from dagkit.ledger.block import MetadataBlock, Pointer
-from dagkit.ledger.events import Event
-from dagkit.ledger.faults import Fault, LedgerCode
-from dagkit.ledger.standing import Standing
+from dagkit.ledger.format.block import MetadataBlock, Pointer
+from dagkit.ledger.format.events import Event
+from dagkit.ledger.format.faults import Fault, LedgerCode
+from dagkit.ledger.rules.standing import Standing
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
-from dagkit.ledger.faults import Fault, StoreError
+from dagkit.ledger.format.faults import Fault, StoreError
 
 
 class KeyTaken(Exception):

@@ -23,7 +23,7 @@ from dagkit.engine.reports.run_events import Point
 from dagkit.engine.run.loop import Loop
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore, MemoryStore, Store, open_store
-from dagkit.ledger.stores.objects import BucketStore
+from dagkit.ledger.stores.bucket import BucketStore
 from dagkit.ledger.stores.store import refused
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import Crash, CrashAfter

@@ -16,7 +16,7 @@ from dagkit.engine.run.loop import Loop
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.reports.run_events import Point
 from dagkit.ledger import BlockRefused, Ledger, SequenceTaken
-from dagkit.ledger.log import Log
+from dagkit.ledger.chain.log import Log
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Desk, files_in, lines_through_filter, numbers_collected, some_lines
 

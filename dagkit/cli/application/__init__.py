@@ -1,0 +1,1 @@
+"""Finding, importing and compiling the application that a command names."""

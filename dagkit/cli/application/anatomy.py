@@ -1,0 +1,204 @@
+"""What can be said of a class of operators without making one: its ports, properties and annotations."""
+
+import ast
+import inspect
+import itertools
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from dagkit.api.application import Module
+from dagkit.api.component import Component
+from dagkit.api.metrics import Metric, MetricField, declared_metrics
+from dagkit.api.operators import InputOperator, Operator
+from dagkit.api.partitioning import Partitioner
+from dagkit.api.ports import InputPort, OutputPort, input_ports, output_ports
+from dagkit.cli.application.finding import line_of
+from dagkit.errors import Where
+from dagkit.plan.portable import portable
+from dagkit.schema import spelled
+
+
+@dataclass(frozen=True, slots=True)
+class PortSheet:
+    """A port as its class declares it."""
+
+    name: str
+    side: str
+    payload: str
+    required: bool
+    main: bool
+    schema_required: bool
+    key: str | None = None
+    """What of an item says which partition of the operator it goes to."""
+    unifier: str | None = None
+    """What merges the items that several partitions send."""
+
+
+@dataclass(frozen=True, slots=True)
+class PropertySheet:
+    """A property as its class declares it."""
+
+    name: str
+    type: str
+    required: bool
+    default: Any
+    constraints: tuple[str, ...]
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSheet:
+    """A metric as its class declares it."""
+
+    name: str
+    aggregators: tuple[str, ...]
+    """What makes one value of those of all partitions."""
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class Anatomy:
+    """An operator or a module, as `describe` shows it."""
+
+    name: str
+    class_: str
+    kind: str
+    role: str
+    doc: str
+    where: Where | None
+    ports: tuple[PortSheet, ...]
+    properties: tuple[PropertySheet, ...]
+    metrics: tuple[MetricSheet, ...]
+    annotations: Mapping[str, bool]
+
+
+def anatomy_of(component: type[Component]) -> Anatomy:
+    """Everything that the class says of itself."""
+    return Anatomy(
+        name=component.__name__,
+        class_=f"{component.__module__}.{component.__qualname__}",
+        kind=component.declared_kind(),
+        role=_role(component),
+        doc=inspect.cleandoc(component.__dict__.get("__doc__") or ""),
+        where=line_of(component),
+        ports=(*map(_port, input_ports(component).values()), *map(_port, output_ports(component).values())),
+        properties=tuple(_properties(component)),
+        metrics=tuple(_metric(component, metric) for metric in declared_metrics(component).values()),
+        annotations=_annotations(component),
+    )
+
+
+def _role(component: type[Component]) -> str:
+    roles = ((Module, "module"), (InputOperator, "input operator"), (Operator, "operator"))
+    return next((role for base, role in roles if issubclass(component, base)), "application")
+
+
+def _annotations(component: type[Component]) -> Mapping[str, bool]:
+    names = ("partitionable", "checkpointable_within_app_window", "stateless")
+    if not issubclass(component, Operator):
+        return {}
+    said = {name: bool(getattr(component, name)) for name in names}
+    return {**said, "partitions_itself": issubclass(component, Partitioner)}
+
+
+def _port(port: InputPort[Any] | OutputPort[Any]) -> PortSheet:
+    sheet = (spelled(port.payload), port.required, port.main, port.schema_required)
+    if isinstance(port, InputPort):
+        return PortSheet(port.name, "input", *sheet, key=_called(port.key))
+    return PortSheet(port.name, "output", *sheet, unifier=_called(port.unifier))
+
+
+def _metric(component: type[Component], metric: Metric) -> MetricSheet:
+    by = ("sum",) if metric.aggregators is None else tuple(_called(each) or "" for each in metric.aggregators)
+    declared = getattr(component, metric.name)
+    doc = "" if isinstance(declared, MetricField) else inspect.getdoc(declared) or ""
+    return MetricSheet(metric.name, by, doc.partition("\n")[0])
+
+
+def _called(function: Any) -> str | None:
+    """The name of a class or function; one without a name is told by its line."""
+    if function is None:
+        return None
+    name = getattr(function, "__name__", None) or repr(function)
+    return f"the function at {line_of(function)}" if name == "<lambda>" else name
+
+
+def _properties(component: type[BaseModel], above: str = "", around: tuple[type, ...] = ()) -> Iterator[PropertySheet]:
+    """Every field, each followed by those of the model that it holds, under the names that keys call them."""
+    docs = _field_docs(component)
+    for name, field in component.model_fields.items():
+        yield _property(f"{above}{name}", field, docs.get(name, ""))
+        held = _model_in(field.annotation)
+        if held is not None and held not in (component, *around):
+            yield from _properties(held, f"{above}{name}.", (component, *around))
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model that a field holds, or may hold beside nothing."""
+    held = [each for each in (annotation, *get_args(annotation)) if inspect.isclass(each) and each is not type(None)]
+    models = [each for each in held if issubclass(each, BaseModel) and not issubclass(each, Component)]
+    return models[0] if models == held and len(models) == 1 else None
+
+
+def _property(name: str, field: FieldInfo, doc: str) -> PropertySheet:
+    return PropertySheet(
+        name=name,
+        type=spelled(field.annotation),
+        required=field.is_required(),
+        default=None if field.is_required() else portable(_default(field)),
+        constraints=tuple(_constraint(each) for each in field.metadata),
+        doc=" ".join((field.description or doc).split()),
+    )
+
+
+def _default(field: FieldInfo) -> Any:
+    """The default, or nothing to show where it follows from the other properties."""
+    if field.default_factory_takes_validated_data:
+        return None
+    return field.get_default(call_default_factory=True)
+
+
+_SIGNS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<=", "multiple_of": "a multiple of"}
+
+
+def _constraint(constraint: Any) -> str:
+    """A constraint as people write it: `> 0`, `min_length 1`."""
+    said = {
+        name: getattr(constraint, name)
+        for name in getattr(constraint, "__slots__", None) or vars(type(constraint)).get("__dataclass_fields__", ())
+        if getattr(constraint, name, None) is not None
+    }
+    if not said:
+        return repr(constraint)
+    return " and ".join(f"{_SIGNS.get(name, name)} {value}" for name, value in said.items())
+
+
+def _field_docs(component: type) -> dict[str, str]:
+    """The string below each field, as the bases and then the class itself have it."""
+    docs: dict[str, str] = {}
+    for ancestor in reversed(component.__mro__):
+        if issubclass(ancestor, BaseModel) and ancestor is not BaseModel:
+            docs.update(_strings_below_fields(ancestor))
+    return docs
+
+
+def _strings_below_fields(component: type) -> dict[str, str]:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(component)))
+    except (OSError, TypeError, SyntaxError):  # a class made in a notebook or by a call has no source
+        return {}
+    body = tree.body[0].body if tree.body and isinstance(tree.body[0], ast.ClassDef) else []
+    return {
+        above.target.id: below.value.value
+        for above, below in itertools.pairwise(body)
+        if isinstance(above, ast.AnnAssign)
+        and isinstance(above.target, ast.Name)
+        and isinstance(below, ast.Expr)
+        and isinstance(below.value, ast.Constant)
+        and isinstance(below.value.value, str)
+    }

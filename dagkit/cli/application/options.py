@@ -1,0 +1,110 @@
+"""The options that verbs share, as decorators, and what they were asked as a value."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import rich_click as click
+
+from dagkit.cli.terminal.output import Output
+
+Command = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which application is meant, and what it is configured with on the command line."""
+
+    target: str
+    application: str | None = None
+    defines: tuple[tuple[str, str], ...] = ()
+    files: tuple[str, ...] = ()
+    apconf: str | None = None
+    allow_unknown: bool = False
+
+
+def _definitions(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Each `key=value`; the value may hold further equals signs, and may be empty."""
+    for text in given:
+        if not text.partition("=")[0].strip() or "=" not in text:
+            raise click.BadParameter(f"{text!r} is not of the form key=value")
+    return tuple((text.partition("=")[0].strip(), text.partition("=")[2]) for text in given)
+
+
+_CONFIGURING = (
+    click.option("--app", "application", metavar="NAME", help="The one meant of several: its name, or a part of it."),
+    click.option(
+        "-D",
+        "defines",
+        metavar="KEY=VALUE",
+        callback=_definitions,
+        multiple=True,
+        help="Set a key; stronger than every file.",
+    ),
+    click.option(
+        "-c",
+        "--conf",
+        "files",
+        metavar="FILE",
+        type=click.Path(),
+        multiple=True,
+        help="Read a property file; of several, the later wins.",
+    ),
+    click.option("--apconf", metavar="NAME", help="Read this file of the application's own `conf` folder."),
+    click.option("--allow-unknown", is_flag=True, help="Let keys pass that match nothing."),
+)
+
+_SPEAKING = (
+    click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON document with its schema."),
+    click.option("-q", "--quiet", is_flag=True, help="Tell nothing but the result and faults."),
+    click.option("-v", "--verbose", is_flag=True, help="Tell more."),
+)
+
+
+def configured(command: Command) -> Command:
+    """Give the command the configuring options; it takes them as `configuring`, a function of the target."""
+
+    @functools.wraps(command)
+    def wrapped(
+        *args: Any,
+        application: str | None,
+        defines: tuple[tuple[str, str], ...],
+        files: tuple[str, ...],
+        apconf: str | None,
+        allow_unknown: bool,
+        **kwargs: Any,
+    ) -> Any:
+        def configuring(target: str) -> Asked:
+            return Asked(target, application, defines, files, apconf, allow_unknown)
+
+        return command(*args, configuring=configuring, **kwargs)
+
+    return _decorated(wrapped, _CONFIGURING)
+
+
+def application(command: Command) -> Command:
+    """Give the command its APP with the configuring options; it takes them as one `asked`."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, target: str, configuring: Callable[[str], Asked], **kwargs: Any) -> Any:
+        return command(*args, asked=configuring(target), **kwargs)
+
+    return click.argument("target", metavar="APP", type=click.Path())(configured(wrapped))
+
+
+def spoken(command: Command) -> Command:
+    """Give the command `--json`, `-q` and `-v`; it takes them as one `output`."""
+
+    @click.pass_context
+    @functools.wraps(command)
+    def wrapped(ctx: click.Context, /, *args: Any, as_json: bool, quiet: bool, verbose: bool, **kwargs: Any) -> Any:
+        output = Output(as_json, int(verbose) - int(quiet))
+        ctx.find_root().obj = output
+        return command(*args, output=output, **kwargs)
+
+    return _decorated(wrapped, _SPEAKING)
+
+
+def _decorated(command: Command, options: tuple[Callable[[Command], Command], ...]) -> Command:
+    return functools.reduce(lambda decorated, option: option(decorated), reversed(options), command)

@@ -1,0 +1,107 @@
+"""`dagkit config`: what an application is configured with, and where each value comes from."""
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import rich_click as click
+
+from dagkit.api.configuration import Config, Entry
+from dagkit.cli.application.opening import opened
+from dagkit.cli.application.options import Asked, application, spoken
+from dagkit.cli.commands.plan import as_json
+from dagkit.cli.terminal.output import Output
+from dagkit.cli.terminal.pages import table
+from dagkit.conf.grammar.property_keys import Address, parse_key
+from dagkit.errors import errors_among
+from dagkit.plan.portable import portable
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One key as one source gave it, and whether it is the value that holds."""
+
+    entry: Entry
+    holds: bool
+
+    @property
+    def key(self) -> str:
+        return self.entry.key
+
+    @property
+    def shown(self) -> Any:
+        """The value, or what may be shown of a secret."""
+        return self.entry.shown if self.entry.secret else portable(self.entry.value)
+
+    @property
+    def text(self) -> str:
+        return self.shown if isinstance(self.shown, str) else as_json(self.shown)
+
+    @property
+    def source(self) -> str:
+        return self.entry.origin.source.name.lower().replace("_", " ")
+
+    @property
+    def where(self) -> str:
+        return str(self.entry.origin.where or "")
+
+
+@click.command()
+@click.option("--origin", is_flag=True, help="Show where each value comes from.")
+@click.option("--all", "everything", is_flag=True, help="Show the values that a stronger source overrides, too.")
+@application
+@spoken
+def config(*, asked: Asked, origin: bool, everything: bool, output: Output) -> None:
+    """Show the keys that an application is configured with, and their values; secrets stay hidden.
+
+    The sources, weakest first: the installation's and the application's property files, the user's own, `--apconf`,
+    `--conf`, the environment, and `-D`.
+    """
+    with opened(asked, output) as found:
+        if found.missed and not output.verbose:
+            output.message(found.missed)
+        lines = [line for line in lines_of(found.conf) if line.holds or everything]
+        if output.as_json:
+            body = {"application": found.application.application_name, "entries": [_fields(line) for line in lines]}
+            output.document("dagkit.config/1", body)
+        elif origin or everything:
+            rows = [(_key(line), line.text, f"<- {line.where}", line.source) for line in lines]
+            output.result(table(("key", "value", "from", "source"), rows))
+        elif lines:
+            output.result("\n".join(f"{line.key} = {line.text}" for line in lines))
+        if errors_among(found.faults):
+            output.end(found.blamed(found.application.application_name, found.faults))
+        output.notes(found.faults)
+
+
+def lines_of(conf: Config) -> Iterator[Line]:
+    """Every entry: by key, in the order in which the keys first came, the one that holds before those it overrides."""
+    given: dict[Hashable, list[Entry]] = {}
+    for entry in conf.entries:
+        given.setdefault(_identity(entry.key), []).append(entry)
+    for entries in given.values():
+        for entry in reversed(entries):
+            yield Line(entry, entry is entries[-1])
+
+
+def _identity(key: str) -> Hashable:
+    """Equal for keys that set the same thing."""
+    address = parse_key(key)
+    return address.identity if isinstance(address, Address) else key
+
+
+def _key(line: Line) -> str:
+    return line.key if line.holds else f"  overridden: {line.key}"
+
+
+def _fields(line: Line) -> dict[str, Any]:
+    where = line.entry.origin.where
+    return {
+        "key": line.key,
+        "value": line.shown,
+        "secret": line.entry.secret,
+        "source": line.source,
+        "file": where.file if where else None,
+        "line": where.line if where else None,
+        "holds": line.holds,
+    }

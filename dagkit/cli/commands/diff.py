@@ -1,0 +1,73 @@
+"""`dagkit diff`: what changes between two applications or plans."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import rich_click as click
+from click.exceptions import Exit
+
+from dagkit.cli.application.opening import compiled
+from dagkit.cli.application.options import Asked, configured, spoken
+from dagkit.cli.terminal.output import Output, counted
+from dagkit.plan import Plan, fingerprint, read_plan
+from dagkit.plan import diff as changes_between
+from dagkit.plan.model import PLAN_SCHEMA
+
+CHANGED = 10
+"""The exit code of `--exit-code` where there are changes."""
+
+
+@click.command()
+@click.argument("old", type=click.Path())
+@click.argument("new", type=click.Path())
+@click.option("--exit-code", "coded", is_flag=True, help="Exit with 10 where there are changes.")
+@configured
+@spoken
+def diff(*, old: str, new: str, coded: bool, configuring: Callable[[str], Asked], output: Output) -> None:
+    """Say in words what changes from OLD to NEW. Each is an application, or a plan that `dagkit plan --json` printed.
+
+    The options that configure go to both. What only explains a plan, such as the reason of a cut, is no change.
+    """
+    before, after = (planned(configuring(side), output) for side in (old, new))
+    changes = changes_between(before, after)
+    if output.as_json:
+        listed = [{"kind": change.kind, "subject": change.subject, "text": change.text} for change in changes]
+        described = {"old": _side(old, before), "new": _side(new, after)}
+        output.document("dagkit.diff/1", {**described, "changed": bool(changes), "changes": listed})
+    else:
+        if changes:
+            output.result("\n".join(map(str, changes)))
+        output.message(_verdict(before, after, len(changes)))
+    if changes and coded:
+        raise Exit(CHANGED)
+
+
+def planned(asked: Asked, output: Output) -> Plan:
+    """The plan that a file holds, or that the application there compiles to."""
+    path = Path(asked.target)
+    if path.is_file() and path.suffix != ".py":
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if _claims_to_be_a_plan(text):
+            return read_plan(text, asked.target)
+    return compiled(asked, output).plan
+
+
+def _claims_to_be_a_plan(text: str) -> bool:
+    """Whether the schema is that of plans, of this version or another; all else may be a declared application."""
+    try:
+        data = json.loads(text)
+    except ValueError:
+        return False
+    family = PLAN_SCHEMA.partition("/")[0]
+    return isinstance(data, dict) and str(data.get("schema", "")).partition("/")[0] == family
+
+
+def _side(target: str, plan: Plan) -> dict[str, str]:
+    return {"target": target, "application": plan.application, "fingerprint": fingerprint(plan)}
+
+
+def _verdict(before: Plan, after: Plan, changes: int) -> str:
+    if not changes:
+        return f"no change: both plans are {fingerprint(after)}"
+    return f"{counted(changes, 'change')}: {fingerprint(before)} becomes {fingerprint(after)}"

@@ -1,0 +1,108 @@
+"""`dagkit graph`: the application as a picture."""
+
+import json
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+import rich_click as click
+
+from dagkit.cli.application.opening import opened
+from dagkit.cli.application.options import Asked, application, spoken
+from dagkit.cli.terminal.output import Output, diagnostic_fields, is_terminal, shown_path
+from dagkit.compiler import Compilation
+from dagkit.errors import DagkitError
+from dagkit.graph import Graph
+from dagkit.render import BINARY, FORMATS, Format, logical, physical, render
+
+ENDINGS: dict[str, Format] = {
+    ".dot": "dot",
+    ".gv": "dot",
+    ".svg": "svg",
+    ".png": "png",
+    ".pdf": "pdf",
+    ".mmd": "mermaid",
+    ".mermaid": "mermaid",
+    ".txt": "text",
+    ".text": "text",
+    ".json": "json",
+}
+"""The format that a file's ending means."""
+
+
+class PictureUnwritable(DagkitError):
+    """The file that the picture was to go to cannot be written."""
+
+    exit_code: ClassVar[int] = 5
+
+
+@click.command()
+@click.option(
+    "-f", "--format", "form", type=click.Choice(FORMATS), help="Without it, FILE's ending decides; else text."
+)
+@click.option("--physical", "is_physical", is_flag=True, help="Draw partitions, stages and exchanges.")
+@click.option("-o", "--output", "file", metavar="FILE", type=click.Path(dir_okay=False), help="Write to this file.")
+@application
+@spoken
+def graph(*, asked: Asked, form: Format | None, is_physical: bool, file: str | None, output: Output) -> None:
+    """Draw an application: as the author drew it, or with `--physical` as it will run.
+
+    Drawing needs no installed Graphviz, except PNG and PDF, for which `dagkit[graph-png]` will do. A faulty
+    application is drawn as far as it goes, and its faults are reported with it.
+    """
+    form = _form(form, file, as_json=output.as_json)
+    if form in BINARY and file is None and is_terminal(sys.stdout):
+        raise click.UsageError(f"a {form.upper()} is not for a terminal; write it to a file with -o FILE")
+    with opened(asked, output) as found:
+        compilation = found.compiled() if is_physical else found.as_far_as_it_goes()
+        drawn = render(physical(compilation.plan) if is_physical else logical(_settled(compilation)), form)
+        if form == "json":
+            drawn = _with_faults(drawn, compilation)
+        if file is None:
+            output.raw(drawn)
+        else:
+            _write(Path(file), drawn)
+            output.message(f"{form} of {compilation.application} is in {shown_path(Path(file))}")
+        found.conclude(compilation, output)
+
+
+def _settled(compilation: Compilation) -> Graph:
+    """The graph before it was checked, or as far as it got."""
+    form = compilation.steps.get("resolved", compilation.graph)
+    assert isinstance(form, Graph), "up to `checked` every form is a graph"
+    return form
+
+
+def _with_faults(drawn: bytes, compilation: Compilation) -> bytes:
+    """The document of the picture, with what was told of the application."""
+    told = {"diagnostics": [diagnostic_fields(each) for each in compilation.notes]}
+    return json.dumps({**json.loads(drawn), **told}, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def _form(form: Format | None, file: str | None, *, as_json: bool) -> Format:
+    """The format that was asked for; a picture and a document cannot both be meant."""
+    if not as_json:
+        return form or _format_of(file)
+    meant = form or (ENDINGS.get(Path(file).suffix.lower()) if file else None)
+    if meant not in (None, "json"):
+        asked = f"-f {form}" if form else file
+        raise click.UsageError(f"--json is the format json, and {asked} asks for {meant}")
+    return "json"
+
+
+def _format_of(file: str | None) -> Format:
+    if file is None:
+        return "text"
+    ending = Path(file).suffix.lower()
+    if ending not in ENDINGS:
+        raise click.UsageError(f"{file} does not end like a picture ({' '.join(ENDINGS)}); name a format with -f")
+    return ENDINGS[ending]
+
+
+def _write(path: Path, drawn: bytes) -> None:
+    try:
+        path.write_bytes(drawn)
+    except OSError as refused:
+        raise PictureUnwritable(
+            f"cannot write {path}: {refused.strerror}\n  help: choose another file with -o"
+        ) from refused

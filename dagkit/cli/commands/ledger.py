@@ -1,0 +1,318 @@
+"""`dagkit ledger`: read, verify, move and tidy the ledger in an application's folder."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+from click.exceptions import Exit
+
+from dagkit.cli.application.options import spoken
+from dagkit.cli.terminal.output import Output, counted
+from dagkit.ledger import Chain, Fault, Ledger, LedgerError, Record, StoreError
+from dagkit.ledger.audit.orphans import set_torn_aside, sweep
+from dagkit.ledger.audit.verify import ChainVerdict, Verdict
+from dagkit.ledger.audit.verify import verify as verify_ledger
+from dagkit.ledger.exchange.manifests import export as export_to
+from dagkit.ledger.exchange.manifests import import_into, manifest_of
+from dagkit.ledger.facts import stated_in
+
+path = click.argument("path", metavar="PATH")
+
+
+@click.group()
+def ledger() -> None:
+    """Read, verify, move and tidy the ledger in an application's folder (or URL).
+
+    Every command works while the application runs, and exits with 0 only when all is well.
+    """
+
+
+@ledger.command()
+@path
+@spoken
+def ls(*, path: str, output: Output) -> None:
+    """List the chains: how long they are, and how far they got.
+
+    Exits with 1 if the end of a chain is missing, damaged or forged, and with 6 if there is no ledger.
+    """
+    with _Faults(output):
+        opened = Ledger.open(path)
+        _tell_unborn(opened, output)
+        rows: list[dict[str, Any]] = []
+        faults: list[Fault] = []
+        for name in opened.names():
+            try:
+                rows.append(_row(opened.chain(name)))
+            except LedgerError as error:
+                faults += error.faults
+    if output.as_json:
+        output.document("dagkit.ledger.ls/1", {"chains": rows, "faults": [_fault(f) for f in faults]})
+    else:
+        output.result("\n".join(_aligned([_HEADER, *([_text(v) for v in row.values()] for row in rows)])))
+    _end(output, faults)
+
+
+_HEADER = ["chain", "kind", "blocks", "last offset", "watermark", "written"]
+
+
+@ledger.command()
+@path
+@click.argument("chain", required=False)
+@click.option("--block", type=click.IntRange(min=0), help="Only the block of this number.")
+@click.option("--offset", type=click.IntRange(min=0), help="Only the block whose slice holds this offset.")
+@click.option(
+    "--at",
+    metavar="TIME",
+    type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z"]),
+    help="Only the last block not younger than this, as 2030-01-31T12:00:00Z.",
+)
+@click.option("--last", default=5, show_default=True, type=click.IntRange(min=1), help="How many of the last blocks.")
+@spoken
+def show(
+    *,
+    path: str,
+    chain: str | None,
+    block: int | None,
+    offset: int | None,
+    at: datetime | None,
+    last: int,
+    output: Output,
+) -> None:
+    """Show blocks: the last ones of each chain, or one that is asked for.
+
+    Exits with 1 if a block shown is missing or damaged, or if there is none such.
+    """
+    with _Faults(output):
+        opened = Ledger.open(path)
+        _tell_unborn(opened, output)
+        names = opened.names() if chain is None else [chain]
+        shown = [(name, r) for name in names for r in _asked(opened.chain(name), block, offset, at, last)]
+        blocks = [_block(name, record) for name, record in shown] if output.as_json else []
+    if output.as_json:
+        output.document("dagkit.ledger.show/1", {"blocks": blocks})
+    else:
+        output.result("\n\n".join(_told(name, record) for name, record in shown))
+    if not shown:
+        output.message("there is no such block")
+        raise Exit(1)
+
+
+@ledger.command()
+@path
+@click.option("--chain", help="Only this chain.")
+@click.option("--contents/--no-contents", default=True, help="Hash every slice and checkpoint, and count every byte.")
+@click.option("--complete", is_flag=True, help="Bytes that are still to be read are a fault too.")
+@spoken
+def verify(*, path: str, chain: str | None, contents: bool, complete: bool, output: Output) -> None:
+    """Prove that all is well: every block replayed, every content hashed, every byte consumed exactly once.
+
+    Exits with 1 at any fault, and names the chain and the block.
+    """
+    with _Faults(output):
+        opened = Ledger.open(path)
+        _tell_unborn(opened, output)
+        verdict = verify_ledger(opened, only=chain, contents=contents)
+    if output.as_json:
+        body = {
+            "well": verdict.is_well,
+            "complete": verdict.is_complete,
+            "chains": [_judged(v) for v in verdict.chains],
+        }
+        output.document("dagkit.ledger.verdict/1", body)
+    else:
+        output.result("\n".join(_sentence(v) for v in verdict.chains))
+    if not output.as_json:
+        for fault in verdict.faults:
+            output.fault(str(fault))
+    if not _is_good(verdict, complete=complete):
+        raise Exit(1)
+
+
+@ledger.command("export")
+@path
+@click.argument("out", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--format", "form", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+@spoken
+def export(*, path: str, out: Path, form: Any, output: Output) -> None:
+    """Write every chain as Open Data Fabric manifests into the folder OUT, with its contents."""
+    with _Faults(output):
+        opened = Ledger.open(path)
+        _tell_unborn(opened, output)
+        said = export_to(opened, out, form)
+    if output.as_json:
+        output.document("dagkit.export/1", said.as_json())
+    else:
+        output.result("\n".join(f"{c.name}: {counted(c.blocks, 'block')} to {out / c.file}" for c in said.chains))
+
+
+@ledger.command("import")
+@path
+@click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@spoken
+def import_(*, path: str, source: Path, output: Output) -> None:
+    """Take the chains that `export` wrote to the folder SOURCE into the ledger in PATH, judged block by block."""
+    with _Faults(output):
+        said = import_into(Ledger.create(path), source)
+    if output.as_json:
+        output.document("dagkit.export/1", said.as_json())
+    else:
+        output.result("\n".join(f"{c.name}: {counted(c.blocks, 'block')}, head {c.head}" for c in said.chains))
+
+
+@ledger.command()
+@path
+@click.option("--dry-run", is_flag=True, help="Only say what would be taken away.")
+@click.option(
+    "--grace-minutes",
+    default=60,
+    show_default=True,
+    type=click.IntRange(0, 10**7),
+    help="Leave alone what is younger; a temporary file under ten minutes is always left alone.",
+)
+@click.option("--repair", is_flag=True, help="Set a torn last record aside first; only while no driver runs.")
+@spoken
+def gc(*, path: str, dry_run: bool, grace_minutes: int, repair: bool, output: Output) -> None:
+    """Take away what a crash left behind, and pack what it left unpacked. No committed block is ever touched.
+
+    A broken chain is left as it is, and the others are tidied; then it exits with 1.
+    """
+    with _Faults(output):
+        opened = Ledger.open(path)
+        _tell_unborn(opened, output)
+        moved, faults = _set_aside(opened) if repair and not dry_run else ([], [])
+        found = sweep(opened, grace=timedelta(minutes=grace_minutes), pretend=dry_run)
+    faults += [fault for fault in found.faults if fault not in faults]
+    if output.as_json:
+        rows = [{"chain": s.chain, "what": s.what, "key": s.key} for s in found.swept]
+        body = {"swept": rows, "set_aside": moved, "dry_run": dry_run, "faults": [_fault(f) for f in faults]}
+        output.document("dagkit.ledger.gc/1", body)
+    else:
+        lines = [*(f"set aside: {key}" for key in moved), *(f"{s.what}: {s.key}" for s in found.swept)]
+        told = "would be taken away" if dry_run else "taken away"
+        output.result("\n".join([*lines, f"{counted(len(found.swept), 'file')} {told}"]))
+    _end(output, faults)
+
+
+def _set_aside(opened: Ledger) -> tuple[list[str], list[Fault]]:
+    """What was torn and lies aside now, and what is wrong with the chains that are not so repaired."""
+    moved: list[str] = []
+    faults: list[Fault] = []
+    for name in opened.names():
+        try:
+            key = set_torn_aside(opened, name)
+        except StoreError:
+            raise
+        except LedgerError as error:
+            faults += error.faults
+        else:
+            moved += [] if key is None else [key]
+    return moved, faults
+
+
+def _tell_unborn(opened: Ledger, output: Output) -> None:
+    for name in opened.unborn():
+        output.message(f"{name}: no chain yet, for its creation was stopped before the first block; left out")
+
+
+class _Faults:
+    """Whatever the ledger refuses ends the command with its code, its help and its exit code."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, LedgerError):
+            if self._output.as_json:
+                body = {"faults": [_fault(f) for f in error.faults], "exit_code": error.exit_code}
+                self._output.document("dagkit.ledger.failure/1", body)
+            self._output.end(error)
+
+
+def _end(output: Output, faults: list[Fault]) -> None:
+    if faults:
+        output.end(LedgerError(*faults))
+
+
+def _is_good(verdict: Verdict, *, complete: bool) -> bool:
+    return verdict.is_well and (verdict.is_complete or not complete)
+
+
+def _asked(chain: Chain, block: int | None, offset: int | None, at: datetime | None, last: int) -> Iterable[Record]:
+    one: Callable[[], Record | None] | None = None
+    if block is not None:
+        one = lambda: chain.read(block) if block <= chain.head.seq else None  # noqa: E731 - one of three questions
+    elif offset is not None:
+        one = lambda: chain.seek_offset(offset)  # noqa: E731 - as above
+    elif at is not None:
+        one = lambda: chain.seek_time(at)  # noqa: E731 - as above
+    if one is None:
+        return list(chain.records(max(0, chain.head.seq - last + 1)))
+    found = one()
+    return [] if found is None else [found]
+
+
+def _row(chain: Chain) -> dict[str, Any]:
+    standing = chain.standing
+    return {
+        "chain": chain.name,
+        "kind": str(chain.kind),
+        "blocks": standing.next_seq,
+        "last_offset": standing.offset,
+        "watermark": None if standing.watermark is None else standing.watermark.isoformat(),
+        "written": None if standing.system_time is None else standing.system_time.isoformat(),
+    }
+
+
+def _block(name: str, record: Record) -> dict[str, Any]:
+    facts = {fact.name: fact.value for fact in stated_in(record)}
+    return {"chain": name, "hash": record.hash, **manifest_of(record), **({"facts": facts} if facts else {})}
+
+
+def _told(name: str, record: Record) -> str:
+    """A block as people read it: a headline, then one line for each field of its event."""
+    event = record.block.event.as_json()
+    lines = [f"{name} block {record.seq}: {event.pop('kind')}, {record.block.system_time.isoformat()}"]
+    lines += [f"  {field}: {_text(value)}" for field, value in event.items()]
+    return "\n".join([*lines, f"  hash: {record.hash}"])
+
+
+def _judged(verdict: ChainVerdict) -> dict[str, Any]:
+    return {
+        "chain": verdict.name,
+        "kind": verdict.kind,
+        "well": verdict.is_well,
+        "blocks": verdict.blocks,
+        "last_offset": verdict.offset,
+        "faults": [_fault(f) for f in verdict.faults],
+    }
+
+
+def _sentence(verdict: ChainVerdict) -> str:
+    told = "is well" if verdict.is_well else "is NOT well"
+    unread = "" if not verdict.is_well or not verdict.faults else ", with bytes still to be read"
+    return f"{verdict.name} {told}: {counted(verdict.blocks, 'good block')}{unread}"
+
+
+def _fault(fault: Fault) -> dict[str, Any]:
+    return {
+        "code": fault.code,
+        "warning": fault.is_warning,
+        "chain": fault.chain,
+        "block": fault.block,
+        "problem": fault.problem,
+        "help": fault.help,
+    }
+
+
+def _text(value: Any) -> str:
+    return "-" if value is None else str(value)
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

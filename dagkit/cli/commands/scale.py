@@ -1,0 +1,186 @@
+"""`dagkit scale`: why there are so many partitions, and how many there would have been."""
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import rich_click as click
+from pydantic import ValidationError
+
+from dagkit.cli.application.asking import answered, waiting
+from dagkit.cli.application.options import spoken
+from dagkit.cli.terminal.output import Output, counted
+from dagkit.conf.grammar.names import snake
+from dagkit.engine.changes.requests import SetCount
+from dagkit.engine.history.backlogs import Decided, Recorded, backlog_millis, decisions, recorded
+from dagkit.ledger import Ledger
+from dagkit.scaling import ScalingSettings, decide
+from dagkit.scaling.explaining import became, sentence
+from dagkit.scaling.simulation import Course, following, simulated
+from dagkit.urls import absolute
+
+path = click.argument("path", metavar="PATH")
+
+
+@click.group()
+def scale() -> None:
+    """Explain, rehearse and set how many partitions operators have.
+
+    PATH is an application's folder (or URL); it may be running meanwhile.
+    """
+
+
+@scale.command()
+@path
+@click.option("--operator", metavar="NAME", help="Only this operator.")
+@click.option("--changes", is_flag=True, help="Only decisions that changed something.")
+@spoken
+def explain(*, path: str, operator: str | None, changes: bool, output: Output) -> None:
+    """Tell every decision of a run: what it was made of, which rule settled it, and what came of it."""
+    made = [
+        decided
+        for decided in decisions(Ledger.open(path), operator)
+        if not changes or decided.fact.before != decided.fact.after
+    ]
+    if output.as_json:
+        output.document("dagkit.scaling/1", {"decisions": [_decision(decided) for decided in made]})
+        return
+    output.result("\n".join(_told(decided) for decided in made) or "nothing was decided")
+
+
+@scale.command()
+@path
+@click.option("--operator", metavar="NAME", help="Which operator, where several follow their backlogs.")
+@click.option(
+    "--set", "settings", metavar="NAME=VALUE", multiple=True, help="What to set otherwise than it was; repeatable."
+)
+@spoken
+def simulate(*, path: str, operator: str | None, settings: Sequence[str], output: Output) -> None:
+    """Tell what other settings would have done with the recorded backlog, beside what was done."""
+    told = recorded(Ledger.open(path), operator)
+    as_it_was = told.inputs[-1].settings
+    other = _with(as_it_was, settings)
+    courses = {"simulated, as it was": as_it_was, **({"simulated, as set": other} if settings else {})}
+    world, first = told.world(), told.decisions[0].fact.before
+    lines = [
+        _recorded_line(told),
+        *(
+            {"what": what, **_line(told, simulated(world, following(how), begins_with=max(first, how.min_readers)))}
+            for what, how in courses.items()
+        ),
+    ]
+    if output.as_json:
+        body = {"operator": told.operator, "settings": other.model_dump(mode="json"), "courses": lines}
+        output.document("dagkit.simulated/1", body)
+        return
+    output.result(_table(told, lines))
+
+
+@scale.command("set")
+@path
+@click.argument("operator")
+@click.argument("count", metavar="N", type=click.IntRange(min=1))
+@waiting
+@spoken
+def set_count(*, path: str, operator: str, count: int, seconds: float, output: Output) -> None:
+    """Give an operator N partitions while its application runs, from the next window on.
+
+    An operator that follows its backlog may have others soon after; `dagkit set PATH OPERATOR collect_stats false`
+    keeps a reader from that.
+    """
+    reply = answered(absolute(path), SetCount(operator=operator, count=count), seconds)
+    if output.as_json:
+        body = {"operator": operator, "window": reply.window, "before": reply.before, "after": reply.after}
+        output.document("dagkit.scale.set/1", body)
+        return
+    partitions = counted(count, "partition")
+    output.result(f"{operator} has {partitions} from window {reply.window} on, and had {reply.before}")
+
+
+def _decision(decided: Decided) -> dict[str, Any]:
+    inputs = decided.inputs
+    again = None if inputs is None else decide(inputs)
+    return {
+        "window": decided.window,
+        **decided.fact.model_dump(mode="json", exclude={"fact"}),
+        "sentence": _sentence(decided),
+        "decided_again": None if again is None else again.after,
+    }
+
+
+def _told(decided: Decided) -> str:
+    """A decision as people read it."""
+    fact, inputs = decided.fact, decided.inputs
+    lines = [f"{fact.at.isoformat(timespec='milliseconds')} {fact.operator}, by {fact.policy}: {_sentence(decided)}"]
+    if inputs is not None and (again := decide(inputs)).after != fact.after:
+        lines.append(f"  this dagkit would have decided {again.after}: {again.rule}")
+    return "\n".join(lines)
+
+
+def _sentence(decided: Decided) -> str:
+    fact, inputs = decided.fact, decided.inputs
+    if inputs is not None:
+        return sentence(inputs, fact.after, fact.rule)
+    return became(fact.before, fact.after, fact.rule)
+
+
+def _with(settings: ScalingSettings, changed: Sequence[str]) -> ScalingSettings:
+    """The settings with these in their place."""
+    values: dict[str, Any] = {}
+    for text in changed:
+        spelled, equals, value = text.partition("=")
+        name = snake(spelled.strip())
+        if not equals or name not in ScalingSettings.model_fields:
+            known = ", ".join(ScalingSettings.model_fields)
+            raise click.BadParameter(f"{text!r} sets none of {known}", param_hint="--set")
+        values[name] = None if value.strip().lower() == "none" else value.strip()
+    try:
+        return ScalingSettings.model_validate({**settings.model_dump(), **values})
+    except ValidationError as invalid:
+        said = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}".lstrip(": ") for e in invalid.errors())
+        raise click.BadParameter(said, param_hint="--set") from invalid
+
+
+def _recorded_line(told: Recorded) -> dict[str, Any]:
+    facts = [decided.fact for decided in told.decisions]
+    return {
+        "what": "recorded",
+        "backlog_millis": round(backlog_millis(told.arrivals, told.drained)),
+        "most": max(max(fact.before, fact.after) for fact in facts),
+        "changes": sum(fact.before != fact.after for fact in facts),
+        "slot_millis": None,
+    }
+
+
+def _line(told: Recorded, course: Course) -> dict[str, Any]:
+    return {
+        "backlog_millis": round(backlog_millis(told.arrivals, course.drained)),
+        "most": max([change.after for change in course.changes] + [course.began_with]),
+        "changes": len(course.changes),
+        "slot_millis": round(course.slot_millis),
+    }
+
+
+def _table(told: Recorded, lines: Sequence[dict[str, Any]]) -> str:
+    blocks = sum(arrival.blocks for arrival in told.arrivals)
+    rows = [["", "with a backlog", "most partitions", "changes", "time of slots"]]
+    rows += [
+        [
+            line["what"],
+            _seconds(line["backlog_millis"]),
+            str(line["most"]),
+            str(line["changes"]),
+            "" if line["slot_millis"] is None else _seconds(line["slot_millis"]),
+        ]
+        for line in lines
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    told_lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+    return "\n".join([f"{told.operator}: {counted(blocks, 'block')} came", *told_lines])
+
+
+def _seconds(millis: float) -> str:
+    assert millis < inf, "everything that came is read in the end"
+    return f"{millis / 1000:.1f} s"

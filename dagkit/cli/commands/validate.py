@@ -1,0 +1,59 @@
+"""`dagkit validate`: is the application right?"""
+
+from typing import Any
+
+import rich_click as click
+
+from dagkit.cli.application.opening import compiled
+from dagkit.cli.application.options import Asked, application, spoken
+from dagkit.cli.terminal.output import Output, counted, diagnostic_fields, failure_fields, severity_counts
+from dagkit.compiler import Compilation
+from dagkit.errors import ApplicationFaults
+
+
+@click.command()
+@application
+@spoken
+def validate(*, asked: Asked, output: Output) -> None:
+    """Check an application and its configuration, and report every fault at once.
+
+    Nothing is run, and neither Spark nor Java is needed. Exits with 3 if there are faults, with 4 if all of them are
+    about configuration.
+    """
+    try:
+        compilation = compiled(asked, output)
+    except ApplicationFaults as faults:
+        if output.as_json:
+            output.document("dagkit.validation/1", {"valid": False, **failure_fields(faults)})
+        output.end(faults)
+    output.notes(compilation.notes)
+    if output.as_json:
+        output.document("dagkit.validation/1", _fields(compilation))
+    else:
+        output.result(_sentence(compilation))
+
+
+def _fields(compilation: Compilation) -> dict[str, Any]:
+    plan = compilation.plan
+    return {
+        "valid": True,
+        "application": compilation.application,
+        "exit_code": 0,
+        "operators": len(plan.operators),
+        "streams": len(plan.streams),
+        "stages": len(plan.stages),
+        "diagnostics": [diagnostic_fields(note) for note in compilation.notes],
+    }
+
+
+def _sentence(compilation: Compilation) -> str:
+    plan = compilation.plan
+    held = ", ".join(
+        [
+            counted(len(plan.operators), "operator"),
+            counted(len(plan.streams), "stream"),
+            counted(len(plan.stages), "stage"),
+        ]
+    )
+    told = severity_counts(compilation.notes)
+    return f"{compilation.application} is valid: {held}" + (f"; {told}" if told else "")

@@ -1,0 +1,106 @@
+"""Laws of the attributes: values of the right kind, that reach the workers, set where they mean something."""
+
+import pickle
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
+import cloudpickle
+
+from dagkit.api.attributes import Attribute, Standing
+from dagkit.api.configuration import Origin, Source
+from dagkit.conf.values.attribute_values import attribute_value
+from dagkit.errors import Diagnostic, Severity
+from dagkit.graph import Graph, Setting, Settings
+
+
+def settings_hold_values_of_their_kind(graph: Graph) -> Iterator[Diagnostic]:
+    """A window length is a number, a partitioner is a Partitioner: what code sets is held to what files may set."""
+    for bearer, attribute, setting in _all_settings(graph):
+        if setting.value is None or setting.origin.source is not Source.CODE:
+            continue
+        try:
+            attribute_value(attribute, setting.value)
+        except ValueError as wrong:
+            yield Diagnostic(
+                "attribute-invalid",
+                f"{attribute.name} of {bearer} is {setting.value!r}: {wrong}",
+                f"{attribute.name}: {attribute.meaning}; its default is {attribute.default!r}",
+                setting.origin.where,
+            )
+
+
+def settings_can_be_pickled(graph: Graph) -> Iterator[Diagnostic]:
+    """Attributes travel to the workers; a lock or an open file cannot."""
+    for bearer, attribute, setting in _all_settings(graph):
+        reason = _why_unpicklable(setting.value)
+        if reason:
+            yield Diagnostic(
+                "attribute-unpicklable",
+                f"{attribute.name} of {bearer} cannot be sent to the workers: {reason}",
+                "set it to a plain value, or make what it holds in setup",
+                setting.origin.where,
+            )
+
+
+def port_attributes_are_set_on_connected_ports(graph: Graph) -> Iterator[Diagnostic]:
+    """An attribute of a port that no stream touches does nothing, and was meant to do something."""
+    for node in graph.nodes:
+        sides = (
+            (node.inputs, graph.streams_into, node.input_ports),
+            (node.outputs, graph.streams_from, node.output_ports),
+            (node.unifiers, graph.streams_from, node.output_ports),
+        )
+        for settings_by_port, streams, _ in sides:
+            for port, settings in settings_by_port.items():
+                if not (node.unsure or streams(node.name, port)):
+                    yield from _stranded(f"{node.name}.{port}", settings)
+
+
+def _stranded(port: str, settings: Settings) -> Iterator[Diagnostic]:
+    for attribute, setting in settings.items():
+        yield Diagnostic(
+            "attribute-stranded",
+            f"{attribute.name} is set on {port}, which no stream touches",
+            f"lead a stream to {port}, or set the attribute on a connected port",
+            setting.origin.where,
+        )
+
+
+def attributes_off_the_platform_are_told(graph: Graph) -> Iterator[Diagnostic]:
+    """What means nothing off YARN is accepted, and said: once for each key or line, however many bear it."""
+    borne: dict[tuple[Attribute[Any], Origin], list[str]] = {}
+    for bearer, attribute, setting in _all_settings(graph):
+        if attribute.standing is Standing.ADVISORY:
+            borne.setdefault((attribute, setting.origin), []).append(bearer)
+    for (attribute, origin), bearers in borne.items():
+        more = f" and {len(bearers) - 1} more" if len(bearers) > 1 else ""
+        yield Diagnostic(
+            "attribute-advisory",
+            f"{attribute.name} of {bearers[0]}{more} is accepted, and has no effect here",
+            "remove it when the application runs nowhere else",
+            origin.where,
+            Severity.ADVISORY,
+        )
+
+
+def _all_settings(graph: Graph) -> Iterator[tuple[str, Attribute[Any], Setting]]:
+    """Every attribute that somebody set, with what bears it."""
+    for attribute, setting in graph.attributes.items():
+        yield graph.application, attribute, setting
+    for node in graph.nodes:
+        yield from ((node.name, attribute, setting) for attribute, setting in node.attributes.items())
+        for by_port, suffix in ((node.inputs, ""), (node.outputs, ""), (node.unifiers, "#unifier")):
+            for port, settings in by_port.items():
+                for attribute, setting in settings.items():
+                    yield f"{node.name}.{port}{suffix}", attribute, setting
+
+
+def _why_unpicklable(value: object) -> str | None:
+    if value is None or isinstance(value, bool | int | float | str | Enum | type):
+        return None
+    try:
+        cloudpickle.dumps(value)
+    except (pickle.PicklingError, TypeError, AttributeError, NotImplementedError) as refused:
+        return str(refused)
+    return None

@@ -1,0 +1,89 @@
+"""Laws of the properties: every operator is configured as its class demands, and is told apart from all others."""
+
+from collections.abc import Iterator
+
+from dagkit.api.component import Component, Fault
+from dagkit.api.configuration import Origin
+from dagkit.conf.sources.references import without_secret
+from dagkit.errors import Diagnostic, Where, did_you_mean
+from dagkit.graph import Graph
+
+
+def properties_hold(graph: Graph) -> Iterator[Diagnostic]:
+    """An operator runs with the properties that its class declares, or not at all."""
+    for node in graph.nodes:
+        yield from property_faults(node.name, node.operator, node.where, node.property_origins)
+
+
+def property_faults(
+    name: str, component: Component, placed: Where | None, origins: dict[str, Origin] | object = None
+) -> Iterator[Diagnostic]:
+    """What is wrong with the properties of one component, each at the line that set it."""
+    known = origins if isinstance(origins, dict) else {}
+    for fault in component.faults:
+        origin = _origin_of(fault, known)
+        where = (origin.where if origin else None) or placed
+        if "extra inputs" in fault.message:
+            help_ = did_you_mean(fault.path, type(component).model_fields)
+            yield Diagnostic("property-unknown", f"{name} has no property {fault.path!r}", help_, where)
+            continue
+        help_ = f"set {fault.path} where {name} is made, or in a property file"
+        if not fault.path:
+            help_ = f"mend the properties where {name} is made, or in a property file"
+        if origin is not None and origin.key is not None:
+            help_ = f"mend the value of {origin.key}" + (f" at {origin.where}" if origin.where else "")
+        yield Diagnostic("property-invalid", _said(name, fault, known), help_, where)
+
+
+def _origin_of(fault: Fault, known: dict[str, Origin]) -> Origin | None:
+    """Who set what is wrong: the property itself, what holds it, or a part of it that the fault names."""
+    exact = known.get(fault.path) or known.get(fault.path.split(".")[0])
+    within = {path: origin for path, origin in known.items() if not fault.path or path.startswith(f"{fault.path}.")}
+    named = (origin for path, origin in within.items() if path.split(".")[-1] in fault.message)
+    return exact or next(named, next(iter(within.values()), None))
+
+
+def _said(name: str, fault: Fault, known: dict[str, Origin]) -> str:
+    """What is wrong, with the value; never with a secret, nor with what holds one."""
+    if fault.missing:
+        return f"{name}.{fault.path} is missing: {fault.message}"
+    top = fault.path.split(".")[0]
+    secrets = [o for path, o in known.items() if o.shown is not None and (not top or path.split(".")[0] == top)]
+    if not fault.path:
+        return f"{name} is wrong: {fault.message if not secrets else 'its properties do not go together'}"
+    if not secrets:
+        return f"{name}.{fault.path} cannot be {fault.value!r:.80}: {fault.message}"
+    exact = known.get(fault.path)
+    shown = exact.shown if exact is not None and exact.shown is not None else "what was set"
+    return f"{name}.{fault.path} cannot be {shown}: {without_secret(fault.message, fault.value, shown)}"
+
+
+def kinds_name_one_class(graph: Graph) -> Iterator[Diagnostic]:
+    """Plans and ledgers know an operator by its kind; two classes of one kind would be mistaken for each other."""
+    first: dict[str, type] = {}
+    for node in graph.nodes:
+        operator = _declaring(type(node.operator))
+        declared = operator.__dict__.get("kind")
+        if declared is not None and not isinstance(declared, str):
+            yield Diagnostic(
+                "property-invalid",
+                f"the kind of {node.name} is {declared!r:.80}, which is no text",
+                f'name what it does and its version, as in kind = "{operator.__name__.lower()}/1"',
+                node.where,
+            )
+            continue
+        known = first.setdefault(type(node.operator).declared_kind(), operator)
+        if known is not operator:
+            yield Diagnostic(
+                "kind-duplicated",
+                f"{node.name} is a {operator.__module__}.{operator.__qualname__}, of the same kind "
+                f"{type(node.operator).declared_kind()!r} as {known.__module__}.{known.__qualname__}",
+                f'give one of them a kind of its own, as in kind = "{operator.__name__.lower()}/2"',
+                node.where,
+            )
+
+
+def _declaring(operator: type) -> type:
+    """The class as the author wrote it: `Filter[Line]` is `Filter`."""
+    origin: type | None = (getattr(operator, "__pydantic_generic_metadata__", None) or {}).get("origin")
+    return origin or operator

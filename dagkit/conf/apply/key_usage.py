@@ -1,0 +1,47 @@
+"""What a configuration met while it was asked: names, and which of its keys were of use."""
+
+from dataclasses import dataclass, field
+
+from dagkit.conf.grammar.matching import Rule
+from dagkit.conf.grammar.names import NamePattern
+from dagkit.conf.values.properties import Unknown
+
+
+@dataclass(slots=True)
+class Met:
+    """Filled question by question; read once, when everything was asked."""
+
+    application: str
+    application_class: type | None = None
+    operators: dict[str, type | None] = field(default_factory=dict)
+    """Operators and modules by name, with their classes."""
+    streams: list[str] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+    """The keys that are for this application."""
+    elsewhere: list[Rule] = field(default_factory=list)
+    """The keys in the sections of other applications."""
+    used: set[int] = field(default_factory=set)
+    """The positions of the keys that set something."""
+    unknown: dict[int, Unknown] = field(default_factory=dict)
+    """Why a property could not be set on the last component that it was offered to."""
+    stranded: dict[int, str] = field(default_factory=dict)
+    """An unconnected port that a key would have been for."""
+
+    def meet(self, operator: str, cls: type | None = None) -> None:
+        self.operators[operator] = cls or self.operators.get(operator)
+
+    def use(self, rule: Rule) -> None:
+        self.used.add(rule.position)
+
+    def refuse(self, rule: Rule, unknown: Unknown) -> None:
+        self.unknown[rule.position] = unknown
+
+    def strand(self, rule: Rule, bearer: str) -> None:
+        self.stranded[rule.position] = bearer
+
+    def unused(self) -> list[Rule]:
+        return [rule for rule in self.rules if rule.position not in self.used]
+
+    def fitting(self, pattern: NamePattern | None) -> dict[str, type | None]:
+        """The operators that a key's name holds for."""
+        return {name: cls for name, cls in self.operators.items() if pattern is None or pattern.fit(name)}

@@ -1,0 +1,348 @@
+"""What the keys of a configuration set: asked by an application's names, and told at the end what matched nothing."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from dagkit.api.application import StreamingApplication
+from dagkit.api.attributes import BY_SCOPE, Attribute, DagContext, Locality, PortContext, Scope
+from dagkit.api.component import Component
+from dagkit.api.configuration import DEFAULT, Config, Entry, Origin, Source
+from dagkit.conf.apply.key_usage import Met
+from dagkit.conf.apply.templates import Templates
+from dagkit.conf.apply.unmatched import unmatched
+from dagkit.conf.declared.declaration import Declaration, DeclaredApplication
+from dagkit.conf.grammar.matching import ByName, Rank, Rule, Tier, in_order
+from dagkit.conf.grammar.names import Fit
+from dagkit.conf.grammar.property_keys import (
+    Address,
+    AttributeRef,
+    Element,
+    Keyword,
+    Malformed,
+    PortKind,
+    PropertyPath,
+    parse_key,
+    scopes_set_by,
+)
+from dagkit.conf.sources.references import MASK, References, Unresolved, shown_instead, without_secret
+from dagkit.conf.values.attribute_values import attribute_value
+from dagkit.conf.values.classes import ClassNotFound
+from dagkit.conf.values.conversion import Conversion
+from dagkit.conf.values.object_text import Unfit
+from dagkit.conf.values.properties import Configured, Given, with_properties
+from dagkit.errors import Code, Diagnostic
+
+ComponentT = TypeVar("ComponentT", bound=Component)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A value that configuration gives, and where it came from."""
+
+    value: Any
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """The attributes that configuration sets on one bearer, and what is wrong with values that it does not take."""
+
+    values: Mapping[Attribute[Any], Found] = field(default_factory=dict)
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """What configuration sets on one stream."""
+
+    locality: Found | None = None
+    schema: Found | None = None
+    """The class of what flows, as TUPLE_CLASS of the stream's ports has it."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class Settings:
+    """Every key of a configuration, read once."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.rules: list[Rule] = []
+        self.malformed: list[tuple[Entry, Malformed]] = []
+        self.strangers: list[Entry] = []
+        """Keys that have none of our prefixes."""
+        for position, entry in enumerate(sorted(config.entries, key=lambda entry: entry.origin.source)):
+            address = parse_key(entry.key)
+            if isinstance(address, Address):
+                self.rules.append(Rule(address, entry.value, _origin(entry, address), position))
+            elif isinstance(address, Malformed):
+                self.malformed.append((entry, address))
+            else:
+                self.strangers.append(entry)
+
+    def name_of(self, application: StreamingApplication) -> Found:
+        """What the application is called: as `application.NAME.class` says, else as it says itself."""
+        cls = type(application)
+        names = (cls.__name__, f"{cls.__module__}.{cls.__qualname__}", f"{cls.__module__}:{cls.__qualname__}")
+        for rule in reversed(self.rules):
+            alias = rule.address.application
+            if rule.address.sets == Keyword("class") and alias is not None and str(rule.raw).strip() in names:
+                return Found(alias.text, rule.origin)
+        return Found(application.application_name, DEFAULT)
+
+    def of(self, application: str, home: str | None = None) -> "ApplicationSettings":
+        """What holds for the application of this name; `home` is the module whose classes need no module's name."""
+        return ApplicationSettings(self, application, home)
+
+
+def _origin(entry: Entry, address: Address) -> Origin:
+    """The entry's origin, which says what to show in the place of a secret."""
+    shown = (entry.shown or MASK) if entry.secret else shown_instead(address, entry.key, entry.value)
+    return entry.origin if shown is None else replace(entry.origin, shown=shown)
+
+
+class ApplicationSettings:
+    """What holds for one application. Every question notes which keys were met, for `unmatched`."""
+
+    def __init__(self, settings: Settings, application: str, home: str | None) -> None:
+        self.settings = settings
+        self.application = application
+        self.met = Met(application)
+        self.templates = Templates()
+        self.home = home
+        """The module whose classes need no module's name."""
+        self.codecs: Mapping[Any, Callable[[str], Any]] = {}
+        """Converters that code set; those of configuration are stronger."""
+        self._configured_codecs: Mapping[Any, Callable[[str], Any]] | None = None
+        self._of_application: dict[type, list[Rule]] = {AttributeRef: [], PropertyPath: []}
+        self._properties, self._references, self._streams = ByName(), ByName(), ByName()
+        self._attributes: dict[Scope, ByName] = {Scope.OPERATOR: ByName(), Scope.PORT: ByName()}
+        self._unifiers = ByName()
+        for rule in settings.rules:
+            section = rule.address.application
+            fit = Fit.ANYONE if section is None else section.fit(application)
+            if fit:
+                self._file(replace(rule, of_application=fit is Fit.EXACT))
+            else:
+                self.met.elsewhere.append(rule)
+
+    def _file(self, rule: Rule) -> None:
+        """Put a rule where the question it answers will look."""
+        address = rule.address
+        if isinstance(address.sets, AttributeRef):
+            self._file_attribute(rule, address.sets)
+        elif address.element is Element.TEMPLATE:
+            self.templates.add(rule)
+        elif address.element is Element.STREAM:
+            self._streams.add(address.name, rule)
+        elif isinstance(address.sets, PropertyPath):
+            if address.element is Element.OPERATOR:
+                self._properties.add(address.name, rule)
+            else:
+                self._of_application[PropertyPath].append(rule)
+        elif address.element is Element.OPERATOR and address.sets.word == "template":
+            self._references.add(address.name, rule)
+        elif address.element is Element.APPLICATION:
+            self.met.use(rule)
+        self.met.rules.append(rule)
+
+    def _file_attribute(self, rule: Rule, attribute: AttributeRef) -> None:
+        element, name = rule.address.element, rule.address.name
+        for scope in scopes_set_by(element, attribute):
+            if element is Element.UNIFIER:
+                self._unifiers.add(name, rule)
+            elif scope is Scope.APPLICATION:
+                self._of_application[AttributeRef].append(rule)
+            else:
+                self._attributes[scope].add(name, rule)
+
+    # -- the application ---------------------------------------------------------------------------------------------
+
+    def configure_application(self, application: ComponentT) -> Configured[ComponentT]:
+        """The application with its properties set. Ask before it draws."""
+        self.home = self.home or _home_of(application)
+        declaration = application.declaration if isinstance(application, DeclaredApplication) else None
+        slips = list(self._take_over(declaration)) if declaration is not None else []
+        self.met.application_class = type(application)
+        ranked = [((rule.of_application, rule.position), rule) for rule in self._of_application[PropertyPath]]
+        configured = self._configured(application, in_order(ranked), self.application)
+        return replace(configured, diagnostics=(*slips, *configured.diagnostics))
+
+    def _take_over(self, declaration: Declaration) -> Iterator[Diagnostic]:
+        """File what a declared application says of its operators; all configuration is stronger."""
+        config = self.settings.config
+        values = {**declaration.variables, **{entry.key: entry.value for entry in config.entries}}
+        references = References(values, os.environ)
+        for position, setting in enumerate(declaration.settings, start=-len(declaration.settings)):
+            try:
+                raw, tainted = references.resolve(setting.raw)
+            except Unresolved as unresolved:
+                problem = f"{setting.key}: {unresolved}"
+                yield Diagnostic("reference-unresolved", problem, unresolved.help, setting.where)
+            else:
+                shown = shown_instead(setting.address, setting.key, setting.raw, tainted=tainted)
+                origin = Origin(Source.CODE, setting.where, setting.key, shown)
+                self._file(Rule(setting.address, raw, origin, position))
+        for key in references.used:
+            _ = key in config  # what a reference names was asked for
+
+    def application_attributes(self) -> Attributes:
+        """The application's own attributes."""
+        ranked = [((rule.of_application, rule.position), rule) for rule in self._of_application[AttributeRef]]
+        return self._valued(in_order(ranked), Scope.APPLICATION, self.application)
+
+    @property
+    def _conversion(self) -> Conversion:
+        if self._configured_codecs is None:
+            found = self.application_attributes().values.get(DagContext.STRING_CODECS)
+            self._configured_codecs = found.value if found is not None else {}
+        return Conversion({**self.codecs, **self._configured_codecs}, self.home)
+
+    # -- operators and modules ---------------------------------------------------------------------------------------
+
+    def configure(self, name: str, component: ComponentT) -> Configured[ComponentT]:
+        """The operator or module of this name with its properties set. Modules are asked for before they draw."""
+        self.met.meet(name, type(component))
+        references = self._references.ranked(name)
+        ranked: list[tuple[Rank, Rule]] = [
+            ((Tier.DIRECT, rule.of_application, fit, rule.position), rule)
+            for fit, rule in self._properties.fitting(name)
+        ]
+        ranked += self.templates.reaching(self.application, name, type(component), references)
+        rules = in_order(ranked)
+        for rule in rules:
+            if isinstance(rule.address.sets, Keyword):
+                self.met.use(rule)
+        return self._configured(component, [r for r in rules if isinstance(r.address.sets, PropertyPath)], name)
+
+    def operator_attributes(self, name: str) -> Attributes:
+        """The attributes of the operator of this name."""
+        self.met.meet(name)
+        return self._valued(self._attributes[Scope.OPERATOR].ranked(name), Scope.OPERATOR, name)
+
+    def _configured(self, component: ComponentT, rules: Sequence[Rule], owner: str) -> Configured[ComponentT]:
+        by_path: dict[int, Rule] = {}
+        given: list[Given] = []
+        for rule in rules:
+            assert isinstance(rule.address.sets, PropertyPath), "only properties are set on a component"
+            given.append(Given(rule.address.sets, rule.raw, rule.origin))
+            by_path[id(given[-1])] = rule
+        configured = with_properties(component, given, owner, self._conversion)
+        unknown = {id(one.given): one for one in configured.unknown}
+        for one in given:
+            if id(one) in unknown:
+                self.met.refuse(by_path[id(one)], unknown[id(one)])
+            else:
+                self.met.use(by_path[id(one)])
+        return configured
+
+    # -- ports and streams -------------------------------------------------------------------------------------------
+
+    def port_attributes(self, operator: str, port: str, *, output: bool, connected: bool = True) -> Attributes:
+        """The attributes of a port. An unconnected one bears none, and keys that mean only such ports are told."""
+        self.met.meet(operator)
+        own = PortKind.OUTPUT if output else PortKind.INPUT
+        ranked = [
+            ((rule.address.port_kind is own, *rank), rule)
+            for rank, rule in self._of_port(self._attributes[Scope.PORT], operator, port)
+            if rule.address.port_kind in (own, PortKind.PORT, None)
+        ]
+        return self._on_port(in_order(ranked), Scope.PORT, f"{operator}.{port}", connected=connected)
+
+    def unifier_attributes(self, operator: str, port: str, *, connected: bool = True) -> Attributes:
+        """The operator attributes of the unifier that may follow an output port."""
+        self.met.meet(operator)
+        rules = in_order(self._of_port(self._unifiers, operator, port))
+        return self._on_port(rules, Scope.OPERATOR, f"the unifier of {operator}.{port}", connected=connected)
+
+    def _of_port(self, rules: ByName, operator: str, port: str) -> Iterable[tuple[Rank, Rule]]:
+        for fit, rule in rules.fitting(operator):
+            pattern = rule.address.port
+            port_fit = Fit.ANYONE if pattern is None else pattern.fit(port)
+            if port_fit:
+                yield (rule.of_application, fit, port_fit, rule.position), rule
+
+    def _on_port(self, rules: Sequence[Rule], scope: Scope, bearer: str, *, connected: bool) -> Attributes:
+        if connected:
+            return self._valued(rules, scope, bearer)
+        for rule in rules:
+            self.met.strand(rule, bearer)
+        return Attributes()
+
+    def stream(self, name: str) -> StreamSettings:
+        """The locality and the schema of the stream of this name."""
+        self.met.streams.append(name)
+        winners: dict[str, Rule] = {}
+        for rule in self._streams.ranked(name):
+            if str(rule.address.sets) in _STREAM_CODES:
+                winners[str(rule.address.sets)] = rule
+                self.met.use(rule)
+        found: dict[str, Found] = {}
+        faults: list[Diagnostic] = []
+        for word, rule in winners.items():
+            try:
+                value = _locality(rule.raw) if word == "locality" else self._class(rule.raw)
+            except ValueError as refused:
+                faults.append(_refused(rule, f"the {word} of stream {name!r}", refused, _STREAM_CODES[word]))
+            else:
+                found[word] = Found(value, rule.origin)
+        return StreamSettings(found.get("locality"), found.get("schema"), tuple(faults))
+
+    def _class(self, raw: Any) -> Any:
+        return attribute_value(PortContext.TUPLE_CLASS, raw, self.home)
+
+    def _valued(self, rules: Sequence[Rule], scope: Scope, bearer: str) -> Attributes:
+        """The winner of each attribute as the value that the attribute takes."""
+        winners: dict[str, Rule] = {}
+        for rule in rules:
+            assert isinstance(rule.address.sets, AttributeRef), "only attributes are set here"
+            winners[rule.address.sets.name] = rule
+            self.met.use(rule)
+        values: dict[Attribute[Any], Found] = {}
+        faults: list[Diagnostic] = []
+        for name, rule in winners.items():
+            attribute = BY_SCOPE[scope][name]
+            try:
+                values[attribute] = Found(attribute_value(attribute, rule.raw, self.home), rule.origin)
+            except ValueError as refused:
+                faults.append(_refused(rule, f"{name} of {bearer}", refused, "attribute-invalid"))
+        return Attributes(values, tuple(faults))
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def unmatched(self, *, allow_unknown: bool = False) -> list[Diagnostic]:
+        """A fault for every key that matched nothing that was asked for, with the nearest thing that it may mean."""
+        return unmatched(
+            self.met,
+            self.settings.malformed,
+            self.settings.strangers,
+            self.settings.config.asked,
+            self.templates.by_name,
+            allow_unknown=allow_unknown,
+        )
+
+
+def _home_of(application: Component) -> str:
+    """The module that the author wrote: of the class, or of the function that stands for one."""
+    populate = getattr(application, "populate", None)
+    return str(getattr(populate, "__module__", None) or type(application).__module__)
+
+
+_STREAM_CODES: Mapping[str, Code] = {"locality": "locality-invalid", "schema": "attribute-invalid"}
+
+
+def _locality(raw: Any) -> Locality:
+    text = str(raw).strip()
+    if text not in Locality.__members__:
+        raise Unfit(f"it wants one of {', '.join(Locality)}")
+    return Locality(text)
+
+
+def _refused(rule: Rule, what: str, refused: ValueError, code: Code) -> Diagnostic:
+    shown = rule.origin.shown if rule.origin.shown is not None else repr(rule.raw)
+    problem = f"{what} cannot be {shown}: {without_secret(str(refused), rule.raw, rule.origin.shown)}"
+    if isinstance(refused, ClassNotFound):
+        help_ = without_secret(refused.help, rule.raw, rule.origin.shown)
+        return Diagnostic("class-not-found", problem, help_, rule.origin.where)
+    return Diagnostic(code, problem, f"mend the value of {rule.origin.key}", rule.origin.where)

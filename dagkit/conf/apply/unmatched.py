@@ -1,0 +1,267 @@
+"""Keys that matched nothing: why, and which name was probably meant."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+
+from dagkit.api.application import Module
+from dagkit.api.attributes import BY_SCOPE, Scope, attribute_names
+from dagkit.api.configuration import Entry, Source
+from dagkit.api.ports import input_ports, output_ports
+from dagkit.conf.apply.key_usage import Met
+from dagkit.conf.grammar.matching import Rule
+from dagkit.conf.grammar.property_keys import (
+    PREFIXES,
+    SECTION_WORDS,
+    Address,
+    AttributeRef,
+    Element,
+    Keyword,
+    Malformed,
+    PortKind,
+    PropertyPath,
+    canonical,
+    parse_path,
+    scopes_set_by,
+)
+from dagkit.errors import Code, Diagnostic, Severity, Where, did_you_mean
+
+FOREIGN = (
+    "fs.",
+    "hadoop.",
+    "yarn.",
+    "spark.",
+    "io.",
+    "mapreduce.",
+    "mapred.",
+    "dfs.",
+    "hive.",
+    "java.",
+    "ipc.",
+    "net.",
+)
+"""How the keys of other systems begin, which share files with ours and are none of our business."""
+
+SHARED = (Source.SITE_DEFAULT, Source.SITE, Source.APPLICATION, Source.USER_SITE, Source.PACKAGE_FILE)
+"""Sources that serve several applications, and so hold sections that are not for this one."""
+
+MOST_SUGGESTIONS = 200
+"""Names for which a near one is looked for; in a graph of thousands of operators each search takes a while."""
+
+LONGEST_SHOWN = 200
+"""Characters of a malformed key that are told."""
+
+_BEARERS = {Scope.APPLICATION: "the application", Scope.OPERATOR: "an operator", Scope.PORT: "a port"}
+
+
+def unmatched(
+    met: Met,
+    malformed: Sequence[tuple[Entry, Malformed]],
+    strangers: Sequence[Entry],
+    asked: Collection[str],
+    templates: Collection[str],
+    *,
+    allow_unknown: bool,
+) -> list[Diagnostic]:
+    """A fault for every key that set nothing and that the application did not ask for, in the order of the sources."""
+    own = {canonical(key) for key in asked}
+    told: list[Diagnostic] = []
+    told += [_malformed(entry, fault) for entry, fault in malformed if canonical(entry.key) not in own]
+    told += [_stranger(e, own) for e in strangers if e.key not in own and not e.key.startswith(FOREIGN)]
+    reader = _Reader(met, templates)
+    for rule in (*met.elsewhere, *met.unused()):
+        if canonical(rule.origin.key or "") not in own:
+            told += reader.told_of(rule)
+    severity = Severity.WARNING if allow_unknown else Severity.ERROR
+    return [replace(diagnostic, severity=severity) for diagnostic in told]
+
+
+def _malformed(entry: Entry, fault: Malformed) -> Diagnostic:
+    key = entry.key if len(entry.key) <= LONGEST_SHOWN else f"{entry.key[:LONGEST_SHOWN]}…"
+    return Diagnostic("key-malformed", f"{key}: {fault.problem}", fault.help, entry.origin.where)
+
+
+def _stranger(entry: Entry, asked: Collection[str]) -> Diagnostic:
+    """A key without a prefix: one of ours that lost it, or one that the application was to ask for."""
+    otherwise = f"nothing asks for it; keys of dagkit begin with one of {', '.join(PREFIXES)}"
+    begins = entry.key.partition(".")[0]
+    meant = next((word for word in (*SECTION_WORDS, "attr") if begins == word), None)
+    if meant and isinstance(parse_path(entry.key), Address):
+        otherwise = f"did you mean '{PREFIXES[0]}{entry.key}'?"
+    near_prefix = get_close_matches(f"{begins}.", PREFIXES, n=1, cutoff=0.6)
+    if near_prefix and "." in entry.key:
+        otherwise = f"did you mean '{near_prefix[0]}{entry.key.partition('.')[2]}'?"
+    help_ = otherwise if meant or near_prefix else did_you_mean(entry.key, asked, otherwise)
+    return Diagnostic("key-unmatched", f"nothing is called {entry.key}", help_, entry.origin.where)
+
+
+class _Reader:
+    """Says of one unused key after another what it missed."""
+
+    def __init__(self, met: Met, templates: Collection[str]) -> None:
+        self.met = met
+        self.templates = templates
+        self.suggested: dict[str, str] = {}
+
+    def near(self, name: str, known: Iterable[str], otherwise: str = "") -> str:
+        """The nearest known name. Looked for once for each name, and no longer in a file that is wrong throughout."""
+        if name not in self.suggested:
+            if len(self.suggested) >= MOST_SUGGESTIONS:
+                return otherwise or "see the names that were suggested for the keys before"
+            self.suggested[name] = did_you_mean(name, known, otherwise)
+        return self.suggested[name]
+
+    def told_of(self, rule: Rule) -> Iterator[Diagnostic]:
+        """Why this key set nothing; nothing to tell where it is for another application."""
+        address = rule.address
+        faulty = next((p for p in (address.application, address.name, address.port) if p is not None and p.fault), None)
+        section = address.application
+        if section is not None and not section.fit(self.met.application) and not faulty:
+            if not self._is_for_another(rule, section.text):
+                known = did_you_mean(section.text, [self.met.application], f"it is called {self.met.application!r}")
+                yield self._fault(rule, f"the application is not called {section.text!r}", known)
+        elif isinstance(address.sets, AttributeRef) and not scopes_set_by(address.element, address.sets):
+            yield self._attribute(rule, address.sets)
+        elif faulty is not None:
+            help_ = r"names are regular expressions: write \w* for any letters, or a lone * for any name"
+            yield self._fault(rule, f"{faulty.text!r} is no pattern: {faulty.fault}", help_, "key-malformed")
+        else:
+            yield self._missed(rule)
+
+    def _is_for_another(self, rule: Rule, section: str) -> bool:
+        """Whether a shared file may mean another application, whose name is not just a slip of this one's."""
+        near = get_close_matches(section.casefold(), [self.met.application.casefold()], n=1, cutoff=0.8)
+        return rule.origin.source in SHARED and not near
+
+    def _missed(self, rule: Rule) -> Diagnostic:
+        element = rule.address.element
+        if element is Element.STREAM:
+            return self._stream(rule)
+        if element is Element.TEMPLATE:
+            return self._template(rule)
+        if element is Element.APPLICATION and isinstance(rule.address.sets, PropertyPath):
+            return self._of_application(rule, rule.address.sets)
+        return self._of_operator(rule)
+
+    def _attribute(self, rule: Rule, attribute: AttributeRef) -> Diagnostic:
+        bearers = [scope for scope, catalogue in BY_SCOPE.items() if attribute.name in catalogue]
+        if not bearers:
+            return self._fault(
+                rule, f"there is no attribute {attribute.name!r}", did_you_mean(attribute.name, attribute_names())
+            )
+        belongs = " or ".join(_BEARERS[scope] for scope in bearers)
+        problem = f"{attribute.name} belongs to {belongs}, and cannot be set here"
+        return self._fault(rule, problem, f"set it on {belongs}", "attribute-misplaced")
+
+    def _stream(self, rule: Rule) -> Diagnostic:
+        assert rule.address.name is not None, "a stream has a name"
+        word, name = str(rule.address.sets), rule.address.name
+        if any(name.fit(stream) for stream in self.met.streams):
+            help_ = "only an application that is itself a property file is drawn by its keys"
+            return self._fault(rule, f"the {word} of stream {name.text!r} is drawn by the application", help_)
+        otherwise = "" if self.met.streams else "the application draws no stream"
+        near = self.near(name.text, self.met.streams, otherwise)
+        return self._fault(rule, f"there is no stream {name.text!r}", near)
+
+    def _template(self, rule: Rule) -> Diagnostic:
+        assert rule.address.name is not None, "a template has a name"
+        name = rule.address.name.text
+        if rule.position in self.met.unknown:
+            return self._unknown(rule)
+        if isinstance(rule.address.sets, Keyword):
+            return self._fault(rule, f"template {name!r} matches no operator by this pattern", self._matchable(rule))
+        help_ = f"write operator.NAME.template={name}, or give it a matchIdRegExp that fits an operator"
+        return self._fault(rule, f"template {name!r} is used by no operator", help_)
+
+    def _of_application(self, rule: Rule, path: PropertyPath) -> Diagnostic:
+        """What was meant for the application: a section misspelt, or a property that it does not have."""
+        first = path.first
+        fields: Iterable[str] = getattr(self.met.application_class, "model_fields", ())
+        near = get_close_matches(first, (*SECTION_WORDS, "attr", "prop"), n=1, cutoff=0.7)
+        if near and len(path.steps) > 1:
+            return self._fault(rule, f"there is no section {first!r}", f"did you mean {near[0]!r}?")
+        if rule.position in self.met.unknown and len(path.steps) > 1 and first in fields:
+            return self._unknown(rule)
+        otherwise = "nothing asks for it: neither the platform nor the application knows the name"
+        return self._fault(
+            rule,
+            f"the application has no property {first!r}",
+            did_you_mean(first, fields, otherwise),
+            "property-unknown" if rule.address.application is not None else "key-unmatched",
+        )
+
+    def _of_operator(self, rule: Rule) -> Diagnostic:
+        name = rule.address.name
+        fitting = self.met.fitting(name)
+        if name is not None and not fitting:
+            known = self.near(name.text, self.met.operators, self._known_operators())
+            return self._fault(rule, f"there is no operator {name.text!r}", known)
+        if rule.position in self.met.unknown:
+            return self._unknown(rule)
+        if isinstance(rule.address.sets, Keyword):
+            return self._keyword(rule, rule.address.sets)
+        if rule.position in self.met.stranded:
+            bearer = self.met.stranded[rule.position]
+            help_ = "lead a stream to the port, or set the attribute on a connected one"
+            return self._fault(
+                rule, f"{rule.address.sets} is for {bearer}, which no stream touches", help_, "attribute-stranded"
+            )
+        if rule.address.port is not None:
+            return self._port(rule, fitting)
+        modules = [known for known, cls in fitting.items() if cls is not None and issubclass(cls, Module)]
+        if modules:
+            help_ = f"write {modules[0]}$NAME for an operator inside"
+            return self._fault(rule, f"{modules[0]} is a module, which bears no attributes", help_)
+        return self._fault(rule, "nothing here takes it", self._known_operators())
+
+    def _matchable(self, rule: Rule) -> str:
+        """What the pattern of a template is held against."""
+        assert isinstance(rule.address.sets, Keyword), "a template matches by a word of the grammar"
+        if rule.address.sets.word == "matchAppNameRegExp":
+            return f"the application is called {self.met.application!r}"
+        if rule.address.sets.word != "matchClassNameRegExp":
+            return self._known_operators()
+        names = list(dict.fromkeys(repr(cls.__qualname__) for cls in self.met.operators.values() if cls is not None))
+        return f"classes here: {', '.join(names[:12])}{', …' * (len(names) > 12)}" if names else "there is no operator"
+
+    def _known_operators(self) -> str:
+        names = [repr(name) for name in self.met.operators]
+        return (
+            f"operators here: {', '.join(names[:12])}{', …' * (len(names) > 12)}" if names else "there is no operator"
+        )
+
+    def _keyword(self, rule: Rule, keyword: Keyword) -> Diagnostic:
+        if keyword.word == "template":
+            name = str(rule.raw) if rule.origin.shown is None else rule.origin.shown
+            otherwise = "" if self.templates else f"declare it, as in {PREFIXES[0]}template.{name}.prop.NAME"
+            near = did_you_mean(name, self.templates, otherwise)
+            return self._fault(rule, f"there is no template {name!r}", near)
+        help_ = "only an application that is itself a property file is drawn by its keys"
+        return self._fault(rule, f"the {keyword.word} of an operator is said by the application", help_)
+
+    def _port(self, rule: Rule, fitting: dict[str, type | None]) -> Diagnostic:
+        port, kind = rule.address.port, rule.address.port_kind
+        assert port is not None, "the key names a port"
+        inputs = [name for cls in fitting.values() if cls is not None for name in input_ports(cls)]
+        outputs = [name for cls in fitting.values() if cls is not None for name in output_ports(cls)]
+        other = {PortKind.INPUT: outputs, PortKind.OUTPUT: inputs}.get(kind or PortKind.PORT, [])
+        names = {PortKind.INPUT: inputs, PortKind.OUTPUT: outputs}.get(kind or PortKind.PORT, inputs + outputs)
+        if port.text in other:
+            right = "an output" if kind is PortKind.INPUT else "an input"
+            return self._fault(
+                rule, f"{port.text!r} is {right} port, not an {kind}", "write port, or the other of the two"
+            )
+        near = did_you_mean(port.text, names, "" if names else "it has none")
+        of = f" of {next(iter(fitting))}" if len(fitting) == 1 else ""
+        return self._fault(rule, f"there is no {kind} {port.text!r}{of}", near)
+
+    def _unknown(self, rule: Rule) -> Diagnostic:
+        """The property that a component did not have; of a key for several, as the last of them said it."""
+        return self.met.unknown[rule.position].diagnostic
+
+    def _fault(self, rule: Rule, problem: str, help_: str, code: Code = "key-unmatched") -> Diagnostic:
+        return Diagnostic(code, f"{rule.origin.key}: {problem}", help_, _where(rule))
+
+
+def _where(rule: Rule) -> Where | None:
+    return rule.origin.where

@@ -1,0 +1,1 @@
+"""Applications that are declared as data."""

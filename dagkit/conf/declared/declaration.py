@@ -1,0 +1,196 @@
+"""An application that is declared, not programmed: its operators and streams as data, and what is set on them."""
+
+import inspect
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dagkit.api.application import Module, StreamingApplication
+from dagkit.api.attributes import Locality
+from dagkit.api.component import Component
+from dagkit.api.configuration import Config, Origin, Source
+from dagkit.api.dag import Dag, Stream
+from dagkit.api.operators import Operator
+from dagkit.api.ports import Inlet, Outlet, input_ports, output_ports
+from dagkit.conf.grammar.property_keys import Address, Element, PropertyPath
+from dagkit.conf.values.classes import ClassNotFound, find_class
+from dagkit.conf.values.properties import Given, with_properties
+from dagkit.errors import Diagnostic, Where, did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredOperator:
+    """An operator by name and class."""
+
+    name: str
+    class_name: str
+    where: Where
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredEnd:
+    """A port, as a stream names it."""
+
+    operator: str
+    port: str
+    where: Where
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredStream:
+    """A stream by name, with its ends."""
+
+    name: str
+    where: Where
+    source: DeclaredEnd | None = None
+    sinks: tuple[DeclaredEnd, ...] = ()
+    locality: tuple[str, Where] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredSetting:
+    """A value that the declaration sets; configuration is stronger."""
+
+    address: Address
+    raw: Any = field(repr=False)
+    where: Where
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What a declaring file says, in its own order."""
+
+    name: str
+    operators: tuple[DeclaredOperator, ...] = ()
+    streams: tuple[DeclaredStream, ...] = ()
+    settings: tuple[DeclaredSetting, ...] = ()
+    variables: dict[str, Any] = field(default_factory=dict)
+    """What references in its values may name, beside the configuration."""
+    faults: tuple[Diagnostic, ...] = ()
+
+
+class DeclaredApplication(StreamingApplication):
+    """The application that a declaration describes."""
+
+    declaration: Declaration
+
+    @property
+    def application_name(self) -> str:
+        return self.declaration.name
+
+    def populate_dag(self, dag: Dag, conf: Config) -> None:  # noqa: ARG002 - what is set comes when it is configured
+        _Pen(dag, self.declaration).draw()
+
+
+class _Pen:
+    """Draws a declaration; what is written down bears the lines of its file."""
+
+    def __init__(self, dag: Dag, declaration: Declaration) -> None:
+        self.dag = dag
+        self.declaration = declaration
+        self.components: dict[str, Component | None] = {}
+        self.said = _plain_properties(declaration)
+
+    def draw(self) -> None:
+        self.dag.faults.extend(self.declaration.faults)
+        for operator in self.declaration.operators:
+            self.place(operator)
+        for stream in self.declaration.streams:
+            self.lead(stream)
+
+    def place(self, declared: DeclaredOperator) -> None:
+        component = self.made(declared)
+        if component is not None:
+            with self.lines_of(declared.where):
+                self.dag.add_operator(declared.name, component)
+        self.components.setdefault(declared.name, component)
+
+    def made(self, declared: DeclaredOperator) -> Component | None:
+        """The operator with what is said of it by name. Values that do not hold are told when it is configured."""
+        try:
+            cls = find_class(declared.class_name)
+        except ClassNotFound as missing:
+            self.fault("class-not-found", f"operator {declared.name!r}: {missing}", missing.help, declared.where)
+            return None
+        if not issubclass(cls, Operator | Module) or inspect.isabstract(cls):
+            what = "abstract" if issubclass(cls, Operator | Module) else "neither an operator nor a module"
+            problem = f"operator {declared.name!r}: {cls.__name__} is {what}"
+            self.fault("class-not-found", problem, "name a class that can be placed", declared.where)
+            return None
+        try:
+            component = cls()
+        except Exception as raised:  # noqa: BLE001 - the author's constructor may raise anything, and this tells it
+            problem = f"operator {declared.name!r}: {cls.__name__}() raises {type(raised).__name__}: {raised}"
+            self.fault("populate-failed", problem, "let it be made without arguments", declared.where)
+            return None
+        return with_properties(component, self.said[declared.name], declared.name).component
+
+    def lead(self, declared: DeclaredStream) -> None:
+        with self.lines_of(declared.where):
+            stream = self.dag.add_stream(declared.name)
+        for end, is_source in ((declared.source, True), *((sink, False) for sink in declared.sinks)):
+            if end is not None:
+                with self.lines_of(end.where, stream):
+                    self.lead_end(stream, end, is_source=is_source)
+        if declared.locality is not None:
+            self.set_locality(stream, *declared.locality)
+
+    def lead_end(self, stream: Stream, end: DeclaredEnd, *, is_source: bool) -> None:
+        if end.operator not in self.components:
+            problem = (
+                f"stream {stream.name!r} is led to {end.operator}.{end.port}, and there is no operator of that name"
+            )
+            self.fault("operator-unknown", problem, did_you_mean(end.operator, self.components), end.where)
+            return
+        component = self.components[end.operator]
+        if component is None:
+            return
+        ports: dict[str, Any] = dict((output_ports if is_source else input_ports)(type(component)))
+        port = ports.get(end.port)
+        if port is None:
+            kind = "output" if is_source else "input"
+            problem = f"stream {stream.name!r} is led to {end.operator}.{end.port}, and it has no {kind} of that name"
+            self.fault("port-unknown", problem, did_you_mean(end.port, ports, f"it has no {kind}"), end.where)
+        elif is_source:
+            stream.set_source(Outlet(component, port))
+        else:
+            stream.add_sink(Inlet(component, port))
+
+    def set_locality(self, stream: Stream, locality: str, where: Where) -> None:
+        if locality in Locality.__members__:
+            stream.set_locality(locality)
+        else:
+            problem = f"the locality of stream {stream.name!r} cannot be {locality!r}"
+            self.fault("locality-invalid", problem, did_you_mean(locality, Locality.__members__), where)
+
+    def fault(self, code: Any, problem: str, help_: str, where: Where) -> None:
+        self.dag.faults.append(Diagnostic(code, problem, help_, where))
+
+    @contextmanager
+    def lines_of(self, where: Where, stream: Stream | None = None) -> Iterator[None]:
+        """Let what is written down meanwhile bear this line, in the place of the line of Python that wrote it."""
+        faults, placements, streams = len(self.dag.faults), len(self.dag.placements), len(self.dag.streams)
+        ends = len(stream.ends) if stream is not None else 0
+        yield
+        self.dag.faults[faults:] = [replace(fault, where=where) for fault in self.dag.faults[faults:]]
+        for placement in self.dag.placements[placements:]:
+            placement.where = where
+        for drawn in self.dag.streams[streams:]:
+            drawn.where = where
+        if stream is not None:
+            stream.ends[ends:] = [(end, where) for end, _ in stream.ends[ends:]]
+
+
+def _plain_properties(declaration: Declaration) -> Mapping[str, list[Given]]:
+    """What is said of operators by name in plain values; references are resolved when an operator is configured."""
+    said: defaultdict[str, list[Given]] = defaultdict(list)
+    for setting in declaration.settings:
+        address, sets = setting.address, setting.address.sets
+        is_reference = isinstance(setting.raw, str) and "${" in setting.raw
+        if address.element is Element.OPERATOR and isinstance(sets, PropertyPath) and not is_reference:
+            assert address.name is not None, "an operator has a name"
+            said[address.name.text].append(Given(sets, setting.raw, Origin(Source.CODE, setting.where, setting.key)))
+    return said

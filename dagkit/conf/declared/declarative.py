@@ -1,0 +1,61 @@
+"""Reading applications that are declared in a file, and writing one as keys."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import javaproperties
+
+from dagkit.api.traces import shown_path
+from dagkit.conf.declared.declaration import DeclaredApplication
+from dagkit.conf.declared.declared_json import declared_in_json
+from dagkit.conf.declared.declared_properties import declared_in_properties
+from dagkit.conf.formats.property_files import read_file
+from dagkit.conf.formats.written import Slip
+from dagkit.errors import ApplicationFaults, ApplicationNotFound, did_you_mean
+
+ENDINGS = (".json", ".properties")
+
+
+def declared_application(path: Path) -> DeclaredApplication:
+    """The application that the file declares. Raises `ApplicationFaults` where the file cannot be read at all.
+
+    What is wrong inside the file is among the faults of the Dag that the application draws.
+    """
+    name = path.absolute().parent.name if path.stem == "app" else path.stem
+    shown = shown_path(str(path))
+    if not path.is_file():
+        beside = [p.name for p in path.parent.iterdir() if p.suffix in ENDINGS] if path.parent.is_dir() else []
+        raise ApplicationNotFound(f"there is no {shown}\n  help: {did_you_mean(path.name, beside)}")
+    if path.suffix == ".json":
+        try:
+            return DeclaredApplication(declaration=declared_in_json(path.read_bytes(), shown, name))
+        except Slip as slip:
+            raise ApplicationFaults(name, [slip.told_of(shown, "file-unreadable")]) from slip
+    file = read_file(path)
+    if file.faults:
+        raise ApplicationFaults(name, file.faults)
+    return DeclaredApplication(declaration=declared_in_properties(file.written, name))
+
+
+@dataclass(frozen=True, slots=True)
+class DumpedStream:
+    """A stream as keys say it, its ends as `OPERATOR.PORT`."""
+
+    name: str
+    source: str
+    sinks: Sequence[str]
+    locality: str | None = None
+
+
+def dump_properties(
+    classes: Mapping[str, str], streams: Iterable[DumpedStream], settings: Mapping[str, str] | None = None
+) -> str:
+    """An application as keys: the classes of its operators by name, its streams, and whatever else is set by key."""
+    keys = {f"dt.operator.{name}.classname": class_name for name, class_name in classes.items()}
+    for stream in streams:
+        keys[f"dt.stream.{stream.name}.source"] = stream.source
+        keys[f"dt.stream.{stream.name}.sinks"] = ",".join(stream.sinks)
+        if stream.locality is not None:
+            keys[f"dt.stream.{stream.name}.locality"] = stream.locality
+    return str(javaproperties.dumps({**keys, **(settings or {})}, timestamp=None))

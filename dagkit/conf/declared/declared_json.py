@@ -1,0 +1,207 @@
+"""Applications declared in JSON: Apex's form, what its `show-logical-plan` prints, and dagkit's own plans."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dagkit.conf.declared.declaration import Declaration, DeclaredEnd, DeclaredOperator, DeclaredSetting, DeclaredStream
+from dagkit.conf.formats.located_json import JsonObject, read_json
+from dagkit.conf.formats.written import Slip
+from dagkit.conf.grammar.names import NamePattern
+from dagkit.conf.grammar.property_keys import Address, Element, Keyword, Malformed, PortKind, PropertyPath, parse_path
+from dagkit.conf.sources.references import MASK
+from dagkit.errors import Code, Diagnostic, Where, did_you_mean
+
+PLAN_SCHEMA = "dagkit.plan/1"
+
+_APPLICATION = ("displayName", "description", "attributes", "operators", "streams", "application", "schema", "modules")
+_OPERATOR = ("name", "class", "properties", "attributes", "ports", "description")
+_PORT = ("name", "type", "attributes")
+_STREAM = ("name", "source", "sinks", "locality", "schema")
+_END = ("operatorName", "portName")
+
+_OF_PLANS = {
+    _APPLICATION: ("stages", "cuts"),
+    _OPERATOR: ("kind", "role", "partitions", "why", "parallel_with", "stage"),
+    _PORT: ("payload", "connected"),
+    _STREAM: ("payload", "unifiers"),
+    _END: ("routing", "parallel"),
+}
+"""What only plans say: how the application will run, which is worked out anew."""
+
+
+def declared_in_json(data: bytes, shown: str, name: str) -> Declaration:
+    """What the text declares; `name` holds where the text gives none. A `Slip` says why it is no application."""
+    document = read_json(data)
+    if isinstance(document, JsonObject) and isinstance(document.get("logicalPlan"), JsonObject):
+        name, document = str(document.get("applicationName", name)), document["logicalPlan"]
+    if not isinstance(document, JsonObject) or "operators" not in document:
+        raise Slip("it declares no operators", 'an application is a JSON object with "operators" and "streams"', 1)
+    reader = _Reader(shown, is_plan=document.get("schema") == PLAN_SCHEMA)
+    reader.known(document, _APPLICATION, "the application")
+    return Declaration(
+        str(document.get("displayName") or document.get("application") or name),
+        tuple(reader.operators(document)),
+        tuple(reader.streams(document)),
+        (*reader.attributes(document, "the application", Element.APPLICATION), *reader.settings),
+        faults=tuple(reader.faults),
+    )
+
+
+class _Reader:
+    """Reads one document; faults are gathered, and what is faulty is left out."""
+
+    def __init__(self, shown: str, *, is_plan: bool) -> None:
+        self.shown = shown
+        self.is_plan = is_plan
+        self.faults: list[Diagnostic] = []
+        self.settings: list[DeclaredSetting] = []
+
+    def operators(self, document: JsonObject) -> Iterator[DeclaredOperator]:
+        for operator in self.objects(document, "operators"):
+            self.known(operator, _OPERATOR, "an operator")
+            name, class_name = self.text(operator, "name"), self.text(operator, "class")
+            if name is not None and class_name is not None:
+                yield DeclaredOperator(name, class_name, self.at(operator))
+                self.settings += self.properties(operator, name)
+                self.settings += self.attributes(operator, f"operator {name!r}", Element.OPERATOR, name)
+                self.settings += self.ports(operator, name)
+
+    def properties(self, operator: JsonObject, name: str) -> Iterator[DeclaredSetting]:
+        properties = operator.get("properties")
+        if properties is None:
+            return
+        if not isinstance(properties, JsonObject):
+            self.fault("property-invalid", f"the properties of {name!r} are no object", "write {…}", self.at(operator))
+            return
+        self.told_twice(properties, f"the properties of {name!r}")
+        for key, value in properties.items():
+            if key == "@class":
+                continue
+            where = Where(self.shown, properties.line_of(key))
+            if value == MASK:
+                problem = f"{key} of {name!r} is a secret that the plan does not show"
+                self.fault("property-invalid", problem, f"give it with -D dt.operator.{name}.prop.{key}=…", where)
+                continue
+            address = Address(Element.OPERATOR, PropertyPath((key,)), NamePattern(name))
+            yield DeclaredSetting(address, value, where, f"{name}.{key}")
+
+    def attributes(
+        self,
+        bearer: JsonObject,
+        what: str,
+        element: Element,
+        operator: str | None = None,
+        *,
+        port: tuple[PortKind, str] | None = None,
+    ) -> Iterator[DeclaredSetting]:
+        """The attributes of one bearer."""
+        attributes = bearer.get("attributes")
+        if attributes is None:
+            return
+        if not isinstance(attributes, JsonObject):
+            self.fault("attribute-invalid", f"the attributes of {what} are no object", "write {…}", self.at(bearer))
+            return
+        self.told_twice(attributes, f"the attributes of {what}")
+        for name, value in attributes.items():
+            where = Where(self.shown, attributes.line_of(name))
+            parsed = parse_path(f"attr.{name}")
+            if isinstance(parsed, Malformed):
+                self.fault("key-malformed", f"{name} of {what}: {parsed.problem}", parsed.help, where)
+            elif value is not None:
+                named = None if operator is None else NamePattern(operator)
+                of_port = () if port is None else (port[0], NamePattern(port[1]))
+                address = Address(element, parsed.sets, named, None, *of_port)
+                yield DeclaredSetting(address, value, where, f"{name} of {what}")
+
+    def ports(self, operator: JsonObject, name: str) -> Iterator[DeclaredSetting]:
+        for port in self.objects(operator, "ports", may_be_absent=True):
+            self.known(port, _PORT, "a port")
+            port_name = self.text(port, "name")
+            if port_name is not None:
+                kind = {"input": PortKind.INPUT, "output": PortKind.OUTPUT}.get(str(port.get("type")), PortKind.PORT)
+                yield from self.attributes(port, f"{name}.{port_name}", Element.PORT, name, port=(kind, port_name))
+
+    def streams(self, document: JsonObject) -> Iterator[DeclaredStream]:
+        for number, stream in enumerate(self.objects(document, "streams", may_be_absent=True), start=1):
+            self.known(stream, _STREAM, "a stream")
+            source, sinks = self.end(stream.get("source"), stream), self.sinks(stream)
+            named = self.text(stream, "name") if "name" in stream else None
+            name = named or (f"{source.operator}:{source.port}" if source else f"stream-{number}")
+            locality = None
+            if stream.get("locality") is not None:
+                locality = str(stream["locality"]), Where(self.shown, stream.line_of("locality"))
+            yield DeclaredStream(name, self.at(stream), source, sinks, locality)
+            self.settings += self.schema(stream, name)
+            self.settings += self.unifiers(stream, source)
+
+    def sinks(self, stream: JsonObject) -> tuple[DeclaredEnd, ...]:
+        sinks = stream.get("sinks", [])
+        ends = [self.end(sink, stream) for sink in (sinks if isinstance(sinks, list) else [sinks])]
+        return tuple(end for end in ends if end is not None)
+
+    def end(self, end: Any, stream: JsonObject) -> DeclaredEnd | None:
+        if end is None:
+            return None
+        if not isinstance(end, JsonObject):
+            help_ = 'write {"operatorName": …, "portName": …}'
+            self.fault("stream-unfed", f"a stream is led to {end!r}, which is no port", help_, self.at(stream))
+            return None
+        self.known(end, _END, "the end of a stream")
+        operator, port = self.text(end, "operatorName"), self.text(end, "portName")
+        return None if operator is None or port is None else DeclaredEnd(operator, port, self.at(end))
+
+    def schema(self, stream: JsonObject, name: str) -> Iterator[DeclaredSetting]:
+        schema = stream.get("schema")
+        if schema is not None:
+            class_name = schema.get("class") if isinstance(schema, JsonObject) else schema
+            address = Address(Element.STREAM, Keyword("schema"), NamePattern(name))
+            yield DeclaredSetting(address, class_name, Where(self.shown, stream.line_of("schema")), f"schema of {name}")
+
+    def unifiers(self, stream: JsonObject, source: DeclaredEnd | None) -> Iterator[DeclaredSetting]:
+        """What a plan's unifiers bear was set on the port before them."""
+        if source is None:
+            return
+        for unifier in self.objects(stream, "unifiers", may_be_absent=True):
+            what = f"the unifier of {source.operator}.{source.port}"
+            port = (PortKind.OUTPUT, source.port)
+            yield from self.attributes(unifier, what, Element.UNIFIER, source.operator, port=port)
+
+    # -- what every object needs -------------------------------------------------------------------------------------
+
+    def objects(self, parent: JsonObject, key: str, *, may_be_absent: bool = False) -> Sequence[JsonObject]:
+        if key not in parent and may_be_absent:
+            return ()
+        value = parent.get(key)
+        if not isinstance(value, list) or not all(isinstance(one, JsonObject) for one in value):
+            where = Where(self.shown, parent.line_of(key))
+            self.fault("key-malformed", f"{key!r} is no list of objects", "write [{…}, {…}]", where)
+            return ()
+        return value
+
+    def text(self, parent: JsonObject, key: str) -> str | None:
+        value = parent.get(key)
+        if isinstance(value, str) and value:
+            return value
+        problem = f"it has no {key!r}" if value is None or value == "" else f"{key!r} is {value!r}, which is no text"
+        self.fault("key-malformed", problem, f'write "{key}": "…"', self.at(parent))
+        return None
+
+    def known(self, found: JsonObject, fields: tuple[str, ...], what: str) -> None:
+        """Report fields that nothing reads; what plans say beside is passed over in plans."""
+        self.told_twice(found, what)
+        passed = _OF_PLANS[fields] if self.is_plan else ()
+        for key in found:
+            if key not in fields and key not in passed:
+                where = Where(self.shown, found.line_of(key))
+                self.fault("key-unmatched", f"{what} has no field {key!r}", did_you_mean(key, fields), where)
+
+    def told_twice(self, found: JsonObject, what: str) -> None:
+        for key in found.twice:
+            where = Where(self.shown, found.line_of(key))
+            self.fault("key-duplicated", f"{key!r} stands twice in {what}", "keep one of the two", where)
+
+    def at(self, found: JsonObject) -> Where:
+        return Where(self.shown, found.line)
+
+    def fault(self, code: Code, problem: str, help_: str, where: Where) -> None:
+        self.faults.append(Diagnostic(code, problem, help_, where))

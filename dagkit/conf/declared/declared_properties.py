@@ -1,0 +1,105 @@
+"""Applications declared by keys, with or without prefix: `operator.NAME.classname`, `stream.NAME.source` and others."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from dagkit.conf.declared.declaration import Declaration, DeclaredEnd, DeclaredOperator, DeclaredSetting, DeclaredStream
+from dagkit.conf.formats.written import Written
+from dagkit.conf.grammar.property_keys import (
+    Address,
+    AttributeRef,
+    Element,
+    Keyword,
+    Malformed,
+    PropertyPath,
+    parse_path,
+    path_of,
+)
+from dagkit.conf.values.object_text import split_list
+from dagkit.errors import Diagnostic, Where
+
+
+def declared_in_properties(written: Sequence[Written], name: str) -> Declaration:
+    """What the keys declare; `name` holds where no APPLICATION_NAME is among them."""
+    reader = _Reader(name)
+    for one in written:
+        reader.read(one)
+    return Declaration(
+        reader.name,
+        tuple(reader.operators),
+        tuple(reader.streams.values()),
+        tuple(reader.settings),
+        reader.variables,
+        tuple(reader.faults),
+    )
+
+
+class _Reader:
+    """Reads one key after the other."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.operators: list[DeclaredOperator] = []
+        self.streams: dict[str, DeclaredStream] = {}
+        self.settings: list[DeclaredSetting] = []
+        self.variables: dict[str, Any] = {}
+        self.faults: list[Diagnostic] = []
+        self.seen: dict[tuple[str, ...], Where] = {}
+
+    def read(self, written: Written) -> None:
+        path = path_of(written.key)
+        address = parse_path(written.key if path is None else path)
+        if isinstance(address, Malformed):
+            self.faults.append(
+                Diagnostic("key-malformed", f"{written.key}: {address.problem}", address.help, written.where)
+            )
+            return
+        if path is None and address.element is Element.APPLICATION and isinstance(address.sets, PropertyPath):
+            self.variables[written.key] = written.value or ""
+            return
+        first = self.seen.setdefault(address.identity, written.where)
+        if first is not written.where:
+            problem = f"{written.key} stands twice; the first is at {first}"
+            self.faults.append(Diagnostic("key-duplicated", problem, "keep one of the two", written.where))
+        elif written.value is None:
+            problem = f"{written.key} stands here without a value"
+            self.faults.append(Diagnostic("key-required", problem, f"write {written.key}=…", written.where))
+        else:
+            self.place(address, written)
+
+    def place(self, address: Address, written: Written) -> None:
+        """Put what the key says where it belongs: into the drawing, or among what is set on it."""
+        word = address.sets.word if isinstance(address.sets, Keyword) else ""
+        name = address.name.text if address.name is not None else ""
+        value = str(written.value).strip()
+        if address.element is Element.OPERATOR and word == "classname":
+            self.operators.append(DeclaredOperator(name, value, written.where))
+        elif address.element is Element.STREAM and word != "schema":
+            self.stream(name, word, value, written.where)
+        else:
+            self.settings.append(DeclaredSetting(address, written.value, written.where, written.key))
+            if address.sets == AttributeRef("APPLICATION_NAME"):
+                self.name = value
+
+    def stream(self, name: str, word: str, value: str, where: Where) -> None:
+        stream = self.streams.setdefault(name, DeclaredStream(name, where))
+        if word == "source":
+            stream = replace(stream, source=self.end(name, value, where))
+        elif word == "sinks":
+            ends = (self.end(name, part, where) for part in split_list(value))
+            stream = replace(stream, sinks=tuple(end for end in ends if end is not None))
+        elif word == "locality":
+            stream = replace(stream, locality=(value, where))
+        else:
+            help_ = "write what the template would set on the stream itself"
+            self.faults.append(Diagnostic("key-unmatched", f"stream {name!r} has a {word}", help_, where))
+        self.streams[name] = stream
+
+    def end(self, stream: str, text: str, where: Where) -> DeclaredEnd | None:
+        operator, dot, port = text.strip().rpartition(".")
+        if not (dot and operator and port):
+            problem = f"stream {stream!r} is led to {text!r}, which is no operator.port"
+            self.faults.append(Diagnostic("key-malformed", problem, "write OPERATOR.PORT", where))
+            return None
+        return DeclaredEnd(operator, port, where)

@@ -1,0 +1,1 @@
+"""Property files as keys, values and lines: Hadoop XML, .properties, TOML, JSON."""

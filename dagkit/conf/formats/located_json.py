@@ -1,0 +1,68 @@
+"""JSON whose objects know where they stand, so that faults in them can be told by line."""
+
+import codecs
+import json
+import re
+from functools import cache
+from json import decoder, scanner
+from typing import Any
+
+from dagkit.conf.formats.toml_lines import Lines
+from dagkit.conf.formats.written import Slip, wrong_bytes
+
+
+class JsonObject(dict[str, Any]):
+    """An object of a JSON text: its pairs, its line, and the keys that it gives twice."""
+
+    lines: Lines
+    start: int
+    twice: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> int:
+        return self.lines.line_of(self.start)
+
+    def line_of(self, key: str) -> int:
+        """The line of a key: the first place after the object's beginning where it is written."""
+        found = _written(key).search(self.lines.text, self.start)
+        return self.line if found is None else self.lines.line_of(found.start())
+
+
+@cache
+def _written(key: str) -> re.Pattern[str]:
+    return re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:")
+
+
+def read_json(data: bytes) -> Any:
+    """What the text holds, its objects as `JsonObject`; a `Slip` says why it is no JSON."""
+    try:
+        text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+    except UnicodeDecodeError as wrong:
+        raise wrong_bytes(data, wrong) from wrong
+    try:
+        return _Decoder(text).decode(text)
+    except json.JSONDecodeError as malformed:
+        said = malformed.msg[:1].lower() + malformed.msg[1:]
+        raise Slip(f"it is no JSON: {said}", "mend the line", malformed.lineno) from malformed
+    except RecursionError as deep:
+        raise Slip("it is nested too deeply", "an application needs no more than a few levels") from deep
+
+
+class _Decoder(json.JSONDecoder):
+    """The decoder of the standard library, which is asked to note where objects begin."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.lines = Lines(text)
+        self.parse_object = self._object
+        self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # the stubs know the C one alone
+
+    def _object(self, text_and_end: tuple[str, int], *arguments: Any) -> tuple[JsonObject, int]:
+        strict, scan_once, _, _, memo = arguments
+        pairs, end = decoder.JSONObject(text_and_end, strict, scan_once, None, list, memo)  # type: ignore[attr-defined]
+        found = JsonObject(pairs)
+        found.lines, found.start = self.lines, text_and_end[1] - 1
+        if len(found) < len(pairs):
+            keys = [key for key, _ in pairs]
+            found.twice = tuple(key for key in found if keys.count(key) > 1)
+        return found, end

@@ -1,0 +1,1 @@
+"""What a key names: the grammar of property keys, and how names match."""

@@ -1,0 +1,83 @@
+"""Which keys hold for which names, and which of several wins: 4.3 of Apex's rules, written as an order.
+
+Two keys that set the same thing differ in their source alone, and the stronger source wins. Between keys of different
+reach the narrower wins, whatever its source: an application's own section before the root of the file, a name
+before a pattern before a key for all, and templates behind every key that names the operator.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from dagkit.api.configuration import Origin, Source
+from dagkit.conf.grammar.names import Fit, NamePattern, folded
+from dagkit.conf.grammar.property_keys import Address
+
+
+class Tier(IntEnum):
+    """By which way a property reaches an operator, the weakest first."""
+
+    TEMPLATE_BY_CLASS = 0
+    TEMPLATE_BY_APPLICATION = 1
+    TEMPLATE_BY_NAME = 2
+    TEMPLATE_REFERRED = 3
+    DIRECT = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """One key with its value: what it names, and where it came from."""
+
+    address: Address
+    raw: Any = field(repr=False)
+    origin: Origin
+    position: int
+    """Its place among all keys, those of the strongest source last."""
+    of_application: bool = False
+    """Whether it stands in the section of this very application."""
+
+
+Rank = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class ByName:
+    """Rules by the name they are for. A name is looked up, not searched for; only patterns are tried in turn."""
+
+    anyone: list[Rule] = field(default_factory=list)
+    plain: dict[str, list[Rule]] = field(default_factory=dict)
+    spelled: dict[str, list[Rule]] = field(default_factory=dict)
+    """Those of environment variables, by folded name."""
+    patterns: dict[NamePattern, list[Rule]] = field(default_factory=dict)
+
+    def add(self, pattern: NamePattern | None, rule: Rule) -> None:
+        if pattern is None:
+            self.anyone.append(rule)
+        elif pattern.folded:
+            self.spelled.setdefault(pattern.text, []).append(rule)
+        elif pattern.is_plain:
+            self.plain.setdefault(pattern.text, []).append(rule)
+        else:
+            self.patterns.setdefault(pattern, []).append(rule)
+
+    def fitting(self, name: str) -> Iterator[tuple[Fit, Rule]]:
+        """The rules that hold for a name, and how."""
+        yield from ((Fit.ANYONE, rule) for rule in self.anyone)
+        for pattern, rules in self.patterns.items():
+            fit = pattern.fit(name)
+            if fit:
+                yield from ((fit, rule) for rule in rules)
+        yield from ((Fit.EXACT, rule) for rule in self.plain.get(name, ()))
+        if self.spelled:
+            yield from ((Fit.EXACT, rule) for rule in self.spelled.get(folded(name), ()))
+
+    def ranked(self, name: str) -> list[Rule]:
+        """The rules that hold for a name, the strongest last."""
+        found = [((rule.of_application, fit, rule.position), rule) for fit, rule in self.fitting(name)]
+        return in_order(found)
+
+
+def in_order(ranked: Iterable[tuple[Rank, Rule]]) -> list[Rule]:
+    """The rules, the strongest last; what a declared application says of itself gives way to all configuration."""
+    return [r for _, r in sorted(ranked, key=lambda pair: (pair[1].origin.source > Source.CODE, pair[0]))]

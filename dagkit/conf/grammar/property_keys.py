@@ -1,0 +1,385 @@
+"""The grammar of keys: which place in an application a key names, and what it sets there.
+
+    key      = ("dt." | "apex." | "dagkit." | "stram.") path
+    path     = [ "application." NAME "." ] element
+    element  = attribute | ["prop."] bean | "class" | "path"
+             | "operator." NAME "." ( attribute | ["prop."] bean | "classname" | "template" | port )
+             | "stream." NAME "." ["prop."] ( "source" | "sinks" | "template" | "locality" | "schema" )
+             | "template." NAME "." ( ["prop."] bean | a "match…RegExp" )
+             | port | "unifier." attribute
+    port     = ( "port." | "inputport." | "outputport." ) NAME "." attribute
+             | "outputport." NAME ".unifier." attribute
+    attribute = "attr." [ context "." ] ATTRIBUTE
+    bean     = step { "." step },   step = name { "(" key ")" | "[" index "]" }
+
+An environment variable is a path too: `DAGKIT_OPERATOR__BLOCK_READER__PROP__BLOCK_SIZE`.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dagkit.api.attributes import BY_SCOPE, Scope
+from dagkit.conf.grammar.names import NamePattern, bare, folded
+from dagkit.errors import did_you_mean
+
+PREFIXES = ("dt.", "apex.", "dagkit.", "stram.")
+VARIABLE_PREFIX = "DAGKIT_"
+
+LONGEST_KEY = 4096
+"""Characters that a key may have."""
+
+MOST_STEPS = 100
+"""Steps from a component to a value within it."""
+
+LONGEST_INDEX = 9
+"""Digits that the place of a value in a list may have."""
+
+
+class Element(StrEnum):
+    """What a key sets something on."""
+
+    APPLICATION = "application"
+    OPERATOR = "operator"
+    STREAM = "stream"
+    TEMPLATE = "template"
+    PORT = "port"
+    UNIFIER = "unifier"
+
+
+class PortKind(StrEnum):
+    """Which ports a key means; `PORT` means both, and gives way to the other two."""
+
+    PORT = "port"
+    INPUT = "inputport"
+    OUTPUT = "outputport"
+
+
+@dataclass(frozen=True, slots=True)
+class MapKey:
+    """A key of a mapped property, written in parentheses: it may hold dots."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"({self.text})"
+
+
+Step = str | int | MapKey
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyPath:
+    """A property: its name, and the way from there to a nested value."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def first(self) -> str:
+        return str(self.steps[0])
+
+    def __str__(self) -> str:
+        shown = "".join(
+            f"[{s}]" if isinstance(s, int) else str(s) if isinstance(s, MapKey) else f".{s}" for s in self.steps
+        )
+        return shown.removeprefix(".")
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeRef:
+    """An attribute by name, with its context where the key spells that out."""
+
+    name: str
+    scope: Scope | None = None
+
+    def __str__(self) -> str:
+        return f"attr.{self.scope}.{self.name}" if self.scope else f"attr.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """A word of the grammar itself: `classname`, `locality`, `matchIdRegExp`."""
+
+    word: str
+
+    def __str__(self) -> str:
+        return self.word
+
+
+_REACH: dict[Element, tuple[Scope, ...]] = {
+    Element.APPLICATION: (Scope.APPLICATION, Scope.OPERATOR, Scope.PORT),
+    Element.OPERATOR: (Scope.OPERATOR, Scope.PORT),
+    Element.PORT: (Scope.PORT,),
+    Element.UNIFIER: (Scope.OPERATOR,),
+}
+"""What lies at and below an element, its own scope first."""
+
+
+def scopes_set_by(element: Element, attribute: AttributeRef) -> tuple[Scope, ...]:
+    """The scopes in which an attribute is set when a key gives it on this element.
+
+    Its own where that has an attribute of the name; else every one below that has. None: it cannot be set there.
+    """
+    own, *below = _REACH[element]
+    if attribute.scope is not None:
+        reach = attribute.scope in (own, *below) and attribute.name in BY_SCOPE[attribute.scope]
+        return (attribute.scope,) if reach else ()
+    if attribute.name in BY_SCOPE[own]:
+        return (own,)
+    return tuple(scope for scope in below if attribute.name in BY_SCOPE[scope])
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What a key names, and what it sets there."""
+
+    element: Element
+    sets: AttributeRef | PropertyPath | Keyword
+    name: NamePattern | None = None
+    """The operator, stream or template; none for an application, and for the ports of all operators."""
+    application: NamePattern | None = None
+    """None, as at the root of a file, is any application."""
+    port_kind: PortKind | None = None
+    port: NamePattern | None = None
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Equal for two keys that set the same thing: prefix, `prop.` and the spelling of a property do not count."""
+        if isinstance(self.sets, PropertyPath):
+            what = f"{bare(self.sets.first)} {self.sets.steps[1:]}"
+        elif isinstance(self.sets, AttributeRef):
+            what = f"attr.{' '.join(scopes_set_by(self.element, self.sets)) or self.sets.scope}.{self.sets.name}"
+        else:
+            what = str(self.sets)
+        named = (self.application, self.name, self.port)
+        return (self.element, self.port_kind or "", *(str(pattern or "*") for pattern in named), what)
+
+    @property
+    def bearer(self) -> tuple[str, ...]:
+        """What the key sets something on."""
+        return self.identity[:-1]
+
+    @property
+    def way(self) -> tuple[str, ...]:
+        """What is set there, step by step, in one spelling for all that may mean the same: no map is told from a
+        model here, nor `w.a` from `w(a)`."""
+        return tuple(map(_spelled, self.sets.steps)) if isinstance(self.sets, PropertyPath) else self.identity[-1:]
+
+
+def _spelled(step: Step) -> str:
+    text = step.text if isinstance(step, MapKey) else str(step)
+    return str(int(text)) if text.isdecimal() and len(text) < 20 else bare(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """Why a key is none, and what to write."""
+
+    problem: str
+    help: str
+
+
+def path_of(key: str) -> str | None:
+    """The key without its prefix; none where it has none, and so belongs to somebody else."""
+    for prefix in PREFIXES:
+        if key.startswith(prefix):
+            return key[len(prefix) :]
+    return None
+
+
+def canonical(key: str) -> str:
+    """The key with the first of the equal prefixes, or as it is where it has none of them."""
+    path = path_of(key)
+    return key if path is None else f"{PREFIXES[0]}{path}"
+
+
+def is_variable(name: str) -> bool:
+    """Whether an environment variable is a setting: `DAGKIT_` and a path of at least two words."""
+    return name.startswith(VARIABLE_PREFIX) and "__" in name
+
+
+def parse_key(key: str) -> Address | Malformed | None:
+    """What the key names; none for a key of somebody else, which has none of the prefixes."""
+    if len(key) > LONGEST_KEY and (is_variable(key) or path_of(key) is not None):
+        return Malformed(f"it is longer than {LONGEST_KEY} characters", "set a value for the whole in its place")
+    if is_variable(key):
+        return _read(_Words.of_variable(key.removeprefix(VARIABLE_PREFIX)))
+    path = path_of(key)
+    return None if path is None else parse_path(path)
+
+
+def parse_path(path: str) -> Address | Malformed:
+    """What a key without its prefix names."""
+    return _read(_Words(tuple(_DOT.split(path))))
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+_DOT = re.compile(r"\.(?![^()]*\))")
+_STEP = re.compile(r"([^()\[\]]+)((?:\([^()]*\)|\[\d+\])*)")
+_PART = re.compile(r"\(([^()]*)\)|\[(\d+)\]")
+
+SECTION_WORDS = ("application", "operator", "stream", "template", "port", "inputport", "outputport", "unifier")
+_MARKERS = (*SECTION_WORDS, "attr", "prop", "class", "path")
+_PORT_WORDS = frozenset(PortKind)
+_STREAM_WORDS = ("source", "sinks", "template", "locality", "schema")
+_TEMPLATE_WORDS = ("matchIdRegExp", "matchAppNameRegExp", "matchClassNameRegExp")
+_SCOPES = {
+    "DAGContext": Scope.APPLICATION,
+    "DagContext": Scope.APPLICATION,
+    "LogicalPlan": Scope.APPLICATION,
+    "OperatorContext": Scope.OPERATOR,
+    "PortContext": Scope.PORT,
+}
+
+
+class _Refused(Exception):
+    """Carries the reason out of the recursion; never leaves this module."""
+
+    def __init__(self, problem: str, help_: str) -> None:
+        self.fault = Malformed(problem, help_)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words of a path that are not read yet."""
+
+    words: tuple[str, ...]
+    folded: bool = False
+
+    @classmethod
+    def of_variable(cls, text: str) -> "_Words":
+        """A variable's words: those of the grammar in lower case, names as they are."""
+        words = text.split("__")
+        return cls(tuple(w.lower() if w.lower() in _MARKERS else w for w in words), folded=True)
+
+    @property
+    def head(self) -> str:
+        return self.words[0] if self.words else ""
+
+    def after(self, count: int) -> "_Words":
+        return _Words(self.words[count:], self.folded)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+def _read(words: _Words) -> Address | Malformed:
+    if not all(words.words):
+        return Malformed("it has an empty part between two dots", "remove the dot, or write the missing name")
+    try:
+        return _element(words, None)
+    except _Refused as refused:
+        return refused.fault
+
+
+def _element(words: _Words, application: NamePattern | None) -> Address:
+    head = words.head
+    if head == "application" and application is None and len(words) > 1:
+        name, rest = _named(words, "application")
+        return _element(rest, name)
+    if head == "operator" and len(words) > 1:
+        name, rest = _named(words, "operator")
+        return _of_operator(rest, name, application)
+    if head == "stream" and len(words) > 1:
+        name, rest = _named(words, "stream")
+        return _of_stream(rest, name, application)
+    if head == "template" and len(words) > 1:
+        name, rest = _named(words, "template")
+        return _of_template(rest, name, application)
+    if head in _PORT_WORDS and len(words) > 1:
+        return _of_port(words, None, application)
+    if head == "unifier" and len(words) > 1:
+        return Address(Element.UNIFIER, _attribute(words.after(1), "unifier"), application=application)
+    if head in ("class", "path") and len(words) == 1 and application is not None:
+        return Address(Element.APPLICATION, Keyword(head), application=application)
+    return Address(Element.APPLICATION, _attribute_or_bean(words), application=application)
+
+
+def _of_operator(words: _Words, name: NamePattern, application: NamePattern | None) -> Address:
+    if words.head in _PORT_WORDS and len(words) > 1:
+        return _of_port(words, name, application)
+    if len(words) == 1 and words.head.lower() in ("classname", "template"):
+        return Address(Element.OPERATOR, Keyword(words.head.lower()), name, application)
+    return Address(Element.OPERATOR, _attribute_or_bean(words), name, application)
+
+
+def _of_port(words: _Words, operator: NamePattern | None, application: NamePattern | None) -> Address:
+    kind = PortKind(words.head)
+    port, rest = _named(words, kind)
+    if rest.head == "unifier" and kind is not PortKind.INPUT:
+        sets = _attribute(rest.after(1), "unifier")
+        return Address(Element.UNIFIER, sets, operator, application, PortKind.OUTPUT, port)
+    return Address(Element.PORT, _attribute(rest, f"{kind}.{port}"), operator, application, kind, port)
+
+
+def _of_stream(words: _Words, name: NamePattern, application: NamePattern | None) -> Address:
+    words = words.after(1) if words.head == "prop" and len(words) > 1 else words
+    word = ".".join(words.words)
+    known = {known.lower(): known for known in _STREAM_WORDS}.get(word.lower())
+    if known is None:
+        help_ = did_you_mean(word, _STREAM_WORDS) if word else f"end it with one of {', '.join(_STREAM_WORDS)}"
+        raise _Refused(f"a stream has no {word!r}" if word else "it ends after the stream's name", help_)
+    return Address(Element.STREAM, Keyword(known), name, application)
+
+
+def _of_template(words: _Words, name: NamePattern, application: NamePattern | None) -> Address:
+    known = {known.lower(): known for known in _TEMPLATE_WORDS}.get(words.head.lower())
+    if known is not None and len(words) == 1:
+        return Address(Element.TEMPLATE, Keyword(known), name, application)
+    if words.head == "attr":
+        raise _Refused(
+            "a template holds properties, not attributes", "set the attribute on operator.NAME, or on operator.*"
+        )
+    return Address(Element.TEMPLATE, _bean(words.after(1) if words.head == "prop" else words), name, application)
+
+
+def _named(words: _Words, what: str) -> tuple[NamePattern, _Words]:
+    name = NamePattern(folded(words.words[1]) if words.folded else words.words[1], words.folded)
+    if len(words) == 2:
+        raise _Refused(f"it ends after the name of the {what}", f"say what to set on {name}, as in …{name}.attr.…")
+    return name, words.after(2)
+
+
+def _attribute_or_bean(words: _Words) -> AttributeRef | PropertyPath:
+    if words.head == "attr" and len(words) > 1:
+        return _attribute(words, "")
+    return _bean(words.after(1) if words.head == "prop" and len(words) > 1 else words)
+
+
+def _attribute(words: _Words, bearer: str) -> AttributeRef:
+    if words.head != "attr" or len(words) < 2:
+        shown = ".".join(words.words)
+        raise _Refused(
+            f"what follows {bearer} is {shown!r}" if shown else f"it ends after {bearer}",
+            f"write {bearer}.attr.NAME: nothing but attributes can be set there",
+        )
+    *context, name = words.words[1:]
+    return AttributeRef(name, _scope(context) if context else None)
+
+
+def _scope(context: Sequence[str]) -> Scope:
+    """The context that a qualified name spells out; what stands before it, Apex's package or ours, says no more."""
+    word = context[-1].rpartition("$")[2]
+    if word not in _SCOPES:
+        raise _Refused(f"there is no context {word!r} with attributes", did_you_mean(word, _SCOPES))
+    return _SCOPES[word]
+
+
+def _bean(words: _Words) -> PropertyPath:
+    if not words.words:
+        raise _Refused("it ends before the name of a property", "write prop.NAME")
+    steps: list[Step] = []
+    for word in words.words:
+        found = _STEP.fullmatch(word)
+        if found is None:
+            raise _Refused(f"{word!r} is no property", "write name, name(key) for a map, or name[0] for a list")
+        steps.append(found[1].lower() if words.folded else found[1])
+        parts = _PART.findall(found[2])
+        if any(len(index) > LONGEST_INDEX for _, index in parts):
+            raise _Refused(f"{found[1]!r} has an index of more than {LONGEST_INDEX} digits", "count from 0")
+        steps += [int(index) if index else MapKey(key) for key, index in parts]
+    if len(steps) > MOST_STEPS:
+        raise _Refused(f"it has more than {MOST_STEPS} steps", "set a value for the whole in its place")
+    return PropertyPath(tuple(steps))

@@ -1,0 +1,1 @@
+"""Where settings come from, and which of them wins."""

@@ -1,0 +1,140 @@
+"""Values of attributes, from the text of a key or from code."""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from dagkit.api.attributes import Attribute, DagContext, Described, Instance
+from dagkit.api.metrics import MetricsAggregator
+from dagkit.api.partitioning import Partitioner
+from dagkit.api.stats import StatsListener
+from dagkit.api.streams import StreamCodec
+from dagkit.conf.values.classes import find_class, find_function
+from dagkit.conf.values.conversion import Conversion, plain
+from dagkit.conf.values.object_text import CLASS_MARKS, Unfit, object_in_json, parse_json, parse_object, parse_objects
+
+_KINDS: Mapping[str, type] = {
+    "MetricsAggregator": MetricsAggregator,
+    "Partitioner": Partitioner,
+    "StatsListener": StatsListener,
+    "StreamCodec": StreamCodec,
+}
+"""The classes that attributes want instances of, as far as there is a class for them."""
+
+
+def attribute_value(attribute: Attribute[Any], raw: Any, home: str | None = None) -> Any:
+    """The value that the attribute takes, from text, from a TOML or JSON value, or from code, where it is right.
+
+    `ValueError` says what the attribute wants, in words that follow "KEY is VALUE:".
+    """
+    if raw is None and attribute.default is None:
+        return None
+    if raw is None or (isinstance(raw, str) and not raw.strip()):
+        raise Unfit("it has no value; write one, or leave the key out")
+    conversion = Conversion(home=home)
+    if attribute is DagContext.STRING_CODECS:
+        return _codecs(raw, home)
+    if isinstance(attribute.holds, Instance):
+        return _instances(attribute.holds, raw, conversion)
+    if isinstance(attribute.holds, Described):
+        return _described(attribute.holds, raw, conversion)
+    return _plain_value(attribute.holds, raw, conversion)
+
+
+def _plain_value(holds: Any, raw: Any, conversion: Conversion) -> Any:
+    kind = plain(holds)
+    if isinstance(raw, str) and kind is not str:
+        raw = _of_text(kind, raw.strip())
+    try:
+        return _adapter(holds).validate_python(conversion.convert(kind, raw), strict=True)
+    except ValidationError as invalid:
+        raise Unfit(_wanted(kind, invalid)) from invalid
+
+
+@cache
+def _adapter(holds: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(holds)
+
+
+def _of_text(kind: Any, text: str) -> Any:
+    """The truth value or the number that the text is, else the text."""
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    return int(text) if kind is int and _NUMBER.fullmatch(text) else text
+
+
+def _wanted(kind: Any, invalid: ValidationError) -> str:
+    if kind is bool:
+        return "it wants true or false"
+    if inspect.isclass(kind) and issubclass(kind, Enum):
+        return f"it wants one of {', '.join(member.name for member in kind)}"
+    bound = next((error["ctx"] for error in invalid.errors() if error["type"] == "greater_than_equal"), None)
+    if kind is int:
+        return f"it wants a whole number of at least {bound['ge']}" if bound else "it wants a whole number"
+    return f"it wants {_SPOKEN.get(kind, getattr(kind, '__name__', kind))}"
+
+
+_NUMBER = re.compile(r"[+-]?\d{1,100}")
+_SPOKEN: Mapping[Any, str] = {str: "a text", type: "a class", dict: "key=value pairs with commas, or a JSON object"}
+
+
+def _instances(holds: Instance, raw: Any, conversion: Conversion) -> Any:
+    """One object, or several in a list; objects from code stay as they are."""
+    if holds.of == "Partitioner" and str(raw).strip().isdecimal():
+        raise Unfit(f"it wants the class of a Partitioner, as in StatelessPartitioner:{str(raw).strip()}")
+    if isinstance(raw, str) and not raw.lstrip().startswith(("{", "[")):
+        recipes = parse_objects(raw) if holds.many else [parse_object(raw)]
+        made = [conversion.make(recipe) for recipe in recipes]
+    else:
+        data = parse_json(raw) if isinstance(raw, str) else raw
+        made = [_instance(holds, one, conversion) for one in (data if isinstance(data, list | tuple) else [data])]
+    if not holds.many and len(made) != 1:
+        raise Unfit(f"it wants one {holds.of}, and these are {len(made)}")
+    kind = _KINDS.get(holds.of)
+    for one in made:
+        if inspect.isclass(one):
+            raise Unfit(f"it wants an object, and this is the class {one.__name__}: write {one.__name__}()")
+        if kind is not None and not isinstance(one, kind):
+            raise Unfit(f"it wants a {holds.of}, and {type(one).__name__} is none")
+    return made if holds.many else made[0]
+
+
+def _instance(holds: Instance, raw: Any, conversion: Conversion) -> Any:
+    if isinstance(raw, str):
+        return conversion.make(parse_object(raw))
+    if not isinstance(raw, Mapping):
+        return raw
+    recipe = object_in_json(raw)
+    if recipe is None:
+        raise Unfit(f'it wants JSON that names a class, as in {{"@class": "…", …}}, a kind of {holds.of}')
+    return conversion.make(recipe)
+
+
+def _described(holds: Described, raw: Any, conversion: Conversion) -> Any:
+    """A model of the name that the attribute says, from its fields."""
+    model = find_class(holds.of)
+    assert issubclass(model, BaseModel), "what is described as JSON is a model"
+    data = parse_json(raw) if isinstance(raw, str) else raw
+    if isinstance(data, Mapping):
+        data = {key: value for key, value in data.items() if key not in CLASS_MARKS}
+        return conversion.convert(model, data)
+    if not isinstance(data, model):
+        raise Unfit(f"it wants a JSON object, the fields of {model.__name__}")
+    return data
+
+
+def _codecs(raw: Any, home: str | None) -> Mapping[type, Callable[[str], Any]]:
+    """Converters by class, from `Class=module:function` pairs or a JSON object; a class converts by being called."""
+    conversion = Conversion(home=home)
+    pairs = conversion.convert(Mapping[str, Any], raw)
+    return {
+        find_class(cls, home) if isinstance(cls, str) else cls: find_function(codec, home)
+        if isinstance(codec, str)
+        else codec
+        for cls, codec in pairs.items()
+    }

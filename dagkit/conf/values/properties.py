@@ -1,0 +1,287 @@
+"""Setting properties of a component: nested, mapped and indexed, in any spelling, each remembered with its origin."""
+
+import copy
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from dagkit.api.component import Component
+from dagkit.api.configuration import Origin
+from dagkit.conf.grammar.names import bare
+from dagkit.conf.grammar.property_keys import LONGEST_INDEX, MapKey, PropertyPath, Step
+from dagkit.conf.sources.references import without_secret
+from dagkit.conf.values.classes import ClassNotFound
+from dagkit.conf.values.conversion import Conversion, Field, class_in, field_named, fields_of, plain, spoken
+from dagkit.errors import Diagnostic, did_you_mean
+
+ComponentT = TypeVar("ComponentT", bound=Component)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A property as configuration gives it."""
+
+    path: PropertyPath
+    raw: Any = field(repr=False)
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A property that the component does not have."""
+
+    given: Given
+    problem: str
+    help: str
+
+    @property
+    def diagnostic(self) -> Diagnostic:
+        return Diagnostic("property-unknown", self.problem, self.help, self.given.origin.where)
+
+
+@dataclass(frozen=True, slots=True)
+class Configured(Generic[ComponentT]):
+    """A component with its properties set, where each came from, and what could not be set."""
+
+    component: ComponentT
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    """By dotted path, as in the component's `faults`."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    """Values that cannot be converted. What the component itself refuses is among its `faults`."""
+    unknown: tuple[Unknown, ...] = ()
+
+
+def with_properties(
+    component: ComponentT, settings: Sequence[Given], owner: str, conversion: Conversion | None = None
+) -> Configured[ComponentT]:
+    """The component with these properties, the strongest last; `owner` is what reports call it."""
+    setter = _Setter(owner, conversion or Conversion())
+    root = _Branch()
+    for order, given in enumerate(settings):
+        root.plant(given, order)
+    changed = setter.fields(component, root, ())
+    configured = component.configured(changed) if changed else component
+    return Configured(configured, setter.origins, tuple(setter.diagnostics), tuple(setter.unknown))
+
+
+@dataclass(slots=True)
+class _Branch:
+    """What is set at one place, and below it."""
+
+    given: Given | None = None
+    order: int = 0
+    """The strength of what is given here."""
+    below: dict[Step, "_Branch"] = field(default_factory=dict)
+
+    def plant(self, given: Given, order: int, depth: int = 0) -> None:
+        """Put a setting in its place. A value for the whole takes the place of what was set on its parts before."""
+        branch = self
+        for step in given.path.steps[depth:]:
+            child = branch.below.pop(step, None) or _Branch()
+            branch.below[step] = child
+            branch = child
+        branch.given, branch.order = given, order
+        branch.below = {}
+
+    def merge(self, other: "_Branch", depth: int) -> None:
+        """Take over what the same place, at this depth, was given under another spelling: all in order of strength."""
+        strongest_last = sorted([*self.ordered(), *other.ordered()], key=lambda pair: pair[0])
+        self.given, self.below = None, {}
+        for order, given in strongest_last:
+            self.plant(given, order, depth)
+
+    def merged(self, depth: int) -> dict[str, tuple[Step, "_Branch"]]:
+        """The branches below by their text, where `a`, `(a)` and `[1]`, `.1` are the same."""
+        known: dict[str, tuple[Step, _Branch]] = {}
+        for step, branch in self.below.items():
+            text = step.text if isinstance(step, MapKey) else str(step)
+            if text in known:
+                known[text][1].merge(branch, depth + 1)
+            else:
+                known[text] = step, branch
+        return known
+
+    def ordered(self) -> Iterator[tuple[int, Given]]:
+        if self.given is not None:
+            yield self.order, self.given
+        for branch in self.below.values():
+            yield from branch.ordered()
+
+    def settings(self) -> Iterator[Given]:
+        """All that is set here and below."""
+        return (given for _, given in self.ordered())
+
+
+class _Failed:
+    """Stands for a value that could not be made; its fault is told."""
+
+
+_FAILED = _Failed()
+Where = tuple[str, ...]
+
+
+class _Setter:
+    """Makes values from branches, and writes down where each came from and what went wrong."""
+
+    def __init__(self, owner: str, conversion: Conversion) -> None:
+        self.owner = owner
+        self.conversion = conversion
+        self.origins: dict[str, Origin] = {}
+        self.diagnostics: list[Diagnostic] = []
+        self.unknown: list[Unknown] = []
+
+    def value(self, wanted: Any, current: Any, branch: _Branch, path: Where) -> Any:
+        """What stands at a place after everything that is set there and below."""
+        if branch.given is not None:
+            try:
+                current = self.conversion.convert(wanted, branch.given.raw)
+            except ClassNotFound as missing:
+                return self.refuse(branch.given, path, str(missing), "class-not-found", missing.help)
+            except ValueError as refused:
+                return self.refuse(branch.given, path, str(refused))
+            self.origins[".".join(path)] = branch.given.origin
+        return self.nested(wanted, current, branch, path) if branch.below else current
+
+    def nested(self, wanted: Any, current: Any, branch: _Branch, path: Where) -> Any:
+        """The value with its parts set."""
+        cls = class_in(wanted) or object
+        if isinstance(current, str) and isinstance(branch.given, Given) and issubclass(cls, BaseModel):
+            current = None
+        if current is None and issubclass(cls, BaseModel):
+            return self.new(cls, branch, path)
+        if isinstance(current, BaseModel):
+            return self.model(current, branch, path)
+        if isinstance(current, Mapping) or (current is None and issubclass(cls, Mapping)):
+            return self.mapping(wanted, current or {}, branch, path)
+        if isinstance(current, list | tuple) or (current is None and issubclass(cls, list | tuple | Sequence)):
+            return self.sequence(wanted, current or (), branch, path)
+        if hasattr(current, "__dict__") or dataclasses.is_dataclass(current):
+            return self.plain_object(current, branch, path)
+        return self.without_parts(current, branch, path)
+
+    def fields(self, model: BaseModel | type[BaseModel], branch: _Branch, path: Where) -> dict[str, Any]:
+        """New values of a model's fields, by the names its constructor takes."""
+        cls = model if isinstance(model, type) else type(model)
+        values: dict[str, Any] = {}
+        for found, child in self.by_field(cls, branch, len(path) + 1).values():
+            current = None if isinstance(model, type) else getattr(model, found.name, None)
+            value = self.value(found.wanted, current, child, (*path, found.name))
+            if value is not _FAILED:
+                values[found.argument] = value
+        return values
+
+    def by_field(self, cls: type[BaseModel], branch: _Branch, depth: int) -> dict[str, tuple[Field, _Branch]]:
+        """The branches by field, where several spellings of one are the same."""
+        known: dict[str, tuple[Field, _Branch]] = {}
+        for step, child in branch.below.items():
+            found = field_named(cls, step) if isinstance(step, str) else None
+            if found is None:
+                self.not_there(cls, step, child)
+            elif found.name in known:
+                known[found.name][1].merge(child, depth)
+            else:
+                known[found.name] = found, child
+        return known
+
+    def not_there(self, cls: type[BaseModel], step: Step, branch: _Branch) -> None:
+        name = step.text if isinstance(step, MapKey) else str(step)
+        owner = self.owner if issubclass(cls, Component) else f"{cls.__name__} of {self.owner}"
+        for given in branch.settings():
+            problem = f"{given.origin.key or given.path}: {owner} has no property {name!r}"
+            near = {bare(field_name): field_name for field_name in cls.model_fields}
+            self.unknown.append(Unknown(given, problem, did_you_mean(name, near.values(), self.instead(cls))))
+
+    def instead(self, cls: type[BaseModel]) -> str:
+        return f"{cls.__name__} has {', '.join(cls.model_fields)}" if cls.model_fields else f"{cls.__name__} has none"
+
+    def new(self, cls: type[BaseModel], branch: _Branch, path: Where) -> Any:
+        """A model where none was, from its parts."""
+        return self.built(cls, self.fields(cls, branch, path), branch, path)
+
+    def model(self, current: BaseModel, branch: _Branch, path: Where) -> Any:
+        changed = self.fields(current, branch, path)
+        if isinstance(current, Component):
+            return current.configured(changed)
+        given = current.model_fields_set
+        kept = {f.argument: getattr(current, f.name) for f in fields_of(type(current)).values() if f.name in given}
+        return self.built(type(current), {**kept, **changed}, branch, path)
+
+    def built(self, cls: type[BaseModel], arguments: Mapping[str, Any], branch: _Branch, path: Where) -> Any:
+        try:
+            return cls(**arguments)
+        except ValidationError as invalid:
+            return self.refuse(next(branch.settings()), path, spoken(invalid))
+
+    def mapping(self, wanted: Any, current: Mapping[Any, Any], branch: _Branch, path: Where) -> Any:
+        kinds = get_args(plain(wanted))
+        of_key, of_value = kinds if len(kinds) == 2 else (Any, Any)
+        changed = dict(current)
+        for text, (_, child) in branch.merged(len(path)).items():
+            key = self.conversion.convert(of_key, text)
+            value = self.value(of_value, changed.get(key), child, (*path, text))
+            if value is not _FAILED:
+                changed[key] = value
+        return changed
+
+    def sequence(self, wanted: Any, current: Sequence[Any], branch: _Branch, path: Where) -> Any:
+        kinds = get_args(plain(wanted)) or (Any,)
+        changed = list(current)
+        for text, (step, child) in sorted(branch.merged(len(path)).items(), key=lambda item: item[0].zfill(12)):
+            index = int(text) if text.isdecimal() and len(text) <= LONGEST_INDEX else -1
+            if not 0 <= index <= len(changed):
+                holds = f"{len(changed)} value{'' if len(changed) == 1 else 's'}"
+                for given in child.settings():
+                    self.refuse(given, path, f"it holds {holds}, so there is no [{step}] to set")
+                continue
+            was = changed[index] if index < len(changed) else None
+            value = self.value(kinds[0], was, child, (*path, str(index)))
+            if value is not _FAILED:
+                changed[index:] = [value, *changed[index + 1 :]]
+        return changed
+
+    def plain_object(self, current: Any, branch: _Branch, path: Where) -> Any:
+        """A copy of an object that is no model, with its attributes set."""
+        changed = copy.copy(current)
+        for step, child in branch.below.items():
+            if child.below or child.given is None:
+                self.without_parts(getattr(current, str(step), None), child, (*path, str(step)))
+                continue
+            try:
+                self.conversion.set_on(changed, str(step), child.given.raw)
+            except ValueError as refused:
+                self.refuse(child.given, path, str(refused))
+            else:
+                self.origins[".".join((*path, str(step)))] = child.given.origin
+        return changed
+
+    def without_parts(self, current: Any, branch: _Branch, path: Where) -> Any:
+        """Report a way that leads on from where nothing does."""
+        what = "it is not set" if current is None else f"{type(current).__name__} values have no properties"
+        for child in branch.below.values():
+            for given in child.settings():
+                problem = f"{given.origin.key or given.path}: {what}, so nothing lies below {'.'.join(path)}"
+                self.unknown.append(Unknown(given, problem, f"set {'.'.join(path)} as a whole"))
+        return current
+
+    def refuse(self, given: Given, path: Where, why: str, code: Any = "property-invalid", help_: str = "") -> Any:
+        """Tell that a value cannot be what it is to be."""
+        shown = given.origin.shown if given.origin.shown is not None else _brief(given.raw)
+        why = without_secret(why, given.raw, given.origin.shown)
+        self.diagnostics.append(
+            Diagnostic(
+                code,
+                f"{'.'.join(path)} of {self.owner} cannot be {shown}: {why}",
+                without_secret(help_, given.raw, given.origin.shown)
+                or f"mend the value of {given.origin.key or given.path}",
+                given.origin.where,
+            )
+        )
+        return _FAILED
+
+
+def _brief(raw: Any) -> str:
+    shown = repr(raw)
+    return shown if len(shown) <= 60 else f"{shown[:57]}…"

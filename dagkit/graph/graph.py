@@ -1,0 +1,214 @@
+"""Graph, Node and Stream: frozen values. A pass takes a graph and returns another."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import networkx as nx
+
+from dagkit.api.application import Module
+from dagkit.api.attributes import Attribute, Locality
+from dagkit.api.component import Component
+from dagkit.api.configuration import DEFAULT, Origin
+from dagkit.api.operators import DelayOperator
+from dagkit.api.ports import InputPort, OutputPort, input_ports, output_ports
+from dagkit.errors import Where
+from dagkit.schema import Bindings, substitute
+
+T = TypeVar("T")
+
+SEPARATOR = "$"
+"""Stands between the name of a module and that of an operator in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """An attribute's value, and who set it."""
+
+    value: Any
+    origin: Origin
+
+
+Settings = Mapping[Attribute[Any], Setting]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A port of a node, as a stream was led to it."""
+
+    node: str
+    port: str
+    declared: InputPort[Any] | OutputPort[Any] = field(compare=False, repr=False)
+    """The very port that was named, so that one hidden by a subclass can be told."""
+    where: Where = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.node}.{self.port}"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One placed operator or module, with what was set on it."""
+
+    name: str
+    operator: Component
+    where: Where
+    attributes: Settings = field(default_factory=dict)
+    inputs: Mapping[str, Settings] = field(default_factory=dict)
+    """Attributes of input ports, by port."""
+    outputs: Mapping[str, Settings] = field(default_factory=dict)
+    unifiers: Mapping[str, Settings] = field(default_factory=dict)
+    """Operator attributes of the unifier behind an output port, by port."""
+    property_origins: Mapping[str, Origin] = field(default_factory=dict)
+    """Where each property that configuration set came from, by dotted path."""
+    bindings: Bindings = field(default_factory=dict)
+    """What the operator's type variables stand for, as the streams into it say."""
+    unsure: bool = field(default=False, compare=False)
+    """Whether an end was left out here because it led to no port of it: one that seems open may be what was meant."""
+
+    @cached_property
+    def input_ports(self) -> Mapping[str, InputPort[Any]]:
+        return input_ports(type(self.operator))
+
+    @cached_property
+    def output_ports(self) -> Mapping[str, OutputPort[Any]]:
+        return output_ports(type(self.operator))
+
+    @property
+    def is_module(self) -> bool:
+        return isinstance(self.operator, Module)
+
+    @property
+    def is_delay(self) -> bool:
+        return isinstance(self.operator, DelayOperator)
+
+    def payload(self, port: InputPort[Any] | OutputPort[Any]) -> Any:
+        """The type that flows through a port of this node, as far as it is known."""
+        return substitute(port.payload, self.bindings)
+
+    def port_value(self, port: str, attribute: Attribute[T], *, output: bool = False) -> T:
+        """A port attribute's value, or its default."""
+        settings = (self.outputs if output else self.inputs).get(port, {})
+        return settings[attribute].value if attribute in settings else attribute.default
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One source and its sinks; ends beyond the first source are kept for the rules to report."""
+
+    name: str
+    source: End | None
+    sinks: tuple[End, ...]
+    where: Where = field(compare=False)
+    locality: Locality | None = None
+    locality_origin: Origin = DEFAULT
+    further_sources: tuple[End, ...] = ()
+    cut_short: bool = field(default=False, compare=False)
+    """Whether an end was left out because it led nowhere; that was reported, and a missing end is no second fault."""
+
+    @property
+    def ends(self) -> tuple[End, ...]:
+        """Every end that leads somewhere, sources first."""
+        return (*((self.source,) if self.source else ()), *self.further_sources, *self.sinks)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The application: its nodes and streams in the order of declaration, and its own attributes."""
+
+    application: str
+    nodes: tuple[Node, ...] = ()
+    streams: tuple[Stream, ...] = ()
+    attributes: Settings = field(default_factory=dict)
+    where: Where | None = None
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Node]:
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def _feeding(self) -> Mapping[tuple[str, str], tuple[Stream, ...]]:
+        feeding: dict[tuple[str, str], tuple[Stream, ...]] = {}
+        for stream in self.streams:
+            for sink in stream.sinks:
+                feeding[sink.node, sink.port] = (*feeding.get((sink.node, sink.port), ()), stream)
+        return feeding
+
+    @cached_property
+    def _drawing(self) -> Mapping[tuple[str, str], tuple[Stream, ...]]:
+        drawing: dict[tuple[str, str], tuple[Stream, ...]] = {}
+        for stream in self.streams:
+            for source in filter(None, (stream.source, *stream.further_sources)):
+                drawing[source.node, source.port] = (*drawing.get((source.node, source.port), ()), stream)
+        return drawing
+
+    @cached_property
+    def _inputs_in_order(self) -> Mapping[str, tuple[tuple[str, Stream], ...]]:
+        into: dict[str, list[tuple[str, Stream]]] = {}
+        for stream in self.streams:
+            for sink in stream.sinks:
+                into.setdefault(sink.node, []).append((sink.port, stream))
+        return {name: tuple(pairs) for name, pairs in into.items()}
+
+    def streams_into(self, node: str, port: str) -> tuple[Stream, ...]:
+        """The streams that feed this input; more than one is a fault."""
+        return self._feeding.get((node, port), ())
+
+    def streams_from(self, node: str, port: str) -> tuple[Stream, ...]:
+        """The streams that this output feeds; more than one is a fault."""
+        return self._drawing.get((node, port), ())
+
+    def connected_inputs(self, node: str) -> tuple[tuple[str, Stream], ...]:
+        """The connected inputs of a node with their streams, in the order in which they were led in."""
+        return self._inputs_in_order.get(node, ())
+
+    def edges(self) -> Iterator[tuple[Stream, End, End]]:
+        """Every pair of a source and a sink, stream by stream."""
+        for stream in self.streams:
+            if stream.source is not None:
+                for sink in stream.sinks:
+                    yield stream, stream.source, sink
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether an end of any stream was left out, so that ways through the graph may be missing."""
+        return any(stream.cut_short for stream in self.streams)
+
+    def value(self, node: Node, attribute: Attribute[T]) -> T:
+        """An operator attribute's value: the node's own, else the application's, else the default."""
+        value: T = self.setting(node, attribute).value
+        return value
+
+    def setting(self, node: Node, attribute: Attribute[Any]) -> Setting:
+        """An operator attribute's value, with who set it."""
+        own = node.attributes.get(attribute) or self.attributes.get(attribute)
+        return own if own is not None else Setting(attribute.default, DEFAULT)
+
+    def application_value(self, attribute: Attribute[T]) -> T:
+        """An application attribute's value, or its default."""
+        return self.attributes[attribute].value if attribute in self.attributes else attribute.default
+
+    @cached_property
+    def network(self) -> "nx.MultiDiGraph[str]":
+        """The graph as networkx sees it: an edge for each pair of a source and a sink, keyed by stream and ports."""
+        network: nx.MultiDiGraph[str] = nx.MultiDiGraph()
+        network.add_nodes_from(node.name for node in self.nodes)
+        network.add_edges_from(
+            (source.node, sink.node, (stream.name, source.port, sink.port)) for stream, source, sink in self.edges()
+        )
+        return network
+
+    @cached_property
+    def forward(self) -> "nx.DiGraph[str]":
+        """The network without what leaves delay operators: acyclic in a graph that compiles."""
+        forward: nx.DiGraph[str] = nx.DiGraph()
+        forward.add_nodes_from(node.name for node in self.nodes)
+        forward.add_edges_from(
+            (source.node, sink.node) for _, source, sink in self.edges() if not self.by_name[source.node].is_delay
+        )
+        return forward
+
+    def with_nodes(self, nodes: Mapping[str, Node]) -> "Graph":
+        """The same graph with these nodes in the place of their namesakes."""
+        return replace(self, nodes=tuple(nodes.get(node.name, node) for node in self.nodes))

@@ -1,0 +1,249 @@
+"""An application's folder: its chains by name, and the marker that says who can read them.
+
+PATH/ledger/ledger.json
+PATH/ledger/chains/<name>/{blocks,segments,data,checkpoints,planned,refs}
+"""
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+from urllib.parse import quote, unquote
+
+from dagkit.clock import Clock, SystemClock
+from dagkit.ledger.chain.chain import Chain
+from dagkit.ledger.chain.log import Log
+from dagkit.ledger.chain.witness import InputChain
+from dagkit.ledger.format.block import parse, unreadable
+from dagkit.ledger.format.events import (
+    DataSchema,
+    DatasetKind,
+    SetDataSchema,
+    SetTransform,
+    SqlQueryStep,
+    Transform,
+    TransformInput,
+)
+from dagkit.ledger.format.faults import BlockRefused, ChainBroken, ChainNotFound, Fault, VersionUnreadable
+from dagkit.ledger.format.hashing import canonical, hash_of, read_json
+from dagkit.ledger.format.spans import PARTS_SCHEMA, WORK_SCHEMA
+from dagkit.ledger.format.wire import Wire
+from dagkit.ledger.stores import KeyMissing, KeyTaken, MemoryStore, Place, Store, open_store
+
+LEDGER_FORMAT: Literal["dagkit.ledger/1"] = "dagkit.ledger/1"
+READABLE_BY = "dagkit 0.1.0 or later"
+_FOLDER = "ledger"
+_MARKER = f"{_FOLDER}/ledger.json"
+_LONGEST_NAME = 240
+"""Most filesystems take 255 bytes, of which an export needs some for an ending."""
+
+
+class Marker(Wire):
+    """What kind of ledger this is, and which dagkit can read it."""
+
+    format: Literal["dagkit.ledger/1"] = LEDGER_FORMAT
+    readable_by: str = READABLE_BY
+
+
+class Ledger:
+    """The chains of one application."""
+
+    def __init__(self, store: Store, clock: Clock | None = None) -> None:
+        self.store = store
+        self._clock = clock or SystemClock()
+        self._chains: dict[str, Chain] = {}
+
+    @classmethod
+    def create(
+        cls, place: Place, filesystem: Any = None, *, clock: Clock | None = None, durable: bool = True, **options: Any
+    ) -> "Ledger":
+        """The ledger of the application's folder, which exists from here on."""
+        store = open_store(place, filesystem, durable=durable, **options)
+        marker = json.dumps(Marker().as_json()) + "\n"
+        try:
+            store.create(_MARKER, marker.encode())
+        except KeyTaken:
+            _check(store)
+        return cls(store, clock)
+
+    @classmethod
+    def open(
+        cls, place: Place, filesystem: Any = None, *, clock: Clock | None = None, durable: bool = True, **options: Any
+    ) -> "Ledger":
+        """The ledger that is there, of a version that this dagkit reads."""
+        store = open_store(place, filesystem, durable=durable, **options)
+        _check(store)
+        return cls(store, clock)
+
+    def names(self) -> list[str]:
+        """The names of the chains: roots and derivatives, in alphabetical order."""
+        return [name for name in self._folders() if not self._log(name).is_unborn()]
+
+    def unborn(self) -> list[str]:
+        """The names of folders in which no chain begins: whoever was to create it was killed before its Seed."""
+        return [name for name in self._folders() if self._log(name).is_unborn()]
+
+    def _folders(self) -> list[str]:
+        """What has another name than a chain's folder was put there by somebody else, and is left alone."""
+        found = self.store.folders(f"{_FOLDER}/chains")
+        names = [(unquote(folder), f"{_FOLDER}/chains/{folder}") for folder in found]
+        return sorted(name for name, folder in names if _is_name(name) and folder_of(name) == folder)
+
+    def _log(self, name: str) -> Log:
+        return Log(self.store, folder_of(name), name)
+
+    def chain(self, name: str) -> Chain:
+        """The chain of this name, opened once and kept."""
+        if name not in self._chains:
+            self._chains[name] = Chain.open(self.store, folder_of(name), name, **self._given)
+        return self._chains[name]
+
+    def root(self, name: str, schema: DataSchema = WORK_SCHEMA) -> Chain:
+        """The chain of an input operator, created with its schema where it does not exist."""
+        chain = self._opened_or_created(name, DatasetKind.ROOT)
+        self._declare(chain, SetDataSchema(schema=schema))
+        return chain
+
+    def application(
+        self, name: str, inputs: Sequence[str], transform: Transform, schema: DataSchema = PARTS_SCHEMA
+    ) -> Chain:
+        """The chain of the application itself, which reads the chains named; declared anew where they changed."""
+        chain = self._opened_or_created(name, DatasetKind.DERIVATIVE)
+        given = tuple(TransformInput(dataset_ref=self.chain(i).dataset_id, alias=i) for i in inputs)
+        self._declare(chain, SetTransform(inputs=given, transform=transform))
+        self._declare(chain, SetDataSchema(schema=schema))
+        return chain
+
+    def create_chain(self, name: str, kind: DatasetKind, dataset_id: str | None = None) -> Chain:
+        """A new chain with nothing but its Seed."""
+        self._chains[name] = Chain.create(
+            self.store, folder_of(name), name, kind, dataset_id or new_dataset_id(), **self._given
+        )
+        return self._chains[name]
+
+    def adopt(self, name: str) -> Chain:
+        """An empty chain of this name, to be filled from its Seed on; one that exists is refused."""
+        chain = self._unfilled(name)
+        self._chains[name] = chain
+        return chain
+
+    def rehearsal(self, names: Sequence[str]) -> "Ledger":
+        """A ledger in memory, to try on it what is to be adopted here under these names, none of which may exist."""
+        for name in names:
+            self._unfilled(name)
+        other = Ledger(MemoryStore(), self._clock)
+        other._chains.update(self._chains)  # they may be inputs of what is tried
+        return other
+
+    def _unfilled(self, name: str) -> Chain:
+        chain = Chain(self.store, folder_of(name), name, **self._given)
+        if not chain.log.is_unborn():
+            raise BlockRefused(Fault("chain-exists", "the chain exists already", "import into an empty ledger", name))
+        return chain
+
+    def by_id(self, dataset_id: str) -> Chain | None:
+        """The open chain of an id."""
+        found = (c for c in self._chains.values() if c.standing.dataset and c.dataset_id == dataset_id)
+        return next(found, None)
+
+    def inputs_of(self, chain: Chain) -> Mapping[str, str]:
+        """The names under which a chain knows its inputs, by id."""
+        declared = chain.last("SetTransform")
+        event = None if declared is None else declared.block.event
+        return {i.dataset_ref: i.alias or "" for i in event.inputs} if isinstance(event, SetTransform) else {}
+
+    def forget(self) -> None:
+        """Open every chain afresh when it is next asked for."""
+        self._chains.clear()
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        return {"clock": self._clock, "chains": self._input}
+
+    def _input(self, dataset_id: str) -> InputChain | None:
+        """The chain of an id, as it stands now: chains opened here first, then the names that transforms gave."""
+        known = self.by_id(dataset_id)
+        if known is not None:
+            known.refresh()
+            return known.as_input
+        aliases = (self.inputs_of(c).get(dataset_id) for c in list(self._chains.values()) if c.standing.inputs)
+        name = next((alias for alias in aliases if alias), None)
+        if name is None:
+            return None
+        try:
+            chain = self.chain(name)  # opened, not looked for by refs/head: that is a hint, and may be missing
+        except ChainNotFound:
+            return None
+        return chain.as_input if chain.dataset_id == dataset_id else None
+
+    def _opened_or_created(self, name: str, kind: DatasetKind) -> Chain:
+        try:
+            chain = self.chain(name)
+        except ChainNotFound:
+            return self.create_chain(name, kind)
+        if chain.kind is not kind:
+            raise BlockRefused(
+                Fault("event-misplaced", f"it is a {chain.kind} chain, not a {kind} one", "choose another name", name)
+            )
+        return chain
+
+    def _declare(self, chain: Chain, event: SetDataSchema | SetTransform) -> None:
+        last = chain.last(event.kind)
+        if last is None or last.block.event != event:
+            chain.append(event)
+
+
+def transform_of(program: str, version: str) -> Transform:
+    """A dagkit program as the fabric tells of programs: the engine's name, its version, and one query."""
+    return Transform(engine="dagkit", version=version, queries=(SqlQueryStep(query=program),))
+
+
+def new_dataset_id() -> str:
+    """An identity that no other chain has; it is derived from chance, not from a key that could sign."""
+    return f"did:odf:{hash_of(secrets.token_bytes(32))}"
+
+
+def folder_of(name: str) -> str:
+    """The folder of a chain; any name that an operator may have makes a safe folder."""
+    if not _is_name(name):
+        shown = repr(name if len(name) <= _LONGEST_NAME else f"{name[:40]}...")
+        help_ = f"name it as its operator is named, in Unicode, with at most {_LONGEST_NAME} bytes once percent-encoded"
+        raise BlockRefused(Fault("chain-name-malformed", f"{shown} cannot name a chain", help_))
+    return f"{_FOLDER}/chains/{_encoded(name)}"
+
+
+def _is_name(name: str) -> bool:
+    try:
+        return bool(name) and not name.startswith(".") and len(_encoded(name)) <= _LONGEST_NAME
+    except UnicodeEncodeError:
+        return False
+
+
+def _encoded(name: str) -> str:
+    return quote(name, safe="").replace(".", "%2E")
+
+
+def _check(store: Store) -> None:
+    try:
+        content = store.get(_MARKER)
+    except KeyMissing:
+        raise ChainNotFound(
+            Fault(
+                "chain-missing",
+                f"{store} holds no ledger",
+                "point to the folder that the application runs in: .dagkit/NAME, unless it was told another",
+            )
+        ) from None
+    try:
+        document = read_json(content)
+    except ValueError as error:
+        raise ChainBroken(
+            Fault("manifest-unreadable", "ledger.json is not JSON", f"write {canonical(Marker().as_json())} into it")
+        ) from error
+    said = document.get("format") if isinstance(document, dict) else None
+    if said != LEDGER_FORMAT:
+        fault = unreadable(str(said), LEDGER_FORMAT)
+        readers = document.get("readableBy") if isinstance(document, dict) else None
+        help_ = f"use {readers}" if readers else fault.help
+        raise VersionUnreadable(Fault(fault.code, fault.problem, help_))
+    parse(Marker, document, LEDGER_FORMAT)

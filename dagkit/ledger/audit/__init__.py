@@ -1,0 +1,1 @@
+"""Checking what is stored: replay, contents, completeness, orphans."""

@@ -1,0 +1,149 @@
+"""The proof that every byte that was discovered was consumed exactly once, or the name of the gap or the overlap."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from dagkit.ledger.chain.chain import Chain
+from dagkit.ledger.chain.contents import rows_of
+from dagkit.ledger.format.block import Record
+from dagkit.ledger.format.events import AddData, ExecuteTransform, SetDataSchema
+from dagkit.ledger.format.faults import Fault, LedgerCode, LedgerError
+from dagkit.ledger.format.spans import Audit, Discovery, Flaw, Span, Window, Work, WorkBlock, joined, row_of, work_of
+
+_CODES: dict[str, LedgerCode] = {"missing": "bytes-missing", "doubled": "bytes-doubled", "unread": "bytes-unread"}
+_HELP: dict[str, str] = {
+    "missing": "these bytes are not in the output: run the application over them, or accept the loss",
+    "doubled": "these bytes are in the output twice: find the records by their window, and remove them",
+    "unread": "run the application until it is done",
+}
+
+
+def flaw_fault(flaw: Flaw, chain: str, block: int | None) -> Fault:
+    """A stretch that is wrong, as a fault of a chain."""
+    return Fault(_CODES[flaw.kind], f"{flaw.span} {flaw.why}", _HELP[flaw.kind], chain, block)
+
+
+def lists_work(chain: Chain) -> bool:
+    """Whether the chain's data are stretches of sources, so that something can be proven of them."""
+    try:
+        declared = chain.last("SetDataSchema")
+    except LedgerError:
+        return False  # the replay tells what is wrong with it
+    event = None if declared is None else declared.block.event
+    if not isinstance(event, SetDataSchema) or event.schema_ is None:
+        return False
+    return {"source", "start", "end"} <= {column.name for column in event.schema_.fields}
+
+
+def blocks_of(chain: Chain, record: Record) -> list[WorkBlock]:
+    """The stretches that a root block discovered; items that were emitted beside them are no work."""
+    content = chain.data(record)
+    rows = [] if content is None else [row_of(row) for row in rows_of(content)]
+    return [row for row in rows if isinstance(row, WorkBlock)]
+
+
+def _readable(chain: Chain, record: Record) -> list[WorkBlock]:
+    """The stretches that can be read; those that cannot are told of with their own chain."""
+    try:
+        return blocks_of(chain, record)
+    except (LedgerError, ValidationError, ValueError):
+        return []
+
+
+@dataclass(slots=True)
+class RootProof:
+    """Follows one root chain, each block of it once."""
+
+    chain: Chain
+    discovery: Discovery = field(default_factory=Discovery)
+
+    def block(self, record: Record) -> Iterator[Fault]:
+        """The flaws of the next block."""
+        if not isinstance(record.block.event, AddData):
+            return
+        try:
+            blocks = blocks_of(self.chain, record)
+        except (ValidationError, ValueError) as error:
+            yield unreadable(self.chain.name, record.seq, str(error).splitlines()[0])
+            return
+        for block in blocks:
+            yield from (flaw_fault(flaw, self.chain.name, record.seq) for flaw in self.discovery.add(block))
+
+    def end(self) -> Iterator[Fault]:
+        """Stretches that were passed over, or are still to come."""
+        yield from (flaw_fault(flaw, self.chain.name, None) for flaw in self.discovery.end())
+
+
+@dataclass(slots=True)
+class WindowProof:
+    """Follows one derivative chain, and of its inputs the blocks that each window consumed."""
+
+    chain: Chain
+    inputs: dict[str, Chain]
+    """The root chains that list work, by id."""
+    audit: Audit = field(default_factory=Audit)
+    _upto: dict[str, int] = field(default_factory=dict)
+
+    def block(self, record: Record) -> Iterator[Fault]:
+        """The flaws of the next window."""
+        event = record.block.event
+        if not isinstance(event, ExecuteTransform) or not self.inputs:
+            return
+        try:
+            given = list(self._given(event, record))
+            work = self._work(event, record, given)
+        except (ValidationError, ValueError) as error:
+            yield unreadable(self.chain.name, record.seq, str(error).splitlines()[0])
+            return
+        flaws = self.audit.window(Window(given, work))
+        yield from (flaw_fault(flaw, self.chain.name, record.seq) for flaw in flaws)
+
+    def end(self) -> Iterator[Fault]:
+        """What was discovered and is not consumed yet."""
+        for span in joined(self.audit.pending):
+            yield flaw_fault(Flaw("unread", span, "is pending"), self.chain.name, self.chain.head.seq)
+        for name, chain in self.inputs.items():
+            rest = chain.records(self._upto.get(name, -1) + 1)
+            for span in joined(block.span for record in rest for block in _readable(chain, record)):
+                yield flaw_fault(Flaw("unread", span, "is not consumed yet"), chain.name, None)
+
+    def _given(self, event: ExecuteTransform, record: Record) -> Iterator[Span]:
+        numbers = record.carry.consumed or ()
+        for consumed, number in zip(event.query_inputs, numbers, strict=False):
+            chain = self.inputs.get(consumed.dataset_id)
+            if chain is None or number is None:
+                continue
+            first = self._upto.get(consumed.dataset_id, -1) + 1
+            for root in chain.records(first, number):
+                yield from (block.span for block in blocks_of(chain, root))
+            self._upto[consumed.dataset_id] = max(number, first - 1)
+
+    def _work(self, event: ExecuteTransform, record: Record, given: list[Span]) -> Work | None:
+        left = event.new_checkpoint
+        if left is not None and left.physical_hash == event.prev_checkpoint:
+            return Work(consumed=tuple(given), pending=tuple(self.audit.pending))
+        content = None if left is None else self.chain.checkpoint_at(record)
+        if content is None:
+            return None
+        try:
+            document = json.loads(content)  # with NaN and the like: state is the engine's, and only `work` is ours
+        except RecursionError:
+            raise ValueError("the checkpoint is nested too deeply") from None
+        except ValueError:
+            return None  # a checkpoint that is not JSON says nothing of work
+        return work_of(document)  # outside the try: work that is said and malformed must not pass for none
+
+
+def unreadable(chain: str, seq: int, why: str) -> Fault:
+    """A list of work that is none."""
+    return Fault(
+        "work-unreadable", f"its list of work cannot be read: {why}", "see which operator wrote it", chain, seq
+    )
+
+
+def known_inputs(chain: Chain, find: dict[str, Chain]) -> dict[str, Chain]:
+    """The inputs of a chain whose data list work, by id."""
+    return {name: find[name] for name in chain.standing.inputs if name in find and lists_work(find[name])}

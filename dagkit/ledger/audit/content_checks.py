@@ -1,0 +1,62 @@
+"""Whether what a block names is there, whole, and what it says it is."""
+
+from collections.abc import Iterator
+
+from dagkit.ledger.chain.chain import Chain
+from dagkit.ledger.chain.contents import lines_hash
+from dagkit.ledger.format.block import Record
+from dagkit.ledger.format.events import AddData, DataSlice, ExecuteTransform
+from dagkit.ledger.format.faults import ChainBroken, Fault, LedgerCode
+from dagkit.ledger.format.hashing import ARROW0_SHA3_256
+
+_PARQUET, _ARROW = b"PAR1", b"ARROW1"
+
+
+def flaws_of(chain: Chain, record: Record) -> Iterator[Fault]:
+    """What is wrong with the slice and the checkpoint of a block; a carried checkpoint was looked at before."""
+    event = record.block.event
+    if not isinstance(event, AddData | ExecuteTransform):
+        return
+    if event.new_data is not None:
+        try:
+            content = chain.objects.get("data", event.new_data.physical_hash, record)
+            yield from _slice(chain.name, record, event.new_data, content)
+        except ChainBroken as error:
+            yield from error.faults
+    left = event.new_checkpoint
+    if left is None or left.physical_hash == event.prev_checkpoint:
+        return
+    try:
+        kept = chain.objects.get("checkpoints", left.physical_hash, record)
+    except ChainBroken as error:
+        yield from error.faults
+        return
+    if len(kept) != left.size:
+        problem = f"its checkpoint has {len(kept)} bytes, and it says {left.size}"
+        yield _wrong(chain.name, record, "checkpoint-damaged", problem)
+
+
+def _slice(chain: str, record: Record, said: DataSlice, content: bytes) -> Iterator[Fault]:
+    if len(content) != said.size:
+        yield _wrong(chain, record, "data-damaged", f"its slice has {len(content)} bytes, and it says {said.size}")
+    found = logical_hash_of(content, said.logical_hash)
+    if found != said.logical_hash:
+        problem = f"its slice has the logical hash {found}, and it says {said.logical_hash}"
+        yield _wrong(chain, record, "data-damaged", problem)
+
+
+def logical_hash_of(content: bytes, said: str) -> str:
+    """The logical hash of a content, made in the way that `said` was."""
+    if not content.startswith((_PARQUET, _ARROW)):
+        return lines_hash(content)
+    import dagkit.ledger.exchange.logical_hash as logical  # noqa: PLC0415 - only who keeps Arrow data loads pyarrow
+
+    try:
+        table = logical.table_of(content)
+        return logical.arrow0(table) if said.startswith(ARROW0_SHA3_256) else logical.table_hash(table)
+    except logical.UNREADABLE:
+        return lines_hash(content)  # it only begins like a table: bytes as any others
+
+
+def _wrong(chain: str, record: Record, code: LedgerCode, problem: str) -> Fault:
+    return Fault(code, problem, "bring the folder back from a copy", chain, record.seq)

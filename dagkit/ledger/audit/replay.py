@@ -1,0 +1,130 @@
+"""The whole chain again, block by block: the slow truth that the fast resume must agree with."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from dagkit.ledger.chain.chain import Chain
+from dagkit.ledger.chain.witness import InputChain, InputChains
+from dagkit.ledger.format.block import Pointer, Record
+from dagkit.ledger.format.events import AddData, Event, ExecuteTransform
+from dagkit.ledger.format.faults import ChainBroken, Fault, LedgerError
+from dagkit.ledger.rules import InputBlock, Proposal, judge
+from dagkit.ledger.rules.standing import Standing, advance, carry
+
+
+@dataclass(slots=True)
+class ReplayWitness:
+    """Answers the rules from what was replayed so far, and from the input chains."""
+
+    chains: InputChains
+    keys: dict[Pointer, Event] = field(default_factory=dict)
+    numbers: Mapping[str, int | None] = field(default_factory=dict)
+    """What the block at hand says of where its inputs' blocks lie."""
+
+    def event_at(self, pointer: Pointer) -> Event:
+        return self.keys[pointer]
+
+    def has_block(self, seq: int, block_hash: str) -> bool:  # noqa: ARG002 - links are compared before the laws
+        return False
+
+    def has_data(self, name: str) -> bool:  # noqa: ARG002 - contents are hashed, which is more than being there
+        return True
+
+    def has_checkpoint(self, name: str) -> bool:  # noqa: ARG002 - as above
+        return True
+
+    def knows_input(self, dataset_id: str) -> bool:
+        return self._chain(dataset_id) is not None
+
+    def input_block(self, dataset_id: str, block_hash: str) -> InputBlock | None:
+        chain, number = self._chain(dataset_id), self.numbers.get(dataset_id)
+        if chain is None or chain.standing.head is None or number is None or number > chain.standing.head.seq:
+            return None
+        try:
+            found = chain.block(number)
+        except LedgerError:
+            return None  # the input chain is broken there, and is told of by its own name
+        return found if found.hash == block_hash else None
+
+    def _chain(self, dataset_id: str) -> InputChain | None:
+        try:
+            return self.chains(dataset_id)
+        except LedgerError:
+            return None
+
+
+def replay(chain: Chain, chains: InputChains) -> Iterator[tuple[Standing, Record]]:
+    """Every block with where the chain stood before it, up to the first that is not what it must be."""
+    standing, witness = Standing(), ReplayWitness(chains)
+    for record in chain.records():
+        _links(chain.name, standing, record)
+        event = record.block.event
+        witness.numbers = _numbers(event, record)
+        faults = [f for f in judge(Proposal(record.block, standing, witness)) if not f.is_warning]
+        if faults:
+            raise ChainBroken(*(Fault(f.code, f.problem, f.help, chain.name, record.seq) for f in faults))
+        if record.carry != carry(standing, event, _consumed(event, standing, witness)):
+            raise ChainBroken(_forged(chain.name, record.seq))
+        yield standing, record
+        standing = advance(standing, record)
+        if not isinstance(event, AddData | ExecuteTransform):
+            witness.keys[record.pointer] = event
+    if standing != chain.standing:
+        raise ChainBroken(_other(chain.name, chain.head.seq))
+
+
+def _links(chain: str, standing: Standing, record: Record) -> None:
+    wanted = None if standing.head is None else standing.head.hash
+    if record.block.prev_block_hash != wanted:
+        fault = Fault(
+            code="link-broken",
+            problem=f"it follows {record.block.prev_block_hash}, and the block before it is {wanted}",
+            help="this block or the one before was rewritten; bring the folder back from a copy",
+            chain=chain,
+            block=record.seq,
+        )
+        raise ChainBroken(fault)
+
+
+def _numbers(event: Event, record: Record) -> Mapping[str, int | None]:
+    if not isinstance(event, ExecuteTransform):
+        return {}
+    said = record.carry.consumed or ()
+    return {given.dataset_id: number for given, number in zip(event.query_inputs, said, strict=False)}
+
+
+def _consumed(event: Event, standing: Standing, witness: ReplayWitness) -> tuple[int | None, ...] | None:
+    """What the block must say of where its inputs' blocks lie; of a chain kept elsewhere it is believed."""
+    if not isinstance(event, ExecuteTransform):
+        return None
+    numbers: list[int | None] = []
+    for given in event.query_inputs:
+        last = standing.consumed.get(given.dataset_id)
+        if given.new_block_hash is None:
+            numbers.append(None if last is None else last.seq)
+        elif witness.knows_input(given.dataset_id):
+            found = witness.input_block(given.dataset_id, given.new_block_hash)
+            numbers.append(None if found is None else found.seq)
+        else:
+            numbers.append(witness.numbers.get(given.dataset_id))
+    return tuple(numbers)
+
+
+def _forged(chain: str, seq: int) -> Fault:
+    return Fault(
+        code="carry-forged",
+        problem="what it carries is not what the blocks before it say",
+        help="the block was made by something else than dagkit; bring the folder back from a copy",
+        chain=chain,
+        block=seq,
+    )
+
+
+def _other(chain: str, seq: int) -> Fault:
+    return Fault(
+        code="carry-forged",
+        problem="the standing that it leads to is not the one that the whole chain leads to",
+        help="this is a fault of dagkit if nobody touched the folder: keep a copy of it, and report it",
+        chain=chain,
+        block=seq,
+    )

@@ -1,0 +1,99 @@
+"""Is all well? Every chain replayed, every content hashed, every byte accounted for."""
+
+from dataclasses import dataclass
+
+from dagkit.ledger.application_ledger import Ledger
+from dagkit.ledger.audit.completeness import RootProof, WindowProof, known_inputs, lists_work
+from dagkit.ledger.audit.content_checks import flaws_of
+from dagkit.ledger.audit.replay import replay
+from dagkit.ledger.chain.chain import Chain
+from dagkit.ledger.chain.witness import InputChain
+from dagkit.ledger.format.events import DatasetKind
+from dagkit.ledger.format.faults import Fault, LedgerError
+
+
+@dataclass(frozen=True, slots=True)
+class ChainVerdict:
+    """What was found of one chain."""
+
+    name: str
+    kind: str | None
+    blocks: int
+    """How many blocks are what they must be."""
+    offset: int | None
+    faults: tuple[Fault, ...]
+
+    @property
+    def is_well(self) -> bool:
+        return not any(not fault.is_warning for fault in self.faults)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found of a ledger."""
+
+    chains: tuple[ChainVerdict, ...]
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        return tuple(fault for chain in self.chains for fault in chain.faults)
+
+    @property
+    def is_well(self) -> bool:
+        return all(chain.is_well for chain in self.chains)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing that was discovered is still to be read."""
+        return not self.faults
+
+
+def verify(ledger: Ledger, *, only: str | None = None, contents: bool = True) -> Verdict:
+    """Every fault of every chain, up to the first broken block of each; roots before the chains that read them."""
+    if only is not None and only not in ledger.names():
+        ledger.chain(only)  # says what is wrong with the name
+    opened: dict[str, Chain] = {}
+    broken: dict[str, ChainVerdict] = {}
+    for name in ledger.names():
+        try:
+            opened[name] = ledger.chain(name)
+        except LedgerError as error:
+            broken[name] = ChainVerdict(name, None, 0, None, tuple(error.faults))
+    for chain in opened.values():
+        if chain.kind is DatasetKind.ROOT:
+            chain.refresh()  # a chain that is being written may have grown before its readers were opened
+    by_id = {chain.dataset_id: chain for chain in opened.values()}
+    order = sorted(opened.values(), key=lambda chain: (chain.kind is DatasetKind.DERIVATIVE, chain.name))
+    verdicts = [*broken.values(), *(_chain(chain, by_id, contents=contents) for chain in order)]
+    return Verdict(tuple(v for v in verdicts if only is None or v.name == only))
+
+
+def _chain(chain: Chain, by_id: dict[str, Chain], *, contents: bool) -> ChainVerdict:
+    faults: list[Fault] = []
+    blocks = 0
+
+    def given(dataset_id: str) -> InputChain | None:
+        found = by_id.get(dataset_id)
+        return None if found is None else found.as_input
+
+    proof = _proof(chain, by_id) if contents else None
+    try:
+        for _, record in replay(chain, given):
+            if contents:
+                flaws = list(flaws_of(chain, record))
+                faults += flaws
+                if proof is not None and not flaws:
+                    faults += proof.block(record)
+            blocks += 1
+        if proof is not None and not faults:
+            faults += proof.end()
+        faults += chain.log.differing()
+    except LedgerError as error:
+        faults += error.faults
+    return ChainVerdict(chain.name, str(chain.kind), blocks, chain.standing.offset, tuple(faults))
+
+
+def _proof(chain: Chain, by_id: dict[str, Chain]) -> RootProof | WindowProof | None:
+    if chain.kind is DatasetKind.ROOT:
+        return RootProof(chain) if lists_work(chain) else None
+    return WindowProof(chain, known_inputs(chain, by_id))

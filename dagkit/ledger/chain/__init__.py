@@ -1,0 +1,1 @@
+"""One chain: reading it, appending to it, and promising windows."""

@@ -1,0 +1,376 @@
+"""One chain, open: it knows where it stands, judges what is appended, and appends by creating one file.
+
+Opening reads the last block and at most three more, whatever the chain's length; planning and appending read none of
+its own blocks. A `Chain` belongs to one thread. After `SequenceTaken` it appends no more: another writer is at work.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from dagkit.clock import Clock, SystemClock
+from dagkit.ledger.chain import promises, seeking
+from dagkit.ledger.chain.contents import Objects, is_small
+from dagkit.ledger.chain.log import Found, Log
+from dagkit.ledger.chain.transaction import Transaction, prepare
+from dagkit.ledger.chain.witness import InputChain, InputChains, StoredWitness
+from dagkit.ledger.format.block import MetadataBlock, Pointer, Record, seal
+from dagkit.ledger.format.events import AddData, DatasetKind, Event, ExecuteTransform, Seed
+from dagkit.ledger.format.faults import (
+    BlockRefused,
+    ChainBroken,
+    ChainNotFound,
+    Fault,
+    LedgerCode,
+    SequenceTaken,
+    StoreError,
+)
+from dagkit.ledger.format.hashing import hash_of
+from dagkit.ledger.rules import InputBlock, Proposal, judge
+from dagkit.ledger.rules.standing import Standing, advance, carry, resume
+from dagkit.ledger.stores.store import Store
+
+_LOOKS = 10
+"""How often a chain is looked at that seems to have lost something, while every look shows something else."""
+
+_logger = logging.getLogger(__name__)
+
+
+def _no_chains(_: str) -> InputChain | None:
+    return None
+
+
+class Chain:
+    """A chain of one application's ledger."""
+
+    def __init__(
+        self,
+        store: Store,
+        folder: str,
+        name: str,
+        *,
+        clock: Clock | None = None,
+        chains: InputChains = _no_chains,
+    ) -> None:
+        self.name = name
+        self.log = Log(store, folder, name)
+        self.objects = Objects(store, folder, name)
+        self.standing = Standing()
+        self._store = store
+        self._folder = folder
+        self._clock = clock or SystemClock()
+        self._chains = chains
+        self._fenced: SequenceTaken | None = None
+        self._wrote = False
+        """Whether this session has appended: from then on it follows nobody, for only one driver may write."""
+        self._promise: str | None = None
+
+    @classmethod
+    def create(cls, store: Store, folder: str, name: str, kind: DatasetKind, dataset_id: str, **given: Any) -> "Chain":
+        """A new chain that holds its Seed."""
+        chain = cls(store, folder, name, **given)
+        if chain.log.find().last is not None or chain.log.hint() is not None:
+            raise BlockRefused(_exists(name))
+        chain.append(Seed(dataset_id=dataset_id, dataset_kind=kind))
+        return chain
+
+    @classmethod
+    def open(cls, store: Store, folder: str, name: str, **given: Any) -> "Chain":
+        """The chain as it stands, read in a constant number of blocks; or what is wrong with its end."""
+        chain = cls(store, folder, name, **given)
+        chain.reopen()
+        return chain
+
+    def reopen(self) -> None:
+        """See what others have appended, and be allowed to append again."""
+        hint, found = self._looked()
+        if found.hole is not None:
+            raise ChainBroken(
+                _lost(self.name, found.hole, "block-missing", "the block is not there, and later ones are")
+            )
+        if found.last is None or (hint is not None and hint.seq > found.last):
+            if hint is None:
+                raise ChainNotFound(_absent(self.name))
+            raise ChainBroken(
+                _lost(self.name, hint.seq, "head-lost", "refs/head says that it was committed, and it is not there")
+            )
+        record = self.log.record(found.last)
+        if hint is not None:
+            noted = record if hint.seq == record.seq else self.log.record(hint.seq)
+            if noted.hash != hint.hash:
+                raise ChainBroken(_forged_head(self.name, hint, noted.hash))
+        self.standing = resume(record, self.log.at)
+        self._fenced, self._wrote = None, False
+
+    def _looked(self) -> tuple[Pointer | None, Found]:
+        """The hint and the listing. What looks like a loss may be files that moved into a segment while they were
+        listed, so that it is believed only once two looks agree."""
+        before: tuple[Pointer | None, Found] | None = None
+        for _ in range(_LOOKS):
+            hint, found = seen = self.log.hint(), self.log.find()
+            lost = found.last is None or (hint is not None and hint.seq > found.last)
+            if seen == before or (found.hole is None and not lost):
+                break
+            before = seen
+        return seen
+
+    @property
+    def head(self) -> Pointer:
+        assert self.standing.head is not None, "an open chain has a Seed"
+        return self.standing.head
+
+    @property
+    def dataset_id(self) -> str:
+        assert self.standing.dataset is not None, "an open chain has a Seed"
+        return self.standing.dataset.id
+
+    @property
+    def kind(self) -> DatasetKind:
+        assert self.standing.dataset is not None, "an open chain has a Seed"
+        return self.standing.dataset.kind
+
+    @property
+    def as_input(self) -> InputChain:
+        """The chain as those see it that read it."""
+        return InputChain(self.log, self.standing)
+
+    # ---- the next transaction
+
+    def plan_next(self, upto: Mapping[str, int] | None = None) -> Transaction:
+        """What the next append starts from. A window that was promised and not appended comes back as it was planned.
+
+        `upto` limits what is consumed, by input id, to a block number; without it all that is there is consumed.
+        """
+        self.refresh()
+        heads: dict[str, InputBlock] = {}
+        for dataset_id in self.standing.inputs:
+            given = self._chains(dataset_id)
+            if given is None:
+                continue
+            limit = (upto or {}).get(dataset_id)
+            head = given.last if limit is None else given.block(limit)
+            if head is not None:
+                heads[dataset_id] = head
+        fresh = prepare(self.name, self.standing, heads)
+        kept = promises.read(self._store, self._folder, self.name, fresh)
+        self._promise = None if kept is None else promises.key(self._folder, fresh)
+        return kept or fresh
+
+    def promise(self, transaction: Transaction, notes: Mapping[str, Any] | None = None) -> Transaction:
+        """The window will run just so: after a crash `plan_next` gives this very transaction again, notes and all."""
+        kept = promises.keep(self._store, self._folder, self.name, transaction, notes or {})
+        self._promise = promises.key(self._folder, transaction)
+        return kept
+
+    def refresh(self) -> bool:
+        """Follow what others appended; whether there was anything. A session that has appended itself must stop."""
+        if self._fenced is None and not self.log.has(self.standing.next_seq):
+            return False
+        if self._wrote:
+            self._fenced = self._fenced or self.log.taken(self.standing.next_seq)
+            raise self._fenced
+        self.reopen()
+        return True
+
+    # ---- appending
+
+    def append(
+        self,
+        event: Event,
+        objects: Sequence[bytes] = (),
+        *,
+        planned: Transaction | None = None,
+        expected_head: Pointer | None = None,
+    ) -> Record:
+        """The event is the chain's next block, durably, or an error says why and nothing was changed."""
+        head = self.standing.head
+        if expected_head is not None and expected_head != head:
+            raise BlockRefused(self._moved(expected_head.seq))
+        if planned is not None and planned.after != self.standing.data_at:
+            raise BlockRefused(self._moved(-1 if planned.after is None else planned.after.seq))
+        now, before = self._clock.now(), self.standing.system_time
+        block = MetadataBlock(
+            system_time=now if before is None or now > before else before,
+            prev_block_hash=None if head is None else head.hash,
+            sequence_number=self.standing.next_seq,
+            event=event,
+        )
+        numbers = {p.input.new_block_hash: p.seq for p in planned.inputs} if planned is not None else {}
+        known = {name: seq for name, seq in numbers.items() if name is not None and seq is not None}
+        return self.append_block(block, objects, numbers=known)
+
+    def append_block(
+        self,
+        block: MetadataBlock,
+        objects: Sequence[bytes] = (),
+        *,
+        expected_hash: str | None = None,
+        numbers: Mapping[str, int] | None = None,
+    ) -> Record:
+        """A block that was made elsewhere is the chain's next, if every law allows it."""
+        if self._fenced is not None:
+            raise self._fenced
+        contents = {hash_of(content): content for content in objects}
+        witness = StoredWitness(self.log, self.objects, self.standing, self._chains, frozenset(contents), numbers or {})
+        self._judge(block, witness)
+        consumed = _numbers(block.event, self.standing, witness)
+        small = {name: content.decode() for name, content in contents.items() if is_small(content)}
+        record, line = seal(block, carry(self.standing, block.event, consumed), small)
+        if expected_hash is not None and record.hash != expected_hash:
+            raise BlockRefused(_other_hash(self.name, record, expected_hash))
+        self._shelve({name: content for name, content in contents.items() if name not in small}, block.event)
+        try:
+            self.log.create(record.seq, line)
+        except SequenceTaken as error:
+            self._fenced, self._wrote = error, True
+            raise
+        self._wrote = True
+        self.standing = advance(self.standing, record)
+        self.log.set_hint(record.pointer)
+        self._forget_promise(block.event)
+        return record
+
+    def _judge(self, block: MetadataBlock, witness: StoredWitness) -> None:
+        faults = judge(Proposal(block, self.standing, witness))
+        wrong = [fault for fault in faults if not fault.is_warning]
+        if wrong:
+            raise BlockRefused(*(_of(self.name, fault) for fault in wrong))
+        for fault in faults:
+            _logger.info("%s", _of(self.name, fault))
+
+    def _shelve(self, contents: Mapping[str, bytes], event: Event) -> None:
+        """What is too large for the record lies on its shelf before the block that names it."""
+        assert isinstance(event, AddData | ExecuteTransform) or not contents, "only data blocks name contents"
+        if not isinstance(event, AddData | ExecuteTransform):
+            return
+        for name, content in contents.items():
+            # both, for one content may be slice and checkpoint at once, and each is looked for on its own shelf
+            if event.new_data is not None and event.new_data.physical_hash == name:
+                self.objects.put("data", content)
+            if event.new_checkpoint is not None and event.new_checkpoint.physical_hash == name:
+                self.objects.put("checkpoints", content)
+
+    def _forget_promise(self, event: Event) -> None:
+        if self._promise is None or not isinstance(event, AddData | ExecuteTransform):
+            return
+        try:
+            self._store.delete([self._promise])
+        except StoreError as error:
+            _logger.warning("a kept promise of %s stays behind: %s", self.name, error.fault.problem)
+        self._promise = None
+
+    def _moved(self, seq: int) -> Fault:
+        return Fault(
+            code="head-moved",
+            problem=f"it was planned after block {seq}, and the chain has since moved",
+            help="plan it again",
+            chain=self.name,
+            block=self.standing.next_seq,
+        )
+
+    # ---- reading
+
+    def read(self, seq: int) -> Record:
+        """The block of this number."""
+        return self.log.record(seq)
+
+    def records(self, first: int = 0, last: int | None = None) -> Iterator[Record]:
+        """The blocks from `first` to `last`, or to the end as it was when the chain was opened."""
+        return self.log.records(first, self.head.seq if last is None else min(last, self.head.seq))
+
+    def last(self, kind: str) -> Record | None:
+        """The last block of a kind, such as "SetTransform"; one read."""
+        standing = self.standing
+        at = standing.data_at if kind in ("AddData", "ExecuteTransform") else standing.keys.get(kind)
+        return None if at is None else self.log.at(at)
+
+    def before(self, record: Record, kind: str) -> Record | None:
+        """The last block of a kind before this one; at most two reads."""
+        return seeking.before(record, kind, self.log.at)
+
+    def seek_offset(self, offset: int) -> Record | None:
+        """The block whose slice holds the offset; a logarithmic number of reads."""
+        return seeking.by_offset(self.log, self.head.seq, offset)
+
+    def seek_time(self, instant: datetime) -> Record | None:
+        """The last block that is not younger than the instant; a logarithmic number of reads."""
+        return seeking.by_time(self.log, self.head.seq, instant)
+
+    def data(self, record: Record) -> bytes | None:
+        """The content of the slice that a block adds."""
+        event = record.block.event
+        if not isinstance(event, AddData | ExecuteTransform) or event.new_data is None:
+            return None
+        return self.objects.get("data", event.new_data.physical_hash, record)
+
+    def checkpoint(self) -> bytes | None:
+        """The content of the checkpoint that holds now; at most one block read."""
+        name, at = self.standing.checkpoint, self.standing.state_at
+        return None if name is None or at is None else self.objects.get("checkpoints", name, self.log.at(at))
+
+    def checkpoint_at(self, record: Record) -> bytes | None:
+        """The content of the checkpoint that a block leaves, wherever it was first named."""
+        event = record.block.event
+        if not isinstance(event, AddData | ExecuteTransform) or event.new_checkpoint is None:
+            return None
+        carried, name = record.carry.state, event.new_checkpoint.physical_hash
+        keeper = self.log.at(carried) if carried is not None and name == event.prev_checkpoint else record
+        return self.objects.get("checkpoints", name, keeper)
+
+
+def _numbers(event: Event, standing: Standing, witness: StoredWitness) -> tuple[int | None, ...] | None:
+    """Under what numbers the inputs' last consumed blocks are found."""
+    if not isinstance(event, ExecuteTransform):
+        return None
+    numbers: list[int | None] = []
+    for given in event.query_inputs:
+        last = standing.consumed.get(given.dataset_id)
+        if given.new_block_hash is None:
+            numbers.append(None if last is None else last.seq)
+        else:
+            block = witness.input_block(given.dataset_id, given.new_block_hash)
+            numbers.append(None if block is None else block.seq)
+    return tuple(numbers)
+
+
+def _of(chain: str, fault: Fault) -> Fault:
+    return Fault(fault.code, fault.problem, fault.help, chain, fault.block)
+
+
+def _exists(chain: str) -> Fault:
+    return Fault("chain-exists", "the chain exists already", "open it, or choose another name", chain)
+
+
+def _absent(chain: str) -> Fault:
+    return Fault("chain-missing", "there is no such chain here", "`dagkit ledger ls PATH` lists what there is", chain)
+
+
+def _lost(chain: str, seq: int, code: LedgerCode, problem: str) -> Fault:
+    return Fault(
+        code=code,
+        problem=problem,
+        help="it was committed and is lost; bring it back from a copy of the folder",
+        chain=chain,
+        block=seq,
+    )
+
+
+def _forged_head(chain: str, hint: Pointer, found: str) -> Fault:
+    return Fault(
+        code="head-forged",
+        problem=f"refs/head says that it is {hint.hash}, and it is {found}",
+        help="the last block or the head was rewritten; bring the folder back from a copy",
+        chain=chain,
+        block=hint.seq,
+    )
+
+
+def _other_hash(chain: str, record: Record, expected: str) -> Fault:
+    return Fault(
+        code="hash-mismatch",
+        problem=f"its hash is {record.hash}, and {expected} was expected",
+        help="it is not the block that was exported: export it again",
+        chain=chain,
+        block=record.seq,
+    )

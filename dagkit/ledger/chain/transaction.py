@@ -1,0 +1,147 @@
+"""What the next append starts from, and the promise that lets a crashed window run again with the same blocks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import JsonValue
+
+from dagkit.ledger.format.block import Pointer
+from dagkit.ledger.format.events import (
+    AddData,
+    Checkpoint,
+    DataSlice,
+    ExecuteTransform,
+    ExecuteTransformInput,
+    Extra,
+    SourceState,
+)
+from dagkit.ledger.format.wire import Wire
+from dagkit.ledger.rules import InputBlock
+from dagkit.ledger.rules.standing import Position, Standing
+
+PROMISE_FORMAT: Literal["dagkit.promise/1"] = "dagkit.promise/1"
+
+
+class PlannedInput(Wire):
+    """What a window is to consume of one input, and the number of the last block of it."""
+
+    input: ExecuteTransformInput
+    seq: int | None = None
+
+
+class Promise(Wire):
+    """A planned window, as it lies on disk until its block is appended."""
+
+    format: Literal["dagkit.promise/1"] = PROMISE_FORMAT
+    after: Pointer | None = None
+    """The data block that the window follows; a key block in between changes nothing."""
+    inputs: tuple[PlannedInput, ...] = ()
+    notes: Mapping[str, JsonValue] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """All that is needed to prepare the next data block of a chain."""
+
+    chain: str
+    after: Pointer | None
+    prev_offset: int | None
+    checkpoint: Checkpoint | None
+    watermark: datetime | None
+    source_state: SourceState | None
+    inputs: tuple[PlannedInput, ...] = ()
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    promised: bool = False
+    """Whether the window was planned before, by this driver or by one that crashed: it must run as planned."""
+
+    @property
+    def next_offset(self) -> int:
+        return 0 if self.prev_offset is None else self.prev_offset + 1
+
+    @property
+    def has_input(self) -> bool:
+        """Whether any input brought a block that was not consumed yet, with data or without."""
+        return any(planned.input.new_block_hash for planned in self.inputs)
+
+    @property
+    def new_records(self) -> Mapping[str, range]:
+        """The offsets that are new, by input."""
+        return {
+            p.input.dataset_id: range(
+                0 if p.input.prev_offset is None else p.input.prev_offset + 1,
+                0 if p.input.last_offset is None else p.input.last_offset + 1,
+            )
+            for p in self.inputs
+        }
+
+    def add_data(
+        self,
+        new_data: DataSlice | None = None,
+        checkpoint: Checkpoint | None = None,
+        watermark: datetime | None = None,
+        source_state: SourceState | None = None,
+        extra: Extra | None = None,
+    ) -> AddData:
+        """The event of a root chain; what is not given is carried."""
+        return AddData(
+            prev_checkpoint=self._prev_checkpoint,
+            prev_offset=self.prev_offset,
+            new_data=new_data,
+            new_checkpoint=checkpoint or self.checkpoint,
+            new_watermark=watermark or self.watermark,
+            new_source_state=source_state or self.source_state,
+            extra=extra,
+        )
+
+    def execute(
+        self,
+        new_data: DataSlice | None = None,
+        checkpoint: Checkpoint | None = None,
+        watermark: datetime | None = None,
+    ) -> ExecuteTransform:
+        """The event of a derivative chain; what is not given is carried."""
+        return ExecuteTransform(
+            query_inputs=tuple(planned.input for planned in self.inputs),
+            prev_checkpoint=self._prev_checkpoint,
+            prev_offset=self.prev_offset,
+            new_data=new_data,
+            new_checkpoint=checkpoint or self.checkpoint,
+            new_watermark=watermark or self.watermark,
+        )
+
+    @property
+    def _prev_checkpoint(self) -> str | None:
+        return None if self.checkpoint is None else self.checkpoint.physical_hash
+
+
+def planned(dataset_id: str, last: Position, upto: InputBlock | None) -> PlannedInput:
+    """What lies between the last block consumed and `upto`; nothing new is said by absence."""
+    moved = upto is not None and upto.hash != last.block_hash
+    new_offset = upto.offset if upto is not None and moved and upto.offset != last.offset else None
+    return PlannedInput(
+        input=ExecuteTransformInput(
+            dataset_id=dataset_id,
+            prev_block_hash=last.block_hash,
+            new_block_hash=upto.hash if upto is not None and moved else None,
+            prev_offset=last.offset,
+            new_offset=new_offset,
+        ),
+        seq=upto.seq if upto is not None and moved else last.seq,
+    )
+
+
+def prepare(chain: str, standing: Standing, heads: Mapping[str, InputBlock]) -> Transaction:
+    """The next transaction of a chain, from where it stands and where its inputs do."""
+    return Transaction(
+        chain=chain,
+        after=standing.data_at,
+        prev_offset=standing.offset,
+        checkpoint=None if standing.data is None else standing.data.new_checkpoint,
+        watermark=standing.watermark,
+        source_state=standing.source_state,
+        inputs=tuple(
+            planned(name, standing.consumed.get(name, Position()), heads.get(name)) for name in standing.inputs
+        ),
+    )

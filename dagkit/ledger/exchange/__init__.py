@@ -1,0 +1,1 @@
+"""Open Data Fabric manifests, out and in."""

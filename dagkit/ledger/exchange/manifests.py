@@ -1,0 +1,271 @@
+"""Chains as Open Data Fabric manifests, out and in again.
+
+    OUT/export.json                              the chains, with the hash of each head
+    OUT/chains/<chain>.yaml (or .json)           in each document {kind: MetadataBlock, version: 1, content: ...}
+    OUT/contents/<chain>/{data,checkpoints}/...  the contents, each under its hash
+
+What a block carries beyond the fabric's fields is not exported: it is made again, and the hashes prove it the same.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+import yaml
+
+from dagkit.ledger.application_ledger import Ledger
+from dagkit.ledger.chain.chain import Chain
+from dagkit.ledger.format.block import MetadataBlock, Record, parse
+from dagkit.ledger.format.events import AddData, DataEvent, DatasetKind, ExecuteTransform, Seed
+from dagkit.ledger.format.faults import BlockRefused, ChainBroken, Fault, VersionUnreadable
+from dagkit.ledger.format.hashing import canonical, read_json
+from dagkit.ledger.format.wire import Wire
+from dagkit.ledger.stores.store import refused
+
+Form = Literal["yaml", "json"]
+
+EXPORT_FORMAT: Literal["dagkit.export/1"] = "dagkit.export/1"
+MANIFEST_VERSION: Literal[1] = 1
+
+_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(yaml.composer.Composer, _Parser):  # type: ignore[misc]
+    """As safe as its parser, and refuses what an export never writes: anchors, and a name said twice.
+
+    Nodes are composed in Python, where nesting without end is an error; in C it is the end of the process.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        _Parser.__init__(self, stream)
+        yaml.composer.Composer.__init__(self)
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.composer.ComposerError(None, None, "an alias", self.peek_event().start_mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, **how: Any) -> Any:
+        found = super().construct_mapping(node, **how)
+        if len(found) != len(node.value):
+            raise yaml.constructor.ConstructorError(None, None, "a name is said twice", node.start_mark)
+        return found
+
+
+class ExportedChain(Wire):
+    """One chain of an export."""
+
+    name: str
+    kind: DatasetKind
+    file: str
+    blocks: int
+    head: str
+
+
+class Export(Wire):
+    """What an export holds."""
+
+    format: Literal["dagkit.export/1"] = EXPORT_FORMAT
+    chains: tuple[ExportedChain, ...]
+
+
+class Manifest(Wire):
+    """The wrapper that the fabric puts around every resource."""
+
+    kind: Literal["MetadataBlock"] = "MetadataBlock"
+    version: Literal[1] = MANIFEST_VERSION
+    content: MetadataBlock
+
+
+def manifest_of(record: Record) -> dict[str, Any]:
+    """The block as a manifest."""
+    return {"kind": "MetadataBlock", "version": MANIFEST_VERSION, "content": record.block.as_json()}
+
+
+def export(ledger: Ledger, out: Path, form: Form = "yaml") -> Export:
+    """Every chain lies in `out`, up to the block that was its last when this began."""
+    try:
+        (out / "chains").mkdir(parents=True, exist_ok=True)
+        said = Export(chains=tuple(_export(ledger.chain(name), out, form) for name in ledger.names()))
+        (out / "export.json").write_text(json.dumps(said.as_json(), indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise refused(str(out), error) from error
+    return said
+
+
+def _file(chain: str, form: str) -> str:
+    """Each chain in a folder of chains: beside other files of the export its name could be one of theirs."""
+    return f"chains/{quote(chain, safe=' ')}.{form}"
+
+
+def _shelves(folder: Path, chain: str) -> Path:
+    return folder / "contents" / quote(chain, safe=" ")
+
+
+def _export(chain: Chain, out: Path, form: Form) -> ExportedChain:
+    count, head, name = 0, chain.head.hash, _file(chain.name, form)
+    with (out / name).open("w", encoding="utf-8") as file:
+        for record in chain.records():
+            file.write(_text(manifest_of(record), form))
+            _export_contents(chain, record, _shelves(out, chain.name))
+            count += 1
+    return ExportedChain(name=chain.name, kind=chain.kind, file=name, blocks=count, head=head)
+
+
+def _text(manifest: dict[str, Any], form: Form) -> str:
+    if form == "json":
+        return json.dumps(manifest, ensure_ascii=False) + "\n"
+    return str(yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, allow_unicode=True, explicit_start=True))
+
+
+def _export_contents(chain: Chain, record: Record, folder: Path) -> None:
+    event = record.block.event
+    if not isinstance(event, AddData | ExecuteTransform):
+        return
+    if event.new_data is not None:
+        name = event.new_data.physical_hash
+        _keep(folder / "data" / name, chain.objects.get("data", name, record))
+    left = event.new_checkpoint
+    if left is not None and left.physical_hash != event.prev_checkpoint:
+        _keep(folder / "checkpoints" / left.physical_hash, chain.objects.get("checkpoints", left.physical_hash, record))
+
+
+def _keep(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def import_into(ledger: Ledger, source: Path) -> Export:
+    """Every chain of the export is in the ledger, judged block by block, with the head exported; or none of it is."""
+    said = _said(source / "export.json")
+    roots_first = sorted(said.chains, key=lambda chain: chain.kind is DatasetKind.DERIVATIVE)
+    # Whether the head is the one exported is known only at the end, when a chain that was cut or changed would stand
+    # committed and look well; so all of it is judged in memory before the first block is created.
+    tried = ledger.rehearsal([chain.name for chain in said.chains])
+    for target in (tried, ledger):
+        for chain in roots_first:
+            _import(target, chain, source)
+    return said
+
+
+def _said(path: Path) -> Export:
+    try:
+        document = read_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ChainBroken(_unreadable(str(path), str(error))) from error
+    said = parse(Export, document, EXPORT_FORMAT)
+    if canonical(said.as_json()) != canonical(document):
+        raise ChainBroken(_unreadable(str(path), "it is not written as an export writes it"))
+    for chain in said.chains:
+        if chain.file not in (_file(chain.name, "yaml"), _file(chain.name, "json")):
+            raise ChainBroken(_unreadable(str(path), f"{chain.file!r} is not the file of {chain.name!r}"))
+    return said
+
+
+def _import(ledger: Ledger, said: ExportedChain, source: Path) -> None:
+    chain: Chain | None = None
+    cursors: dict[str, Iterator[Record]] = {}
+    for block in read_blocks(source / said.file, said.name):
+        if chain is None:
+            if not isinstance(block.event, Seed):
+                raise BlockRefused(
+                    Fault("seed-missing", "it does not begin with a Seed", "export it again", said.name, 0)
+                )
+            chain = ledger.adopt(said.name)
+        chain.append_block(
+            block, _contents(block, _shelves(source, said.name)), numbers=_numbers(ledger, block, cursors)
+        )
+    if chain is None or chain.head.hash != said.head:
+        head = "nothing" if chain is None else chain.head.hash
+        problem = f"its head is {head}, and {said.head} was exported"
+        raise BlockRefused(Fault("hash-mismatch", problem, "the export was cut or changed: export it again", said.name))
+    found = ExportedChain(
+        name=said.name, kind=chain.kind, file=said.file, blocks=chain.standing.next_seq, head=chain.head.hash
+    )
+    if found != said:
+        problem = (
+            f"it is a {chain.kind} chain of {found.blocks} blocks, and export.json says {said.kind} and {said.blocks}"
+        )
+        raise BlockRefused(Fault("manifest-unreadable", problem, "the export was changed: export it again", said.name))
+
+
+def read_blocks(path: Path, chain: str) -> Iterator[MetadataBlock]:
+    """The blocks of a file of manifests."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            documents = yaml.load_all(file, Loader=_Loader) if path.suffix == ".yaml" else map(read_json, file)
+            for document in documents:
+                yield _block(document, chain)
+    except RecursionError as error:
+        raise ChainBroken(_unreadable(str(path), "it is nested too deeply")) from error
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ChainBroken(_unreadable(str(path), str(error))) from error
+
+
+def _block(document: Any, chain: str) -> MetadataBlock:
+    version = document.get("version") if isinstance(document, dict) else None
+    if type(version) is not int or version != MANIFEST_VERSION:
+        fault = Fault(
+            "version-unreadable",
+            f"the manifest is of version {version!r}, and this dagkit reads version {MANIFEST_VERSION}",
+            "use a dagkit that reads this version, or export it as version 1",
+            chain,
+        )
+        raise VersionUnreadable(fault)
+    manifest = parse(Manifest, document, "MetadataBlock manifest, version 1", chain)
+    if not _is_written_so(manifest, document):
+        problem = (
+            "a manifest says null where a field must be left out, leaves out its kind, or writes a value otherwise"
+        )
+        raise ChainBroken(_unreadable(chain, problem))
+    return manifest.content
+
+
+def _is_written_so(manifest: Manifest, document: Any) -> bool:
+    """Compared as text, for in Python 1, 1.0 and True are equal; YAML may hold what JSON cannot, such as a time."""
+    try:
+        return canonical(manifest.as_json()) == canonical(document)
+    except TypeError:
+        return False
+
+
+def _contents(block: MetadataBlock, folder: Path) -> list[bytes]:
+    event = block.event
+    if not isinstance(event, AddData | ExecuteTransform):
+        return []
+    try:
+        return [path.read_bytes() for path in _named(event, folder) if path.exists()]
+    except OSError as error:
+        raise ChainBroken(_unreadable(str(folder), str(error))) from error
+
+
+def _named(event: DataEvent, folder: Path) -> Iterator[Path]:
+    if event.new_data is not None:
+        yield folder / "data" / event.new_data.physical_hash
+    left = event.new_checkpoint
+    if left is not None and left.physical_hash != event.prev_checkpoint:
+        yield folder / "checkpoints" / left.physical_hash
+
+
+def _numbers(ledger: Ledger, block: MetadataBlock, cursors: dict[str, Iterator[Record]]) -> dict[str, int]:
+    """Where the input blocks lie that the window consumed: each input is followed once, side by side."""
+    if not isinstance(block.event, ExecuteTransform):
+        return {}
+    found: dict[str, int] = {}
+    for given in block.event.query_inputs:
+        chain = ledger.by_id(given.dataset_id)
+        if given.new_block_hash is None or chain is None:
+            continue
+        cursor = cursors.setdefault(given.dataset_id, chain.records())
+        for record in cursor:
+            if record.hash == given.new_block_hash:
+                found[record.hash] = record.seq
+                break
+    return found
+
+
+def _unreadable(what: str, why: str) -> Fault:
+    return Fault("manifest-unreadable", f"{what} cannot be read: {why}", "export it again")

@@ -1,0 +1,1 @@
+"""Blocks, events and their hashes: what is written."""

@@ -1,0 +1,161 @@
+"""Laws of AddData and ExecuteTransform: offsets without gaps, and nothing forgotten that the next event needs."""
+
+from collections.abc import Iterator
+
+from dagkit.ledger.format.events import AddData, DataEvent, ExecuteTransform
+from dagkit.ledger.format.faults import Fault
+from dagkit.ledger.rules.proposal import Proposal, fault
+
+
+def _data(at: Proposal) -> DataEvent:
+    event = at.block.event
+    assert isinstance(event, AddData | ExecuteTransform), "these laws are asked of data blocks only"
+    return event
+
+
+def an_event_says_something(at: Proposal) -> Iterator[Fault]:
+    """Idle windows append nothing. Consuming input is something, even if nothing came of it yet."""
+    event = _data(at)
+    if event.new_data or event.new_checkpoint or event.new_watermark:
+        return
+    if isinstance(event, AddData) and event.new_source_state:
+        return
+    if isinstance(event, ExecuteTransform) and any(given.new_block_hash for given in event.query_inputs):
+        return
+    yield fault(at, "event-empty", f"{event.kind} says nothing", "append nothing when nothing happened")
+
+
+def data_follow_a_schema(at: Proposal) -> Iterator[Fault]:
+    """Records that nobody can describe cannot be read back."""
+    if _data(at).new_data and "SetDataSchema" not in at.standing.keys:
+        yield fault(at, "schema-missing", "it adds data, and no schema was set", "append a SetDataSchema first")
+
+
+def intervals_run_forward(at: Proposal) -> Iterator[Fault]:
+    """A slice has at least one record."""
+    data = _data(at).new_data
+    if data and data.offset_interval.end < data.offset_interval.start:
+        yield fault(
+            at,
+            "interval-reversed",
+            f"the slice ends at {data.offset_interval.end}, before it starts at {data.offset_interval.start}",
+            "both ends are included: a slice of one record starts and ends at the same offset",
+        )
+
+
+def slices_follow_without_gap(at: Proposal) -> Iterator[Fault]:
+    """Offset n+1 comes after n, in every chain, for ever."""
+    event = _data(at)
+    wanted = 0 if event.prev_offset is None else event.prev_offset + 1
+    if event.new_data and event.new_data.offset_interval.start != wanted:
+        yield fault(
+            at,
+            "offsets-broken",
+            f"the slice starts at {event.new_data.offset_interval.start}, and the next offset is {wanted}",
+            f"start it at {wanted}",
+        )
+
+
+def the_last_offset_is_carried(at: Proposal) -> Iterator[Fault]:
+    """`prevOffset` is what makes resuming cheap, so it must be true, on the first event too."""
+    event, last = _data(at), at.standing.offset
+    if event.prev_offset == last:
+        return
+    if at.standing.data is None:
+        yield fault(
+            at,
+            "offset-unfounded",
+            f"it says that data up to {event.prev_offset} exist, and there are none",
+            "leave prevOffset out of the first event",
+        )
+    else:
+        yield fault(
+            at,
+            "offset-mismatch",
+            f"it carries the offset {event.prev_offset}, and the last was {last}",
+            "plan it from the head of the chain",
+        )
+
+
+def a_watermark_never_goes_back(at: Proposal) -> Iterator[Fault]:
+    """Windows that it closed stay closed; once set it is carried."""
+    watermark, before = _data(at).new_watermark, at.standing.watermark
+    if before is not None and (watermark is None or watermark < before):
+        said = "is gone" if watermark is None else f"goes back to {watermark.isoformat()}"
+        yield fault(
+            at,
+            "watermark-reversed",
+            f"the watermark was {before.isoformat()}, and {said}",
+            "carry the last watermark when there is no later one",
+        )
+
+
+def the_checkpoint_is_the_one_left_behind(at: Proposal) -> Iterator[Fault]:
+    """An event that started from another state computed something else."""
+    event, last = _data(at), at.standing.checkpoint
+    if event.prev_checkpoint != last:
+        yield fault(
+            at,
+            "checkpoint-mismatch",
+            f"it starts from the checkpoint {event.prev_checkpoint}, and the last was {last}",
+            "plan it from the head of the chain",
+        )
+
+
+def a_checkpoint_is_carried(at: Proposal) -> Iterator[Fault]:
+    """A state that silently vanishes would make the next window start from nothing."""
+    if at.standing.checkpoint is not None and _data(at).new_checkpoint is None:
+        yield fault(
+            at,
+            "checkpoint-vanished",
+            f"the checkpoint {at.standing.checkpoint} is not carried",
+            "carry the last checkpoint unchanged; write an empty one where the state is meant to end",
+        )
+
+
+def a_source_state_is_carried(at: Proposal) -> Iterator[Fault]:
+    """A source that forgets how far it was seen is read again."""
+    event = _data(at)
+    if isinstance(event, AddData) and at.standing.source_state is not None and event.new_source_state is None:
+        yield fault(
+            at,
+            "state-vanished",
+            f"the state of source {at.standing.source_state.source_name!r} is not carried",
+            "carry the last source state unchanged",
+        )
+
+
+def added_data_move_something(at: Proposal) -> Iterator[Fault]:
+    """An AddData that leaves all as it was would only make the chain longer."""
+    event, standing = _data(at), at.standing
+    if not isinstance(event, AddData) or event.new_data:
+        return
+    moved = (
+        (event.new_checkpoint is not None and event.new_checkpoint.physical_hash != event.prev_checkpoint)
+        or event.new_watermark != standing.watermark
+        or event.new_source_state != standing.source_state
+    )
+    says = event.new_checkpoint or event.new_watermark or event.new_source_state
+    if says and not moved:
+        yield fault(at, "data-unmoved", "AddData moves nothing", "append nothing when nothing happened")
+
+
+def slices_and_checkpoints_exist(at: Proposal) -> Iterator[Fault]:
+    """Data come before the block that names them, so that a crash leaves orphans and never a broken promise."""
+    event = _data(at)
+    if event.new_data and not at.witness.has_data(event.new_data.physical_hash):
+        yield fault(
+            at,
+            "data-missing",
+            f"its slice {event.new_data.physical_hash} is not in the ledger",
+            "store the slice before its block, or hand it to append",
+        )
+    left = event.new_checkpoint
+    carried = left is not None and left.physical_hash == at.standing.checkpoint
+    if left and not carried and not at.witness.has_checkpoint(left.physical_hash):
+        yield fault(
+            at,
+            "checkpoint-missing",
+            f"its checkpoint {left.physical_hash} is not in the ledger",
+            "store the checkpoint before its block, or hand it to append",
+        )

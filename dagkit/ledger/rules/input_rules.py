@@ -1,0 +1,143 @@
+"""Laws of what a transform consumed: every input in its order, `(prev, new]`, from where the last window ended."""
+
+from collections.abc import Iterator
+
+from dagkit.ledger.format.events import ExecuteTransform, ExecuteTransformInput
+from dagkit.ledger.format.faults import Fault
+from dagkit.ledger.rules.proposal import Proposal, fault
+from dagkit.ledger.rules.standing import Position
+
+_FROM_START = Position()
+_REPLAN = "plan the window from the head of the chain"
+
+
+def _inputs(at: Proposal) -> tuple[ExecuteTransformInput, ...]:
+    event = at.block.event
+    return event.query_inputs if isinstance(event, ExecuteTransform) else ()
+
+
+def a_transform_is_declared_before_it_runs(at: Proposal) -> Iterator[Fault]:
+    """Without a SetTransform nobody knows what ran, or over what."""
+    if isinstance(at.block.event, ExecuteTransform) and "SetTransform" not in at.standing.keys:
+        yield fault(at, "transform-missing", "no transform was declared", "append a SetTransform first")
+
+
+def inputs_are_those_declared(at: Proposal) -> Iterator[Fault]:
+    """All of them, in the declared order, so that each window tells of every input."""
+    given = tuple(i.dataset_id for i in _inputs(at))
+    declared = at.standing.inputs
+    if isinstance(at.block.event, ExecuteTransform) and "SetTransform" in at.standing.keys and given != declared:
+        yield fault(
+            at,
+            "inputs-mismatch",
+            f"it reads {', '.join(given) or 'nothing'}, and declared are {', '.join(declared)}",
+            "name every declared input, in the declared order, also those that brought nothing",
+        )
+
+
+def consumption_begins_where_it_ended(at: Proposal) -> Iterator[Fault]:
+    """What lies between would be lost, or done twice."""
+    for given in _inputs(at):
+        last = at.standing.consumed.get(given.dataset_id, _FROM_START)
+        if (given.prev_block_hash, given.prev_offset) == (last.block_hash, last.offset):
+            continue
+        if last == _FROM_START:
+            yield fault(
+                at,
+                "input-unfounded",
+                f"input {given.dataset_id} says that it was consumed before, and it was not",
+                "leave prevBlockHash and prevOffset out of the first execution",
+            )
+        else:
+            yield fault(
+                at,
+                "input-mismatch",
+                f"input {given.dataset_id} begins after offset {given.prev_offset} of block {given.prev_block_hash}, "
+                f"and the last execution ended at offset {last.offset} of block {last.block_hash}",
+                _REPLAN,
+            )
+
+
+def consumption_moves_or_is_absent(at: Proposal) -> Iterator[Fault]:
+    """An interval `(x, x]` is empty; absence is how that is said."""
+    for given in _inputs(at):
+        stays = given.new_block_hash is not None and given.new_block_hash == given.prev_block_hash
+        if stays or (given.new_offset is not None and given.new_offset == given.prev_offset):
+            yield fault(
+                at,
+                "input-unmoved",
+                f"input {given.dataset_id} consumes up to where it already was",
+                "leave newBlockHash and newOffset out where nothing was read",
+            )
+
+
+def consumption_runs_forward(at: Proposal) -> Iterator[Fault]:
+    """Going back would consume again."""
+    for given in _inputs(at):
+        new, prev = given.new_offset, given.prev_offset
+        back = new is not None and prev is not None and new < prev
+        if back or _block_goes_back(at, given):
+            yield fault(
+                at,
+                "input-reversed",
+                f"input {given.dataset_id} goes back from offset {prev} to {new}"
+                if back
+                else f"input {given.dataset_id} goes back to an earlier block",
+                _REPLAN,
+            )
+
+
+def _block_goes_back(at: Proposal, given: ExecuteTransformInput) -> bool:
+    last = at.standing.consumed.get(given.dataset_id, _FROM_START)
+    if given.new_block_hash is None or last.seq is None or given.new_block_hash == last.block_hash:
+        return False
+    block = at.witness.input_block(given.dataset_id, given.new_block_hash)
+    return block is not None and block.seq < last.seq
+
+
+def offsets_come_with_their_block(at: Proposal) -> Iterator[Fault]:
+    """New records stand in a new block, so an offset alone is a lie."""
+    for given in _inputs(at):
+        if given.new_offset is not None and given.new_block_hash is None:
+            yield fault(
+                at,
+                "input-blockless",
+                f"input {given.dataset_id} consumes up to offset {given.new_offset} and names no block",
+                "give newBlockHash with newOffset",
+            )
+
+
+def consumed_blocks_exist_and_end_there(at: Proposal) -> Iterator[Fault]:
+    """`newOffset` is the last offset at `newBlockHash`: whole blocks are consumed, the rest lies in the checkpoint."""
+    for given in _inputs(at):
+        if given.new_block_hash is None or not at.witness.knows_input(given.dataset_id):
+            continue
+        block = at.witness.input_block(given.dataset_id, given.new_block_hash)
+        if block is None:
+            yield fault(
+                at,
+                "input-block-missing",
+                f"input {given.dataset_id} has no block {given.new_block_hash}",
+                _REPLAN,
+            )
+        elif block.offset != given.last_offset:
+            yield fault(
+                at,
+                "input-offset-mismatch",
+                f"input {given.dataset_id} is consumed up to offset {given.last_offset}, "
+                f"and block {block.seq} ends at {block.offset}",
+                "consume whole blocks, and keep what is left of them in the checkpoint",
+            )
+
+
+def an_execution_moves_something(at: Proposal) -> Iterator[Fault]:
+    """A window that read nothing, made nothing and left the same state is not a window."""
+    event, standing = at.block.event, at.standing
+    if not isinstance(event, ExecuteTransform) or event.new_data or any(i.new_block_hash for i in event.query_inputs):
+        return
+    left = event.new_checkpoint
+    moved = (left is not None and left.physical_hash != event.prev_checkpoint) or (
+        event.new_watermark != standing.watermark
+    )
+    if (left or event.new_watermark) and not moved:
+        yield fault(at, "transform-unmoved", "ExecuteTransform moves nothing", "append nothing for an idle window")

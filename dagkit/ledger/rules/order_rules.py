@@ -1,0 +1,102 @@
+"""Laws of every block: where it stands in the chain, and whether its kind belongs there."""
+
+from collections.abc import Iterator
+
+from dagkit.ledger.format.events import (
+    AddData,
+    AddPushSource,
+    DatasetKind,
+    DisablePollingSource,
+    DisablePushSource,
+    ExecuteTransform,
+    Seed,
+    SetPollingSource,
+    SetTransform,
+)
+from dagkit.ledger.format.faults import Fault
+from dagkit.ledger.rules.proposal import Proposal, fault
+
+_ROOTS_ONLY = (AddData, AddPushSource, DisablePollingSource, DisablePushSource, SetPollingSource)
+_DERIVATIVES_ONLY = (ExecuteTransform, SetTransform)
+
+
+def a_seed_stands_first_and_only_there(at: Proposal) -> Iterator[Fault]:
+    """A second Seed would give one chain two identities."""
+    if not isinstance(at.block.event, Seed):
+        return
+    if at.standing.head is not None or at.block.prev_block_hash is not None:
+        yield fault(
+            at,
+            "seed-misplaced",
+            "a Seed follows another block",
+            "create another chain: a chain has one Seed, and nothing before it",
+        )
+
+
+def a_chain_begins_with_a_seed(at: Proposal) -> Iterator[Fault]:
+    """Without it nobody knows whose chain it is."""
+    event = at.block.event
+    if not isinstance(event, Seed) and (at.standing.head is None or at.block.prev_block_hash is None):
+        yield fault(at, "seed-missing", f"{event.kind} stands where the Seed must", "append the Seed first")
+
+
+def the_previous_block_exists(at: Proposal) -> Iterator[Fault]:
+    """A link to nowhere is a forged history; a link to an older block is a writer who is late."""
+    head, linked = at.standing.head, at.block.prev_block_hash
+    if head is None or linked is None or linked == head.hash:
+        return
+    before = at.block.sequence_number - 1
+    if 0 <= before < head.seq and at.witness.has_block(before, linked):
+        yield fault(
+            at,
+            "head-moved",
+            f"it follows block {before}, but the chain has since grown to block {head.seq}",
+            "open the chain again and plan anew",
+        )
+    else:
+        yield fault(
+            at,
+            "previous-missing",
+            f"it follows {linked}, which the chain does not hold",
+            "link it to the head of this chain",
+        )
+
+
+def numbers_follow_without_gap(at: Proposal) -> Iterator[Fault]:
+    """The number is the place: two blocks of one number would be two histories."""
+    wanted = at.standing.next_seq
+    if at.block.sequence_number != wanted:
+        yield fault(
+            at,
+            "sequence-broken",
+            f"its number is {at.block.sequence_number}, and the next is {wanted}",
+            f"number it {wanted}",
+        )
+
+
+def system_time_never_goes_back(at: Proposal) -> Iterator[Fault]:
+    """Seeking by time needs it; equal times are fine."""
+    before = at.standing.system_time
+    if before is not None and at.block.system_time < before:
+        yield fault(
+            at,
+            "time-reversed",
+            f"it is of {at.block.system_time.isoformat()}, and the block before of {before.isoformat()}",
+            "stamp it with the later of the clock and the block before",
+        )
+
+
+def events_stand_in_chains_of_their_kind(at: Proposal) -> Iterator[Fault]:
+    """Roots learn from outside, derivatives from other chains; one that did both could not be replayed."""
+    event, kind = at.block.event, at.standing.kind
+    strange = (isinstance(event, _ROOTS_ONLY) and kind is DatasetKind.DERIVATIVE) or (
+        isinstance(event, _DERIVATIVES_ONLY) and kind is DatasetKind.ROOT
+    )
+    if strange:
+        other = "a root" if kind is DatasetKind.DERIVATIVE else "the derivative"
+        yield fault(
+            at,
+            "event-misplaced",
+            f"{event.kind} does not belong in a {kind} chain",
+            f"append it to {other} chain",
+        )

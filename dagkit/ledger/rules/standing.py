@@ -1,0 +1,214 @@
+"""Where a chain stands: all that its next block may depend on.
+
+It is known in two ways that must agree: `advance` folds the whole chain, block by block, and `resume` reads the last
+record and at most two that it points to. The first is the oracle of the second.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from dagkit.ledger.format.block import Carry, Dataset, Pointer, Record
+from dagkit.ledger.format.events import (
+    AddData,
+    AddPushSource,
+    DataEvent,
+    DatasetKind,
+    DisablePollingSource,
+    DisablePushSource,
+    Event,
+    ExecuteTransform,
+    Seed,
+    SetTransform,
+    SourceState,
+)
+from dagkit.ledger.format.faults import ChainBroken, Fault
+
+Reader = Callable[[Pointer], Record]
+"""Brings the record that a pointer names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far one input has been consumed: its last block, and the last offset at that block."""
+
+    seq: int | None = None
+    block_hash: str | None = None
+    offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A chain after its last block; an empty chain stands at `Standing()`."""
+
+    head: Pointer | None = None
+    system_time: datetime | None = None
+    dataset: Dataset | None = None
+    data: DataEvent | None = None
+    """The last AddData or ExecuteTransform, whatever was said after it."""
+    data_at: Pointer | None = None
+    slice_at: Pointer | None = None
+    state_at: Pointer | None = None
+    """The block that first named the checkpoint which holds now."""
+    key_at: Pointer | None = None
+    keys: Mapping[str, Pointer] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
+    consumed: Mapping[str, Position] = field(default_factory=dict)
+
+    @property
+    def next_seq(self) -> int:
+        return 0 if self.head is None else self.head.seq + 1
+
+    @property
+    def kind(self) -> DatasetKind | None:
+        return None if self.dataset is None else self.dataset.kind
+
+    @property
+    def offset(self) -> int | None:
+        """The last record there is."""
+        return None if self.data is None else self.data.last_offset
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The checkpoint that the next event starts from."""
+        return None if self.data is None or self.data.new_checkpoint is None else self.data.new_checkpoint.physical_hash
+
+    @property
+    def watermark(self) -> datetime | None:
+        return None if self.data is None else self.data.new_watermark
+
+    @property
+    def source_state(self) -> SourceState | None:
+        return self.data.new_source_state if isinstance(self.data, AddData) else None
+
+
+def carry(standing: Standing, event: Event, consumed: tuple[int | None, ...] | None) -> Carry:
+    """What a block with this event must carry here."""
+    if isinstance(event, AddData | ExecuteTransform):
+        return Carry(
+            key=standing.key_at,
+            data=standing.data_at,
+            slice=standing.slice_at,
+            state=standing.state_at,
+            consumed=consumed,
+        )
+    return Carry(
+        key=standing.key_at,
+        data=standing.data_at,
+        slice=standing.slice_at,
+        state=standing.state_at,
+        dataset=standing.dataset,
+        inputs=standing.inputs or None,
+        keys=dict(standing.keys) or None,
+    )
+
+
+def advance(standing: Standing, record: Record) -> Standing:
+    """Where the chain stands after one more block."""
+    event, here = record.block.event, record.pointer
+    moved = replace(standing, head=here, system_time=record.block.system_time)
+    if isinstance(event, AddData | ExecuteTransform):
+        return replace(
+            moved,
+            data=event,
+            data_at=here,
+            slice_at=here if _adds_data(event) else standing.slice_at,
+            state_at=here if _leaves_new_state(event) else standing.state_at,
+            consumed=_consumed(event, record.carry),
+        )
+    return replace(
+        moved,
+        key_at=here,
+        keys=_keys_after(standing.keys, event, here),
+        dataset=_dataset(event, standing.dataset),
+        inputs=_inputs(event, standing.inputs),
+    )
+
+
+def resume(record: Record, read: Reader) -> Standing:
+    """Where the chain stands, from its last record and at most two more."""
+    event, here, carried = record.block.event, record.pointer, record.carry
+    if isinstance(event, AddData | ExecuteTransform):
+        data: Record | None = record
+        keyed = read(_present(carried.key, here))
+    else:
+        data = None if carried.data is None else read(carried.data)
+        keyed = record
+    said = keyed.block.event
+    done = None if data is None else data.block.event
+    if isinstance(said, AddData | ExecuteTransform) or not isinstance(done, AddData | ExecuteTransform | None):
+        raise ChainBroken(_forged(here))
+    return Standing(
+        head=here,
+        system_time=record.block.system_time,
+        dataset=_dataset(said, keyed.carry.dataset),
+        data=done,
+        data_at=None if data is None else data.pointer,
+        slice_at=here if _adds_data(event) else carried.slice,
+        state_at=here if _leaves_new_state(event) else carried.state,
+        key_at=keyed.pointer,
+        keys=_keys_after(keyed.carry.keys or {}, said, keyed.pointer),
+        inputs=_inputs(said, keyed.carry.inputs or ()),
+        consumed={} if data is None or done is None else _consumed(done, data.carry),
+    )
+
+
+def _present(pointer: Pointer | None, here: Pointer) -> Pointer:
+    if pointer is None:
+        raise ChainBroken(_forged(here))
+    return pointer
+
+
+def _forged(here: Pointer) -> Fault:
+    return Fault(
+        code="carry-forged",
+        problem="what the block carries does not lead to the blocks that it names",
+        help="`dagkit ledger verify` names the first block that is wrong; bring the folder back from a copy",
+        block=here.seq,
+    )
+
+
+def _adds_data(event: Event) -> bool:
+    return isinstance(event, AddData | ExecuteTransform) and event.new_data is not None
+
+
+def _leaves_new_state(event: Event) -> bool:
+    if not isinstance(event, AddData | ExecuteTransform):
+        return False
+    left = event.new_checkpoint
+    return left is not None and left.physical_hash != event.prev_checkpoint
+
+
+def _dataset(event: Event, before: Dataset | None) -> Dataset | None:
+    return Dataset(id=event.dataset_id, kind=event.dataset_kind) if isinstance(event, Seed) else before
+
+
+def _inputs(event: Event, before: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(i.dataset_ref for i in event.inputs) if isinstance(event, SetTransform) else before
+
+
+def _consumed(event: DataEvent, carried: Carry) -> Mapping[str, Position]:
+    if isinstance(event, AddData):
+        return {}
+    numbers = carried.consumed or (None,) * len(event.query_inputs)
+    return {
+        given.dataset_id: Position(number, given.last_block_hash, given.last_offset)
+        for given, number in zip(event.query_inputs, numbers, strict=False)
+    }
+
+
+def key_of(event: Event) -> str:
+    """Under what name a key block is remembered: its kind, and for a push source its own name too."""
+    if isinstance(event, AddPushSource | DisablePushSource):
+        return f"{event.kind} {event.source_name}"
+    return event.kind
+
+
+def _keys_after(keys: Mapping[str, Pointer], event: Event, here: Pointer) -> dict[str, Pointer]:
+    """The last block of each kind; what is disabled is forgotten."""
+    after = {**keys, key_of(event): here}
+    if isinstance(event, DisablePollingSource):
+        after.pop("SetPollingSource", None)
+    if isinstance(event, DisablePushSource):
+        after.pop(f"AddPushSource {event.source_name}", None)
+    return after

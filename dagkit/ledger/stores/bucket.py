@@ -1,0 +1,138 @@
+"""An object store: S3, Google Cloud Storage, Azure. The service itself decides who created a key first."""
+
+import secrets
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import obstore
+from obstore import exceptions
+from obstore.store import ObjectStore, from_url
+
+from dagkit.ledger.format.faults import StoreError
+from dagkit.ledger.stores.store import KeyMissing, KeyTaken, refused, unfenced, unknown
+
+_CREATED_BY = "dagkitcreatedby"
+"""Beside the content, so that a record stays a pure function of its block. Azure takes neither hyphens nor capitals."""
+
+
+class BucketStore:
+    """Keys as objects under a prefix."""
+
+    def __init__(self, store: ObjectStore, name: str = "the object store") -> None:
+        self._store = store
+        self._name = name
+
+    @classmethod
+    def at(cls, url: str, **options: Any) -> "BucketStore":
+        """The place a URL names; what is not given as an option is taken from the environment (AWS_..., ...)."""
+        try:
+            return cls(from_url(url, **options), url)
+        except (exceptions.BaseError, ValueError) as error:
+            raise unknown(url, str(error).splitlines()[0]) from error
+
+    def __repr__(self) -> str:
+        return f"BucketStore({self._name!r})"
+
+    def __str__(self) -> str:
+        return self._name
+
+    def get(self, key: str) -> bytes:
+        try:
+            return bytes(obstore.get(self._store, key).bytes())
+        except (exceptions.NotFoundError, FileNotFoundError):
+            raise KeyMissing(key) from None
+        except exceptions.BaseError as error:
+            raise self._refused(error) from error
+
+    def get_range(self, key: str, start: int, end: int) -> bytes:
+        try:
+            return bytes(obstore.get_range(self._store, key, start=start, end=end))
+        except (exceptions.NotFoundError, FileNotFoundError):
+            raise KeyMissing(key) from None
+        except exceptions.BaseError as error:
+            if self._ends_before(key, start):
+                return b""
+            raise self._refused(error) from error
+
+    def _ends_before(self, key: str, start: int) -> bool:
+        """Whether a range was refused only because the object is shorter, as a cut segment is."""
+        try:
+            return int(obstore.head(self._store, key)["size"]) <= start
+        except (exceptions.BaseError, OSError):
+            return False
+
+    def create(self, key: str, content: bytes) -> None:
+        mark = secrets.token_hex(16)
+        try:
+            obstore.put(self._store, key, content, mode="create", use_multipart=False, attributes={_CREATED_BY: mark})
+        except (exceptions.AlreadyExistsError, FileExistsError):
+            if not self._is_ours(key, content, mark):
+                raise KeyTaken(key) from None
+        except (exceptions.NotSupportedError, NotImplementedError) as error:
+            raise unfenced(self._name, str(error)) from error
+        except (exceptions.BaseError, OSError) as error:
+            raise self._refused(error) from error
+
+    def _is_ours(self, key: str, content: bytes, mark: str) -> bool:
+        """Whether what is there came of this very call: a client repeats a put whose answer was lost, and is refused.
+
+        Two drivers may write the same bytes, so that these alone would let both believe that they won.
+        """
+        try:
+            found = obstore.get(self._store, key)
+            return found.attributes.get(_CREATED_BY) == mark and bytes(found.bytes()) == content
+        except (exceptions.NotFoundError, FileNotFoundError):
+            return False
+        except (exceptions.BaseError, OSError) as error:
+            raise self._refused(error) from error
+
+    def replace(self, key: str, content: bytes) -> None:
+        try:
+            obstore.put(self._store, key, content, use_multipart=False)
+        except (exceptions.BaseError, OSError) as error:
+            raise self._refused(error) from error
+
+    def note(self, key: str, content: bytes) -> None:
+        self.replace(key, content)
+
+    def exists(self, key: str) -> bool:
+        return self.modified(key) is not None
+
+    def names(self, folder: str) -> list[str]:
+        return [str(o["path"]).rpartition("/")[2] for o in self._listed(folder)["objects"]]
+
+    def folders(self, folder: str) -> list[str]:
+        return [str(p).rstrip("/").rpartition("/")[2] for p in self._listed(folder)["common_prefixes"]]
+
+    def delete(self, keys: Iterable[str]) -> None:
+        try:
+            for batch in _batches(list(keys), 1000):
+                obstore.delete(self._store, batch)
+        except (exceptions.NotFoundError, FileNotFoundError):
+            return
+        except (exceptions.BaseError, OSError) as error:
+            raise self._refused(error) from error
+
+    def modified(self, key: str) -> datetime | None:
+        try:
+            return obstore.head(self._store, key)["last_modified"]
+        except (exceptions.NotFoundError, FileNotFoundError):
+            return None
+        except exceptions.BaseError as error:
+            raise self._refused(error) from error
+
+    def _listed(self, folder: str) -> Any:
+        try:
+            return obstore.list_with_delimiter(self._store, folder or None)
+        except (exceptions.BaseError, OSError) as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: BaseException) -> StoreError:
+        if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
+            return refused(self._name, PermissionError(str(error).splitlines()[0]))
+        return refused(self._name, error)
+
+
+def _batches(keys: list[str], size: int) -> list[list[str]]:
+    return [keys[start : start + size] for start in range(0, len(keys), size)]

@@ -1,0 +1,111 @@
+"""Whether a splittable operator survives being split: its work on an element, checked as a source of records."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from dagkit.api.work import Block, SplittableOperator
+from dagkit.ranges import OffsetRange, PositionUnmeasured, RestrictionTracker, Split
+from dagkit.schema.batch import Batch
+from dagkit.testing.alone import Alone, split
+from dagkit.testing.split_checks import SplitsBroken, SplitsProven, check_every_split
+
+T = TypeVar("T")
+
+
+def check_every_split_of(
+    operator: SplittableOperator[T],
+    element: T,
+    within: OffsetRange | None = None,
+    *,
+    output: str | None = None,
+    positions: Sequence[int] | None = None,
+) -> SplitsProven:
+    """The operator sends the same items of an element however the work on it is split; else `SplitsBroken` says where.
+
+    It is split as the engine does it, by the operator's own tracker, at each of the positions, after every item, and
+    while a thread works on it; residuals are worked through by a further operator meanwhile. What is deferred is gone
+    on with at once. Work without an end is checked `within` a range that has one. What is compared is what the main
+    output sends, or the one that is named.
+    """
+    work = _Work(operator, element, within, output)
+    every = range(work.whole.start + 1, work.whole.stop) if positions is None else positions
+    if not work.whole.is_bounded():
+        raise PositionUnmeasured(work.whole.start, "the work has no end; check it within a range")
+    near = (work.cut_near(position) for position in every)
+    return check_every_split(work, every, sorted({cut for cut in near if cut is not None}))
+
+
+class _Work:
+    """The work on one element. Whoever is idle works; two who work at once are two instances, as in two slots."""
+
+    def __init__(
+        self, operator: SplittableOperator[Any], element: Any, within: OffsetRange | None, output: str | None
+    ) -> None:
+        self.operator = operator
+        self.element = element
+        self.output = output
+        self.whole = operator.initial_restriction(element) if within is None else within
+        self._idle: list[Alone[SplittableOperator[Any]]] = []
+
+    def range_tracker(self, start: int | None, stop: int | None) -> "_Part":
+        """The work between two offsets."""
+        part = OffsetRange(
+            self.whole.start if start is None else start,
+            self.whole.stop if stop is None else stop,
+        )
+        element = self.element
+        if isinstance(element, Block):
+            element = replace(element, start=part.start, end=part.stop)
+        return _Part(element, self.operator.tracker(element, part))
+
+    def cut_near(self, position: int) -> int | None:
+        """Where the operator's tracker lets the work be cut that nobody began."""
+        tracker = self.operator.tracker(self.element, self.whole)
+        taken = tracker.try_split(
+            (position - self.whole.start + 1.5) / (self.whole.size + 1)
+        )  # the half is rounded off
+        return None if taken is None else taken.residual.start
+
+    def read(self, tracker: "_Part") -> Iterator[Any]:
+        """What is sent, item by item; the operator goes on when the next is asked for."""
+        alone = self._idle.pop() if self._idle else Alone(self.operator)
+        made = alone.operator.process(tracker.element, tracker.work)
+        if made is None:
+            raise SplitsBroken(f"{type(self.operator).__name__}.process sends all at once; let it yield, to be checked")
+        for one in made:
+            yielded = list(one.items()) if isinstance(one, Batch) else [one]
+            yield from alone.sent(self.output)
+            if self.output is None:
+                yield from yielded
+        yield from alone.sent(self.output)
+        tracker.work.check_done()
+        self._idle.append(alone)
+        deferred = tracker.work.deferred()
+        if deferred is not None:
+            if deferred.residual.start == tracker.start_position():
+                raise SplitsBroken(f"{deferred.residual} was put off as a whole; that would go round for ever")
+            yield from self.read(self.range_tracker(deferred.residual.start, deferred.residual.stop))
+
+
+class _Part:
+    """Part of an element's work, split by position."""
+
+    def __init__(self, element: Any, work: RestrictionTracker[OffsetRange, int]) -> None:
+        self.element = element
+        self.work = work
+
+    def start_position(self) -> int:
+        return self.work.current_restriction().start
+
+    def stop_position(self) -> int:
+        return self.work.current_restriction().stop
+
+    def position_at_fraction(self, fraction: float) -> int:
+        whole = self.work.current_restriction()
+        return whole.start + round(whole.size * fraction)
+
+    def try_split_at_position(self, position: int) -> Split[int] | None:
+        """As the engine splits: never before the first claim, and where the operator's tracker lets it."""
+        residual = split(self.work, position) if self.work.is_started() else None
+        return None if residual is None else Split(residual.start, None, residual.stop)

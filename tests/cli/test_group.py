@@ -1,0 +1,704 @@
+"""Each verb answers what it is asked."""
+
+import json
+
+import pytest
+
+from dagkit.api.attributes import BY_SCOPE
+from dagkit.compiler import STEPS
+from dagkit.plan import read_plan
+from tests.cli.samples import WORD_COUNT
+
+
+@pytest.fixture
+def advised(write):
+    """An application with three partitions and an advisory."""
+    text = WORD_COUNT.replace("from dagkit import", "from dagkit import OperatorContext, StatelessPartitioner,")
+    text += "        dag.set_operator_attribute(count, OperatorContext.MEMORY_MB, 2048)\n"
+    text += "        dag.set_operator_attribute(split, OperatorContext.PARTITIONER, StatelessPartitioner(3))\n"
+    return write("advised.py", text).name
+
+
+LAST = WORD_COUNT.count("\n")
+
+
+def words(text):
+    return [line.split() for line in text.splitlines() if line.strip()]
+
+
+# -- validate --------------------------------------------------------------------------------------------------------
+
+
+def test_validate_says_what_it_found(dagkit, word_count):
+    answer = dagkit("validate", word_count)
+    assert (answer.code, answer.out, answer.err) == (0, "WordCount is valid: 3 operators, 2 streams, 2 stages\n", "")
+
+
+def test_validate_tells_advisories_beside_the_result(dagkit, advised):
+    answer = dagkit("validate", advised)
+    assert (answer.code, answer.out) == (0, "WordCount is valid: 3 operators, 2 streams, 3 stages; 1 advisory\n")
+    assert answer.err.startswith(f"advised.py:{LAST + 1}: advisory: MEMORY_MB of count is accepted")
+
+
+def test_validate_keeps_to_its_result_when_it_shall_be_quiet(dagkit, advised, disconnected):
+    assert dagkit("validate", advised, "--quiet") == dagkit("validate", advised, "-q")
+    answer = dagkit("validate", advised, "--quiet")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == dagkit("validate", advised).out
+    assert "1 problem" in dagkit("validate", disconnected, "--quiet").err
+
+
+def test_validate_tells_what_it_read_when_asked(dagkit, word_count, write):
+    key = "dt.operator.split.prop.min_length"
+    write("p.properties", f"{key} = 2\ndt.operator.lines.prop.folder = x\n")
+    answer = dagkit("validate", word_count, "-c", "p.properties", "-D", f"{key}=4", "--verbose")
+    line = WORD_COUNT.partition("class WordCount")[0].count("\n") + 1
+    assert answer.err.splitlines() == [
+        f"application: WordCount at word_count.py:{line}",
+        "configuration: 2 keys from p.properties",
+        "configuration: 1 key from the command line",
+    ]
+
+
+def test_validate_gives_one_document_for_right_and_wrong(dagkit, advised, disconnected):
+    right, wrong = dagkit("validate", advised, "--json"), dagkit("validate", disconnected, "--json")
+    assert right.document["schema"] == wrong.document["schema"] == "dagkit.validation/1"
+    assert (right.code, right.document["valid"], right.document["exit_code"]) == (0, True, 0)
+    assert (wrong.code, wrong.document["valid"], wrong.document["exit_code"]) == (3, False, 3)
+    assert [d["code"] for d in right.document["diagnostics"]] == ["attribute-advisory"]
+    assert [d["code"] for d in wrong.document["diagnostics"]] == ["input-unconnected"]
+
+
+def test_what_an_application_prints_stays_out_of_the_result(dagkit, write):
+    write("loud.py", "print('imported')\n" + WORD_COUNT + "        print('drawn')\n")
+    answer = dagkit("plan", "loud.py", "--json")
+    assert answer.document["application"] == "WordCount"
+    assert answer.err == "imported\ndrawn\n"
+
+
+# -- plan ------------------------------------------------------------------------------------------------------------
+
+
+def test_plan_says_how_many_partitions_and_why(dagkit, advised):
+    operators = words(dagkit("plan", advised).out)
+    assert ["lines", "test.lines/1", "1", "1", "default"] in operators
+    split = next(row for row in operators if row[:2] == ["split", "test.split/1"])
+    assert split[2:4] == ["2", "3"]
+    assert f"advised.py:{LAST + 2}" in split
+
+
+def test_plan_shows_stages_and_why_they_are_cut(dagkit, word_count):
+    shown = words(dagkit("plan", word_count).out)
+    assert ["1", "0", "driver", "1", "lines"] in shown
+    assert ["2", "0", "workers", "1", "split", ">", "count"] in shown
+    (cut,) = [row for row in shown if row[:3] == ["lines.lines", ">", "split.lines"]]
+    assert cut[3:5] == ["driver", "no"]
+
+
+def test_plan_is_a_document_that_can_be_read_again(dagkit, advised):
+    answer = dagkit("plan", advised, "--json")
+    assert answer.document["schema"] == "dagkit.plan/1"
+    assert read_plan(answer.out).by_name["split"].count == 3
+    assert "attribute-advisory" in answer.err
+
+
+def test_plan_tells_more_when_asked(dagkit, advised):
+    brief, verbose = dagkit("plan", advised).out, dagkit("plan", advised, "--verbose").out
+    assert ["split", "min_length", "1"] in words(verbose)
+    assert ["count", "MEMORY_MB", "2048"] in words(verbose)
+    assert set(brief.splitlines()) <= set(verbose.splitlines())
+    assert dagkit("plan", advised, "-v").out == verbose
+
+
+def test_plan_keeps_notes_to_itself_when_quiet(dagkit, advised):
+    assert "advisory" in dagkit("plan", advised).out
+    answer = dagkit("plan", advised, "-q")
+    assert "advisory" not in answer.out + answer.err
+
+
+# -- explain ---------------------------------------------------------------------------------------------------------
+
+
+def test_explain_lists_the_steps(dagkit, word_count):
+    assert [row[0] for row in words(dagkit("explain", word_count).out)][2:] == list(STEPS)
+    document = dagkit("explain", word_count, "--json").document
+    assert document["schema"] == "dagkit.steps/1"
+    assert [step["step"] for step in document["steps"]] == list(STEPS)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_every_step_can_be_printed(dagkit, advised, step):
+    shown = dagkit("explain", advised, "--step", step)
+    document = dagkit("explain", advised, "--step", step, "--json").document
+    assert (shown.code, shown.out.splitlines()[0].split()[0]) == (0, "WordCount")
+    assert "split" in shown.out
+    family = {"fused": "dagkit.fused/1", "ordered": "dagkit.plan/1"}.get(step, "dagkit.graph/1")
+    assert document["schema"] == family
+
+
+def test_explain_shows_operators_once_with_their_lines(dagkit, advised):
+    shown = words(dagkit("explain", advised, "--step", "drawn").out)
+    (placed,) = [row for row in shown if row[:2] == ["split", "Split"]]
+    assert placed[-1] == f"advised.py:{LAST - 3}"
+    assert ["words", "split.words", "count.items", f"advised.py:{LAST}"] in shown
+    assert ["count", "MEMORY_MB", "2048", "code", "at", f"advised.py:{LAST + 1}"] in shown
+
+
+def test_explain_gives_reasons_for_cuts(dagkit, advised):
+    cuts = dagkit("explain", advised, "--step", "fused", "--json").document["cuts"]
+    assert [(cut["stream"], cut["kind"]) for cut in cuts] == [("text", "driver"), ("words", "counts")]
+    assert all(cut["reason"] in dagkit("explain", advised, "--step", "fused").out for cut in cuts)
+
+
+def test_a_step_that_was_not_reached_cannot_be_printed(dagkit, write, disconnected):
+    write("raising.py", WORD_COUNT + "        raise ValueError\n")
+    assert "split" in dagkit("explain", "raising.py", "--step", "drawn").out
+    for target, step in ((disconnected, "checked"), ("raising.py", "resolved")):
+        answer = dagkit("explain", target, "--step", step)
+        assert (answer.code, answer.out) == (3, "")
+
+
+def test_a_step_that_does_not_exist_is_wrong_usage(dagkit, word_count):
+    answer = dagkit("explain", word_count, "--step", "fuse")
+    assert answer.code == 2
+    assert "fused" in answer.err
+
+
+# -- diff ------------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_changes_between_equal_applications(dagkit, word_count):
+    answer = dagkit("diff", word_count, word_count, "--exit-code")
+    assert (answer.code, answer.out) == (0, "")
+    assert answer.err.startswith("no change: both plans are ")
+
+
+def test_changes_are_told_in_words(dagkit, word_count, advised):
+    answer = dagkit("diff", word_count, advised)
+    assert answer.code == 0
+    assert "operator split: attribute PARTITIONER is now set to" in answer.out
+    assert "split runs as 3 instead of 1" in answer.out
+    assert f"{len(answer.out.splitlines())} changes: " in answer.err
+
+
+def test_changes_exit_with_10_when_asked(dagkit, word_count, advised):
+    assert dagkit("diff", word_count, advised, "--exit-code").code == 10
+
+
+def test_a_plan_can_be_compared_with_its_application(dagkit, word_count, write):
+    write("old.json", dagkit("plan", word_count, "--json").out)
+    assert dagkit("diff", "old.json", word_count, "--exit-code").code == 0
+
+
+def test_configuration_goes_to_both_sides(dagkit, word_count):
+    assert dagkit("diff", word_count, word_count, "-D", "dt.operator.split.prop.min_length=3", "--exit-code").code == 0
+
+
+def test_a_difference_is_a_document(dagkit, word_count, advised):
+    answer = dagkit("diff", word_count, advised, "--json", "--exit-code")
+    document = answer.document
+    assert (answer.code, document["schema"], document["changed"]) == (10, "dagkit.diff/1", True)
+    assert document["old"]["fingerprint"] != document["new"]["fingerprint"]
+    assert {change["kind"] for change in document["changes"]} >= {"operator", "partitions", "stage"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"schema": "dagkit.plan/99"}', "dagkit.plan/99"),
+        ('{"schema": "dagkit.plan/1", "operators": 3}', "is no plan"),
+    ],
+    ids=["of a later version", "of another shape"],
+)
+def test_a_plan_that_cannot_be_read_exits_with_6(dagkit, word_count, write, text, said):
+    write("plan.json", text)
+    answer = dagkit("diff", "plan.json", word_count)
+    assert (answer.code, answer.out) == (6, "")
+    assert said in answer.err
+
+
+# -- config ----------------------------------------------------------------------------------------------------------
+
+WEAK = (
+    "# the weaker one\ndt.operator.split.prop.min_length = 2\ndt.operator.count.prop.password = hunter2\nmine = one\n"
+)
+STRONG = "apex.operator.split.prop.min_length = 3\n"
+
+
+@pytest.fixture
+def files(write):
+    write("weak.properties", WEAK)
+    write("strong.properties", STRONG)
+    return ["-c", "weak.properties", "-c", "strong.properties"]
+
+
+def test_config_shows_the_values_that_hold(dagkit, word_count, files):
+    assert dagkit("config", word_count, *files, "-D", "mine=two").out == (
+        "apex.operator.split.prop.min_length = 3\ndt.operator.count.prop.password = **********\nmine = two\n"
+    )
+
+
+def test_config_shows_where_values_come_from(dagkit, word_count, files):
+    shown = words(dagkit("config", word_count, *files, "-D", "mine=two", "--origin").out)
+    assert shown[1:] == [
+        ["apex.operator.split.prop.min_length", "3", "<-", "strong.properties:1", "file"],
+        ["dt.operator.count.prop.password", "**********", "<-", "weak.properties:3", "file"],
+        ["mine", "two", "<-", "the", "command", "line", "command", "line"],
+    ]
+
+
+def test_config_shows_what_is_overridden_on_demand(dagkit, word_count, files):
+    shown = words(dagkit("config", word_count, *files, "--all").out)
+    assert ["overridden:", "dt.operator.split.prop.min_length", "2", "<-", "weak.properties:2", "file"] in shown
+
+
+@pytest.mark.parametrize("arguments", [[], ["--origin"], ["--all"], ["--json"], ["--json", "--all"]], ids=" ".join)
+def test_config_never_shows_a_secret(dagkit, word_count, files, arguments):
+    answer = dagkit("config", word_count, *files, *arguments)
+    assert answer.code == 0
+    assert "hunter2" not in answer.out + answer.err
+
+
+def test_configuration_is_a_document(dagkit, word_count, files):
+    document = dagkit("config", word_count, *files, "--all", "--json").document
+    assert document["schema"] == "dagkit.config/1"
+    assert [(e["value"], e["file"], e["line"], e["holds"]) for e in document["entries"][:2]] == [
+        ("3", "strong.properties", 1, True),
+        ("2", "weak.properties", 2, False),
+    ]
+
+
+def test_the_applications_own_file_is_read(dagkit, write):
+    write("wc/app.py", WORD_COUNT)
+    write("wc/properties.properties", "mine = own\n")
+    write("wc/conf/night.properties", "mine = night\n")
+    assert dagkit("config", "wc").out == "mine = own\n"
+    assert dagkit("config", "wc", "--apconf", "night.properties").out == "mine = night\n"
+
+
+NONE_FOUND = (
+    "no property file was found: beside the application it is called properties or properties-WordCount, and ends in "
+    ".xml, .properties or .toml\n"
+)
+
+
+@pytest.mark.parametrize("name", ["shop.properties", "properties.yaml"])
+def test_a_property_file_under_another_name_is_missed(dagkit, write, name):
+    write("wc/app.py", WORD_COUNT)
+    write(f"wc/{name}", "mine = own\n")
+    answer = dagkit("config", "wc")
+    assert (answer.code, answer.out, answer.err) == (0, "", NONE_FOUND)
+    assert dagkit("config", "wc", "-v").err.count(NONE_FOUND) == 1
+    assert (NONE_FOUND in dagkit("validate", "wc", "-v").err, dagkit("validate", "wc").err) == (True, "")
+
+
+def test_no_property_file_is_missed_where_one_is_read(dagkit, write):
+    write("wc/app.py", WORD_COUNT)
+    write("wc/properties.toml", "")
+    write("empty.toml", "")
+    assert dagkit("config", "wc", "-v").err.count("property file") == 0
+    (write("wc/properties.toml", "")).unlink()
+    assert dagkit("config", "wc", "-v", "-c", "empty.toml").err.count("property file") == 0
+
+
+def test_the_environment_is_a_source(dagkit, word_count):
+    (entry,) = dagkit("config", word_count, "--json", DAGKIT_OPERATOR__SPLIT__PROP__MIN_LENGTH="3").document["entries"]
+    assert (entry["value"], entry["source"], entry["file"]) == ("3", "environment", "the environment")
+
+
+def test_a_configuration_at_fault_is_shown_as_far_as_it_goes(dagkit, word_count):
+    answer = dagkit("config", word_count, "-D", "a=${b}", "-D", "c=1")
+    assert answer.code == 4
+    assert "c = 1" in answer.out
+    assert "[reference-unresolved]" in answer.err
+
+
+# -- describe --------------------------------------------------------------------------------------------------------
+
+
+def test_describe_shows_an_operator_of_a_file(dagkit, word_count):
+    answer = dagkit("describe", f"{word_count}:Split")
+    shown = words(answer.out)
+    assert shown[0] == ["Split", "test.split/1,", "operator"]
+    assert "Short ones are dropped." in answer.out
+    assert ["input", "lines", "Line", "required"] in shown
+    assert ["output", "words", "Word", "optional"] in shown
+    assert ["min_length", "int", "1", "Letters", "that", "a", "word", "has", "at", "least."] in shown
+    assert ["partitionable", "yes"] in shown
+
+
+@pytest.mark.parametrize("name", ["word_count:Split", "word_count.Split", "word_count.py:Split"])
+def test_describe_takes_every_way_to_name_a_class(dagkit, word_count, name):
+    document = dagkit("describe", name, "--json").document
+    assert (document["schema"], document["class"]) == ("dagkit.operator/1", "word_count.Split")
+    assert document["properties"] == [
+        {
+            "name": "min_length",
+            "type": "int",
+            "required": False,
+            "default": 1,
+            "constraints": [],
+            "doc": "Letters that a word has at least.",
+        }
+    ]
+
+
+CONSTRAINED = '''
+from typing import Annotated
+from pydantic import Field, PositiveInt, SecretStr
+from dagkit import Operator
+
+class Constrained(Operator):
+    count: PositiveInt = 2
+    """How many."""
+    ratio: Annotated[float, Field(ge=0, lt=1, description="How much.")]
+    names: list[str] = Field(default_factory=list, max_length=3)
+    password: SecretStr = SecretStr("hunter2")
+    test: object = lambda line: line
+'''
+
+
+def test_describe_tells_what_values_must_be(dagkit, write):
+    write("ops.py", CONSTRAINED)
+    told = {p["name"]: p for p in dagkit("describe", "ops.py:Constrained", "--json").document["properties"]}
+    assert (told["count"]["constraints"], told["count"]["doc"]) == (["> 0"], "How many.")
+    assert (told["ratio"]["constraints"], told["ratio"]["doc"]) == ([">= 0", "< 1"], "How much.")
+    assert told["ratio"]["required"] is True
+    assert (told["names"]["default"], told["names"]["constraints"]) == ([], ["max_length 3"])
+    assert "hunter2" not in json.dumps(told)
+
+
+MEASURED = """
+from dagkit import Operator, auto_metric, avg
+
+
+class Measured(Operator):
+    rejected = auto_metric(0)
+
+    @auto_metric(aggregators=[max, avg])
+    def longest(self) -> int:
+        \"\"\"The longest line so far.\"\"\"
+        return 1
+"""
+
+
+def test_describe_lists_metrics_with_what_makes_one_of_all_partitions(dagkit, write):
+    write("ops.py", MEASURED)
+    assert dagkit("describe", "ops.py:Measured", "--json").document["metrics"] == [
+        {"name": "rejected", "aggregators": ["sum"], "doc": ""},
+        {"name": "longest", "aggregators": ["max", "avg"], "doc": "The longest line so far."},
+    ]
+    shown = words(dagkit("describe", "ops.py:Measured").out)
+    assert ["longest", "max,", "avg", "The", "longest", "line", "so", "far."] in shown
+
+
+def test_describe_shows_a_library_s_operator_by_its_simple_name(dagkit):
+    document = dagkit("describe", "DelayOperator", "--json").document
+    assert document["kind"] == "dagkit.delay/1"
+    assert [port["name"] for port in document["ports"]] == ["input", "output"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("DelayOprator", "did you mean 'DelayOperator'?"),
+        ("word_count:Spilt", "did you mean 'Split'?"),
+        ("word_count:Line", "Line of word_count is no operator"),
+        ("no_such_module:Split", "there is no module no_such_module"),
+        ("no_such_module.Split", "there is no module no_such_module"),
+    ],
+)
+def test_an_operator_that_is_not_there_exits_with_6(dagkit, word_count, name, said):
+    answer = dagkit("describe", name)
+    assert (answer.code, answer.out) == (6, "")
+    assert said in answer.err
+
+
+def test_describe_shows_an_operator_in_its_application(dagkit, word_count):
+    shown = words(dagkit("describe", "split", "--in", word_count, "-D", "dt.operator.split.prop.minLength=4").out)
+    (row,) = [row for row in shown if row[0] == "min_length"]
+    assert row[:4] == ["min_length", "int", "1", "4"]
+    assert "dt.operator.split.prop.minLength" in row
+
+
+SECRETIVE = """
+from pydantic import BaseModel
+from dagkit import InputOperator, InputPort, Operator, OutputPort
+
+class Server(BaseModel):
+    host: str = "here"
+    password: str = "none"
+
+class Lines(InputOperator):
+    lines = OutputPort(str)
+    server: Server = Server()
+    token: str = "none"
+    options: dict[str, str] = {}
+
+class Count(Operator):
+    items = InputPort(str)
+
+def populate_dag(dag, conf):
+    lines, count = dag.add_operator("lines", Lines()), dag.add_operator("count", Count())
+    dag.add_stream("lines", lines.lines, count.items)
+"""
+SECRETS = """\
+dt.operator.lines.prop.server.password = hunter2
+dt.operator.lines.prop.server.host = ${env:PLACE}
+dt.operator.lines.prop.token = hunter2
+dt.operator.lines.prop.options(api.key) = hunter2
+"""
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["describe lines --in", "explain --step resolved", "explain --step fused", "config --all", "graph", "graph -f dot"],
+)
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_secret_is_shown(dagkit, write, verb, form):
+    write("secretive.py", SECRETIVE)
+    write("secrets.properties", SECRETS)
+    document = ["--json"] if form == "json" and "-f" not in verb else []
+    answer = dagkit(*verb.split(), "secretive.py", "-c", "secrets.properties", *document, PLACE="hunter2")
+    assert answer.code == 0
+    assert answer.out
+    assert "hunter2" not in answer.out + answer.err
+
+
+def test_who_set_a_part_of_a_property_is_told(dagkit, write):
+    write("secretive.py", SECRETIVE)
+    document = dagkit(
+        "describe", "lines", "--in", "secretive.py", "--json", "-D", "dt.operator.lines.prop.server.host=there"
+    ).document
+    assert document["values"]["server"] == {
+        "value": {"class": "secretive.Server", "host": "there", "password": "none"},
+        "origin": "dt.operator.lines.prop.server.host at the command line",
+    }
+    assert document["values"]["token"] == {"value": "none", "origin": "default"}
+
+
+RICH = '''
+from pydantic import BaseModel, PositiveInt
+from dagkit import InputOperator, InputPort, Operator, OutputPort, Partitioner, Unifier
+
+def word_of(item):
+    return item
+
+class Scanner(BaseModel):
+    every: PositiveInt = 5
+    """Seconds."""
+
+class Sum(Unifier):
+    merged = OutputPort(str)
+
+class Reader(InputOperator):
+    """Reads."""
+    lines = OutputPort(str, unifier=Sum)
+    scanner: Scanner = Scanner()
+    """What is scanned."""
+
+class Count(Operator, Partitioner):
+    words = InputPort(str, key=word_of)
+    lines = InputPort(str, key=lambda item: item, optional=True)
+    def define_partitions(self, partitions, context):
+        return partitions
+
+def populate_dag(dag, conf):
+    reader, count = dag.add_operator("reader", Reader()), dag.add_operator("count", Count())
+    dag.add_stream("lines", reader.lines, count.words)
+'''
+
+
+def test_describe_shows_keys_and_unifiers_and_who_partitions_itself(dagkit, write):
+    write("rich.py", RICH)
+    shown = words(dagkit("describe", "rich.py:Count").out)
+    assert ["input", "words", "str", "required", "key=word_of"] in shown
+    assert ["partitions", "itself", "yes"] in shown
+    assert (
+        f"key=the function at rich.py:{RICH[: RICH.index('key=lambda')].count(chr(10)) + 1}"
+        in dagkit("describe", "rich.py:Count").out
+    )
+    shown = words(dagkit("describe", "rich.py:Reader").out)
+    assert ["output", "lines", "str", "optional", "unifier=Sum"] in shown
+    assert ["partitions", "itself", "no"] in shown
+
+
+def test_describe_shows_what_a_nested_model_holds(dagkit, write):
+    write("rich.py", RICH)
+    assert ["scanner.every", "int", "5", ">", "0", "Seconds."] in words(dagkit("describe", "rich.py:Reader").out)
+    key = "dt.operator.reader.prop.scanner.every=7"
+    shown = words(dagkit("describe", "reader", "--in", "rich.py", "-D", key).out)
+    assert ["scanner.every", "int", "5", "7", ">", "0", "Seconds."] in shown
+
+
+def test_describe_shows_constraints_beside_values(dagkit, word_count):
+    header = next(row for row in words(dagkit("describe", "split", "--in", word_count).out) if row[0] == "name")
+    assert header == ["name", "type", "default", "value", "set", "by", "must", "be", "meaning"]
+
+
+def test_describe_lists_the_operators_of_an_application(dagkit, write):
+    write("rich.py", RICH)
+    answer = dagkit("describe", "--in", "rich.py")
+    assert [row[:2] for row in words(answer.out)[1:]] == [["reader", "Reader"], ["count", "Count"]]
+    document = dagkit("describe", "--in", "rich.py", "--json").document
+    assert (document["schema"], document["application"]) == ("dagkit.operators/1", "rich")
+    assert document["operators"][0]["summary"] == "Reads."
+
+
+def test_describe_leaves_the_list_of_attributes_to_its_option(dagkit, word_count):
+    assert "MEMORY_MB" not in dagkit("describe", f"{word_count}:Split").out
+
+
+def test_a_misspelt_operator_of_an_application_exits_with_6(dagkit, word_count):
+    answer = dagkit("describe", "spilt", "--in", word_count)
+    assert (answer.code, answer.out) == (6, "")
+    assert "did you mean 'split'?" in answer.err
+
+
+def test_describe_lists_the_operators_of_a_file(dagkit, write):
+    write("word_count.py", WORD_COUNT)
+    assert [row[1] for row in words(dagkit("describe", "word_count.py").out)[1:]] == ["Count", "Lines", "Split"]
+    document = dagkit("describe", "word_count.py", "--json").document
+    assert document["operators"][0] == {"package": "word_count.py", "name": "Count", "summary": "Counts words."}
+
+
+def test_describe_says_what_a_file_imports_that_defines_nothing(dagkit, write, word_count):
+    write("mine.py", "from word_count import Split\n")
+    answer = dagkit("describe", "mine.py")
+    assert (answer.code, answer.out) == (6, "")
+    assert answer.err == "mine.py defines no operators\n  help: it imports Split: name one of them\n"
+
+
+def test_where_no_name_is_near_the_operators_are_listed(dagkit, word_count):
+    assert "help: known here: 'Count', 'Lines', 'Split'" in dagkit("describe", f"{word_count}:Zzz").err
+
+
+def test_describe_lists_the_operators_of_the_libraries(dagkit):
+    assert ["dagkit", "DelayOperator"] in [row[:2] for row in words(dagkit("describe").out)]
+    names = [each["name"] for each in dagkit("describe", "--json").document["operators"]]
+    assert "DelayOperator" in names
+    assert "RowOperator" not in names
+
+
+def test_describe_lists_every_attribute(dagkit):
+    document = dagkit("describe", "--attributes", "--json").document
+    listed = {(each["scope"], each["name"]) for each in document["attributes"]}
+    assert listed == {(scope.value, name) for scope, catalogue in BY_SCOPE.items() for name in catalogue}
+    shown = words(dagkit("describe", "--attributes").out)
+    assert {row[0] for row in shown} >= {name for _, name in listed}
+    assert ["MEMORY_MB", "advisory"] in [row[:2] for row in shown]
+
+
+def test_the_steps_are_named_in_full(dagkit):
+    shown = dagkit("explain", "--help").out
+    assert all(step in shown for step in STEPS)
+    assert "…" not in shown
+
+
+def test_a_time_is_asked_for_in_words(dagkit):
+    assert "%Y" not in dagkit("ledger", "show", "--help").out
+
+
+# -- graph -----------------------------------------------------------------------------------------------------------
+
+
+def test_graph_draws_text_unless_told_otherwise(dagkit, word_count):
+    answer = dagkit("graph", word_count)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith("WordCount: logical, 3 operators, 2 streams\n")
+    assert answer.out == dagkit("graph", word_count, "-f", "text").out
+
+
+@pytest.mark.parametrize(
+    ("form", "begins"),
+    [("dot", "digraph"), ("svg", "<svg"), ("mermaid", "%% WordCount"), ("json", '{\n  "schema": "dagkit.picture/1"')],
+)
+@pytest.mark.parametrize("view", ["logical", "physical"])
+def test_graph_draws_every_text_format_without_a_dot_binary(dagkit, word_count, form, begins, view):
+    arguments = ["graph", word_count, "-f", form, *(["--physical"] if view == "physical" else [])]
+    answer = dagkit(*arguments, PATH="/nowhere")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith(begins)
+    assert view in answer.out
+
+
+@pytest.mark.parametrize(
+    ("file", "begins"),
+    [
+        ("x.svg", b"<svg"),
+        ("x.SVG", b"<svg"),
+        ("x.dot", b"digraph"),
+        ("x.text", b"WordCount"),
+        ("x.gv", b"digraph"),
+        ("x.mmd", b"%%"),
+        ("x.txt", b"WordCount"),
+        ("x.json", b"{"),
+    ],
+)
+def test_graph_takes_the_format_from_the_file(dagkit, word_count, folder, file, begins):
+    answer = dagkit("graph", word_count, "-o", file)
+    assert (answer.code, answer.out) == (0, "")
+    assert f"of WordCount is in {file}" in answer.err
+    assert (folder / file).read_bytes().startswith(begins)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("form", "begins"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_graph_draws_images_without_a_dot_binary(dagkit, word_count, folder, form, begins):
+    pytest.importorskip("pygraphviz")
+    assert dagkit("graph", word_count, "--physical", "-o", f"x.{form}", PATH="/nowhere").code == 0
+    assert (folder / f"x.{form}").read_bytes().startswith(begins)
+
+
+def test_graph_prefers_the_format_that_is_named(dagkit, word_count, folder):
+    assert dagkit("graph", word_count, "-o", "x.svg", "-f", "mermaid", "-q").err == ""
+    assert (folder / "x.svg").read_text().startswith("%%")
+
+
+def test_graph_refuses_a_file_of_no_known_format(dagkit, word_count):
+    answer = dagkit("graph", word_count, "-o", "x.bmp")
+    assert answer.code == 2
+    assert "name a format with -f" in " ".join(answer.err.split())
+
+
+def test_graph_writes_no_image_to_a_terminal(dagkit, word_count, monkeypatch):
+    monkeypatch.setattr("dagkit.cli.commands.graph.is_terminal", lambda _: True)
+    answer = dagkit("graph", word_count, "-f", "png")
+    assert (answer.code, answer.out) == (2, "")
+    assert "write it to a file with -o" in answer.err
+
+
+def test_a_file_that_cannot_be_written_exits_with_5(dagkit, word_count):
+    answer = dagkit("graph", word_count, "-o", "absent/x.svg")
+    assert (answer.code, answer.out) == (5, "")
+    assert answer.err.startswith("cannot write absent/x.svg: No such file or directory")
+
+
+def test_a_format_that_nothing_can_draw_exits_with_5(dagkit, word_count, monkeypatch):
+    monkeypatch.setattr("dagkit.render.engines.ENGINES", {})
+    answer = dagkit("graph", word_count, "-f", "png")
+    assert (answer.code, answer.out) == (5, "")
+    assert answer.err.startswith("nothing installed can draw PNG")
+
+
+# -- completion ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(dagkit, shell):
+    answer = dagkit("completion", shell)
+    assert answer.code == 0
+    assert "_DAGKIT_COMPLETE" in answer.out
+
+
+@pytest.mark.parametrize("arguments", [["-o", "q.svg"], ["-f", "svg"], ["-f", "svg", "-o", "q.json"]], ids=" ".join)
+def test_a_picture_and_a_document_cannot_both_be_meant(dagkit, word_count, folder, arguments):
+    answer = dagkit("graph", word_count, *arguments, "--json")
+    assert (answer.code, answer.document["exit_code"]) == (2, 2)
+    assert "asks for svg" in answer.document["message"]
+    assert not list(folder.glob("q.*"))
+
+
+def test_a_document_can_go_to_a_file(dagkit, word_count, folder):
+    assert dagkit("graph", word_count, "-o", "q.json", "--json").code == 0
+    assert json.loads((folder / "q.json").read_text())["schema"] == "dagkit.picture/1"

@@ -1,0 +1,451 @@
+"""Applications declared in JSON and by keys: what they draw, what configuration makes of them, and what is wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dagkit.api.application import StreamingApplication
+from dagkit.api.attributes import Locality, OperatorContext, PortContext
+from dagkit.api.configuration import Config, Source
+from dagkit.api.dag import Dag
+from dagkit.api.partitioning import StatelessPartitioner
+from dagkit.compiler import compile_application
+from dagkit.conf.apply.settings import Settings
+from dagkit.conf.declared.declarative import DumpedStream, declared_application, dump_properties
+from dagkit.conf.sources.references import MASK
+from dagkit.errors import ApplicationFaults, ApplicationNotFound
+from dagkit.plan.parse import write_plan
+from tests.conf.samples import Bean, Colour, Feed, Reader, Scanner, Span, config, long_enough
+
+FEED, READER = "tests.conf.samples.Feed", "tests.conf.samples.Reader"
+
+AS_JSON = f"""{{
+  "displayName": "Declared",
+  "description": "an example",
+  "attributes": {{"STREAMING_WINDOW_SIZE_MILLIS": 1000}},
+  "operators": [
+    {{
+      "name": "feed",
+      "class": "{FEED}"
+    }},
+    {{
+      "name": "reader",
+      "class": "{READER}",
+      "properties": {{"@class": "{READER}", "blockSize": "7", "scanner": {{"scanIntervalMillis": 9}}}},
+      "attributes": {{
+        "MEMORY_MB": 64,
+        "STATS_LISTENERS": [{{"tests.conf.samples.Listener": {{"threshold": 222}}}}]
+      }},
+      "ports": [
+        {{"name": "lines", "attributes": {{"STREAM_CODEC": {{"tests.conf.samples.Codec": {{}}}}}}}},
+        {{"name": "output", "attributes": {{"UNIFIER_LIMIT": 8}}}}
+      ]
+    }}
+  ],
+  "streams": [
+    {{
+      "name": "lines",
+      "locality": "CONTAINER_LOCAL",
+      "source": {{"operatorName": "feed", "portName": "output"}},
+      "sinks": [
+        {{"operatorName": "reader", "portName": "lines"}},
+        {{"operatorName": "reader", "portName": "side"}}
+      ],
+      "schema": {{"class": "tests.conf.samples.Bean"}}
+    }}
+  ]
+}}"""
+
+AS_KEYS = f"""\
+dt.attr.APPLICATION_NAME = Declared
+dt.attr.STREAMING_WINDOW_SIZE_MILLIS = 1000
+operator.feed.classname = {FEED}
+dt.operator.reader.classname = {READER}
+dt.operator.reader.blockSize = 7
+operator.reader.prop.scanner.scanIntervalMillis = ${{interval}}
+operator.reader.attr.MEMORY_MB = 64
+operator.reader.attr.STATS_LISTENERS = tests.conf.samples.Listener::threshold=222
+operator.reader.inputport.lines.attr.STREAM_CODEC = tests.conf.samples.Codec
+operator.reader.outputport.output.attr.UNIFIER_LIMIT = 8
+stream.lines.source = feed.output
+stream.lines.sinks = reader.lines, reader.side
+stream.lines.locality = CONTAINER_LOCAL
+stream.lines.schema = tests.conf.samples.Bean
+interval = 9
+"""
+
+
+@pytest.fixture
+def declare(tmp_path, monkeypatch):
+    """Writes a declaration into the working directory, and reads the application."""
+    monkeypatch.chdir(tmp_path)
+
+    def declared(text, name="declared.json"):
+        Path(name).write_text(text if isinstance(text, str) else json.dumps(text))
+        return declared_application(Path(name))
+
+    return declared
+
+
+def drawn(application, conf=None):
+    dag = Dag()
+    application.populate_dag(dag, conf or Config())
+    return dag
+
+
+def told(faults):
+    return [(fault.code, str(fault.where), fault.problem) for fault in faults]
+
+
+@pytest.fixture(params=["declared.json", "declared.properties"])
+def example(request, declare):
+    return declare(AS_JSON if request.param.endswith(".json") else AS_KEYS, request.param)
+
+
+def test_a_declaration_is_an_application(example):
+    assert isinstance(example, StreamingApplication)
+    assert example.application_name == "Declared"
+
+
+def test_it_draws_its_operators_and_streams(example):
+    dag = drawn(example)
+    assert dag.faults == []
+    assert [(p.name, type(p.component)) for p in dag.placements] == [("feed", Feed), ("reader", Reader)]
+    (stream,) = dag.streams
+    assert (stream.name, stream.locality, repr(stream.source)) == ("lines", Locality.CONTAINER_LOCAL, "feed.output")
+    assert [sink.port.name for sink in stream.sinks] == ["lines", "side"]
+    assert dag.operator("reader").block_size == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "operators", "ends"),
+    [
+        ("declared.json", AS_JSON, [6, 10], [28, 30, 31]),
+        ("declared.properties", AS_KEYS, [3, 4], [11, 12, 12]),
+    ],
+)
+def test_it_draws_with_the_lines_of_its_file(declare, name, text, operators, ends):
+    dag = drawn(declare(text, name))
+    assert [str(p.where) for p in dag.placements] == [f"{name}:{line}" for line in operators]
+    assert [str(where) for _, where in dag.streams[0].ends] == [f"{name}:{line}" for line in ends]
+
+
+def test_what_it_sets_is_told_when_it_is_configured(example):
+    settings = Settings(Config()).of("Declared")
+    assert settings.configure_application(example).diagnostics == ()
+    reader = settings.configure("reader", Reader())
+    assert (reader.diagnostics, reader.unknown) == ((), ())
+    assert (reader.component.block_size, reader.component.scanner.scan_interval_millis) == (7, 9)
+    found = settings.operator_attributes("reader").values
+    assert found[OperatorContext.MEMORY_MB].value == 64
+    assert found[OperatorContext.STATS_LISTENERS].value[0].threshold == 222
+    lines = settings.port_attributes("reader", "lines", output=False).values
+    assert type(lines[PortContext.STREAM_CODEC].value).__name__ == "Codec"
+    output = settings.port_attributes("reader", "output", output=True).values
+    assert output[PortContext.UNIFIER_LIMIT].value == 8
+    assert settings.stream("lines").schema.value is Bean
+    assert [f.value for f in settings.application_attributes().values.values()][-1] == 1000
+    assert settings.unmatched() == []
+
+
+@pytest.mark.parametrize("key", ["dt.operator.reader.prop.blockSize", "dt.operator.*.blockSize"])
+def test_configuration_is_stronger(example, key):
+    """testLoadFromJson, last part; a wildcard too beats what the application says of itself."""
+    settings = Settings(config({key: "99"}, Source.SITE)).of("Declared")
+    settings.configure_application(example)
+    assert settings.configure("reader", drawn(example).operator("reader")).component.block_size == 99
+
+
+def test_it_compiles_with_its_settings(declare):
+    plan = compile_application(declare(PLANNED)).plan
+    assert plan.application == "Declared"
+    assert plan.by_name["reader"].count == 3
+    assert plan.by_name["reader"].properties["block_size"] == 7
+
+
+PLANNED = {
+    "displayName": "Declared",
+    "operators": [
+        {"name": "feed", "class": FEED},
+        {
+            "name": "reader",
+            "class": READER,
+            "properties": {"blockSize": 7},
+            "attributes": {"PARTITIONER": "StatelessPartitioner:3"},
+        },
+    ],
+    "streams": [
+        {
+            "name": "lines",
+            "source": {"operatorName": "feed", "portName": "output"},
+            "sinks": [{"operatorName": "reader", "portName": "lines"}],
+        }
+    ],
+}
+
+
+# -- plans -----------------------------------------------------------------------------------------------------------
+
+
+class Settled(StreamingApplication):
+    """An application in which everything is set in code."""
+
+    name = "Settled"
+
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        feed = dag.add_operator("feed", Feed())
+        reader = dag.add_operator(
+            "reader",
+            Reader(
+                block_size=7,
+                text="x",
+                scanner=Scanner(files=("a", "b")),
+                spare=Scanner(recursive=False),
+                span=Span(1, 2),
+                tags={"a": 1},
+                scanners={"s": Scanner()},
+                names=("x",),
+                numbers=[1],
+                distinct=frozenset({"d"}),
+                keep=long_enough,
+                payload=Bean,
+                colour=Colour.GREEN,
+                path=Path("p"),
+                level=2,
+                either=Scanner(),
+                extras={"k": [1, {"l": None}]},
+            ),
+        )
+        dag.add_stream("lines", feed.output, reader.lines).set_locality(Locality.CONTAINER_LOCAL)
+        dag.set_operator_attribute(reader, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+        dag.set_operator_attribute(reader, OperatorContext.MEMORY_MB, 64)
+        dag.set_input_port_attribute(reader.lines, PortContext.QUEUE_CAPACITY, 2048)
+        dag.set_input_port_attribute(reader.lines, PortContext.TUPLE_CLASS, str)
+
+
+def test_a_plan_is_an_application_whose_plan_it_is(declare):
+    plan = compile_application(Settled()).plan
+    again = compile_application(declare(write_plan(plan))).plan
+    assert said_by(again) == said_by(plan)
+
+
+def said_by(plan):
+    """The plan without the file that counts of partitions were written in, which is now the plan itself."""
+    data = plan.model_dump()
+    for operator in data["operators"]:
+        del operator["why"]["text"]
+    return data
+
+
+def test_what_a_plans_unifiers_bear_is_set_on_the_port_before_them(declare):
+    plan = json.loads(json.dumps(PLANNED)) | {"schema": "dagkit.plan/1"}
+    plan["streams"][0]["unifiers"] = [{"name": "lines.unifier", "attributes": {"MEMORY_MB": 512}}]
+    settings = Settings(Config()).of("Declared")
+    settings.configure_application(declare(plan))
+    found = settings.unifier_attributes("feed", "output").values
+    assert {attribute: one.value for attribute, one in found.items()} == {OperatorContext.MEMORY_MB: 512}
+
+
+@pytest.mark.parametrize(("schema", "faults"), [({"schema": "dagkit.plan/1"}, 0), ({}, 1)], ids=["a plan", "no plan"])
+def test_only_plans_may_say_what_plans_say(declare, schema, faults):
+    assert len(drawn(declare({**PLANNED, "stages": [], **schema})).faults) == faults
+
+
+def test_a_secret_that_the_plan_hides_must_be_given_again(declare):
+    plan = json.loads(json.dumps(PLANNED))
+    plan["operators"][1]["properties"] |= {"password": MASK}
+    assert told(drawn(declare(plan)).faults) == [
+        ("property-invalid", "declared.json:1", "password of 'reader' is a secret that the plan does not show")
+    ]
+
+
+def test_a_secret_by_reference_is_resolved_and_shown_as_the_reference(declare, monkeypatch):
+    monkeypatch.setenv("READER_PW", "hidden")
+    plan = json.loads(json.dumps(PLANNED))
+    plan["operators"][1]["properties"]["text"] = "${env:READER_PW}"
+    settings = Settings(Config()).of("Declared")
+    settings.configure_application(declare(plan))
+    configured = settings.configure("reader", Reader())
+    assert configured.component.text == "hidden"
+    assert configured.origins["text"].shown == "${env:READER_PW}"
+
+
+def test_an_unresolved_reference_is_told(declare, monkeypatch):
+    monkeypatch.delenv("READER_PW", raising=False)
+    application = declare(AS_KEYS.replace("interval = 9", ""), "declared.properties")
+    faults = Settings(Config()).of("Declared").configure_application(application).diagnostics
+    assert told(faults) == [
+        (
+            "reference-unresolved",
+            "declared.properties:6",
+            "operator.reader.prop.scanner.scanIntervalMillis: nothing gives ${interval} a value",
+        )
+    ]
+
+
+def test_what_show_logical_plan_prints_is_an_application(declare):
+    application = declare({"applicationName": "Shown", "logicalPlan": {**PLANNED, "displayName": None}})
+    assert application.application_name == "Shown"
+    assert [p.name for p in drawn(application).placements] == ["feed", "reader"]
+
+
+def test_without_a_name_it_is_called_like_its_file(declare):
+    assert declare({"operators": []}, "word-count.json").application_name == "word-count"
+
+
+def test_a_declared_application_called_app_is_named_like_its_folder(declare, tmp_path):
+    assert declare({"operators": []}, "app.json").application_name == tmp_path.name
+
+
+# -- faults ----------------------------------------------------------------------------------------------------------
+
+
+STUBBORN = (
+    "operator 'feed': Stubborn() raises TypeError: "
+    "Stubborn.__init__() missing 1 required positional argument: 'argument'"
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "faults"),
+    [
+        (('"feed",', '"feed", "clas": 1,'), [("key-unmatched", 7, "an operator has no field 'clas'")]),
+        (('"displayName"', '"displayNam"'), [("key-unmatched", 2, "the application has no field 'displayNam'")]),
+        (
+            (f'"{FEED}"', '"tests.conf.samples.Fed"'),
+            [("class-not-found", 6, "operator 'feed': tests.conf.samples has no 'Fed'")],
+        ),
+        (
+            (f'"{FEED}"', '"tests.conf.samples.Bean"'),
+            [("class-not-found", 6, "operator 'feed': Bean is neither an operator nor a module")],
+        ),
+        (
+            (f'"{FEED}"', '"tests.conf.samples.Stubborn"'),
+            [
+                (
+                    "populate-failed",
+                    6,
+                    STUBBORN,
+                )
+            ],
+        ),
+        ((f'"{FEED}"', '"Unifier"'), [("class-not-found", 6, "operator 'feed': Unifier is abstract")]),
+        (
+            ('"name": "feed",', ""),
+            [
+                ("key-malformed", 6, "it has no 'name'"),
+                ("operator-unknown", 28, "stream 'lines' is led to feed.output, and there is no operator of that name"),
+            ],
+        ),
+        (
+            ('"feed", "portName": "output"', '"fed", "portName": "output"'),
+            [("operator-unknown", 28, "stream 'lines' is led to fed.output, and there is no operator of that name")],
+        ),
+        (
+            ('"portName": "side"', '"portName": "sied"'),
+            [("port-unknown", 31, "stream 'lines' is led to reader.sied, and it has no input of that name")],
+        ),
+        (
+            ('"CONTAINER_LOCAL"', '"LOCAL"'),
+            [("locality-invalid", 27, "the locality of stream 'lines' cannot be 'LOCAL'")],
+        ),
+        (
+            ('"reader",', '"feed",'),
+            [
+                ("operator-duplicated", 10, "two operators are called 'feed'; the first stands at declared.json:6"),
+                (
+                    "operator-unknown",
+                    30,
+                    "stream 'lines' is led to reader.lines, and there is no operator of that name",
+                ),
+                ("operator-unknown", 31, "stream 'lines' is led to reader.side, and there is no operator of that name"),
+            ],
+        ),
+        (
+            ('"blockSize": "7"', '"blockSize": "7", "blockSize": "8"'),
+            [("key-duplicated", 13, "'blockSize' stands twice in the properties of 'reader'")],
+        ),
+        (('"streams": [', '"streams": ['), []),
+        (
+            ('{"name": "output", "attributes": {"UNIFIER_LIMIT": 8}}', '{"name": "output", "atributes": {}}'),
+            [("key-unmatched", 20, "a port has no field 'atributes'")],
+        ),
+        (
+            ('"source": {"operatorName": "feed", "portName": "output"}', '"source": "feed.output"'),
+            [("stream-unfed", 25, "a stream is led to 'feed.output', which is no port")],
+        ),
+    ],
+)
+def test_faults_of_a_declaration_are_told_by_line(declare, change, faults):
+    before, after = change
+    assert before in AS_JSON
+    dag = drawn(declare(AS_JSON.replace(before, after, 1)))
+    assert told(dag.faults) == [(code, f"declared.json:{line}", problem) for code, line, problem in faults]
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("stream.lines.template = x", ("key-unmatched", "stream 'lines' has a template")),
+        ("stream.more.source = feed", ("key-malformed", "stream 'more' is led to 'feed', which is no operator.port")),
+        (
+            "operator.reader.block_size = 8",
+            ("key-duplicated", "operator.reader.block_size stands twice; the first is at declared.properties:5"),
+        ),
+        ("operator.reader.text", ("key-required", "operator.reader.text stands here without a value")),
+        ("stream.lines.sorce = x", ("key-malformed", "stream.lines.sorce: a stream has no 'sorce'")),
+        (
+            "operator.other.classname = Nothing42",
+            ("class-not-found", "operator 'other': there is no class 'Nothing42'"),
+        ),
+    ],
+)
+def test_faults_of_keys_are_told_by_line(declare, line, fault):
+    dag = drawn(declare(AS_KEYS + line, "declared.properties"))
+    code, problem = fault
+    assert told(dag.faults) == [(code, "declared.properties:16", problem)]
+
+
+def test_a_property_that_nobody_has_is_told_with_its_line(declare):
+    application = declare(AS_JSON.replace("blockSize", "blokSize"))
+    settings = Settings(Config()).of("Declared")
+    settings.configure_application(application)
+    settings.configure("reader", Reader())
+    assert ("property-unknown", "declared.json:13") in [(f.code, str(f.where)) for f in settings.unmatched()]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("a.json", "{", "a.json:1: it is no JSON"),
+        ("a.json", "[]", "a.json:1: it declares no operators"),
+        ("a.json", '{"streams": []}', "a.json:1: it declares no operators"),
+        ("a.properties", "a = \\u1", "a.properties:1: '.*' is no escape"),
+    ],
+)
+def test_a_file_that_declares_nothing(declare, name, text, problem):
+    with pytest.raises(ApplicationFaults, match=problem):
+        declare(text, name)
+
+
+def test_a_file_that_is_not_there(declare):
+    declare(PLANNED)
+    with pytest.raises(ApplicationNotFound, match=r"did you mean 'declared\.json'"):
+        declared_application(Path("declard.json"))
+
+
+# -- keys from facts -------------------------------------------------------------------------------------------------
+
+
+def test_what_is_dumped_as_keys_is_read_back(declare):
+    dumped = dump_properties(
+        {"feed": FEED, "reader": READER},
+        [DumpedStream("the lines", "feed.output", ["reader.lines", "reader.side"], "THREAD_LOCAL")],
+        {"dt.operator.reader.blockSize": "7"},
+    )
+    dag = drawn(declare(dumped, "dumped.properties"))
+    assert dag.faults == []
+    assert [p.name for p in dag.placements] == ["feed", "reader"]
+    assert (dag.streams[0].name, dag.streams[0].locality, len(dag.streams[0].sinks)) == ("the lines", "THREAD_LOCAL", 2)
+    assert dag.operator("reader").block_size == 7

@@ -1,0 +1,376 @@
+"""Property files in their three formats: keys, values, lines, and what cannot be read."""
+
+import codecs
+import datetime as dt
+import os
+from pathlib import Path
+
+import javaproperties
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit.conf.formats.property_files import read_file, read_properties
+
+SEED = """<?xml version="1.0"?>
+<configuration>
+  <property>
+    <name>dt.operator.Filter.port.input.attr.PARTITION_PARALLEL</name>
+    <value>true</value>
+  </property>
+  <property>
+    <name>dt.operator.Record-writer.port.input.attr.PARTITION_PARALLEL</name>
+    <value>true</value>
+  </property>
+</configuration>
+"""
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    """Writes a file into the working directory and reads it; paths are then shown as their names."""
+    monkeypatch.chdir(tmp_path)
+
+    def read(name, content):
+        path = Path(name)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return read_file(path)
+
+    return read
+
+
+def told(read):
+    return [(w.where.line, w.key, w.value) for w in read.written]
+
+
+def faults(read):
+    return [(f.code, str(f.where), f.problem) for f in read.faults]
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "pipe"])
+def test_a_file_is_a_regular_one(target, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("site.xml").symlink_to(target)
+    assert faults(read_file(Path("site.xml"))) == [
+        ("file-unreadable", "site.xml", "it cannot be opened: it is no regular file")
+    ]
+
+
+def test_a_path_that_is_none_is_told():
+    assert [f.code for f in read_file(Path("a\0.xml")).faults] == ["file-unreadable"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a = " + "[" * 5000 + "]" * 5000, "it nests lists and objects deeper than 100"),
+        ("a = " + "[" * 150 + "]" * 150, "it nests lists and objects deeper than 100"),
+        ("a" + ".a" * 5000 + " = 1", "it nests lists and objects deeper than 100"),
+        ("a = " + "9" * 5000, "a value cannot be read: Exceeds the limit"),
+    ],
+    ids=["too deep for Python", "too deep for us", "a deep key", "a number of thousands of digits"],
+)
+def test_toml_has_bounds(file, text, problem):
+    ((code, _, told),) = faults(file("a.toml", text))
+    assert code == "file-unreadable"
+    assert told.startswith(problem)
+
+
+@pytest.mark.parametrize("encoding", ["punycode", "undefined", "idna", "base64", "utf-7"])
+def test_an_encoding_that_no_xml_has_is_told(file, encoding):
+    read = file("a.xml", f'<?xml version="1.0" encoding="{encoding}"?><configuration/>')
+    assert [code for code, _, _ in faults(read)] in (["file-unreadable"], [])
+
+
+@pytest.mark.parametrize("declared", ["", '<?xml version="1.0" encoding="UTF-16"?>\n'])
+@pytest.mark.parametrize("around", ["{}", "<configuration>{}</configuration>"])
+def test_xml_may_be_utf_16(file, declared, around):
+    text = declared + around.format("<property><name>dt.ä</name><value>1</value></property>")
+    assert [(w.key, w.value) for w in file("a.xml", text.encode("utf-16")).written] == [("dt.ä", "1")]
+    assert [code for code, _, _ in faults(file("b.xml", text.encode("utf-16")[:-1]))] == ["file-unreadable"]
+
+
+def test_a_quoted_path_goes_on_behind_prop(file):
+    read = file("a.toml", '[dt.operator.x.prop]\n"a.b" = 1\n[dt.operator.x.prop.tags]\n"a.b" = 2\n')
+    assert [w.key for w in read.written] == ["dt.operator.x.prop.a.b", "dt.operator.x.prop.tags(a.b)"]
+
+
+# -- Hadoop XML ------------------------------------------------------------------------------------------------------
+
+
+def test_the_seeds_two_properties_are_read_with_their_lines(file):
+    assert told(file("seed.xml", SEED)) == [
+        (4, "dt.operator.Filter.port.input.attr.PARTITION_PARALLEL", "true"),
+        (8, "dt.operator.Record-writer.port.input.attr.PARTITION_PARALLEL", "true"),
+    ]
+
+
+@pytest.mark.parametrize("before", ["", '<?xml version="1.0"?>\n', "<!-- as\nin Apex's manual -->\n", "\n\n"])
+def test_a_bare_list_of_properties_is_read_as_well(file, before):
+    bare = before + "".join(SEED.splitlines(keepends=True)[2:-1])
+    assert [key for _, key, _ in told(file("bare.xml", bare))] == [key for _, key, _ in told(file("seed.xml", SEED))]
+    assert told(file("bare.xml", bare))[0][0] == 2 + before.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("inside", "value"),
+    [
+        ("<value>a b</value>", "a b"),
+        ("<value>\n  a\n</value>", "a"),
+        ("<value>a<!-- not this -->b</value>", "ab"),
+        ("<value><![CDATA[<b> & c]]></value>", "<b> & c"),
+        ("<value>&lt;&#233;&gt;</value>", "<é>"),
+        ("<value> </value>", " "),
+        ("<value></value>", None),
+        ("<value/>", None),
+        ("", None),
+        ("<description>what it is for</description>", None),
+    ],
+    ids=[
+        "text is the value",
+        "blanks and lines around it are not",
+        "comments are not",
+        "CDATA is text",
+        "entities of XML itself are text",
+        "a blank is a value",
+        "an empty value is none",
+        "an empty element is none",
+        "no element is none",
+        "a description is none",
+    ],
+)
+def test_values_of_xml(file, inside, value):
+    text = f"<configuration><property><name>k</name>{inside}</property></configuration>"
+    assert told(file("conf.xml", text)) == [(1, "k", value)]
+
+
+def test_a_property_may_be_final(file):
+    text = "<configuration><property><name>k</name><value>v</value><final>true</final></property></configuration>"
+    (written,) = file("conf.xml", text).written
+    assert written.final
+
+
+def test_a_property_may_be_written_as_attributes(file):
+    assert told(file("conf.xml", '<configuration><property name="k" value="v"/></configuration>')) == [(1, "k", "v")]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            '<!DOCTYPE b [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>\n<configuration>&b;</configuration>',
+            (1, "it declares the entity 'a', which could unfold without end"),
+        ),
+        (
+            '<!DOCTYPE b [<!ENTITY a SYSTEM "file:///etc/passwd">]>\n<configuration>&a;</configuration>',
+            (1, "it declares the entity 'a', which could unfold without end"),
+        ),
+        (
+            '<!DOCTYPE b SYSTEM "http://example.org/b.dtd"><configuration/>',
+            (1, "it refers to another file"),
+        ),
+        ("<configuration>\n<property>\n</configuration>", (3, "it is no XML: mismatched tag")),
+        ("<configuration>\n<property>", (2, "it is no XML: no element found")),
+        ("", (1, "it is no XML: no element found")),
+        ("<config>\n</config>", (1, "its root is <config>")),
+        (
+            b"<configuration>\n<property><name>k</name><value>\xe9</value></property></configuration>",
+            (2, "byte 0xE9 on this line is not UTF-8"),
+        ),
+        ('<?xml version="1.0" encoding="utf-9"?><configuration/>', (1, "there is no encoding 'utf-9'")),
+    ],
+    ids=[
+        "an entity bomb",
+        "an entity of another file",
+        "a DTD elsewhere",
+        "a tag that is not closed",
+        "a file cut short",
+        "an empty file",
+        "another root",
+        "bytes of another encoding",
+        "an encoding that is none",
+    ],
+)
+def test_what_cannot_be_read_of_xml(file, text, problem):
+    line, sentence = problem
+    assert faults(file("conf.xml", text)) == [("file-unreadable", f"conf.xml:{line}", sentence)]
+
+
+@pytest.mark.parametrize("encoding", ["ISO-8859-1", "windows-1252", "UTF-8", "UTF-16"])
+def test_a_declared_encoding_holds(file, encoding):
+    inside = "<property><name>k</name><value>é</value></property>"
+    text = f'<?xml version="1.0" encoding="{encoding}"?>\n<configuration>{inside}</configuration>'
+    assert told(file("conf.xml", text.encode(encoding))) == [(2, "k", "é")]
+
+
+def test_what_is_no_property_is_told_and_the_rest_is_read(file):
+    read = file(
+        "conf.xml",
+        "<configuration>\n<proprty/>\n<property><nam>k</nam></property>\nstray\n"
+        "<property><name>k</name><name>l</name><value>v</value></property>\n"
+        "<property><value>v</value></property>\n</configuration>",
+    )
+    assert faults(read) == [
+        ("key-malformed", "conf.xml:2", "<proprty> is not a property"),
+        ("key-malformed", "conf.xml:3", "a property has no <nam>"),
+        ("key-malformed", "conf.xml:3", "a property has no name"),
+        ("key-malformed", "conf.xml:4", "the text 'stray' stands outside a property"),
+        ("key-malformed", "conf.xml:5", "a property has a second <name>"),
+        ("key-malformed", "conf.xml:6", "a property has no name"),
+    ]
+    assert [key for _, key, _ in told(read)] == ["l"]
+
+
+# -- .properties -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=1\nb : 2\nc 3", [(1, "a", "1"), (2, "b", "2"), (3, "c", "3")]),
+        ("# no\n! no\n\n a = 1 ", [(4, "a", "1 ")]),
+        ("a = 1,\\\n    2\nb=3", [(1, "a", "1,2"), (3, "b", "3")]),
+        ("a\\ b\\=c = \\u00e9\\t", [(1, "a b=c", "é\t")]),
+        ("a = C:\\\\x", [(1, "a", "C:\\x")]),
+        ("a=\nb", [(1, "a", ""), (2, "b", None)]),
+        ("a=1\r\nb=2\rc=3", [(1, "a", "1"), (2, "b", "2"), (3, "c", "3")]),
+    ],
+    ids=[
+        "equals sign, colon or blank",
+        "comments and blank lines",
+        "a value that goes on",
+        "escapes",
+        "a backslash",
+        "an empty value is one, a key alone has none",
+        "every end of line",
+    ],
+)
+def test_javas_properties(file, text, expected):
+    assert told(file("conf.properties", text)) == expected
+
+
+@pytest.mark.parametrize("encoding", ["iso-8859-1", "utf-8", "utf-8-sig"])
+def test_properties_are_read_in_javas_encoding_or_utf_8(file, encoding):
+    assert told(file("conf.properties", "k = é".encode(encoding))) == [(1, "k", "é")]
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"a=1\nb = \\u12\n", ("conf.properties:2", "'\\\\u12' is no escape")),
+        (codecs.BOM_UTF16_LE + "a=1".encode("utf-16-le"), ("conf.properties:1", "it is written in UTF-16")),
+        (b"a=1\nb=\x00", ("conf.properties:2", "it holds a NUL byte, so it is no text")),
+    ],
+    ids=["an escape cut short", "UTF-16", "no text at all"],
+)
+def test_what_cannot_be_read_of_properties(file, data, problem):
+    assert faults(file("conf.properties", data)) == [("file-unreadable", *problem)]
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\0"))
+
+
+@given(st.dictionaries(TEXT.filter(bool), TEXT.filter(bool)))
+def test_what_java_writes_is_read_back(pairs):
+    written, _ = read_properties(javaproperties.dumps(pairs).encode("iso-8859-1"))
+    assert {w.key: w.value for w in written} == pairs
+
+
+# -- TOML ------------------------------------------------------------------------------------------------------------
+
+
+def test_tables_become_keys_and_values_keep_their_types(file):
+    text = """\
+[dt.operator.Filter]
+port.input.attr.PARTITION_PARALLEL = true
+blockSize = 7
+
+[dt.operator.Filter.prop]
+names = ["a", "b"]
+when = 2026-01-02
+tags."key.dot" = 64
+"""
+    assert told(file("conf.toml", text)) == [
+        (2, "dt.operator.Filter.port.input.attr.PARTITION_PARALLEL", True),
+        (3, "dt.operator.Filter.blockSize", 7),
+        (6, "dt.operator.Filter.prop.names", ["a", "b"]),
+        (7, "dt.operator.Filter.prop.when", dt.date(2026, 1, 2)),
+        (8, "dt.operator.Filter.prop.tags(key.dot)", 64),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('"dt.attr.MEMORY_MB" = 1', "dt.attr.MEMORY_MB"),
+        ('[dt]\n"attr.MEMORY_MB" = 1', "dt.attr.MEMORY_MB"),
+        ('[dt.operator.Filter]\n"port.input.attr.X" = 1', "dt.operator.Filter.port.input.attr.X"),
+        ('[dt.operator."*".attr]\nX = 1', "dt.operator.*.attr.X"),
+        ('[dt.operator.Filter.map]\n"key.with.dots" = 1', "dt.operator.Filter.map(key.with.dots)"),
+        ('dt.operator.Filter.map = {"a.b" = 1}', "dt.operator.Filter.map(a.b)"),
+    ],
+    ids=[
+        "a key in quotes is a whole path",
+        "a path may go on below its prefix",
+        "a path may go on with a word of the grammar",
+        "a name may be a pattern",
+        "any other dot is one in the key of a map",
+        "in tables of one line too",
+    ],
+)
+def test_dots_in_quotes(file, text, key):
+    assert [k for _, k, _ in told(file("conf.toml", text))] == [key]
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"a = 1\nb = \n", ("conf.toml:2", "it is no TOML: invalid value")),
+        (b"a = 1\na = 2\n", ("conf.toml:2", "it is no TOML: cannot overwrite a value")),
+        (b"a = 1\nb = '\xe9'\n", ("conf.toml:2", "byte 0xE9 on this line is not UTF-8")),
+        (b"[a", ("conf.toml", "it is no TOML: expected ']' at the end of a table declaration")),
+    ],
+    ids=["a missing value", "a key given twice", "bytes of another encoding", "a table cut short"],
+)
+def test_what_cannot_be_read_of_toml(file, data, problem):
+    assert faults(file("conf.toml", data)) == [("file-unreadable", *problem)]
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert faults(read_file(Path("conf.xml"))) == [("file-unreadable", "conf.xml", "there is no such file")]
+
+
+def test_a_folder_is_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("conf.xml").mkdir()
+    assert faults(read_file(Path("conf.xml"))) == [
+        ("file-unreadable", "conf.xml", "it cannot be opened: Is a directory")
+    ]
+
+
+def test_the_ending_tells_the_format(file):
+    assert faults(file("conf.yaml", "a: 1")) == [
+        ("file-unreadable", "conf.yaml", "it is none of .xml, .properties and .toml")
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [".xml", ".properties", ".toml"])
+def test_a_file_of_ten_megabytes_is_read(file, ending):
+    keys = [f"dt.operator.op{i}.prop.key" for i in range(100_000)]
+    padding = "x" * 50
+    form = {
+        ".xml": lambda k: f"<property><name>{k}</name><value>{padding}</value></property>",
+        ".properties": lambda k: f"{k} = {padding}",
+        ".toml": lambda k: f"{k} = '{padding}'",
+    }[ending]
+    body = "\n".join(map(form, keys))
+    read = file(f"big{ending}", f"<configuration>{body}</configuration>" if ending == ".xml" else body)
+    assert not read.faults
+    assert [w.key for w in read.written] == keys
+    assert read.written[-1].where.line == len(keys)

@@ -1,0 +1,54 @@
+"""The lines of keys in TOML."""
+
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit.conf.formats.toml_lines import toml_lines
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("a = 1\nb = 2", {("a",): 1, ("b",): 2}),
+        ("\n# a = 0\na = 1 # b = 2\n", {("a",): 3}),
+        ("[t]\na = 1\n[t.u]\nb = 2", {("t",): 1, ("t", "a"): 2, ("t", "u"): 3, ("t", "u", "b"): 4}),
+        ("a = [\n1, # ]\n2]\nb = 1", {("a",): 1, ("b",): 4}),
+        ('a = """\nb = 1\n"""\nc = 1', {("a",): 1, ("c",): 4}),
+        ("a = '''\n\\'''\nc = 1", {("a",): 1, ("c",): 3}),
+        ('a = "]#"\nb = {c = "}", d = [1]}\ne = 1', {("a",): 1, ("b",): 2, ("e",): 3}),
+        ("\"a b\".'c.d' . e = 1", {("a b", "c.d", "e"): 1}),
+        ("[[t]]\na = 1\n[[t]]\na = 2", {("t",): 1, ("t", "a"): 2}),
+        ('a = """"quoted""""\nb = 1', {("a",): 1, ("b",): 2}),
+    ],
+    ids=[
+        "a line for a key",
+        "comments count as lines, not as keys",
+        "keys stand in their tables",
+        "a list may go on",
+        "so may a text",
+        "a literal text has no escapes",
+        "signs in texts are none",
+        "keys in quotes may hold anything",
+        "the first of several tables",
+        "quotes at the end of a long text",
+    ],
+)
+def test_lines(text, lines):
+    tomllib.loads(text)
+    assert toml_lines(text) == lines
+
+
+KEYS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=4)
+VALUES = st.sampled_from(["1", "'#'", '"]"', '"""\n x = 1\n"""', "[\n1,\n2\n]", "{a = [1], b = '}'}", "true"])
+
+
+@given(st.lists(st.tuples(KEYS, VALUES), unique_by=lambda pair: pair[0]))
+def test_every_key_is_found_on_the_line_where_it_was_written(pairs):
+    text, expected = "", {}
+    for key, value in pairs:
+        expected[key,] = text.count("\n") + 1
+        text += f"{key} = {value} # the rest\n"
+    assert toml_lines(text) == expected

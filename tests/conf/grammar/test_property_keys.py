@@ -1,0 +1,212 @@
+"""The grammar of keys."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit.api.attributes import Scope
+from dagkit.conf.grammar.names import NamePattern
+from dagkit.conf.grammar.property_keys import (
+    Address,
+    AttributeRef,
+    Element,
+    Keyword,
+    Malformed,
+    MapKey,
+    PortKind,
+    PropertyPath,
+    parse_key,
+)
+
+MEMORY = AttributeRef("MEMORY_MB")
+UNIFIER_LIMIT = AttributeRef("UNIFIER_LIMIT")
+
+
+def named(text: str) -> NamePattern:
+    return NamePattern(text)
+
+
+def path(*steps: object) -> PropertyPath:
+    return PropertyPath(steps)
+
+
+@pytest.mark.parametrize(
+    ("key", "address"),
+    [
+        ("dt.attr.MEMORY_MB", Address(Element.APPLICATION, MEMORY)),
+        ("apex.attr.MEMORY_MB", Address(Element.APPLICATION, MEMORY)),
+        ("dagkit.attr.MEMORY_MB", Address(Element.APPLICATION, MEMORY)),
+        ("stram.attr.MEMORY_MB", Address(Element.APPLICATION, MEMORY)),
+        ("dt.testprop1", Address(Element.APPLICATION, path("testprop1"))),
+        ("dt.prop.testprop1", Address(Element.APPLICATION, path("testprop1"))),
+        (
+            "dt.application.app1.attr.MEMORY_MB",
+            Address(Element.APPLICATION, MEMORY, application=named("app1")),
+        ),
+        ("dt.application.app1.class", Address(Element.APPLICATION, Keyword("class"), application=named("app1"))),
+        ("dt.operator.Filter.attr.MEMORY_MB", Address(Element.OPERATOR, MEMORY, named("Filter"))),
+        ("dt.operator.Filter.blockSize", Address(Element.OPERATOR, path("blockSize"), named("Filter"))),
+        ("dt.operator.Filter.prop.blockSize", Address(Element.OPERATOR, path("blockSize"), named("Filter"))),
+        ("dt.operator.Filter.prop.classname", Address(Element.OPERATOR, path("classname"), named("Filter"))),
+        ("dt.operator.Filter.classname", Address(Element.OPERATOR, Keyword("classname"), named("Filter"))),
+        ("dt.operator.Filter.template", Address(Element.OPERATOR, Keyword("template"), named("Filter"))),
+        ("dt.operator.Filter.port", Address(Element.OPERATOR, path("port"), named("Filter"))),
+        (
+            "dt.operator.Filter.port.input.attr.UNIFIER_LIMIT",
+            Address(Element.PORT, UNIFIER_LIMIT, named("Filter"), None, PortKind.PORT, named("input")),
+        ),
+        (
+            "dt.operator.Filter.inputport.input.attr.UNIFIER_LIMIT",
+            Address(Element.PORT, UNIFIER_LIMIT, named("Filter"), None, PortKind.INPUT, named("input")),
+        ),
+        (
+            "dt.application.a.operator.f.outputport.o.unifier.attr.MEMORY_MB",
+            Address(Element.UNIFIER, MEMORY, named("f"), named("a"), PortKind.OUTPUT, named("o")),
+        ),
+        (
+            "dt.port.*.attr.UNIFIER_LIMIT",
+            Address(Element.PORT, UNIFIER_LIMIT, None, None, PortKind.PORT, named("*")),
+        ),
+        ("dt.unifier.attr.MEMORY_MB", Address(Element.UNIFIER, MEMORY)),
+        ("dt.stream.records.locality", Address(Element.STREAM, Keyword("locality"), named("records"))),
+        ("dt.stream.records.prop.locality", Address(Element.STREAM, Keyword("locality"), named("records"))),
+        ("dt.template.t.matchIdRegExp", Address(Element.TEMPLATE, Keyword("matchIdRegExp"), named("t"))),
+        ("dt.template.t.prop.blockSize", Address(Element.TEMPLATE, path("blockSize"), named("t"))),
+        (
+            "dt.operator.f.mapProperty(key1.dot)",
+            Address(Element.OPERATOR, path("mapProperty", MapKey("key1.dot")), named("f")),
+        ),
+        ("dt.operator.f.a.b[2]", Address(Element.OPERATOR, path("a", "b", 2), named("f"))),
+        ("fs.defaultFS", None),
+        ("operator.Filter.blockSize", None),
+    ],
+)
+def test_a_key_names_its_place(key, address):
+    assert parse_key(key) == address
+
+
+@pytest.mark.parametrize(
+    ("written", "scope"),
+    [
+        ("com.datatorrent.api.Context.OperatorContext.CHECKPOINT_WINDOW_COUNT", Scope.OPERATOR),
+        ("com.datatorrent.api.Context$OperatorContext.CHECKPOINT_WINDOW_COUNT", Scope.OPERATOR),
+        ("OperatorContext.CHECKPOINT_WINDOW_COUNT", Scope.OPERATOR),
+        ("com.datatorrent.api.Context.DAGContext.CHECKPOINT_WINDOW_COUNT", Scope.APPLICATION),
+        ("com.datatorrent.stram.plan.logical.LogicalPlan.CHECKPOINT_WINDOW_COUNT", Scope.APPLICATION),
+        ("PortContext.CHECKPOINT_WINDOW_COUNT", Scope.PORT),
+        ("CHECKPOINT_WINDOW_COUNT", None),
+    ],
+)
+def test_an_attribute_may_be_written_with_its_context(written, scope):
+    address = parse_key(f"dt.attr.{written}")
+    assert isinstance(address, Address)
+    assert address.sets == AttributeRef("CHECKPOINT_WINDOW_COUNT", scope)
+
+
+@pytest.mark.parametrize(
+    ("key", "problem", "help_"),
+    [
+        ("dt.operator.Filter", "it ends after the name of the operator", "say what to set on Filter"),
+        ("dt.operator..attr.X", "it has an empty part between two dots", "remove the dot"),
+        ("dt.operator.f.port.input", "it ends after the name of the port", "say what to set on input"),
+        ("dt.operator.f.port.input.MEMORY_MB", "what follows port.input is 'MEMORY_MB'", r"port\.input\.attr\.NAME"),
+        ("dt.stream.s.localty", "a stream has no 'localty'", "did you mean 'locality'"),
+        ("dt.attr.OperatrContext.MEMORY_MB", "there is no context 'OperatrContext'", "did you mean 'OperatorContext'"),
+        ("dt.template.t.attr.MEMORY_MB", "a template holds properties, not attributes", "operator.NAME"),
+        ("dt.operator.f.a[b]", r"'a\[b\]' is no property", r"name\[0\]"),
+        ("dt.", "it has an empty part", "remove the dot"),
+    ],
+)
+def test_a_malformed_key_says_what_to_write(key, problem, help_):
+    fault = parse_key(key)
+    assert isinstance(fault, Malformed)
+    with pytest.raises(ValueError, match=problem):
+        raise ValueError(fault.problem)
+    with pytest.raises(ValueError, match=help_):
+        raise ValueError(fault.help)
+
+
+@pytest.mark.parametrize(
+    ("variable", "address"),
+    [
+        (
+            "DAGKIT_OPERATOR__BLOCK_READER__PROP__BLOCK_SIZE",
+            Address(Element.OPERATOR, path("block_size"), NamePattern("BLOCK_READER", folded=True)),
+        ),
+        (
+            "DAGKIT_OPERATOR__Block_reader__BLOCK_SIZE",
+            Address(Element.OPERATOR, path("block_size"), NamePattern("BLOCK_READER", folded=True)),
+        ),
+        ("DAGKIT_ATTR__MEMORY_MB", Address(Element.APPLICATION, MEMORY)),
+        (
+            "DAGKIT_OPERATOR__F__PORT__INPUT__ATTR__UNIFIER_LIMIT",
+            Address(
+                Element.PORT,
+                UNIFIER_LIMIT,
+                NamePattern("F", folded=True),
+                None,
+                PortKind.PORT,
+                NamePattern("INPUT", folded=True),
+            ),
+        ),
+        (
+            "DAGKIT_STREAM__RECORDS__LOCALITY",
+            Address(Element.STREAM, Keyword("locality"), NamePattern("RECORDS", folded=True)),
+        ),
+        ("DAGKIT_HOME", None),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_variable_names_the_same_places(variable, address):
+    assert parse_key(variable) == address
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("dt.operator.f.prop.blockSize", "apex.operator.f.block_size"),
+        ("dt.attr.MEMORY_MB", "dt.application.*.attr.MEMORY_MB"),
+        ("dagkit.stream.s.locality", "stram.stream.s.prop.locality"),
+    ],
+    ids=["prop. and the spelling of a property", "the root is application.*", "the prefix"],
+)
+def test_what_does_not_tell_keys_apart(one, other):
+    assert parse_key(one).identity == parse_key(other).identity
+
+
+@pytest.mark.parametrize(
+    ("key", "problem"),
+    [
+        ("dt." + "a." * 50_000, "it is longer than 4096 characters"),
+        ("dt.a" + ".a" * 100, "it has more than 100 steps"),
+        ("dt.a" + "[0]" * 100, "it has more than 100 steps"),
+        ("dt.a[1111111111]", "'a' has an index of more than 9 digits"),
+        ("DAGKIT_OPERATOR__A__B__" + "x" * 5000, "it is longer than 4096 characters"),
+    ],
+    ids=["a long key", "a deep key", "a deep list", "a far place", "a long variable"],
+)
+def test_keys_have_bounds(key, problem):
+    malformed = parse_key(key)
+    assert isinstance(malformed, Malformed)
+    assert malformed.problem == problem
+
+
+def test_the_keys_of_a_map_are_told_apart_by_case():
+    assert parse_key("dt.operator.f.map.aKey").identity != parse_key("dt.operator.f.map.a_key").identity
+
+
+NAMES = st.text(st.characters(exclude_characters=".()", codec="utf-8"), min_size=1)
+
+
+@given(NAMES, NAMES, st.sampled_from(["dt.", "apex.", "dagkit.", "stram."]))
+def test_any_name_without_a_dot_can_be_addressed(operator, port, prefix):
+    address = parse_key(f"{prefix}operator.{operator}.port.{port}.attr.QUEUE_CAPACITY")
+    assert isinstance(address, Address)
+    assert address.name is not None
+    assert address.port is not None
+    assert (address.name.text, address.port.text) == (operator, port)
+
+
+@given(st.text())
+def test_no_text_breaks_the_grammar(text):
+    assert isinstance(parse_key(f"dt.{text}"), Address | Malformed)

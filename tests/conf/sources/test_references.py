@@ -1,0 +1,211 @@
+"""References in values, and what is a secret."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dagkit.conf.grammar.property_keys import parse_key
+from dagkit.conf.sources.references import MASK, References, Unresolved, is_secret_name, shown_instead, without_secret
+
+
+def resolve(text, values=None, environment=None):
+    return References(values or {}, environment or {}).resolve(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "resolved"),
+    [
+        ("foo ${xyz} bar ${zzz} baz", "foo 123 bar 456 baz"),
+        ("${inner}", "in 123"),
+        ("${number}", 7),
+        ("n = ${number}, ${flag}", "n = 7, true"),
+        ("${list}", ["123", "x"]),
+        ("$${xyz} ${xyz}", "${xyz} 123"),
+        ("$xyz {xyz} $", "$xyz {xyz} $"),
+        ("$${${xyz}} $${", "${123} ${"),
+        (["${xyz}", {"a": "${xyz}"}], ["123", {"a": "123"}]),
+        (True, True),
+    ],
+    ids=[
+        "Apex's own example",
+        "a reference may lead on",
+        "a reference alone keeps the type",
+        "inside a text it becomes text",
+        "a list is resolved part by part",
+        "two dollars are one",
+        "other dollars stay",
+        "what is escaped needs no end",
+        "values of TOML are resolved inside",
+        "what is no text stays",
+    ],
+)
+def test_references(text, resolved):
+    values = {"xyz": "123", "zzz": "456", "inner": "in ${xyz}", "number": 7, "flag": True, "list": ["${xyz}", "x"]}
+    assert resolve(text, values) == (resolved, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("${xyy}", r"nothing gives \$\{xyy\} a value"),
+        ("${}", r"nothing gives \$\{\} a value"),
+        ("${a}", "the references go in a circle: a -> b -> a"),
+        ("${self}", "the references go in a circle: self -> self"),
+        ("{% 1 + 1 %}", "it holds a script in {% %}, and scripts are not run"),
+        ("${env:NOT_THERE}", "the environment has no variable 'NOT_THERE'"),
+        ("${file:/not/there}", "the file '/not/there' cannot be read: No such file or directory"),
+        ("${bomb}", "its references unfold to"),
+        ("${${x}}", "the reference that begins at letter 1 holds another one, or a brace"),
+        ("a ${xyz", "the reference that begins at letter 3 is not closed"),
+        ("${xyz} ${", "the reference that begins at letter 8 is not closed"),
+        ("${env:}", r"\$\{env:\} names no variable"),
+        ("${chain2999}", "more than 100 references lead on to one another"),
+    ],
+    ids=[
+        "a name that is not there",
+        "no name",
+        "a circle",
+        "a circle of one",
+        "a script",
+        "a variable that is not there",
+        "a file that is not there",
+        "references that unfold without end",
+        "a reference in a reference",
+        "a reference without an end",
+        "a reference without an end behind one with it",
+        "no variable",
+        "a long chain",
+    ],
+)
+def test_what_cannot_be_resolved(text, problem):
+    layers = {f"b{n}": f"${{b{n - 1}}}" * 10 for n in range(1, 9)}
+    layers |= {"chain0": "x"} | {f"chain{n}": f"${{chain{n - 1}}}" for n in range(1, 3000)}
+    values = {"xyz": "1", "a": "${b}", "b": "x ${a}", "self": "${self}", "b0": "ha", "bomb": "${b8}", **layers}
+    with pytest.raises(Unresolved, match=problem):
+        resolve(text, values)
+
+
+def test_a_missing_reference_suggests_a_near_name():
+    with pytest.raises(Unresolved) as raised:
+        resolve("${inputpath}", {"inputPath": "x"})
+    assert raised.value.help == "did you mean 'inputPath'?"
+
+
+def test_what_comes_from_the_environment_or_a_file_is_secret(tmp_path):
+    (tmp_path / "secret").write_text("from file\n")
+    assert resolve("${env:PW}", environment={"PW": "hidden"}) == ("hidden", True)
+    assert resolve(f"${{file:{tmp_path}/secret}}") == ("from file", True)
+
+
+def test_what_a_secret_goes_into_is_secret():
+    values = {"url": "db://me:${pw}@host", "pw": "${env:PW}", "dt.prop.password": "plain"}
+    assert resolve("${url}", values, {"PW": "hidden"}) == ("db://me:hidden@host", True)
+    assert resolve("x${dt.prop.password}", values) == ("xplain", True)
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/dev/zero", "it is no regular file"),
+        ("pipe", "it is no regular file"),
+        ("large", "it holds more than 1048576 bytes"),
+        ("\0", "this is no path: embedded null byte"),
+    ],
+    ids=["a device without end", "a pipe that nobody fills", "a file too large for a secret", "no path at all"],
+)
+def test_a_secret_is_read_from_a_regular_file_of_moderate_size(path, reason, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("large").write_bytes(b"x" * ((1 << 20) + 1))
+    with pytest.raises(Unresolved, match=f"cannot be read: {reason}"):
+        resolve(f"${{file:{path}}}")
+
+
+def test_references_remember_the_keys_they_used():
+    references = References({"a": "${b}", "b": "1", "c": "2"}, {})
+    references.resolve("${a}")
+    assert references.used == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("password", True),
+        ("dbPassword", True),
+        ("scanner.access_token", True),
+        ("attr.GATEWAY_PASSWORD", True),
+        ("clientSecret", True),
+        ("awsCredentials", True),
+        ("api_key", True),
+        ("accessKey", True),
+        ("dbpassword", True),
+        ("password2", True),
+        ("passwords", True),
+        ("apikey", True),
+        ("apiKeys", True),
+        ("accesskey", True),
+        ("tokens", True),
+        ("access_tokens", True),
+        ("pwd", True),
+        ("passcode", True),
+        ("tokenize", False),
+        ("keyed", False),
+        ("maxtokens", False),
+        ("secretary", False),
+        ("tokenizer", False),
+        ("maxTokens", False),
+        ("key", False),
+        ("primaryKey", False),
+        ("passengers", False),
+    ],
+)
+def test_secrets_are_known_by_name(name, secret):
+    assert is_secret_name(name) is secret
+
+
+def test_a_sentence_that_quotes_a_secret_is_masked():
+    assert without_secret("'hunter2' is no number", "hunter2", "${env:PW}") == "'${env:PW}' is no number"
+
+
+@pytest.mark.parametrize(
+    ("text", "raw", "shown", "told"),
+    [
+        ("no class hunter.Two here", "hunter.Two:q", "${env:PW}:q", "no class ${env:PW} here"),
+        ("no class Two here", "hunter.Two:q", "${env:PW}:q", "it does not fit, and why would give the secret away"),
+        ("no class Two here", "hunter.Two", MASK, "it does not fit, and why would give the secret away"),
+        ("'q' is no x=y", "hunter.Two:q", "${env:PW}:q", "'q' is no x=y"),
+    ],
+    ids=["a part that is secret", "a piece of a part", "a piece of the whole", "a part that all may see"],
+)
+def test_a_sentence_that_quotes_a_piece_of_a_secret_is_masked(text, raw, shown, told):
+    assert without_secret(text, raw, shown) == told
+
+
+@pytest.mark.parametrize(
+    ("key", "raw", "tainted", "shown"),
+    [
+        ("dt.operator.db.password", "hunter2", False, MASK),
+        ("dt.operator.db.password", "", False, None),
+        ("dt.operator.db.password", 5, False, MASK),
+        ("dt.operator.db.password", "${vault}", False, "${vault}"),
+        ("dt.operator.db.url", "db://${vault}", True, "db://${vault}"),
+        ("dt.operator.db.url", "${env:URL}", False, "${env:URL}"),
+        ("dt.operator.db.url", "db://${host}", False, None),
+        ("dt.operator.password-checker.size", "5", False, None),
+        ("my.password", "hunter2", False, MASK),
+    ],
+    ids=[
+        "what has a secret's name is masked",
+        "an empty text hides nothing",
+        "a number may be a secret",
+        "a reference may be seen",
+        "also that to something secret",
+        "also one to the environment",
+        "what is no secret may be seen",
+        "an operator's name makes no secret",
+        "keys of somebody else hide theirs",
+    ],
+)
+def test_what_is_shown_instead(key, raw, tainted, shown):
+    assert shown_instead(parse_key(key), key, raw, tainted=tainted) == shown

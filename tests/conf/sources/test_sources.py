@@ -1,0 +1,350 @@
+"""Sources: their order, and what holds when several give the same key."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from dagkit.api.configuration import Source
+from dagkit.conf.sources.sources import Sources, load
+from dagkit.errors import Severity
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Writes files below an empty working directory, and loads sources from there."""
+    monkeypatch.chdir(tmp_path)
+
+    class Place:
+        def write(self, name, text):
+            path = Path(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+        def load(self, **given):
+            return load(Sources(**given))
+
+    return Place()
+
+
+def xml(*properties):
+    return "<configuration>\n" + "\n".join(properties) + "\n</configuration>"
+
+
+def prop(key, value=None, *, final=False):
+    shown = "" if value is None else f"<value>{value}</value>"
+    return f"<property><name>{key}</name>{shown}{'<final>true</final>' if final else ''}</property>"
+
+
+def told(faults):
+    return [(fault.code, str(fault.where), fault.problem) for fault in faults]
+
+
+# -- order -----------------------------------------------------------------------------------------------------------
+
+LADDER = [
+    ("site/site-default.properties", Source.SITE_DEFAULT),
+    ("site/site.xml", Source.SITE),
+    ("app/properties.xml", Source.APPLICATION),
+    ("app/properties-Mine.toml", Source.APPLICATION_NAMED),
+    ("home/.dagkit/site.properties", Source.USER_SITE),
+    ("app/conf/small.xml", Source.PACKAGE_FILE),
+    ("mine.toml", Source.FILE),
+]
+
+EVERYWHERE = {
+    "application": "Mine",
+    "folder": Path("app"),
+    "package_file": "small.xml",
+    "files": ["mine.toml"],
+    "home": Path("home"),
+    "installation": Path("site"),
+}
+
+
+def content(path, key, value):
+    return {
+        ".xml": xml(prop(key, value)),
+        ".properties": f"{key}={value}",
+        ".toml": f'"{key}" = "{value}"',
+    }[Path(path).suffix]
+
+
+@pytest.mark.parametrize(
+    ("weak", "strong"), list(itertools.pairwise(LADDER)), ids=[strong.name.lower() for _, strong in LADDER[1:]]
+)
+def test_each_source_is_stronger_than_the_one_before(place, weak, strong):
+    place.write("app/conf/small.xml", xml())
+    place.write("mine.toml", "")
+    for path, source in (weak, strong):
+        place.write(path, content(path, "dt.testprop1", source.name))
+    conf, faults = place.load(**EVERYWHERE)
+    assert not faults
+    assert conf["dt.testprop1"] == strong[1].name
+    assert [entry.origin.source for entry in conf.entries] == [weak[1], strong[1]]
+
+
+def test_the_environment_stands_between_files_and_the_command_line(place):
+    place.write("mine.properties", "dt.attr.A=file\ndt.attr.B=file\ndt.attr.C=file")
+    conf, _ = place.load(
+        files=["mine.properties"],
+        environment={"DAGKIT_ATTR__A": "environment", "DAGKIT_ATTR__B": "environment", "HOME": "/", "DAGKIT_HOME": "x"},
+        definitions=[("dt.attr.A", "command line")],
+    )
+    assert [(e.key, e.value) for e in conf.entries][3:] == [
+        ("DAGKIT_ATTR__A", "environment"),
+        ("DAGKIT_ATTR__B", "environment"),
+        ("dt.attr.A", "command line"),
+    ]
+
+
+def test_of_several_files_the_later_wins(place):
+    place.write("a.properties", "dt.x=a")
+    place.write("b.properties", "dt.x=b")
+    conf, faults = place.load(files=["a.properties", "b.properties"])
+    assert (conf["dt.x"], faults) == ("b", [])
+
+
+def test_a_value_knows_its_key_and_its_line(place):
+    place.write("a.properties", "# why\ndt.x=a")
+    conf, _ = place.load(files=["a.properties"], definitions=[("dt.y", "b")])
+    assert [str(entry.origin) for entry in conf.entries] == ["dt.x at a.properties:2", "dt.y at the command line"]
+
+
+def test_files_that_nobody_named_may_be_absent(place):
+    conf, faults = place.load(application="Mine", folder=Path("app"), home=Path("home"), installation=Path("site"))
+    assert (len(conf), faults) == (0, [])
+
+
+def test_files_that_somebody_named_may_not(place):
+    _, faults = place.load(folder=Path("app"), package_file="smal.xml", files=["mine.xml"])
+    assert told(faults) == [
+        ("file-unreadable", "app/conf/smal.xml", "there is no such file"),
+        ("file-unreadable", "mine.xml", "there is no such file"),
+    ]
+
+
+# -- duplicates ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "as_"),
+    [
+        ("dt.attr.X", "dt.attr.X", ""),
+        ("dt.attr.X", "apex.attr.X", ", as dt.attr.X"),
+        ("dt.operator.f.blockSize", "dt.operator.f.prop.block_size", ", as dt.operator.f.blockSize"),
+        ("dt.attr.X", "dt.application.*.attr.X", ", as dt.attr.X"),
+    ],
+    ids=["the very key", "another prefix", "another spelling", "the root is application.*"],
+)
+def test_a_key_may_stand_once_in_a_file(place, first, second, as_):
+    place.write("a.properties", f"{first}=1\n{second}=2")
+    _, faults = place.load(files=["a.properties"])
+    assert told(faults) == [
+        ("key-duplicated", "a.properties:2", f"{second} stands twice; the first is at a.properties:1{as_}")
+    ]
+    assert faults[0].severity is Severity.ERROR
+
+
+def test_the_same_value_twice_is_only_told(place):
+    place.write("a.properties", "dt.x=1\ndt.x=1")
+    _, faults = place.load(files=["a.properties"])
+    assert [(f.code, f.severity) for f in faults] == [("key-duplicated", Severity.WARNING)]
+
+
+def test_on_the_command_line_the_later_is_meant(place):
+    conf, faults = place.load(definitions=[("dt.x", "1"), ("dt.x", "2")])
+    assert conf["dt.x"] == "2"
+    assert [(f.code, f.severity) for f in faults] == [("key-duplicated", Severity.WARNING)]
+
+
+def test_two_files_of_one_place_are_one_place(place):
+    place.write("app/properties.xml", xml(prop("dt.x", "1")))
+    place.write("app/properties.toml", "dt.x = 2")
+    _, faults = place.load(folder=Path("app"))
+    assert told(faults) == [
+        ("key-duplicated", "app/properties.toml:1", "dt.x stands twice; the first is at app/properties.xml:2")
+    ]
+
+
+def test_an_application_may_have_a_name_that_no_file_can_have(place):
+    assert place.load(application="A" * 5000, folder=Path("app"))[1] == []
+
+
+# -- final and required ----------------------------------------------------------------------------------------------
+
+
+def test_what_is_final_is_not_overridden_and_both_places_are_named(place):
+    place.write("app/properties.xml", xml(prop("dt.x", "1", final=True)))
+    place.write("mine.properties", "apex.x=2")
+    conf, faults = place.load(folder=Path("app"), files=["mine.properties"])
+    assert conf["dt.x"] == "1"
+    assert told(faults) == [
+        (
+            "key-final",
+            "mine.properties:1",
+            "apex.x is final at app/properties.xml:2, so the value given here does not hold",
+        )
+    ]
+    assert faults[0].severity is Severity.ERROR
+
+
+def test_a_users_own_file_against_what_is_final_is_only_told(place):
+    place.write("app/properties.xml", xml(prop("dt.x", "1", final=True)))
+    place.write("home/.dagkit/site.properties", "dt.x=2")
+    _, faults = place.load(folder=Path("app"), home=Path("home"))
+    assert [(f.code, f.severity) for f in faults] == [("key-final", Severity.WARNING)]
+
+
+def test_a_variable_cannot_get_round_what_is_final(place):
+    place.write("a.xml", xml(prop("dt.operator.Block-reader.prop.blockSize", "1", final=True)))
+    conf, faults = place.load(files=["a.xml"], environment={"DAGKIT_OPERATOR__BLOCK_READER__BLOCK_SIZE": "2"})
+    assert [entry.value for entry in conf.entries] == ["1"]
+    assert [str(fault.where) for fault in faults] == ["the environment"]
+
+
+@pytest.mark.parametrize(
+    ("final", "given"),
+    [
+        ("w.server.host", "w.server.HOST"),
+        ("w.server.host", "w.prop.Server.host"),
+        ("w.server.host", "w.server"),
+        ("w.server", "w.server.host"),
+        ("w.a.b", "w.a(b)"),
+        ("w.a[0]", "w.a.00"),
+        ("w.attr.MEMORY_MB", "w.attr.OperatorContext.MEMORY_MB"),
+    ],
+)
+def test_no_other_spelling_and_no_whole_or_part_gets_round_what_is_final(place, final, given):
+    place.write("a.xml", xml(prop(f"dt.operator.{final}", "1", final=True)))
+    config, faults = place.load(files=["a.xml"], definitions=[(f"dt.operator.{given}", "2")])
+    assert [f.code for f in faults] == ["key-final"]
+    assert list(config) == [f"dt.operator.{final}"]
+
+
+def test_finals_of_names_that_fold_alike_do_not_replace_each_other(place):
+    keys = ["dt.operator.a-b.x", "dt.operator.a_b.x"]
+    place.write("a.xml", xml(*(prop(key, "1", final=True) for key in keys)))
+    _, faults = place.load(files=["a.xml"], definitions=[(key, "2") for key in keys])
+    assert [f.code for f in faults] == ["key-final", "key-final"]
+
+
+def test_what_is_required_of_one_operator_is_not_met_by_another_of_a_like_name(place):
+    place.write("a.xml", xml(prop("dt.operator.a-b.x")))
+    _, faults = place.load(files=["a.xml"], definitions=[("dt.operator.a_b.x", "2")])
+    assert [f.code for f in faults] == ["key-required"]
+    _, faults = place.load(files=["a.xml"], definitions=[("dt.operator.a-b.X", "2")])
+    assert not faults
+
+
+def test_final_names_are_not_confused_with_names_that_fold_alike(place):
+    place.write("a.xml", xml(prop("dt.operator.Block-reader.x", "1", final=True)))
+    place.write("b.xml", xml(prop("dt.operator.Block_reader.x", "2")))
+    assert place.load(files=["a.xml", "b.xml"])[1] == []
+
+
+def test_a_property_without_a_value_must_be_given_by_somebody(place):
+    place.write("app/properties.xml", xml(prop("dt.operator.Block-reader.prop.blockSize")))
+    _, faults = place.load(folder=Path("app"))
+    assert told(faults) == [
+        (
+            "key-required",
+            "app/properties.xml:2",
+            "dt.operator.Block-reader.prop.blockSize stands here without a value, so the launch must give one",
+        )
+    ]
+
+
+def test_a_line_that_is_no_key_is_told_as_that_and_not_as_one_that_the_launch_must_give(place):
+    place.write("app/properties.properties", "garbage\ndt.operator.x\n")
+    _, (stranger, malformed) = place.load(folder=Path("app"))
+    assert stranger.problem == "garbage stands here without a value"
+    assert stranger.help.startswith("remove it, unless the application asks for it; keys of dagkit begin with")
+    assert (malformed.code, "-D" in malformed.help) == ("key-malformed", False)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"definitions": [("apex.operator.Block-reader.block_size", "1")]},
+        {"environment": {"DAGKIT_OPERATOR__BLOCK_READER__PROP__BLOCK_SIZE": "1"}},
+    ],
+    ids=["on the command line, in another spelling", "in the environment"],
+)
+def test_whoever_gives_it(place, given):
+    place.write("app/properties.xml", xml(prop("dt.operator.Block-reader.prop.blockSize")))
+    assert place.load(folder=Path("app"), **given)[1] == []
+
+
+# -- references ------------------------------------------------------------------------------------------------------
+
+
+def test_a_reference_reads_the_strongest_value(place):
+    place.write("a.properties", "dt.x=${where}/in\nwhere=/weak")
+    conf, faults = place.load(files=["a.properties"], definitions=[("where", "/strong")])
+    assert (conf["dt.x"], faults) == ("/strong/in", [])
+
+
+def test_a_reference_to_one_of_our_keys_may_use_another_prefix(place):
+    conf, _ = place.load(definitions=[("dt.x", "${apex.y}"), ("dt.y", "1")])
+    assert conf["dt.x"] == "1"
+
+
+def test_a_key_that_a_reference_names_counts_as_asked_for(place):
+    conf, _ = place.load(definitions=[("dt.x", "${where}"), ("where", "1"), ("other", "2")])
+    assert conf.asked == {"where"}
+
+
+def test_an_unresolved_reference_is_told_with_its_line(place):
+    place.write("a.properties", "\ndt.x=${wher}\nwhere=1")
+    _, faults = place.load(files=["a.properties"])
+    assert told(faults) == [("reference-unresolved", "a.properties:2", "dt.x: nothing gives ${wher} a value")]
+    assert faults[0].help == "did you mean 'where'?"
+
+
+def test_a_value_that_is_overridden_is_not_resolved(place):
+    place.write("a.properties", "dt.x=${env:NOT_HERE}")
+    assert place.load(files=["a.properties"], definitions=[("dt.x", "1")])[1] == []
+
+
+def test_what_an_overridden_value_refers_to_counts_as_asked_for(place):
+    place.write("a.properties", "dt.x=${where}\nwhere=1")
+    conf, faults = place.load(files=["a.properties"], definitions=[("dt.x", "2")])
+    assert (conf.asked, faults) == ({"where"}, [])
+
+
+def test_secrets_are_shown_as_the_reference_that_gives_them(place):
+    conf, _ = place.load(
+        definitions=[("dt.operator.db.url", "db://${env:PW}"), ("dt.operator.db.password", "plain"), ("dt.x", "open")],
+        environment={"PW": "hidden"},
+    )
+    assert [(e.value, e.secret, e.shown, e.origin.shown) for e in conf.entries] == [
+        ("db://hidden", True, "db://${env:PW}", "db://${env:PW}"),
+        ("plain", True, "**********", "**********"),
+        ("open", False, None, None),
+    ]
+    assert "hidden" not in repr(conf.entries)
+    assert "plain" not in repr(conf.entries)
+
+
+def test_an_operators_name_makes_no_secret(place):
+    conf, _ = place.load(definitions=[("dt.operator.token-counter.size", "1")])
+    assert not conf.entries[0].secret
+
+
+def test_what_apconf_names_lies_in_the_applications_folder(place):
+    place.write("app/app.py", "")
+    (fault,) = place.load(folder=Path("app"), package_file="nofile.xml")[1]
+    assert fault.help == (
+        "--apconf names a file of the folder conf beside the application, which holds none; --conf takes any path"
+    )
+    place.write("app/conf/small.xml", xml())
+    place.write("app/conf/readme.txt", "")
+    (fault,) = place.load(folder=Path("app"), package_file="nofile.xml")[1]
+    assert fault.help == "--apconf names a file of the folder conf beside the application: small.xml"
+
+
+def test_a_key_that_must_be_given_is_given_by_the_option_that_there_is(place):
+    place.write("mine.xml", xml(prop("dt.x")))
+    (fault,) = place.load(files=["mine.xml"])[1]
+    assert fault.help == "write -D dt.x=…, or set it in a file for --conf"

@@ -1,0 +1,157 @@
+"""Values of attributes."""
+
+import contextlib
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dagkit.api.affinity import AffinityRule, AffinityRulesSet, AffinityType
+from dagkit.api.attributes import CONTEXTS, DagContext, Locality, OperatorContext, PortContext, ProcessingMode
+from dagkit.api.partitioning import StatelessPartitioner
+from dagkit.conf.values.attribute_values import attribute_value
+from dagkit.conf.values.classes import ClassNotFound
+from tests.conf.samples import Bean, Codec, Largest, Listener, Point, point
+
+RULES = AffinityRulesSet(
+    affinity_rules=(AffinityRule(type=AffinityType.AFFINITY, locality=Locality.NODE_LOCAL, operators=("a", "b")),)
+)
+RULES_JSON = '{"affinityRules": [{"type": "AFFINITY", "locality": "NODE_LOCAL", "operatorsList": ["a", "b"]}]}'
+
+
+@pytest.mark.parametrize(
+    ("attribute", "raw", "value"),
+    [
+        (OperatorContext.MEMORY_MB, "2048", 2048),
+        (OperatorContext.MEMORY_MB, " 2048\n", 2048),
+        (OperatorContext.MEMORY_MB, 2048, 2048),
+        (OperatorContext.ACTIVATION_WINDOW_ID, "-1", -1),
+        (OperatorContext.STATELESS, "TRUE", True),
+        (OperatorContext.STATELESS, False, False),
+        (OperatorContext.JVM_OPTIONS, "-Xmx1g", "-Xmx1g"),
+        (OperatorContext.JVM_OPTIONS, 5, "5"),
+        (OperatorContext.PROCESSING_MODE, "EXACTLY_ONCE", ProcessingMode.EXACTLY_ONCE),
+        (OperatorContext.PROCESSING_MODE, ProcessingMode.AT_MOST_ONCE, ProcessingMode.AT_MOST_ONCE),
+        (OperatorContext.PARTITIONER, "StatelessPartitioner:3", StatelessPartitioner(3)),
+        (OperatorContext.PARTITIONER, StatelessPartitioner(2), StatelessPartitioner(2)),
+        (
+            OperatorContext.PARTITIONER,
+            '{"com.datatorrent.common.partitioner.StatelessPartitioner": {"partitionCount": 2}}',
+            StatelessPartitioner(2),
+        ),
+        (
+            OperatorContext.PARTITIONER,
+            {"class": "dagkit.api.partitioning.StatelessPartitioner", "partition_count": 2},
+            StatelessPartitioner(2),
+        ),
+        (PortContext.TUPLE_CLASS, "tests.conf.samples.Bean", Bean),
+        (PortContext.TUPLE_CLASS, Bean, Bean),
+        (PortContext.TUPLE_CLASS, {"$class": "tests.conf.samples.Bean"}, Bean),
+        (DagContext.AFFINITY_RULES_SET, RULES_JSON, RULES),
+        (DagContext.AFFINITY_RULES_SET, RULES, RULES),
+        (DagContext.SSL_CONFIG, '{"a": 1}', {"a": 1}),
+        (DagContext.SSL_CONFIG, "a=1, b=2", {"a": "1", "b": "2"}),
+        (DagContext.STRING_CODECS, "tests.conf.samples.Point=tests.conf.samples:point", {Point: point}),
+        (DagContext.STRING_CODECS, {Point: point}, {Point: point}),
+    ],
+)
+def test_values_that_an_attribute_takes(attribute, raw, value):
+    assert attribute_value(attribute, raw) == value
+    assert type(attribute_value(attribute, raw)) is type(value)
+
+
+def test_listeners_are_several():
+    listeners = attribute_value(
+        OperatorContext.STATS_LISTENERS, "tests.conf.samples.Listener:a,tests.conf.samples.Listener:b:threshold=7"
+    )
+    assert [(one.name, one.threshold) for one in listeners] == [("a", 0), ("b", 7)]
+
+
+def test_a_listener_in_json_as_apex_writes_it():
+    (listener,) = attribute_value(
+        OperatorContext.STATS_LISTENERS, [{"tests.conf.samples.Listener": {"threshold": 222}}]
+    )
+    assert isinstance(listener, Listener)
+    assert listener.threshold == 222
+
+
+def test_an_aggregator_of_metrics_by_its_class():
+    assert isinstance(attribute_value(OperatorContext.METRICS_AGGREGATOR, "tests.conf.samples.Largest"), Largest)
+
+
+def test_a_codec_in_json():
+    assert isinstance(attribute_value(PortContext.STREAM_CODEC, {"tests.conf.samples.Codec": {}}), Codec)
+
+
+def test_a_plain_class_name_is_looked_up_beside_the_application():
+    assert attribute_value(PortContext.TUPLE_CLASS, "Bean", home="tests.conf.samples") is Bean
+
+
+@pytest.mark.parametrize(
+    ("attribute", "raw", "problem"),
+    [
+        (OperatorContext.MEMORY_MB, "lots", "it wants a whole number"),
+        (OperatorContext.MEMORY_MB, "-1", "it wants a whole number of at least 0"),
+        (OperatorContext.MEMORY_MB, 1.5, "it wants a whole number"),
+        (OperatorContext.MEMORY_MB, True, "it wants a whole number"),
+        (OperatorContext.MEMORY_MB, "9" * 5000, "it wants a whole number"),
+        (OperatorContext.STATELESS, "yes", "it wants true or false"),
+        (OperatorContext.STATELESS, 1, "it wants true or false"),
+        (OperatorContext.PROCESSING_MODE, "ONCE", "it wants one of AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE"),
+        (OperatorContext.JVM_OPTIONS, [1], "it wants a text"),
+        (OperatorContext.PARTITIONER, "tests.conf.samples.Bean", "it wants a Partitioner, and Bean is none"),
+        (OperatorContext.PARTITIONER, StatelessPartitioner, "it wants an object, and this is the class"),
+        (OperatorContext.PARTITIONER, "{}", "it wants JSON that names a class"),
+        (OperatorContext.PARTITIONER, "[]", "it wants one Partitioner, and these are 0"),
+        (OperatorContext.PARTITIONER, "{", "it wants JSON, and this is none"),
+        (
+            OperatorContext.METRICS_AGGREGATOR,
+            "tests.conf.samples.Bean",
+            "it wants a MetricsAggregator, and Bean is none",
+        ),
+        (OperatorContext.PARTITIONER, "4", "it wants the class of a Partitioner, as in StatelessPartitioner:4"),
+        (OperatorContext.PARTITIONER, 4, "it wants the class of a Partitioner, as in StatelessPartitioner:4"),
+        (OperatorContext.STATS_LISTENERS, [5], "it wants a StatsListener, and int is none"),
+        (PortContext.TUPLE_CLASS, 5, "it wants a class"),
+        (DagContext.AFFINITY_RULES_SET, '{"rules": []}', "AffinityRulesSet has no property 'rules'"),
+        (DagContext.AFFINITY_RULES_SET, [], "it wants a JSON object"),
+        (DagContext.SSL_CONFIG, "a", "it wants key=value pairs"),
+    ],
+)
+def test_values_that_it_does_not_take(attribute, raw, problem):
+    with pytest.raises(ValueError, match=problem):
+        attribute_value(attribute, raw)
+
+
+def test_a_class_that_is_not_there():
+    with pytest.raises(ClassNotFound, match=r"there is no class 'com\.acme\.Part'"):
+        attribute_value(OperatorContext.PARTITIONER, "com.acme.Part:3")
+
+
+EVERY = [attribute for context in CONTEXTS for attribute in context.attributes().values()]
+
+
+@pytest.mark.parametrize("attribute", EVERY, ids=str)
+@pytest.mark.parametrize("empty", ["", " ", "\n"], ids=["nothing", "a blank", "a line"])
+def test_an_empty_value_is_told_and_never_crashes(attribute, empty):
+    with pytest.raises(ValueError, match="it has no value"):
+        attribute_value(attribute, empty)
+
+
+@pytest.mark.parametrize("attribute", [a for a in EVERY if a.default is not None], ids=str)
+def test_every_default_is_a_value_that_the_attribute_takes(attribute):
+    assert attribute_value(attribute, attribute.default) == attribute.default
+    assert attribute_value(attribute, str(attribute.default)) == attribute.default
+
+
+VALUES = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()) | st.just({"a": {"b": 1}})
+)
+
+
+@given(st.sampled_from(EVERY), VALUES)
+@example(DagContext.STRING_CODECS, None)
+def test_no_value_breaks_an_attribute(attribute, raw):
+    """Whatever is set is taken, or refused in a sentence."""
+    with contextlib.suppress(ValueError):
+        attribute_value(attribute, raw)

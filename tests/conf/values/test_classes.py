@@ -1,0 +1,98 @@
+"""Classes and functions by name."""
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from dagkit.api.operators import DelayOperator
+from dagkit.api.partitioning import StatelessPartitioner
+from dagkit.conf.values.classes import ClassNotFound, find_class, find_function
+from tests.conf import samples
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("tests.conf.samples.Bean", samples.Bean),
+        ("tests.conf.samples:Bean", samples.Bean),
+        ("StatelessPartitioner", StatelessPartitioner),
+        ("com.datatorrent.common.partitioner.StatelessPartitioner", StatelessPartitioner),
+        ("com.datatorrent.api.Operator$DelayOperator", DelayOperator),
+        ("str", str),
+        ("java.lang.String", str),
+        (" int ", int),
+    ],
+    ids=[
+        "a dotted path",
+        "a module and a class",
+        "a class of dagkit by its simple name",
+        "a class of Apex by its Java name",
+        "an inner class of Java",
+        "a class of Python itself",
+        "a class of Java itself",
+        "blanks around it",
+    ],
+)
+def test_classes_are_found(name, found):
+    assert find_class(name) is found
+
+
+def test_a_plain_name_is_looked_up_beside_the_application_first():
+    assert find_class("Reader", home="tests.conf.samples") is samples.Reader
+
+
+def test_a_library_of_operators_is_searched(monkeypatch):
+    library = ModuleType("dagkit_operators")
+    library.LineReader = samples.Reader
+    monkeypatch.setitem(sys.modules, "dagkit_operators", library)
+    assert find_class("com.datatorrent.lib.io.fs.LineReader") is samples.Reader
+    assert find_class("LineReader") is samples.Reader
+
+
+@pytest.mark.parametrize(
+    ("name", "problem", "help_"),
+    [
+        ("StatelesPartitioner", "there is no class 'StatelesPartitioner'", "did you mean 'StatelessPartitioner'?"),
+        ("com.acme.Nothing42", "there is no class 'com.acme.Nothing42'", "write it as package.module:Class"),
+        ("tests.conf.samples:Beam", "tests.conf.samples has no 'Beam'", "did you mean 'Bean'?"),
+        ("tests.conf.smples:Bean", "there is no module 'tests.conf.smples'", "check its spelling and the Python path"),
+        ("tests.conf.samples.long_enough", "is no class, but a function", "name a class"),
+        ("", "there is no class ''", "write it as package.module:Class"),
+    ],
+    ids=[
+        "a slip",
+        "a class of nobody",
+        "a module without it",
+        "no such module",
+        "a function",
+        "no name",
+    ],
+)
+def test_what_is_not_found_says_what_to_try(name, problem, help_):
+    with pytest.raises(ClassNotFound, match=problem) as raised:
+        find_class(name)
+    assert raised.value.help == help_
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("import not_there_at_all", "'broken' needs the module 'not_there_at_all'"),
+        ("1 / 0", "'broken' cannot be imported: ZeroDivisionError: division by zero"),
+        ("def (", "'broken' cannot be imported: SyntaxError"),
+    ],
+    ids=["a module that lacks another", "a module that raises", "a module that is no Python"],
+)
+def test_a_module_that_breaks_is_not_a_module_that_is_missing(tmp_path, monkeypatch, code, problem):
+    (tmp_path / "broken.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ClassNotFound, match=problem):
+        find_class("broken:Thing")
+
+
+def test_functions_are_found():
+    assert find_function("tests.conf.samples:long_enough") is samples.long_enough
+    assert find_function("tests.conf.samples.long_enough") is samples.long_enough
+    with pytest.raises(ClassNotFound, match="cannot be called"):
+        find_function("sys:path")

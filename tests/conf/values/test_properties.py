@@ -1,0 +1,278 @@
+"""Properties of every form, set on a component."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from dagkit.api.configuration import Origin, Source
+from dagkit.api.operators import Operator
+from dagkit.conf.grammar.property_keys import Address, PropertyPath, parse_path
+from dagkit.conf.values.conversion import Conversion
+from dagkit.conf.values.properties import Given, with_properties
+from dagkit.errors import Where
+from tests.conf.samples import Bean, Colour, Listener, Point, Reader, Scanner, SlowScanner, Span, long_enough, point
+
+
+def given_of(line, path, raw, shown=None):
+    address = parse_path(f"prop.{path}")
+    assert isinstance(address, Address)
+    assert isinstance(address.sets, PropertyPath)
+    key = f"dt.operator.reader.{path}"
+    return Given(address.sets, raw, Origin(Source.FILE, Where("conf.xml", line), key, shown))
+
+
+def configure(*settings, component=None, conversion=None):
+    given = [given_of(line, *setting) for line, setting in enumerate(settings, start=1)]
+    return with_properties(component or Reader(), given, "reader", conversion)
+
+
+SLOW = "tests.conf.samples.SlowScanner"
+
+
+@pytest.mark.parametrize(
+    ("path", "raw", "field", "value"),
+    [
+        ("blockSize", "7", "block_size", 7),
+        ("block_size", " 7 ", "block_size", 7),
+        ("blockSize", 7, "block_size", 7),
+        ("ratio", "0.25", "ratio", 0.25),
+        ("enabled", "true", "enabled", True),
+        ("text", 5, "text", "5"),
+        ("text", True, "text", "true"),
+        ("text", "", "text", ""),
+        ("path", "/data/x", "path", Path("/data/x")),
+        ("colour", "GREEN", "colour", Colour.GREEN),
+        ("colour", "g", "colour", Colour.GREEN),
+        ("level", "2", "level", 2),
+        ("names", "a, b,c", "names", ("a", "b", "c")),
+        ("names", "", "names", ()),
+        ("names", '["a,b", "c"]', "names", ("a,b", "c")),
+        ("names", ["a", 1], "names", ("a", "1")),
+        ("numbers", "1,2", "numbers", [1, 2]),
+        ("pair", "tests.conf.samples.Bean, x", "pair", (Bean, "x")),
+        ("distinct", "a,b,a", "distinct", frozenset({"a", "b"})),
+        ("tags", "a=1,b=2", "tags", {"a": 1, "b": 2}),
+        ("tags", '{"a": 1}', "tags", {"a": 1}),
+        ("tags", {"a": 1}, "tags", {"a": 1}),
+        ("tags.key1", "1", "tags", {"key1": 1}),
+        ("tags(key1.dot)", "1", "tags", {"key1.dot": 1}),
+        ("names[0]", "a", "names", ("a",)),
+        ("keep", "tests.conf.samples:long_enough", "keep", long_enough),
+        ("keep", {"$function": "tests.conf.samples:long_enough"}, "keep", long_enough),
+        ("payload", "tests.conf.samples.Bean", "payload", Bean),
+        ("payload", {"$class": "tests.conf.samples.Bean"}, "payload", Bean),
+        ("scanner.files", "a,b", "scanner", Scanner(files=("a", "b"))),
+        ("scanner.filePatternRegularExp", "x", "scanner", Scanner(file_pattern_regular_exp="x")),
+        ("scanner", {"scanIntervalMillis": 7}, "scanner", Scanner(scan_interval_millis=7)),
+        ("scanner", '{"scan_interval_millis": 7}', "scanner", Scanner(scan_interval_millis=7)),
+        ("scanner", f"{SLOW}::patience=3", "scanner", SlowScanner(patience=3)),
+        ("scanner", {"class": SLOW, "patience": 3}, "scanner", SlowScanner(patience=3)),
+        ("spare.files", "a", "spare", Scanner(files=("a",))),
+        ("scanners.a.files", "x", "scanners", {"a": Scanner(files=("x",))}),
+        ("span", {"start": 5}, "span", Span(start=5)),
+        ("point", "1/2", "point", Point(1, 2)),
+        ("either", "5", "either", 5),
+        ("either", SLOW, "either", SlowScanner()),
+        ("extras", '{"a": [1]}', "extras", {"a": [1]}),
+    ],
+)
+def test_a_value_of_every_type(path, raw, field, value):
+    configured = configure((path, raw), conversion=Conversion({Point: point}))
+    assert (configured.diagnostics, configured.unknown, configured.component.faults) == ((), (), ())
+    assert getattr(configured.component, field) == value
+    assert type(getattr(configured.component, field)) is type(value)
+
+
+def test_objects_with_arguments_and_properties():
+    configured = configure(
+        ("listener", "tests.conf.samples.Listener:one:threshold=5"),
+        ("listeners", "tests.conf.samples.Listener:two,tests.conf.samples.Listener"),
+    )
+    listener, listeners = configured.component.listener, configured.component.listeners
+    assert isinstance(listener, Listener)
+    assert (listener.name, listener.threshold) == ("one", 5)
+    assert [one.name for one in listeners] == ["two", ""]
+
+
+def test_the_last_of_several_settings_wins():
+    configured = configure(("blockSize", "1"), ("block_size", "2"), ("blockSize", "3"))
+    assert configured.component.block_size == 3
+    assert str(configured.origins["block_size"].where) == "conf.xml:3"
+
+
+def test_a_part_is_set_on_the_whole_that_was_set_before():
+    configured = configure(("scanner", f"{SLOW}::patience=3"), ("scanner.files", "a"), ("scanner.patience", "4"))
+    assert configured.component.scanner == SlowScanner(files=("a",), patience=4)
+
+
+def test_a_whole_takes_the_place_of_parts_that_were_set_before():
+    configured = configure(("scanner.files", "a"), ("scanner", SLOW))
+    assert configured.component.scanner == SlowScanner()
+
+
+def test_a_part_keeps_what_code_set_on_the_others():
+    reader = Reader(scanner=SlowScanner(files=("a",), patience=9), tags={"a": 1}, names=("x", "y"))
+    configured = configure(
+        ("scanner.recursive", "false"), ("tags.b", "2"), ("names[1]", "z"), ("names[2]", "w"), component=reader
+    )
+    assert configured.component.scanner == SlowScanner(files=("a",), patience=9, recursive=False)
+    assert configured.component.tags == {"a": 1, "b": 2}
+    assert configured.component.names == ("x", "z", "w")
+
+
+def test_the_component_that_was_given_stays_as_it_was():
+    reader = Reader(tags={"a": 1})
+    configure(("tags.a", "2"), ("blockSize", "9"), component=reader)
+    assert (reader.tags, reader.block_size) == ({"a": 1}, 5)
+
+
+class Aliased(BaseModel):
+    """A model whose constructor knows its fields by other names."""
+
+    file_name: str = Field(default="", alias="fileName")
+    line_count: int = Field(default=0, alias="lines")
+
+
+class Holder(Operator):
+    held: Aliased = Aliased()
+
+
+@pytest.mark.parametrize("name", ["fileName", "file_name"])
+def test_a_field_may_be_called_by_its_alias_too(name):
+    holder = Holder(held=Aliased(fileName="a", lines=3))
+    configured = configure((f"held.{name}", "b"), component=holder)
+    assert configured.component.held == Aliased(fileName="b", lines=3)
+
+
+def test_without_settings_it_is_the_same_component():
+    reader = Reader()
+    assert configure(component=reader).component is reader
+
+
+def test_every_value_remembers_its_origin_by_path():
+    configured = configure(("scanner.scanIntervalMillis", "5"), ("tags(a.b)", "1"), ("names[0]", "x"))
+    assert {path: origin.where.line for path, origin in configured.origins.items()} == {
+        "scanner.scan_interval_millis": 1,
+        "tags.a.b": 2,
+        "names.0": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "files"),
+    [
+        ([("scanner.files", "weak"), ("Scanner", '{"files": ["strong"]}'), ("scanner.recursive", "false")], "strong"),
+        ([("Scanner", '{"files": ["weak"]}'), ("scanner.recursive", "false"), ("SCANNER.Files", "strong")], "strong"),
+        ([("scanner.files", "weak"), ("scanner.recursive", "false"), ("SCANNER.Files", "strong")], "strong"),
+    ],
+    ids=["a whole beats a weaker part", "a part beats a weaker whole", "a part beats a weaker part"],
+)
+def test_strength_counts_across_spellings(settings, files):
+    configured = configure(*settings)
+    assert not configured.diagnostics
+    assert configured.component.scanner.files == (files,)
+    assert configured.component.scanner.recursive is False
+
+
+def test_strength_counts_across_the_spellings_of_a_place_in_a_map():
+    component = configure(
+        ("scanners.a.files", "weak"), ("scanners(a)", '{"files": ["x"]}'), ("scanners.a.recursive", "true")
+    )
+    assert component.component.scanners["a"].files == ("x",)
+
+
+def test_what_pydantic_refuses_waits_among_the_faults():
+    configured = configure(("blockSize", "many"))
+    assert configured.diagnostics == ()
+    assert [(fault.path, fault.message) for fault in configured.component.faults] == [
+        ("block_size", "input should be a valid integer, unable to parse string as an integer")
+    ]
+    assert str(configured.origins["block_size"].where) == "conf.xml:1"
+
+
+@pytest.mark.parametrize(
+    ("path", "raw", "problem"),
+    [
+        ("names[2]", "a", "names of reader cannot be 'a': it holds 0 values, so there is no [2] to set"),
+        (f"names.{'1' * 5000}", "a", "names of reader cannot be 'a': it holds 0 values, so there is no [1111"),
+        ("tags", "a", "tags of reader cannot be 'a': it wants key=value pairs with commas, and 'a' is none"),
+        ("tags", "{a}", "tags of reader cannot be '{a}': it wants JSON, and this is none"),
+        ("names", 5, "names of reader cannot be 5: it wants values with commas, or a JSON list"),
+        ("spare", "", "spare of reader cannot be '': it wants a kind of Scanner, as Class or Class:argument"),
+        ("spare", "tests.conf.samples.Bean", "it wants a kind of Scanner, and Bean is none"),
+        (
+            "scanner.recursive",
+            "maybe",
+            "scanner of reader cannot be 'maybe': recursive: input should be a valid boolean",
+        ),
+        ("scanner", {"fils": 1}, "Scanner has no property 'fils'; did you mean 'files'"),
+        ("point", "1-2", "the converter for Point refuses it: not enough values to unpack"),
+        ("span", {"start": "x"}, "it wants a whole number"),
+        ("keep", {"$function": "app:<lambda>", "digest": "0"}, "is a function without a name of its own"),
+    ],
+)
+def test_what_cannot_be_converted_is_told_with_its_line(path, raw, problem):
+    (told,) = configure((path, raw), conversion=Conversion({Point: point})).diagnostics
+    assert (told.code, str(told.where)) == ("property-invalid", "conf.xml:1")
+    assert problem in told.problem
+
+
+def test_a_class_that_is_not_there_is_told_as_such():
+    (told,) = configure(("payload", "tests.conf.samples.Beam")).diagnostics
+    assert (told.code, told.help) == ("class-not-found", "did you mean 'Bean'?")
+
+
+def test_a_secret_is_not_quoted():
+    (told,) = configure(("tags", "hunter2", "${env:TAGS}")).diagnostics
+    assert told.problem == (
+        "tags of reader cannot be ${env:TAGS}: it wants key=value pairs with commas, and '${env:TAGS}' is none"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "problem", "help_"),
+    [
+        ("blokSize", "reader has no property 'blokSize'", "did you mean 'block_size'?"),
+        ("lines", "reader has no property 'lines'", "did you mean"),
+        ("scanner.fils", "Scanner of reader has no property 'fils'", "did you mean 'files'?"),
+        ("blockSize.x", "int values have no properties, so nothing lies below block_size", "set block_size as a whole"),
+        ("listener.x", "it is not set, so nothing lies below listener", "set listener as a whole"),
+        ("tags.a.b", "it is not set, so nothing lies below tags.a", "set tags.a as a whole"),
+    ],
+)
+def test_what_it_does_not_have_suggests_a_near_name(path, problem, help_):
+    configured = configure((path, "1"))
+    (unknown,) = configured.unknown
+    assert configured.diagnostics == ()
+    assert problem in unknown.diagnostic.problem
+    assert help_ in unknown.diagnostic.help
+    assert unknown.diagnostic.code == "property-unknown"
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["{", "[", "a=1", "a.B:c", ":"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+STEPS = st.lists(st.sampled_from(["files", "a", "x", "recursive", "start"]) | st.integers(0, 3), max_size=2)
+
+
+@given(st.lists(st.tuples(st.sampled_from(list(Reader.model_fields)), STEPS, VALUES), max_size=4))
+@example([("distinct", [], [[]])])
+def test_no_value_breaks_a_component(settings):
+    """Whatever is set comes out as a component, a fault of it, or something told."""
+    planted = [
+        Given(PropertyPath((field, *steps)), raw, Origin(Source.FILE, Where("conf.xml", line), "key"))
+        for line, (field, steps, raw) in enumerate(settings)
+    ]
+    configured = with_properties(Reader(), planted, "reader")
+    assert isinstance(configured.component, Reader)
+    assert {told.code for told in configured.diagnostics} <= {"property-invalid", "class-not-found"}

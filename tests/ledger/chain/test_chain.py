@@ -1,0 +1,286 @@
+"""An open chain: what it reads, what it remembers over a crash, and who may append."""
+
+from datetime import timedelta
+
+import pytest
+
+from bench.ledger import SHAPES, TWO_INPUTS, Cost, Measured, lengths_upto, main, measure, unsteady
+from dagkit.ledger import BlockRefused, Chain, DatasetKind, Ledger, SequenceTaken, checkpoint_of, slice_of, transform_of
+from dagkit.ledger.application_ledger import folder_of
+from dagkit.ledger.format.events import SetInfo
+from dagkit.ledger.stores import MemoryStore
+from tests.ledger.desk import APPLICATION, SPLITTER, Desk
+
+
+@pytest.mark.slow
+def test_open_plan_and_append_read_the_same_few_blocks_at_every_length():
+    found = measure([100, 1000, 3000], folder=None)
+    assert unsteady(found) == []
+    counts = {(m.shape, m.open.blocks_read, m.plan_next.blocks_read, m.append.blocks_read) for m in found}
+    assert counts == {*((shape, 2, 0, 0) for shape in SHAPES), (TWO_INPUTS, 6, 0, 0)}
+
+
+def test_the_bench_notices_a_count_that_grows():
+    def at(blocks: int, opened: int) -> Measured:
+        free = Cost(0, 0.0)
+        return Measured("s", blocks, Cost(opened, 0.0), free, free, None, free, free, 0.0, 0, 0, 0.0)
+
+    assert unsteady([at(10, 2), at(100, 3)]) == ["s: open reads [2, 3] blocks"]
+
+
+def test_the_bench_says_how_to_use_it(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["-h"])
+    assert ended.value.code == 0
+    assert "--longest N" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("longest", "lengths"),
+    [(10**6, [10**3, 10**4, 10**5, 10**6]), (3000, [300, 3000]), (1000, [100, 1000]), (999, [999])],
+)
+def test_the_bench_measures_the_longest_chain_and_shorter_ones(longest, lengths, capsys):
+    assert lengths_upto(longest) == lengths
+    if len(lengths) < 2:
+        with pytest.raises(SystemExit):
+            main(["--longest", str(longest)])
+        assert "one length says nothing" in capsys.readouterr().err
+
+
+def test_a_reader_with_a_stale_hint_reads_one_block_more():
+    desk = Desk()
+    stale = desk.root.head
+    desk.discover((0, 10))
+    desk.root.log.set_hint(stale)
+    assert desk.reopened().root.log.blocks_read <= 3
+
+
+def test_a_clock_that_goes_back_does_not_stop_the_application(desk):
+    desk.discover((0, 10))
+    before = desk.root.standing.system_time
+    desk.clock.set_to(before - timedelta(days=1))
+    planned = desk.root.plan_next()
+    record = desk.root.append(planned.add_data(watermark=before), planned=planned)
+    assert record.block.system_time == before
+
+
+def test_the_next_transaction_starts_where_the_last_ended(desk):
+    desk.discover((0, 10), (10, 20))
+    desk.window(7, consumed=[(0, 20)])
+    planned = desk.app.plan_next()
+    assert (planned.next_offset, planned.has_input, desk.app.checkpoint()) == (
+        7,
+        False,
+        desk.app.checkpoint_at(desk.app.read(desk.app.head.seq)),
+    )
+
+
+def test_what_is_declared_after_the_last_data_is_nothing_to_consume(desk):
+    desk.discover((0, 10))
+    desk.window()
+    desk.root.append(SetInfo(description="the splitter of the word count"))
+    assert not desk.app.plan_next().has_input
+
+
+def test_a_plan_may_stop_before_the_end_of_its_input(desk):
+    first = desk.discover((0, 10))
+    desk.discover((10, 20))
+    planned = desk.app.plan_next(upto={desk.root.dataset_id: first.seq})
+    assert planned.new_records == {desk.root.dataset_id: range(1)}
+    desk.app.append(planned.execute(), planned=planned)
+    assert desk.app.plan_next().new_records == {desk.root.dataset_id: range(1, 2)}
+
+
+def test_a_carried_checkpoint_is_found_wherever_it_was_first_named(desk):
+    desk.discover((0, 10))
+    desk.window(consumed=[(0, 10)])
+    state = desk.app.checkpoint()
+    for start in (10, 20, 30):
+        desk.discover((start, start + 10))
+        desk.window(1)
+    assert desk.reopened().app.checkpoint() == state
+
+
+@pytest.mark.parametrize("content", [b"x" * 10_000, b"\xff\xfe", b"{}"], ids=["large", "not text", "small"])
+def test_contents_come_back_wherever_they_are_kept(desk, content):
+    planned = desk.root.plan_next()
+    event = planned.add_data(slice_of(content, 0, 1), checkpoint_of(content + b" "))
+    record = desk.root.append(event, [content, content + b" "], planned=planned)
+    again = desk.reopened().root
+    assert (again.data(record), again.checkpoint()) == (content, content + b" ")
+
+
+# ---- promises
+
+
+def test_a_promised_window_comes_back_with_exactly_the_same_blocks(desk):
+    desk.discover((0, 10))
+    promised = desk.app.promise(desk.app.plan_next(), {"slots": [[0, 10]]})
+    desk.discover((10, 20))
+    again = desk.reopened().app.plan_next()
+    assert again == promised
+    assert (again.promised, again.notes) == (True, {"slots": [[0, 10]]})
+
+
+def test_a_fact_between_promise_and_append_changes_nothing(desk):
+    desk.discover((0, 10))
+    promised = desk.app.promise(desk.app.plan_next())
+    desk.app.append(SetInfo(description="scaled"))
+    assert desk.app.plan_next() == promised
+    desk.app.append(promised.execute(), planned=promised)
+
+
+def test_a_kept_promise_is_forgotten(desk):
+    desk.discover((0, 10))
+    promised = desk.app.promise(desk.app.plan_next())
+    desk.app.append(promised.execute(), planned=promised)
+    assert desk.store.names(f"{desk.app.log.folder}/planned") == []
+    assert not desk.app.plan_next().promised
+
+
+def test_a_window_is_promised_once(desk):
+    desk.discover((0, 10))
+    planned = desk.app.plan_next()
+    desk.app.promise(planned, {"slots": 1})
+    desk.app.promise(planned, {"slots": 1})
+    with pytest.raises(SequenceTaken) as caught:
+        desk.reopened().app.promise(planned, {"slots": 2})
+    assert caught.value.code == "promise-taken"
+
+
+def test_a_promise_over_other_inputs_is_let_go(desk):
+    desk.discover((0, 10))
+    desk.app.promise(desk.app.plan_next(), {"old": True})
+    desk.ledger.root("Other-input")
+    app = desk.ledger.application(APPLICATION, [SPLITTER, "Other-input"], transform_of("plan 2", "0.1.0"))
+    planned = app.plan_next()
+    assert (planned.promised, len(planned.inputs)) == (False, 2)
+    assert app.promise(planned, {"new": True}).notes == {"new": True}
+    assert app.plan_next().notes == {"new": True}
+
+
+# ---- seeking
+
+
+def test_seeking_finds_what_walking_finds(desk):
+    for start in range(0, 400, 10):
+        if start % 30:
+            desk.discover((start, start + 5), (start + 5, start + 10))
+        else:
+            desk.clock.advance(seconds=1)
+            desk.root.append(desk.root.plan_next().add_data(watermark=desk.clock.now()))
+        if start % 70 == 0:
+            desk.root.append(SetInfo(description=str(start)))
+    records = list(desk.root.records())
+    for offset in range(desk.root.standing.offset + 1):
+        walked = [
+            r
+            for r in records
+            if (d := getattr(r.block.event, "new_data", None))
+            and d.offset_interval.start <= offset <= d.offset_interval.end
+        ]
+        assert [desk.root.seek_offset(offset)] == walked
+    for record in records:
+        walked = [r for r in records if r.block.system_time <= record.block.system_time]
+        assert desk.root.seek_time(record.block.system_time) == walked[-1]
+    assert desk.root.seek_time(records[0].block.system_time - timedelta(seconds=1)) is None
+    assert desk.root.seek_offset(desk.root.standing.offset + 1) is None
+
+
+@pytest.mark.parametrize("kind", ["AddData", "slice", "SetInfo", "SetDataSchema", "Seed", "SetVocab"])
+def test_the_last_block_of_a_kind_before_another_is_at_most_two_reads_away(desk, kind):
+    for number in range(4):
+        desk.discover((number, number + 1))
+        desk.root.append(SetInfo(description=str(number)))
+        desk.root.append(desk.root.plan_next().add_data(watermark=desk.clock.advance(seconds=1)))
+    records = list(desk.root.records())
+    for record in records:
+        matching = [
+            r
+            for r in records[: record.seq]
+            if (getattr(r.block.event, "new_data", None) if kind == "slice" else r.block.event.kind == kind)
+        ]
+        read = desk.root.log.blocks_read
+        assert desk.root.before(record, kind) == (matching[-1] if matching else None)
+        assert desk.root.log.blocks_read - read <= 2
+
+
+# ---- whose chain it is
+
+
+def test_a_chain_is_created_once(desk):
+    with pytest.raises(BlockRefused) as caught:
+        Chain.create(desk.store, desk.root.log.folder, SPLITTER, DatasetKind.ROOT, "did:odf:a")
+    assert caught.value.code == "chain-exists"
+
+
+def test_a_root_is_not_opened_as_an_application(desk):
+    with pytest.raises(BlockRefused) as caught:
+        desk.ledger.application(SPLITTER, [], transform_of("p", "1"))
+    assert caught.value.code == "event-misplaced"
+
+
+def test_declaring_the_same_again_appends_nothing(desk):
+    before = desk.app.head
+    assert Desk(desk.store, desk.clock).app.head == before
+
+
+def test_two_ledgers_never_share_an_identity():
+    assert Desk().root.dataset_id != Desk().root.dataset_id
+
+
+@pytest.mark.parametrize("name", ["file-block metadata", "a/b", "ü %", "x.y", "A" * 80])
+def test_any_name_an_operator_may_have_names_a_chain(name):
+    ledger = Ledger.create(MemoryStore())
+    ledger.root(name)
+    assert Ledger.open(ledger.store).names() == [name]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", ".hidden"])
+def test_a_name_that_would_leave_the_folder_is_refused(name):
+    with pytest.raises(BlockRefused) as caught:
+        Ledger.create(MemoryStore()).root(name)
+    assert caught.value.code == "chain-name-malformed"
+
+
+def test_a_chain_kept_elsewhere_can_still_be_an_input():
+    """Its blocks cannot be asked, so they are believed."""
+    desk = Desk()
+    stranger = Desk()
+    stranger.discover((0, 10))
+    desk.app.append(
+        desk.app.last("SetTransform").block.event.model_copy(
+            update={
+                "inputs": (
+                    desk.app.last("SetTransform")
+                    .block.event.inputs[0]
+                    .model_copy(update={"dataset_ref": stranger.root.dataset_id, "alias": "elsewhere"}),
+                )
+            }
+        )
+    )
+    assert not desk.app.plan_next().has_input
+
+
+@pytest.mark.parametrize("content", [b'{"a":"' + b"x" * 5000 + b'"}\n', b"\xff"], ids=["large", "not text"])
+def test_one_content_may_be_slice_and_checkpoint_of_one_block(desk, content):
+    desk.discover((0, 10))
+    planned = desk.app.plan_next()
+    event = planned.execute(slice_of(content, planned.next_offset, 1), checkpoint_of(content))
+    record = desk.app.append(event, [content], planned=planned)
+    other = desk.reopened().app
+    assert (other.data(record), other.checkpoint_at(record), other.checkpoint()) == (content, content, content)
+
+
+def test_an_input_without_its_hint_is_still_an_input(desk):
+    desk.discover((0, 10))
+    desk.store.delete([f"{folder_of(SPLITTER)}/refs/head"])
+    app = desk.reopened_ledger().chain(APPLICATION)
+    assert app.plan_next().has_input
+
+
+def test_an_input_that_is_not_there_is_no_input(desk):
+    desk.discover((0, 10))
+    folder = folder_of(SPLITTER)
+    desk.store.delete([f"{folder}/refs/head", *(f"{folder}/blocks/{n}" for n in desk.store.names(f"{folder}/blocks"))])
+    assert not desk.reopened_ledger().chain(APPLICATION).plan_next().has_input

@@ -1,0 +1,254 @@
+"""A million blocks are a thousand files, and the append stays atomic while they are packed."""
+
+import pytest
+
+from dagkit.ledger import ChainBroken, SequenceTaken, VersionUnreadable
+from dagkit.ledger.audit.orphans import sweep
+from dagkit.ledger.chain.log import Found
+from dagkit.ledger.format.events import SetInfo
+from dagkit.ledger.format.faults import Fault, StoreError
+from dagkit.ledger.format.segment import SEGMENT_SIZE
+from dagkit.ledger.stores import MemoryStore
+from tests.ledger.desk import SPLITTER, Desk
+
+
+def long_chain(blocks: int, store: MemoryStore | None = None) -> Desk:
+    """A root chain of so many blocks."""
+    desk = Desk(store)
+    while desk.root.standing.next_seq < blocks:
+        desk.root.append(desk.root.plan_next().add_data(watermark=desk.clock.advance(seconds=1)))
+    return desk
+
+
+@pytest.fixture(scope="module")
+def packed() -> MemoryStore:
+    """A chain of two segments and a few blocks."""
+    return long_chain(2 * SEGMENT_SIZE + 3).store
+
+
+def copy(store: MemoryStore) -> MemoryStore:
+    other = MemoryStore()
+    for key, content in store._contents.items():
+        other.create(key, content)
+    return other
+
+
+def opened(store: MemoryStore) -> Desk:
+    fresh = Desk(store)
+    fresh.clock.set_to(fresh.root.standing.system_time)
+    return fresh
+
+
+def test_full_runs_are_segments_and_the_head_is_a_file(packed):
+    log = opened(packed).root.log
+    assert (log.sealed(), sorted(log.loose())) == ([0, SEGMENT_SIZE], [2000, 2001, 2002])
+
+
+@pytest.mark.parametrize("seq", [0, 1, 999, 1000, 1999, 2000, 2002])
+def test_every_block_is_read_wherever_it_lies(packed, seq):
+    assert opened(packed).root.read(seq).seq == seq
+
+
+def test_packing_changes_no_byte(packed):
+    log = opened(packed).root.log
+    assert [line for _, line in log.lines(0, 2002)] == [log.line(seq) for seq in range(2003)]
+
+
+def test_a_packer_that_was_killed_is_continued(packed):
+    """It died between creating the segment and deleting the files, or in the middle of deleting."""
+    store = copy(packed)
+    desk = opened(store)
+    for seq in (1003, 1500):
+        store.create(desk.root.log.block_key(seq), desk.root.log.line(seq))
+    again = opened(store)
+    assert again.root.standing == desk.root.standing
+    again.root.log.pack(1000)
+    assert sorted(again.root.log.loose()) == [2000, 2001, 2002]
+
+
+def beside(store: MemoryStore, numbers: range) -> Desk:
+    """The first segment, and beside it files of the blocks that it holds."""
+    desk = opened(store)
+    for seq in numbers:
+        store.create(desk.root.log.block_key(seq), desk.root.log.line(seq))
+    return desk
+
+
+@pytest.mark.parametrize("numbers", [range(1000), range(400, 410)], ids=["all", "some"])
+@pytest.mark.parametrize("cut", [0, 20_000, -1])
+def test_a_damaged_segment_never_costs_the_files_beside_it(packed, numbers, cut):
+    store = copy(packed)
+    log = beside(store, numbers).root.log
+    key = f"{log.folder}/segments/{0:020d}.jsonl"
+    store.replace(key, store.get(key)[:cut])
+    try:
+        codes = [fault.code for fault in sweep(opened(store).ledger).faults]
+    except ChainBroken as error:  # opening may read that segment already
+        codes = [error.code]
+    assert codes == ["segment-damaged"]
+    assert {*numbers} <= {*log.loose()}
+
+
+def test_a_segment_unlike_a_file_beside_it_costs_no_file(packed):
+    store = copy(packed)
+    log = beside(store, range(10, 20)).root.log
+    key = f"{log.folder}/segments/{0:020d}.jsonl"
+    line = log.line(15)
+    store.replace(key, store.get(key).replace(line, line[:-3] + b" }\n"))
+    with pytest.raises(ChainBroken) as caught:
+        log.pack(0)
+    assert (caught.value.code, caught.value.fault.block) == ("segment-damaged", 15)
+    assert {*range(10, 20)} <= {*log.loose()}
+
+
+def test_files_beside_a_whole_segment_go(packed):
+    store = copy(packed)
+    log = beside(store, range(1000)).root.log
+    sweep(opened(store).ledger)
+    assert sorted(log.loose()) == [2000, 2001, 2002]
+
+
+def nearly_full() -> Desk:
+    """A chain whose next append fills a run, seen by a session that has appended nothing of it."""
+    return opened(long_chain(SEGMENT_SIZE).store)
+
+
+def append_one(desk: Desk) -> None:
+    desk.root.append(desk.root.plan_next().add_data(watermark=desk.clock.advance(seconds=1)))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda line: line[:50], lambda line: line.replace(b"dagkit.block/1", b"dagkit.block/2")],
+    ids=["torn", "of the future"],
+)
+def test_a_damaged_block_is_not_sealed_into_a_segment(damage):
+    desk = nearly_full()
+    log = desk.root.log
+    whole = log.line(500)
+    desk.store.replace(log.block_key(500), damage(whole))
+    append_one(desk)
+    assert (log.sealed(), len(log.loose())) == ([], 1001)
+    desk.store.replace(log.block_key(500), whole)
+    log.pack(0)
+    assert (log.sealed(), log.loose(), log.line(500)) == ([0], [1000], whole)
+
+
+@pytest.mark.parametrize("name", ["notes", "7", "-0000000000000000007", "²" * 20])
+def test_files_with_other_names_are_left_alone(packed, name):
+    store = copy(packed)
+    log = opened(store).root.log
+    for key in (f"{log.folder}/blocks/{name}.json", f"{log.folder}/segments/{name}.jsonl"):
+        store.create(key, b"mine")
+    assert (log.sealed(), sorted(log.loose())) == ([0, SEGMENT_SIZE], [2000, 2001, 2002])
+    assert opened(store).root.head.seq == 2002
+
+
+def test_a_missed_packing_is_made_up_for_at_the_next_thousand():
+    class Full(MemoryStore):
+        full = True
+
+        def create(self, key, content):
+            if self.full and "/segments/" in key:
+                raise StoreError(Fault("store-full", "no room", "make room"))
+            super().create(key, content)
+
+        def names(self, folder):
+            listed.append(folder)
+            return super().names(folder)
+
+    listed: list[str] = []
+    store = Full()
+    desk = long_chain(SEGMENT_SIZE + 1, store)
+    assert (desk.root.log.sealed(), len(desk.root.log.loose())) == ([], 1001)
+    store.full = False
+    desk = opened(store)
+    listed.clear()
+    while desk.root.standing.next_seq <= 2 * SEGMENT_SIZE:
+        append_one(desk)
+    assert len(listed) == 1, "the listing is paid once in a thousand appends"
+    assert (desk.root.log.sealed(), desk.root.log.loose()) == ([0, SEGMENT_SIZE], [2000])
+
+
+def test_a_late_writer_whose_number_is_packed_already_loses(packed):
+    """The file is gone, so creating it succeeds; the segment tells."""
+    store = copy(packed)
+    late = opened(store).root
+    with pytest.raises(SequenceTaken) as caught:
+        late.log.create(1500, b"mine\n")
+    assert (caught.value.fault.block, store.exists(late.log.block_key(1500))) == (1500, False)
+
+
+def test_a_writer_who_won_and_was_packed_by_another_has_won(packed):
+    log = opened(copy(packed)).root.log
+    log.create(1500, log.line(1500))
+    assert not log.store.exists(log.block_key(1500))
+
+
+def test_a_late_writer_is_told_by_its_next_append():
+    desk = long_chain(5)
+    late = desk.reopened().root
+    while desk.root.standing.next_seq < 1010:
+        desk.root.append(desk.root.plan_next().add_data(watermark=desk.clock.advance(seconds=1)))
+    with pytest.raises(SequenceTaken):
+        late.append(SetInfo(description="late"))
+    late.reopen()
+    assert late.append(SetInfo(description="again")).seq == 1010
+
+
+def test_the_packed_chain_reads_one_index_entry_and_one_record(packed):
+    class Counting(MemoryStore):
+        asked = 0
+
+        def get_range(self, key, start, end):
+            Counting.asked += end - start
+            return super().get_range(key, start, end)
+
+    store = Counting()
+    store._contents = packed._contents
+    log = opened(store).root.log
+    Counting.asked = 0
+    assert len(log.line(1500)) + 26 == Counting.asked
+
+
+def test_a_hole_is_named():
+    desk = long_chain(10)
+    desk.store.delete([desk.root.log.block_key(4), desk.root.log.block_key(5)])
+    assert desk.root.log.find() == Found(9, hole=4)
+    with pytest.raises(ChainBroken) as caught:
+        desk.reopened()
+    assert (caught.value.code, caught.value.fault.chain, caught.value.fault.block) == ("block-missing", SPLITTER, 4)
+
+
+def test_a_lost_segment_is_named(packed):
+    store = copy(packed)
+    log = opened(store).root.log
+    store.delete([f"{log.folder}/segments/{1000:020d}.jsonl"])
+    assert log.find() == Found(2002, hole=1000)
+
+
+def test_a_lost_tail_behind_segments_is_named(packed):
+    store = copy(packed)
+    log = opened(store).root.log
+    store.delete([log.block_key(seq) for seq in (2000, 2001, 2002)])
+    assert log.find() == Found(None, hole=2000)
+
+
+def test_a_segment_of_the_future_is_refused(packed):
+    store = copy(packed)
+    log = opened(store).root.log
+    key = f"{log.folder}/segments/{0:020d}.jsonl"
+    store.replace(key, store.get(key).replace(b"dagkit.segment/1", b"dagkit.segment/2", 1))
+    with pytest.raises(VersionUnreadable, match="segment/2"):
+        list(log.records(0, 10))
+
+
+@pytest.mark.parametrize("cut", [10, 5000, 100_000], ids=["in the name", "in the index", "in a record"])
+def test_a_cut_segment_is_noticed(packed, cut):
+    store = copy(packed)
+    log = opened(store).root.log
+    key = f"{log.folder}/segments/{0:020d}.jsonl"
+    store.replace(key, store.get(key)[:cut])
+    with pytest.raises(ChainBroken) as caught:
+        list(log.records(0, SEGMENT_SIZE - 1))
+    assert caught.value.code in ("segment-damaged", "block-torn")

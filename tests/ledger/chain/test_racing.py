@@ -1,0 +1,95 @@
+"""Two drivers of one application: each number is won by one of them, and the other stops and has changed nothing."""
+
+import multiprocessing
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dagkit.ledger import Ledger, SequenceTaken
+from dagkit.ledger.audit.verify import verify
+from dagkit.ledger.format.events import SetInfo
+from dagkit.ledger.stores import LocalStore, MemoryStore
+from tests.ledger.desk import SPLITTER
+
+APPENDS = 2500
+"""More than two segments, so that packing is raced too."""
+
+
+def drive(place: str, driver: int, answers) -> None:
+    """Append until the chain is long enough; after each loss open it again."""
+    chain = Ledger.open(LocalStore(place, durable=False)).chain(SPLITTER)
+    won, lost = [], 0
+    while chain.standing.next_seq < APPENDS:
+        try:
+            record = chain.append(SetInfo(description=f"{driver} {len(won)}"))
+        except SequenceTaken:
+            lost += 1
+            chain.reopen()
+        else:
+            won.append((record.seq, record.hash))
+    answers.put((driver, won, lost))
+
+
+@pytest.mark.slow
+def test_two_processes_never_win_the_same_number(tmp_path):
+    folder = Path("/dev/shm") if Path("/dev/shm").is_dir() else tmp_path  # noqa: S108 - a folder of ours is made in it
+    place = folder / f"racing-{os.getpid()}-{tmp_path.name}"
+    try:
+        Ledger.create(LocalStore(place, durable=False)).root(SPLITTER)
+        context = multiprocessing.get_context("spawn")
+        answers = context.Queue()
+        drivers = [context.Process(target=drive, args=(str(place), n, answers)) for n in range(2)]
+        for driver in drivers:
+            driver.start()
+        told = [answers.get(timeout=120) for _ in drivers]
+        for driver in drivers:
+            driver.join()
+        ledger = Ledger.open(LocalStore(place, durable=False))
+        chain = ledger.chain(SPLITTER)
+        won = sorted(win for _, wins, _ in told for win in wins)
+        assert won == [(r.seq, r.hash) for r in chain.records(2)], "what a driver believes it won is what is there"
+        assert [seq for seq, _ in won] == list(range(2, chain.standing.next_seq))
+        assert all(wins for _, wins, _ in told), "both drivers took part"
+        assert sum(lost for _, _, lost in told) > 0, "they did meet"
+        assert verify(ledger).is_well
+        assert len(chain.log.loose()) <= 1000
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def test_of_two_identical_appends_one_wins():
+    """Same event, same instant: the winner is decided by the file, not by its content."""
+    store = MemoryStore()
+    first = Ledger.create(store).root(SPLITTER)
+    second = Ledger.open(store).chain(SPLITTER)
+    first.append(SetInfo(description="same"))
+    with pytest.raises(SequenceTaken, match="another writer has appended this block"):
+        second.append(SetInfo(description="same"))
+
+
+def test_a_loser_has_changed_nothing():
+    store = MemoryStore()
+    first = Ledger.create(store).root(SPLITTER)
+    second = Ledger.open(store).chain(SPLITTER)
+    first.append(SetInfo(description="first"))
+    before = {key: store.get(key) for key in store._contents}
+    with pytest.raises(SequenceTaken):
+        second.append(SetInfo(description="second"))
+    assert {key: store.get(key) for key in store._contents} == before
+
+
+def test_a_driver_that_was_overtaken_does_not_quietly_follow():
+    """Two drivers that always plan afresh would otherwise take turns for ever, each believing that it runs alone."""
+    store = MemoryStore()
+    first = Ledger.create(store).root(SPLITTER)
+    second = Ledger.open(store).chain(SPLITTER)
+    first.append(SetInfo(description="first"))
+    assert second.refresh(), "who has not appended yet may follow"
+    second.append(SetInfo(description="second"))
+    for act in (first.plan_next, first.refresh, lambda: first.append(SetInfo(description="third"))):
+        with pytest.raises(SequenceTaken):
+            act()
+    first.reopen()
+    assert first.standing == second.standing

@@ -1,0 +1,169 @@
+"""Text that is none, nesting without end, and names that make no folder are clear faults."""
+
+import os
+import pickle
+
+import pytest
+
+from dagkit.ledger import Ledger, LedgerError, checkpoint_of, lines_of, slice_of
+from dagkit.ledger.audit.verify import verify
+from dagkit.ledger.exchange.manifests import export, import_into
+from dagkit.ledger.facts import Fact, state
+from dagkit.ledger.format.block import unseal
+from dagkit.ledger.format.events import AttachmentEmbedded, Attachments, DatasetKind, SetAttachments
+from tests.ledger.desk import APPLICATION, SPLITTER, STRANGER, code_of
+
+DEEP = 100_000
+
+
+# ---- text that is none, and nesting without end
+
+
+def resealed(document: str) -> bytes:
+    """A record in this spelling, under whatever hash."""
+    return f'{{"block":{document},"carry":{{}},"format":"dagkit.block/1","hash":"{STRANGER}"}}\n'.encode()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * DEEP + b"]" * DEEP + b"\n",
+        resealed('{"a":' * DEEP + "1" + "}" * DEEP),
+        resealed("[" * 900 + "]" * 900),
+        resealed("NaN"),
+        resealed('{"a":-Infinity}'),
+        resealed('"\\ud800"'),
+        resealed('{"\\ud800":1}'),
+        b"\xff\n",
+        b"1" * 5000 + b"\n",
+    ],
+    ids=["deep", "deep block", "rather deep", "NaN", "infinite", "half a character", "half a name", "bytes", "long"],
+)
+def test_a_record_that_has_no_canonical_text_is_damaged(line):
+    with pytest.raises(LedgerError) as caught:
+        unseal(line, APPLICATION, 3)
+    assert (caught.value.code, caught.value.fault.block) == ("block-damaged", 3)
+
+
+def deep() -> list:
+    found: list = []
+    for _ in range(5000):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), "\udcff.txt", {"\udcff.txt": 1}, deep()],
+    ids=["NaN", "half a character", "half a name", "deep"],
+)
+def test_a_value_that_has_no_json_is_refused_and_nothing_is_written(desk, value):
+    before = desk.app.standing
+    planned = desk.app.plan_next()
+    acts = [
+        lambda: lines_of([{"source": value}]),
+        lambda: state(desk.app, Fact("odd", value)),
+        lambda: desk.app.promise(planned, {"odd": value}),
+    ]
+    assert [code_of(act) for act in acts] == ["value-unwritable"] * 3
+    desk.discover((0, 10))
+    desk.window(1)
+    assert (before.next_seq + 1, verify(desk.reopened_ledger()).is_well) == (desk.app.standing.next_seq, True)
+
+
+@pytest.mark.parametrize("value", [float("nan"), "\ud800"], ids=["NaN", "half a character"])
+def test_an_event_that_has_no_json_is_refused_and_the_chain_goes_on(desk, value):
+    planned = desk.root.plan_next()
+    event = planned.add_data(watermark=desk.clock.now(), extra={"dagkit.dev/x": value})
+    assert code_of(lambda: desk.root.append(event, planned=planned)) == "value-unwritable"
+    desk.discover((0, 10))
+    assert desk.reopened().root.standing == desk.root.standing
+
+
+def test_the_refusal_travels_between_processes():
+    with pytest.raises(LedgerError) as caught:
+        lines_of([float("inf")])
+    assert pickle.loads(pickle.dumps(caught.value)).faults == caught.value.faults  # noqa: S301 - our own bytes
+
+
+@pytest.mark.parametrize(
+    "row", [b'{"a":' * DEEP, b'{"source":"a","start":NaN}', b'{"source":"a","start":0,"start":1}'], ids=lambda r: r[:9]
+)
+def test_a_row_of_work_that_is_no_json_is_named(desk, row):
+    planned = desk.root.plan_next()
+    desk.root.append(planned.add_data(slice_of(row, 0, 1)), [row], planned=planned)
+    assert [f.code for f in verify(desk.reopened_ledger()).faults] == ["work-unreadable"]
+
+
+def test_a_checkpoint_nested_without_end_does_not_pass_for_everything_consumed(desk):
+    desk.discover((0, 10))
+    content = b'{"work":{"consumed":[],"pending":[]},"state":' + b"[" * DEEP + b"]" * DEEP + b"}"
+    planned = desk.app.plan_next()
+    desk.app.append(planned.execute(checkpoint=checkpoint_of(content)), [content], planned=planned)
+    assert [f.code for f in verify(desk.reopened_ledger()).faults] == ["work-unreadable"]
+
+
+def test_a_checkpoint_may_keep_a_number_that_is_none_beside_its_work(desk):
+    desk.discover((0, 10))
+    content = b'{"state":NaN,"work":{"consumed":[{"end":10,"source":"a.txt","start":0}],"pending":[]}}'
+    planned = desk.app.plan_next()
+    desk.app.append(planned.execute(checkpoint=checkpoint_of(content)), [content], planned=planned)
+    assert verify(desk.reopened_ledger()).is_complete
+
+
+@pytest.mark.parametrize("content", [b"[" * DEEP, b"\xff", b'{"format":NaN}'], ids=["deep", "bytes", "NaN"])
+def test_a_marker_or_a_head_that_is_no_json_is_told_or_passed_over(run, here, content):
+    (here.store.root / here.root.log.folder / "refs" / "head").write_bytes(content)
+    run("verify", "PATH")
+    (here.store.root / "ledger" / "ledger.json").write_bytes(content)
+    assert "[manifest-unreadable]" in run("ls", "PATH", code=1).stderr
+
+
+@pytest.mark.parametrize("content", ["[" * DEEP, "not JSON", "NaN"], ids=["deep", "text", "NaN"])
+def test_an_attachment_under_our_name_that_is_no_fact_is_named(run, here, content):
+    items = (AttachmentEmbedded(path="dagkit/scaled.json", content=content),)
+    here.root.append(SetAttachments(attachments=Attachments(items=items)))
+    assert "[manifest-unreadable]" in run("show", "PATH", SPLITTER, "--last", 1, "--json", code=1).stderr
+    run("show", "PATH", SPLITTER, "--last", 1)
+
+
+# ---- names
+
+
+@pytest.mark.parametrize("name", ["", ".x", "x" * 300, "é" * 50, "\udcff"], ids=["none", "dot", "long", "é", "bytes"])
+def test_a_name_that_makes_no_folder_is_refused(here, run, name):
+    assert code_of(lambda: here.ledger.root(name)) == "chain-name-malformed"
+    assert code_of(lambda: here.ledger.create_chain(name, DatasetKind.ROOT)) == "chain-name-malformed"
+    assert "[chain-name-malformed]" in run("show", "PATH", name, code=1).stderr
+
+
+def test_the_longest_name_can_be_exported(here, tmp_path):
+    name = "x" * 240
+    here.ledger.root(name)
+    export(here.ledger, tmp_path / "out")
+    other = Ledger.create(tmp_path / "copy")
+    import_into(other, tmp_path / "out")
+    assert name in other.names()
+
+
+def test_folders_that_no_chain_has_are_left_alone(run, here):
+    chains = os.fsencode(here.store.root / "ledger" / "chains")
+    for name in (b"\xff", b"a b", b"lost+found", b"%2Ex"):
+        os.mkdir(chains + b"/" + name)  # noqa: PTH102 - a path of bytes
+    for verb in ("ls", "show", "verify", "gc"):
+        run(verb, "PATH")
+    assert Ledger.open(here.store).names() == [SPLITTER, APPLICATION]
+
+
+@pytest.mark.parametrize("place", ["foo://x", "s3://", "az://x", "gs:///x"])
+def test_a_url_that_leads_nowhere_is_said(run, place):
+    assert "[store-unreachable]" in run("ls", place, code=5).stderr
+
+
+@pytest.mark.parametrize("minutes", ["nan", "1e30", "-5", "x"])
+def test_a_grace_that_is_none_is_a_slip_of_the_command_line(run, minutes):
+    run("gc", "PATH", "--grace-minutes", minutes, code=2)
+
+
+def test_a_chain_that_is_not_there_is_not_well(run):
+    assert "[chain-missing]" in run("verify", "PATH", "--chain", "Merger", code=6).stderr

@@ -1,0 +1,120 @@
+"""An export that was altered, or that no export writes, is refused; names of chains and of its files never clash."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dagkit.ledger import Ledger, slice_of
+from dagkit.ledger.exchange.manifests import export, import_into
+from dagkit.ledger.stores import MemoryStore
+from tests.ledger.desk import APPLICATION, SPLITTER, code_of
+
+DEEP = 100_000
+
+
+def altered(folder: Path, change) -> Path:
+    """The export, with its list of chains changed."""
+    path = folder / "export.json"
+    document = json.loads(path.read_text())
+    change(document["chains"][0])
+    path.write_text(json.dumps(document))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c.update(blocks=c["blocks"] + 1),
+        lambda c: c.update(blocks=c["blocks"] - 1),
+        lambda c: c.update(blocks=str(c["blocks"])),
+        lambda c: c.update(blocks=float(c["blocks"])),
+        lambda c: c.update(kind="Derivative"),
+        lambda c: c.update(file=f"chains/../{c['file']}"),
+    ],
+    ids=["more", "fewer", "a text", "a fraction", "another kind", "another file"],
+)
+def test_an_export_whose_list_was_altered_is_refused_and_leaves_nothing(here, tmp_path, change):
+    export(here.ledger, tmp_path / "out")
+    target = Ledger.create(MemoryStore())
+    assert code_of(lambda: import_into(target, altered(tmp_path / "out", change))) == "manifest-unreadable"
+    assert target.names() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda d: d.update(version=True), "version-unreadable"),
+        (lambda d: d.update(version=1.0), "version-unreadable"),
+        (lambda d: d.update(version="1"), "version-unreadable"),
+        (lambda d: d.pop("kind"), "manifest-unreadable"),
+        (lambda d: d.update(kind="metadatablock"), "manifest-unreadable"),
+        (lambda d: d["content"].update(sequenceNumber=1.0), "manifest-unreadable"),
+        (lambda d: d["content"].update(sequenceNumber=True), "manifest-unreadable"),
+    ],
+    ids=["true", "1.0", "a text", "no kind", "another kind", "a fraction for a number", "true for a number"],
+)
+def test_a_manifest_that_is_written_otherwise_is_refused(here, tmp_path, change, code):
+    export(here.ledger, tmp_path / "out", "json")
+    path = next(tmp_path.glob(f"out/**/{APPLICATION}.json"))
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    change(found[1])
+    path.write_text("".join(json.dumps(d) + "\n" for d in found))
+    assert code_of(lambda: import_into(Ledger.create(MemoryStore()), tmp_path / "out")) == code
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("version: 1\n", "version: &v 1\n").replace(
+            "sequenceNumber: 1\n", "sequenceNumber: *v\n"
+        ),
+        lambda text: text.replace("version: 1\n", "version: 2\nversion: 1\n"),
+        lambda text: text.replace("systemTime: '2024-01-01T00:00:00Z'", "systemTime: 2024-01-01T00:00:00Z"),
+        lambda _: "- " * 2000,
+    ],
+    ids=["an alias", "a name said twice", "a time that is no text", "nested deeply"],
+)
+def test_yaml_that_no_export_writes_is_refused(here, tmp_path, change):
+    export(here.ledger, tmp_path / "out")
+    path = next(tmp_path.glob(f"out/**/{SPLITTER}.yaml"))
+    text = path.read_text()
+    path.write_text(change(text))
+    assert path.read_text() != text
+    code = code_of(lambda: import_into(Ledger.create(MemoryStore()), tmp_path / "out"))
+    assert code in ("manifest-unreadable", "version-unreadable")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_manifests_nested_without_end_do_not_end_the_process(here, tmp_path, form):
+    """In a process of its own: nesting in YAML used to overflow the stack of C."""
+    export(here.ledger, tmp_path / "out", form)
+    next(tmp_path.glob(f"out/**/{SPLITTER}.{form}")).write_text("[" * DEEP + "]" * DEEP)
+    words = [sys.executable, "-m", "dagkit.cli", "ledger", "import", str(tmp_path / "copy"), str(tmp_path / "out")]
+    answer = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 - it is our own
+    assert answer.returncode == 1
+    assert "[manifest-unreadable]" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_chains_may_be_named_as_files_of_an_export_are(tmp_path, form):
+    ledger = Ledger.create(MemoryStore())
+    names = ["a", "a.json", "a.yaml", "chains", "contents", "data", "export", "export.json"]
+    large = b"x" * 10_000
+    for name in names:
+        planned = ledger.root(name).plan_next()
+        ledger.root(name).append(planned.add_data(slice_of(large, 0, 1)), [large], planned=planned)
+    export(ledger, tmp_path, form)
+    other = Ledger.create(MemoryStore())
+    import_into(other, tmp_path)
+    assert other.names() == names
+    assert [other.chain(n).head for n in names] == [ledger.chain(n).head for n in names]
+
+
+def test_an_export_to_where_nothing_can_be_written_is_said(run, tmp_path):
+    (tmp_path / "file").write_text("x")
+    assert "[store-" in run("export", "PATH", tmp_path / "file" / "out", code=5).stderr

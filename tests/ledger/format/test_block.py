@@ -1,0 +1,122 @@
+"""A record says its own hash, and is what was written or is not read at all."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit.ledger import ChainBroken, LedgerError, VersionUnreadable
+from dagkit.ledger.format.block import seal, unseal
+from dagkit.ledger.format.hashing import canonical, hash_of
+from tests.ledger.desk import APPLICATION, Desk
+
+
+def a_line() -> bytes:
+    """The record of a window with data, a checkpoint and an input."""
+    desk = Desk()
+    desk.discover((0, 10))
+    record = desk.window(3, consumed=[(0, 10)])
+    return desk.app.log.line(record.seq)
+
+
+LINE = a_line()
+
+
+def test_a_record_comes_back_equal():
+    record = unseal(LINE, APPLICATION, 3)
+    assert seal(record.block, record.carry, record.objects) == (record, LINE)
+
+
+def test_the_hash_is_over_the_block_and_what_it_carries():
+    document = json.loads(LINE)
+    body = {part: document[part] for part in ("block", "carry", "format")}
+    assert document["hash"] == hash_of(canonical(body).encode())
+
+
+@given(st.integers(0, len(LINE) - 1), st.integers(0, 7))
+def test_a_flipped_bit_is_noticed_wherever_it_is(place, bit):
+    forged = bytearray(LINE)
+    forged[place] ^= 1 << bit
+    with pytest.raises(LedgerError) as caught:
+        unseal(bytes(forged), APPLICATION, 3)
+    assert (caught.value.fault.chain, caught.value.fault.block) == (APPLICATION, 3)
+
+
+def test_a_flipped_bit_in_a_name_is_damage_and_no_field_of_the_future():
+    with pytest.raises(ChainBroken) as caught:
+        unseal(LINE.replace(b'"newOffset"', b'"newOffsft"', 1), APPLICATION, 3)
+    assert caught.value.code == "block-damaged"
+
+
+@given(st.integers(0, len(LINE) - 1))
+def test_a_record_that_ends_early_is_torn(size):
+    with pytest.raises(ChainBroken) as caught:
+        unseal(LINE[:size], APPLICATION, 3)
+    assert caught.value.code == "block-torn"
+
+
+def test_a_record_under_another_number_is_misplaced():
+    with pytest.raises(ChainBroken) as caught:
+        unseal(LINE, APPLICATION, 4)
+    assert caught.value.code == "block-misplaced"
+
+
+def test_a_later_version_is_refused_by_name():
+    later = LINE.replace(b"dagkit.block/1", b"dagkit.block/2")
+    with pytest.raises(VersionUnreadable, match=r"'dagkit\.block/2', and this dagkit reads 'dagkit\.block/1'"):
+        unseal(later, APPLICATION, 3)
+
+
+def resealed(document: dict) -> bytes:
+    """The document with the hash that it then has: forged by somebody who knows how."""
+    body = {part: document[part] for part in ("block", "carry", "format")}
+    return canonical({**document, "hash": hash_of(canonical(body).encode())}).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("where", "named"),
+    [((), "mood"), (("block",), "mood"), (("block", "event"), "mood"), (("carry",), "mood")],
+    ids=["in the record", "in the block", "in the event", "in what it carries"],
+)
+def test_a_field_of_the_future_is_refused_by_name(where, named):
+    document = json.loads(LINE)
+    target = document
+    for part in where:
+        target = target[part]
+    target[named] = 1
+    with pytest.raises(VersionUnreadable, match=named) as caught:
+        unseal(resealed(document), APPLICATION, 3)
+    assert caught.value.code == "field-unknown"
+
+
+def test_an_event_of_the_future_is_refused():
+    document = json.loads(LINE)
+    document["block"]["event"]["kind"] = "FoldSpace"
+    with pytest.raises(VersionUnreadable) as caught:
+        unseal(resealed(document), APPLICATION, 3)
+    assert caught.value.code == "field-unknown"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda d: d["block"]["event"].update(newWatermark=None),
+        lambda d: d["block"].update(systemTime=d["block"]["systemTime"].replace("Z", "+00:00")),
+    ],
+    ids=["a null", "a time spelled otherwise"],
+)
+def test_a_record_has_one_spelling(edit):
+    document = json.loads(LINE)
+    edit(document)
+    with pytest.raises(ChainBroken) as caught:
+        unseal(resealed(document), APPLICATION, 3)
+    assert caught.value.code == "block-damaged"
+
+
+def test_an_object_that_is_not_what_its_name_says_is_noticed():
+    document = json.loads(LINE)
+    name = next(iter(document["objects"]))
+    document["objects"][name] += " "
+    with pytest.raises(ChainBroken, match="keeps an object"):
+        unseal(resealed(document), APPLICATION, 3)

@@ -1,0 +1,105 @@
+"""Events are written as the fabric's RFC-014 writes them: half-open what was read, closed what was added."""
+
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import ValidationError
+
+from dagkit.ledger.format.events import EVENT_KINDS, AddData, ExecuteTransform, ExecuteTransformInput, Step
+from tests.ledger.desk import STRANGER
+
+AT_MIDNIGHT = datetime(2023, 12, 31, tzinfo=UTC)
+
+
+def a_slice(start: int, end: int) -> dict:
+    return {
+        "logicalHash": STRANGER,
+        "physicalHash": STRANGER,
+        "offsetInterval": {"start": start, "end": end},
+        "size": 100,
+    }
+
+
+FIRST = {"kind": "AddData", "newData": a_slice(0, 9), "newWatermark": "2023-12-31T00:00:00Z"}
+NEXT = {"kind": "AddData", "prevOffset": 9, "newData": a_slice(10, 19), "newWatermark": "2023-12-31T01:00:00Z"}
+WATERMARK_ONLY = {"kind": "AddData", "prevOffset": 19, "newWatermark": "2023-12-31T03:00:00Z"}
+
+
+@pytest.mark.parametrize("written", [FIRST, NEXT, WATERMARK_ONLY], ids=["first", "next with data", "watermark only"])
+def test_the_rfcs_examples_come_back_as_they_are(written):
+    assert AddData.model_validate(written).as_json() == written
+
+
+@pytest.mark.parametrize(("written", "last"), [(FIRST, 9), (NEXT, 19), (WATERMARK_ONLY, 19)])
+def test_the_last_offset_is_in_every_event(written, last):
+    assert AddData.model_validate(written).last_offset == last
+
+
+def test_the_rfcs_worked_example_carries_what_was_read():
+    """A root of 100 then 10 records and a watermark, and what a derivative says of each."""
+    quiet = ExecuteTransformInput(
+        dataset_id="did:odf:a", prev_block_hash=STRANGER, new_block_hash=STRANGER, prev_offset=109
+    )
+    assert (quiet.last_offset, "newOffset" in quiet.as_json()) == (109, False)
+
+
+def test_absent_is_left_out_and_never_null():
+    event = ExecuteTransform(query_inputs=(ExecuteTransformInput(dataset_id="did:odf:a"),), new_watermark=AT_MIDNIGHT)
+    assert event.as_json() == {
+        "kind": "ExecuteTransform",
+        "queryInputs": [{"datasetId": "did:odf:a"}],
+        "newWatermark": "2023-12-31T00:00:00Z",
+    }
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"newWatermark": "2023-12-31T00:00:00"},
+        {"prevOffset": -1},
+        {"prevOffset": 2**64},
+        {"prevCheckpoint": "deadbeef"},
+        {"surprise": 1},
+        {"newData": {**a_slice(0, 9), "surprise": 1}},
+        {"newData": {"physicalHash": STRANGER, "offsetInterval": {"start": 0, "end": 9}, "size": 1}},
+        {"extra": {"no-domain": 1}},
+    ],
+    ids=[
+        "a time without a zone",
+        "a negative offset",
+        "an offset beyond 64 bits",
+        "a hash that is none",
+        "an unknown field",
+        "an unknown field deep inside",
+        "a slice without its logical hash",
+        "an attribute without a domain",
+    ],
+)
+def test_what_the_fabric_does_not_know_is_refused(changes):
+    with pytest.raises(ValidationError, match="validation error"):
+        AddData.model_validate({**FIRST, **changes})
+
+
+def test_another_zone_is_the_same_instant():
+    event = AddData.model_validate({"newWatermark": "2023-12-31T02:00:00+02:00"})
+    assert event.as_json()["newWatermark"] == "2023-12-31T00:00:00Z"
+
+
+def test_microseconds_are_kept():
+    assert AddData(new_watermark=AT_MIDNIGHT.replace(microsecond=7)).as_json()["newWatermark"].endswith("00.000007Z")
+
+
+def test_a_step_keeps_the_settings_of_its_kind():
+    step = Step.model_validate({"kind": "Csv", "header": True})
+    assert (step.setting("header"), step.setting("quote"), step.as_json()) == (
+        True,
+        None,
+        {"kind": "Csv", "header": True},
+    )
+
+
+def test_every_event_of_the_fabric_is_known():
+    assert set(EVENT_KINDS) == {
+        "AddData", "ExecuteTransform", "Seed", "SetVocab", "SetDataSchema", "SetInfo", "SetLicense", "SetAttachments",
+        "SetPollingSource", "DisablePollingSource", "AddPushSource", "DisablePushSource", "SetTransform",
+    }  # fmt: skip

@@ -1,0 +1,45 @@
+"""Errors travel between processes, and every code is in the operator's page, once and in order."""
+
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+
+from dagkit.ledger import LEDGER_CODES, BlockRefused, ChainNotFound, Fault, SequenceTaken, StoreError, VersionUnreadable
+
+PAGE = Path(__file__).parents[3] / "docs" / "ledger.md"
+
+
+def test_every_code_is_a_heading_of_the_page_in_order():
+    headings = re.findall(r"^### `([a-z-]+)`$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings == list(LEDGER_CODES)
+
+
+def test_every_code_says_its_cause_and_its_repair():
+    sections = re.split(r"^### `", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    for section in sections:
+        body = section.split("\n## ")[0]
+        assert "*Cause:*" in body, section[:40]
+        assert "*Repair:*" in body, section[:40]
+
+
+@pytest.mark.parametrize("kind", [BlockRefused, SequenceTaken, StoreError, VersionUnreadable, ChainNotFound])
+def test_an_error_travels_between_processes(kind):
+    error = kind(Fault("block-missing", "it is gone", "look for it", "c", 3), Fault("link-broken", "it lies", "look"))
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    assert (type(again), again.faults, str(again)) == (kind, error.faults, str(error))
+
+
+def test_a_fault_says_where_what_and_what_to_do():
+    assert str(Fault("block-missing", "it is gone", "look for it", "c", 3)) == (
+        "c: block 3: it is gone [block-missing]\n  help: look for it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(BlockRefused, 1), (SequenceTaken, 1), (StoreError, 5), (VersionUnreadable, 6), (ChainNotFound, 6)],
+)
+def test_errors_own_their_exit_code(error, code):
+    assert error.exit_code == code

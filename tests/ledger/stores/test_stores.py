@@ -1,0 +1,310 @@
+"""One suite that every place must pass: bytes under keys, and a creation that only one can win."""
+
+import errno
+import os
+import secrets
+import stat
+import threading
+from pathlib import Path
+
+import fsspec
+import pytest
+from pyarrow import fs as arrow_fs
+
+from dagkit.ledger import Ledger, SequenceTaken, StoreError
+from dagkit.ledger.audit.verify import verify
+from dagkit.ledger.stores import KeyMissing, KeyTaken, LocalStore, MemoryStore, open_store
+from tests.ledger.desk import APPLICATION, Desk
+
+PLACES = [
+    "memory",
+    "local",
+    "local, not durable",
+    "pyarrow local",
+    "pyarrow subtree",
+    "fsspec memory",
+    "fsspec through pyarrow",
+    pytest.param("s3", marks=pytest.mark.slow),
+]
+
+
+def place(kind, tmp_path, request):
+    """A new, empty store of the kind."""
+    name = secrets.token_hex(4)
+    if kind == "s3":
+        return open_store(
+            f"s3://ledgers/{name}",
+            endpoint=request.getfixturevalue("bucket"),
+            region="us-east-1",
+            access_key_id="test",
+            secret_access_key="test",  # noqa: S106 - a test server asks for any
+            client_options={"allow_http": True},
+        )
+    memory = fsspec.filesystem("memory")
+    return {
+        "memory": MemoryStore,
+        "local": lambda: open_store(tmp_path / "deep" / "er"),
+        "local, not durable": lambda: LocalStore(tmp_path, durable=False),
+        "pyarrow local": lambda: open_store(str(tmp_path), arrow_fs.LocalFileSystem()),
+        "pyarrow subtree": lambda: open_store(
+            "app", arrow_fs.SubTreeFileSystem(str(tmp_path), arrow_fs.LocalFileSystem())
+        ),
+        "fsspec memory": lambda: open_store(f"memory://{name}"),
+        "fsspec through pyarrow": lambda: open_store(name, arrow_fs.PyFileSystem(arrow_fs.FSSpecHandler(memory))),
+    }[kind]()
+
+
+@pytest.fixture(params=PLACES)
+def store(request, tmp_path):
+    return place(request.param, tmp_path, request)
+
+
+def test_what_is_created_is_there(store):
+    store.create("a/b/c", b"content")
+    assert (store.get("a/b/c"), store.exists("a/b/c"), store.get_range("a/b/c", 2, 5)) == (b"content", True, b"nte")
+    assert store.modified("a/b/c") is not None
+
+
+def test_a_range_beyond_the_end_is_cut_there(store):
+    store.create("a/b", b"content")
+    ranges = [(5, 100), (7, 9), (100, 200), (0, 10**12)]
+    assert [store.get_range("a/b", *r) for r in ranges] == [b"nt", b"", b"", b"content"]
+
+
+def test_a_key_is_created_once(store):
+    store.create("a/b", b"first")
+    with pytest.raises(KeyTaken, match="b"):
+        store.create("a/b", b"second")
+    assert store.get("a/b") == b"first"
+
+
+def test_of_many_who_create_one_wins(store):
+    won, start = [], threading.Barrier(8)
+
+    def create(number):
+        start.wait()
+        try:
+            store.create("race", str(number).encode())
+        except KeyTaken:
+            return
+        won.append(str(number).encode())
+
+    threads = [threading.Thread(target=create, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert won == [store.get("race")]
+
+
+def test_what_is_not_there_is_missing(store):
+    with pytest.raises(KeyMissing, match="nowhere"):
+        store.get("nowhere")
+    with pytest.raises(KeyMissing, match="nowhere"):
+        store.get_range("nowhere", 0, 1)
+    assert (store.exists("nowhere"), store.modified("nowhere"), store.names("nowhere")) == (False, None, [])
+
+
+def test_listings_name_what_lies_directly_under_a_folder(store):
+    for key in ("f/one", "f/two", "f/g/three", "h%20i/four"):
+        store.create(key, b"x")
+    assert (sorted(store.names("f")), store.folders("f"), store.names("h%20i")) == (["one", "two"], ["g"], ["four"])
+
+
+def test_replacing_and_noting_leave_the_last_content(store):
+    for write in (store.replace, store.note):
+        write("r/x", b"a longer content")
+        write("r/x", b"short")
+        assert store.get("r/x") == b"short"
+
+
+def test_what_is_deleted_is_gone_and_may_be_deleted_again(store):
+    store.create("a", b"x")
+    store.create("b", b"x")
+    store.delete(["a", "b"])
+    store.delete(["a"])
+    assert not store.exists("a")
+
+
+def test_a_ledger_lives_there(store):
+    desk = Desk(store)
+    for start in range(0, 30, 10):
+        desk.discover((start, start + 10))
+        desk.window(5, consumed=[(start, start + 10)])
+    again = desk.reopened()
+    assert again.app.standing == desk.app.standing
+    assert verify(again.ledger).is_complete
+
+
+def test_the_second_writer_loses_and_changes_nothing(store):
+    desk = Desk(store)
+    late = desk.reopened()
+    desk.discover((0, 10))
+    stale = late.root.plan_next()
+    number = late.root.standing.next_seq
+    desk.discover((10, 20))
+    event = stale.add_data(watermark=late.clock.now())
+    before = store.get(desk.root.log.block_key(desk.root.head.seq))
+    with pytest.raises(SequenceTaken) as caught:
+        late.root.append(event)
+    assert (caught.value.code, caught.value.fault.block) == ("sequence-taken", number)
+    assert store.get(desk.root.log.block_key(desk.root.head.seq)) == before
+    with pytest.raises(SequenceTaken):
+        late.root.append(event)  # and it stays stopped until it opens the chain again
+
+
+def test_a_filesystem_that_overwrites_is_refused():
+    class Careless:
+        """Ignores the mode, as some implementations do."""
+
+        def __init__(self):
+            self.kept = {}
+
+        def makedirs(self, path, exist_ok):
+            assert exist_ok
+
+        def pipe_file(self, path, value, **kwargs):
+            self.kept[path] = value
+
+        def rm_file(self, path):
+            self.kept.pop(path)
+
+    careless = Careless()
+    with pytest.raises(StoreError) as caught:
+        open_store("ledger", careless).create("a", b"x")
+    assert (caught.value.code, careless.kept) == ("store-unfenced", {})
+
+
+def test_a_filesystem_without_exclusive_creation_is_refused():
+    with pytest.raises(StoreError) as caught:
+        open_store("bucket/ledger", arrow_fs.S3FileSystem(anonymous=True, region="us-east-1"))
+    assert caught.value.code == "store-unfenced"
+
+
+@pytest.mark.slow
+def test_a_bucket_that_is_not_there_is_said(bucket):
+    gone = open_store(
+        "s3://nowhere/x",
+        endpoint=bucket,
+        region="us-east-1",
+        access_key_id="test",
+        secret_access_key="test",  # noqa: S106 - as above
+        client_options={"allow_http": True},
+    )
+    with pytest.raises(StoreError) as caught:
+        gone.create("a", b"x")
+    assert caught.value.code == "store-unreachable"
+
+
+def test_temporary_files_are_nobodys_business(tmp_path):
+    store = LocalStore(tmp_path)
+    store.create("f/x", b"x")
+    (tmp_path / "f" / ".tmp-1-2-3").write_bytes(b"half")
+    assert (store.names("f"), store.temporaries("f")) == (["x"], [".tmp-1-2-3"])
+
+
+def test_a_crashed_write_leaves_no_temporary_of_ours(tmp_path):
+    store = LocalStore(tmp_path)
+    store.create("f/x", b"x")
+    with pytest.raises(KeyTaken, match="x"):
+        store.create("f/x", b"y")
+    assert [path.name for path in (tmp_path / "f").iterdir()] == ["x"]
+
+
+def test_the_chain_is_the_same_in_every_place(desk):
+    assert desk.ledger.names() == ["File-splitter", APPLICATION]
+
+
+def test_an_append_survives_a_power_cut(tmp_path, monkeypatch):
+    """The content is synced before the name exists, and the folder after; watched, not imagined."""
+    store = LocalStore(tmp_path)
+    store.create("f/first", b"x")
+    steps = []
+    sync, link = os.fsync, os.link
+
+    def seen_sync(descriptor):
+        steps.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "content")
+        sync(descriptor)
+
+    def seen_link(source, target):
+        steps.append("name")
+        link(source, target)
+
+    monkeypatch.setattr(os, "fsync", seen_sync)
+    monkeypatch.setattr(os, "link", seen_link)
+    store.create("f/second", b"x")
+    assert steps == ["content", "name", "folder"]
+    steps.clear()
+    LocalStore(tmp_path, durable=False).create("f/third", b"x")
+    assert steps == ["name"]
+
+
+def test_new_folders_survive_a_power_cut_too(tmp_path, monkeypatch):
+    synced = []
+    sync = os.fsync
+
+    def seen(descriptor):
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        sync(descriptor)
+
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("only Linux tells which folder a descriptor is of")
+    monkeypatch.setattr(os, "fsync", seen)
+    LocalStore(tmp_path / "new").create("a/b/x", b"x")
+    assert {str(tmp_path / folder) for folder in ("", "new", "new/a", "new/a/b")} <= set(synced)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(errno.EACCES, "store-readonly"), (errno.EIO, "store-unreachable")], ids=["EACCES", "EIO"]
+)
+def test_what_cannot_be_looked_at_is_not_called_absent(tmp_path, monkeypatch, number, code):
+    store = LocalStore(tmp_path)
+    store.create("f/x", b"x")
+    assert [store.exists(key) for key in ("f/x", "f/y", "f/x/y")] == [True, False, False]
+
+    def fail(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", fail)
+        with pytest.raises(StoreError) as caught:
+            store.exists("f/x")
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EIO], ids=errno.errorcode.get)
+def test_a_folder_that_cannot_be_synced_leaves_it_unknown_what_was_committed(tmp_path, monkeypatch, number):
+    store = LocalStore(tmp_path)
+    store.create("f/first", b"x")
+    sync = os.fsync
+
+    def fail_for_folders(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail_for_folders)
+    with pytest.raises(StoreError) as caught:
+        store.create("f/second", b"x")
+    assert caught.value.code == "store-unreachable"
+    assert "nothing was committed" not in str(caught.value)
+    assert store.get("f/second") == b"x"
+
+
+def test_what_a_killed_writer_left_is_in_nobodys_way(tmp_path):
+    store = LocalStore(tmp_path)
+    left = [tmp_path / "f" / f".tmp-{os.getpid()}-{id(store):x}-{number}" for number in range(3)]
+    left[0].parent.mkdir()
+    for path in left:
+        path.write_bytes(b"half")
+    store.create("f/x", b"x")
+    store.replace("f/y", b"y")
+    assert (store.get("f/x"), store.get("f/y")) == (b"x", b"y")
+    assert [path.read_bytes() for path in left] == [b"half"] * 3
+
+
+def test_a_folder_that_cannot_be_made_is_told_as_that(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"file/app/ledger cannot be made: .*Not a directory") as caught:
+        Ledger.create(tmp_path / "file" / "app")
+    assert (caught.value.code, "nothing was committed" in str(caught.value)) == ("store-unreachable", True)
