@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
+from dagkit.api.declared import annotation_of
+
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
@@ -51,6 +53,7 @@ class OutputFiles:
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
+        annotation_of(owner, name)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
+from dagkit.api.declared import annotation_of
 from dagkit.errors import DagkitError
 
 T = TypeVar("T")
@@ -69,6 +70,7 @@ class MetricField(Generic[T]):
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
+        annotation_of(owner, name)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Generic, Self, TypeVar, get_args, get_type_hints, overload
+from typing import Any, Generic, Self, TypeVar, get_args, overload
 
 from dagkit.api.controls import Control, Stamped
+from dagkit.api.declared import annotation_of, resolved
 from dagkit.schema.batch import Batch
 
 T = TypeVar("T")
@@ -37,22 +38,21 @@ class _Port(Generic[T]):
         self.name = name
         self.declared_in = owner.__qualname__
         self._module = owner.__module__
+        self._annotation = annotation_of(owner, name)
 
     @property
     def payload(self) -> Any:
-        """The type that flows: the argument, else the subscript of `InputPort[X | Y]()`, else anything."""
+        """The type that flows: the argument, else the subscript of `InputPort[X | Y]()`, else that of the annotation.
+
+        Anything, where none of them says it.
+        """
         if self._payload is None:
             subscripted = getattr(self, "__orig_class__", None)
-            self._payload = Any if subscripted is None else self._resolved(get_args(subscripted)[0])
+            if subscripted is not None:
+                self._payload = resolved(get_args(subscripted)[0], self._module)
+            else:
+                self._payload = next(iter(self._annotation.arguments()), Any)
         return self._payload
-
-    def _resolved(self, written: Any) -> Any:
-        """The type for `InputPort["Line"]()`, whose class is declared further down; anything, where there is none."""
-        bearer = type("bearer", (), {"__annotations__": {"payload": written}, "__module__": self._module})
-        try:
-            return get_type_hints(bearer, include_extras=True)["payload"]
-        except NameError:
-            return Any
 
     @property
     def required(self) -> bool:

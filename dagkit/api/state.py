@@ -21,6 +21,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar, get_args, get_origin, 
 
 from pydantic import JsonValue, PydanticSchemaGenerationError, TypeAdapter
 
+from dagkit.api.declared import Annotation, annotation_of
 from dagkit.api.tagged import Unwritable, tagged, untagged
 from dagkit.schema import spelled
 
@@ -34,13 +35,23 @@ class Declared(ABC):
 
     name: str
 
+    _annotation: Annotation | None = None
+
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
+        self._annotation = annotation_of(owner, name)
+
+    @property
+    def _arguments(self) -> tuple[Any, ...]:
+        """What was written between the brackets of `State[X](…)`, else between those of its annotation."""
+        subscripted = getattr(self, "__orig_class__", None)
+        if subscripted is not None:
+            return get_args(subscripted)
+        return () if self._annotation is None else self._annotation.arguments()
 
     def _argument(self, index: int) -> Any:
-        """What was written between the brackets of `State[X](…)`, else anything."""
-        subscripted = getattr(self, "__orig_class__", None)
-        return get_args(subscripted)[index] if subscripted is not None else Any
+        """One of the arguments; anything, where none were written."""
+        return (self._arguments or (Any,) * (index + 1))[index]
 
     @property
     @abstractmethod
@@ -221,7 +232,7 @@ class State(Declared, Generic[T]):
     @property
     def _declared(self) -> Any:
         """The type between the brackets, else that of what it starts with; None says nothing of what will follow it."""
-        if hasattr(self, "__orig_class__"):
+        if self._arguments:
             return self._argument(0)
         default = self.fresh()
         return Any if default is None else type(default)
