@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import FileIO
 
-from dagkit.urls import is_url, local_path
-from dagkit_operators.places import exists
+from dagkit.urls import is_url
+from dagkit_operators.places import NotRegular, exists, opened_here
 
 EDGE = 256
 """Bytes at its beginning, and before its end as it was, that a file is known by at most."""
@@ -61,8 +61,8 @@ class Identities:
 def _opened(path: str) -> Iterator[FileIO | None]:
     """The file that has a name now, whatever takes that meanwhile; none where there is none."""
     try:
-        file = open(local_path(path), "rb", buffering=0)  # noqa: PTH123, SIM115 - closed below
-    except FileNotFoundError:
+        file = opened_here(path)
+    except (FileNotFoundError, NotRegular):
         yield None
         return
     with file:

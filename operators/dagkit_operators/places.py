@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -19,6 +20,14 @@ REMOTE_READ = 8 << 20
 """Bytes that are asked of another machine at a time."""
 NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 """How the system says of a path that it leads to nothing."""
+
+_SPECIAL = (
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISCHR, "a character device"),
+    (stat.S_ISBLK, "a block device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+"""What is neither a regular file nor a directory, in words."""
 
 _log = logging.getLogger(__name__)
 
@@ -58,10 +67,55 @@ def reading_from(place: str, then: str = "and launch again") -> Iterator[None]:
         raise InputUnreadable(f"cannot read {path}: {error.strerror or error}; mend that, {then}") from error
 
 
+class NotRegular(InputUnreadable):
+    """A path leads to a FIFO, a device or a socket, and only regular files are read."""
+
+    def __init__(self, path: str, kind: str) -> None:
+        self.given = path, kind
+        super().__init__(
+            f"cannot read {path}: it is {kind}, and only regular files are read; name a file or a directory, and write "
+            "what comes through it to a file first"
+        )
+
+    def __reduce__(self) -> tuple[type["NotRegular"], tuple[str, str]]:
+        return NotRegular, self.given
+
+
+def refuse_special(place: str) -> None:
+    """Raise NotRegular if a path of this machine leads to a FIFO, a device or a socket."""
+    status = None if is_url(place) else _status(local_path(place))
+    kind = None if status is None else _special(status.st_mode)
+    if kind is not None:
+        raise NotRegular(plain(place), kind)
+
+
+def opened_here(path: str) -> io.FileIO:
+    """A regular file of this machine, from its beginning. Raise NotRegular for anything else, without waiting.
+
+    A FIFO may have taken the name since the path was looked up, and a plain open would wait for its writer.
+    """
+    name = local_path(path)
+    file = open(name, "rb", buffering=0, opener=_without_waiting)  # noqa: SIM115 - the caller closes it
+    kind = _special(os.fstat(file.fileno()).st_mode)
+    if kind is not None:
+        file.close()
+        raise NotRegular(name, kind)
+    return file
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _special(mode: int) -> str | None:
+    """What is neither a regular file nor a directory, in words; None for those two."""
+    return next((words for is_one, words in _SPECIAL if is_one(mode)), None)
+
+
 def opened(path: str) -> Stream:
     """The bytes of a file, from its beginning."""
     if not is_url(path):
-        local: Stream = open(local_path(path), "rb", buffering=0)  # type: ignore[assignment] # noqa: PTH123, SIM115 - whoever asked closes it
+        local: Stream = opened_here(path)  # type: ignore[assignment]
         return local
     filesystem, inner, _ = resolved(path)
     remote: Stream = io.BufferedReader(filesystem.open_input_file(inner), REMOTE_READ)  # type: ignore[assignment]
@@ -71,16 +125,26 @@ def opened(path: str) -> Stream:
 def looked_up(path: str) -> Found | None:
     """The file as it is now; none where there is none."""
     if not is_url(path):
-        try:
-            status = Path(local_path(path)).stat()
-        except OSError as error:
-            if _lies_nowhere(error):
-                return None
-            raise
-        return Found(path, status.st_size, status.st_mtime_ns // 1_000_000) if stat.S_ISREG(status.st_mode) else None
+        status = _status(local_path(path))
+        return None if status is None else _found(path, status)
     filesystem, inner, _ = resolved(path)
     info = filesystem.get_file_info(inner)
     return Found(path, info.size or 0, _millis(info)) if info.is_file else None
+
+
+def _status(path: str) -> os.stat_result | None:
+    """What the system knows of a path; None where that leads to nothing."""
+    try:
+        return Path(path).stat()
+    except OSError as error:
+        if _lies_nowhere(error):
+            return None
+        raise
+
+
+def _found(path: str, status: os.stat_result) -> Found | None:
+    """A regular file; None for anything else."""
+    return Found(path, status.st_size, status.st_mtime_ns // 1_000_000) if stat.S_ISREG(status.st_mode) else None
 
 
 def exists(path: str) -> bool:
@@ -93,13 +157,28 @@ def exists(path: str) -> bool:
     return bool(filesystem.get_file_info(inner).type != pa_fs.FileType.NotFound)
 
 
-def files_below(folder: str, *, recursive: bool) -> Iterator[tuple[str, Found]]:
-    """The files in a folder, and in those inside it, each with its plain path from there on."""
+def files_below(folder: str, *, recursive: bool, wanted: Callable[[str], Any] = lambda _: True) -> Iterator[Found]:
+    """The files in a folder, and in those inside it, whose plain path from there on is wanted.
+
+    A FIFO, device or socket that is wanted is logged once, and passed over.
+    """
     if is_url(folder):
-        yield from _remote_files(folder, recursive=recursive)
+        yield from (found for below_it, found in _remote_files(folder, recursive=recursive) if wanted(below_it))
         return
-    for found in _local_files(folder, recursive=recursive, entered=set()):
-        yield found.path[len(folder) :].lstrip("/"), found
+    for path in _local_entries(folder, recursive=recursive, entered=set()):
+        status = _status(path) if wanted(path[len(folder) :].lstrip("/")) else None
+        if status is None:
+            continue
+        found, kind = _found(path, status), _special(status.st_mode)
+        if found is not None:
+            yield found
+        elif kind is not None:
+            _log_passed_over(path, kind)
+
+
+@lru_cache(maxsize=4096)  # once in each process, however often a folder is scanned
+def _log_passed_over(path: str, kind: str) -> None:
+    _log.warning("%s is %s, and is passed over: only regular files are read", path, kind)
 
 
 def unfinished(below: str) -> bool:
@@ -115,15 +194,18 @@ def files_like(pattern: str) -> Iterator[Found]:
     hidden or unfinished is passed over below the part of the pattern that is plain.
     """
     place = absolute(pattern)
+    refuse_special(place)
     named = looked_up(place)
     if named is not None:
         yield named
         return
     folder, likeness = _folder_and_likeness(place)
     matches = _matching(likeness)
-    for below_it, found in files_below(folder, recursive=not likeness or "/" in likeness or "**" in likeness):
-        if not unfinished(below_it) and matches(below_it):
-            yield found
+    yield from files_below(
+        folder,
+        recursive=not likeness or "/" in likeness or "**" in likeness,
+        wanted=lambda below_it: not unfinished(below_it) and matches(below_it),
+    )
 
 
 def is_pattern(pattern: str) -> bool:
@@ -149,8 +231,8 @@ def _matching(likeness: str) -> Callable[[str], Any]:
     return re.compile(glob_translate(likeness)).match
 
 
-def _local_files(folder: str, *, recursive: bool, entered: set[tuple[int, int]]) -> Iterator[Found]:
-    """Links are followed; a folder that was entered already is not entered again."""
+def _local_entries(folder: str, *, recursive: bool, entered: set[tuple[int, int]]) -> Iterator[str]:
+    """The paths of all but folders. Links are followed; a folder that was entered already is not entered again."""
     try:
         status = Path(folder).stat()
         if not stat.S_ISDIR(status.st_mode) or (status.st_dev, status.st_ino) in entered:
@@ -164,11 +246,9 @@ def _local_files(folder: str, *, recursive: bool, entered: set[tuple[int, int]])
     for entry in entries:
         if _is_folder(entry):
             if recursive:
-                yield from _local_files(entry.path, recursive=True, entered=entered)
-            continue
-        found = looked_up(entry.path)
-        if found is not None:
-            yield found
+                yield from _local_entries(entry.path, recursive=True, entered=entered)
+        else:
+            yield entry.path
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -8,7 +8,7 @@ from dagkit import Block
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.urls import plain
 from dagkit_operators.lines import Seekable
-from dagkit_operators.places import looked_up, opened, reading_from
+from dagkit_operators.places import looked_up, opened, reading_from, refuse_special
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +26,7 @@ def as_seen(block: Block) -> Iterator[Seekable]:
     """
     facts = block.facts or {}
     with reading_from(block.path):
+        refuse_special(block.path)
         now = looked_up(block.path)
     if now is None:
         raise FileChanged(

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, PrivateAttr, field_validator
@@ -16,7 +17,16 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 from dagkit import Block, Context, InputOperator, OutputPort, State, Until
 from dagkit.urls import absolute, plain
 from dagkit_operators.blocks import FileInfo
-from dagkit_operators.places import Found, exists, files_below, looked_up, missing, reading_from, unfinished
+from dagkit_operators.places import (
+    Found,
+    exists,
+    files_below,
+    looked_up,
+    missing,
+    reading_from,
+    refuse_special,
+    unfinished,
+)
 
 BLOCK_SIZE = 64 << 20
 """Bytes of a block where nobody says otherwise."""
@@ -77,19 +87,21 @@ class DirectoryScanner(BaseModel):
                 yield from self._scan(root, once_there=once_there)
 
     def _scan(self, root: str, *, once_there: bool) -> Iterator[Found]:
+        refuse_special(root)
         named, shown = looked_up(root), plain(root)
         if named is not None:
             if self._matches(shown):
                 yield named
         elif exists(root):
-            for below, found in files_below(root, recursive=self.recursive):
-                if self._matches(f"{shown.rstrip('/')}/{below}") and not (self.skip_unfinished and unfinished(below)):
-                    yield found
+            yield from files_below(root, recursive=self.recursive, wanted=partial(self._wanted, shown.rstrip("/")))
         elif once_there:
             problem = "scanner.files names %s, and there is no such file or directory; it is looked for again"
             _log.warning(problem, shown)
         else:
             raise missing(root, _THEN)
+
+    def _wanted(self, root: str, below: str) -> bool:
+        return self._matches(f"{root}/{below}") and not (self.skip_unfinished and unfinished(below))
 
     def _matches(self, path: str) -> bool:
         wanted, unwanted = self.file_pattern_regular_exp, self.ignore_file_pattern_regular_exp

@@ -16,7 +16,7 @@ from dagkit_operators.blocks import FileInfo, Lost, Record
 from dagkit_operators.compressed import codec_of
 from dagkit_operators.files import ReadFiles, T
 from dagkit_operators.identities import has_identity
-from dagkit_operators.places import Found, Stream, files_below, looked_up, opened, reading_from
+from dagkit_operators.places import Found, NotRegular, Stream, files_below, looked_up, opened, reading_from
 from dagkit_operators.seen import FileChanged
 
 RENAMED_MILLIS = 60_000
@@ -140,7 +140,7 @@ def _found(element: FileInfo, opens: ExitStack) -> tuple[Found, Stream] | tuple[
                 continue
             try:
                 stream = opens.enter_context(opened(path))
-            except FileNotFoundError:
+            except (FileNotFoundError, NotRegular):
                 continue
             # asked last: whatever had taken the name before would be seen now
             if has_identity(path, element.identity):
@@ -152,5 +152,5 @@ def _names(element: FileInfo) -> Iterator[str]:
     """Its own, and then those beside it."""
     yield element.path
     if element.identity and not is_url(element.path):
-        for _, found in files_below(parent(element.path), recursive=False):
+        for found in files_below(parent(element.path), recursive=False):
             yield found.path

@@ -1,6 +1,7 @@
 """Files in an object store are found and read as files on a disk are, whatever they are called."""
 
 import os
+import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 from dagkit.errors import InputUnreadable
 from dagkit.testing import Alone, FakeClock
 from dagkit.urls import absolute, plain
-from dagkit_operators import Block, FileInfo, FileSplitterInput, LineReader, MatchFiles, TailFiles
+from dagkit_operators import Block, FileInfo, FileSplitterInput, LineReader, MatchFiles, ReadFiles, TailFiles
+from dagkit_operators.identities import Identities, has_identity
+from dagkit_operators.places import NotRegular, opened
 
 NOBODY = 65534
 """A user without rights, on most systems."""
@@ -138,3 +141,82 @@ def test_what_may_not_be_read_is_told_by_its_path_with_what_to_do(
     match = f"^cannot read {path}: Permission denied; mend that, {then}$"
     with without_rights(path), pytest.raises(InputUnreadable, match=match):
         do(path)
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Iterator[Path]:
+    """A FIFO that has a writer, so that nothing waits for one."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    held = os.open(path, os.O_RDWR)
+    yield path
+    os.close(held)
+
+
+def match(path: Path | str) -> list[FileInfo]:
+    alone = Alone(MatchFiles())
+    alone.work(str(path))
+    return alone.sent()
+
+
+SPECIAL = pytest.mark.parametrize(
+    "do",
+    [
+        look_for,
+        match,
+        read_block_of,
+        lambda path: Alone(ReadFiles()).work(FileInfo(str(path), 4, 0, 1)),
+        lambda path: opened(str(path)),
+    ],
+    ids=["scanned", "a pattern", "a block's file", "a file to be read", "opened"],
+)
+
+
+@SPECIAL
+def test_a_fifo_that_is_named_is_refused(fifo: Path, do: Callable[[Path], Any]) -> None:
+    with pytest.raises(InputUnreadable, match=f"^cannot read {fifo}: it is a FIFO, and only regular files are read; "):
+        do(fifo)
+
+
+@SPECIAL
+def test_a_device_that_is_named_is_refused(tmp_path: Path, do: Callable[[Path], Any]) -> None:
+    (tmp_path / "link").symlink_to("/dev/null")
+    with pytest.raises(InputUnreadable, match=f"^cannot read {tmp_path}/link: it is a character device, and only"):
+        do(tmp_path / "link")
+
+
+def test_what_is_refused_survives_the_way_from_a_worker() -> None:
+    refused = NotRegular("a", "a FIFO")
+    assert str(pickle.loads(pickle.dumps(refused))) == str(refused)  # noqa: S301 - our own
+
+
+@pytest.mark.parametrize("find", [look_for, match], ids=["scanned", "a pattern"])
+def test_a_fifo_in_a_folder_is_passed_over_and_logged_once(
+    fifo: Path, caplog: pytest.LogCaptureFixture, find: Callable[[Path], Any]
+) -> None:
+    for _ in range(2):
+        find(fifo.parent)
+    assert [each.getMessage() for each in caplog.records] == [
+        f"{fifo} is a FIFO, and is passed over: only regular files are read"
+    ]
+
+
+def test_a_fifo_that_is_not_wanted_is_not_logged(fifo: Path, caplog: pytest.LogCaptureFixture) -> None:
+    fifo.rename(fifo.parent / ".hidden")
+    (fifo.parent / "a.log").write_text("one\n")
+    match(fifo.parent)
+    match(fifo.parent / "*.log")
+    Alone(FileSplitterInput(scanner={"files": fifo.parent, "file_pattern_regular_exp": r".*\.log"})).look()
+    assert caplog.records == []
+
+
+def test_a_fifo_that_takes_the_place_of_a_file_is_another_one(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    path.write_text("one\n")
+    (found,) = match(path)
+    path.unlink()
+    os.mkfifo(path)
+    held = os.open(path, os.O_RDWR)
+    assert not has_identity(str(path), found.identity)
+    assert Identities([found.identity]).meet(str(path)) == (None, False)
+    os.close(held)
