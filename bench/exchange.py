@@ -32,7 +32,7 @@ from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.outbox import Outbox
-from dagkit.engine.worker.protocol import Assignment
+from dagkit.engine.worker.protocol import WindowTask
 from dagkit.schema.columns import Arrowed, Lines
 
 LEAST_MB_PER_SECOND = 200.0
@@ -156,11 +156,11 @@ def measured(backend: SparkBackend, name: str, megabytes: int, least: float | No
     for number in range(1, rounds + 1):
         outbox = Outbox(0)
         for target in backend.program.sources["tickets"]["out"]:
-            slit = outbox.slit(target)
+            channel = outbox.channel(target)
             for _ in range(chunks):  # a ticket for each, so that what is sent goes on then, as a reader's does
-                slit.batch(Batch.of([1] * SLOTS))
+                channel.batch(Batch.of([1] * SLOTS))
         begun = time.perf_counter()
-        answer = backend.run(Assignment(number, tuple(outbox.rest())))
+        answer = backend.run(WindowTask(number, tuple(outbox.rest())))
         best = min(best, time.perf_counter() - begun)
         seen = sum(report.state["receive"]["seen"] for report in answer.reports if "receive" in report.state)
         assert seen == lines, f"every line comes once: {seen} of {lines}"

@@ -28,10 +28,10 @@ from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
 from dagkit.engine.reports.measuring import Measuring
-from dagkit.engine.work.item import Waiting
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker import instances as live
-from dagkit.engine.worker.instances import Entrance
-from dagkit.engine.worker.protocol import Assignment, Report
+from dagkit.engine.worker.instances import Receiver
+from dagkit.engine.worker.protocol import Report, WindowTask
 from dagkit.engine.worker.slot import SlotRun
 from dagkit.observers.prometheus import Prometheus
 from dagkit_operators import Filter, LineReader, Record, value
@@ -136,10 +136,10 @@ def fused(after: Sequence[Callable[[], Operator]]) -> Program:
     return program
 
 
-def work_on(program: Program, text: Path) -> list[Waiting]:
+def work_on(program: Program, text: Path) -> list[WorkItem]:
     """The whole of a text, as one block."""
     (into,) = (".".join(target.into) for target in program.targets.values())
-    return [Waiting.of_block(into, Block(0, str(text), 0, text.stat().st_size, last=True), str(text))]
+    return [WorkItem.of_block(into, Block(0, str(text), 0, text.stat().st_size, last=True), str(text))]
 
 
 @contextmanager
@@ -151,16 +151,16 @@ def unmeasured() -> Iterator[None]:
         yield
 
 
-def _uncounted(operator: Operator, port: str, by_batch: Any, keyed: Any, keying: Any) -> Entrance:
+def _uncounted(operator: Operator, port: str, by_batch: Any, keyed: Any, keying: Any) -> Receiver:
     """What `live` would make of an input, were nothing counted."""
     single = live.of_items(live._with_code(operator, handler_of(operator, port), keyed, keying))  # noqa: SLF001
     return single if by_batch is None else replace(single, batch=by_batch)
 
 
-def window(program: Program, work: Sequence[Waiting]) -> tuple[int, Report]:
+def window(program: Program, work: Sequence[WorkItem]) -> tuple[int, Report]:
     """The nanoseconds of a processor that a window takes in one slot, and what it reports."""
     began = time.thread_time_ns()
-    run = SlotRun(program, 0, 0, Assignment(1), {}, work=work)
+    run = SlotRun(program, 0, 0, WindowTask(1), {}, work=work)
     for _ in run.run(()):
         pass
     report = run.report()

@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.ingesting.text import write_text
 from dagkit import Config, Dag, PortContext, StreamingApplication
 from dagkit.backends.spark import local_session
-from dagkit.engine.reports.run_events import Committed, Happening
+from dagkit.engine.reports.run_events import Committed, RunEvent
 from dagkit.launching import launch
 from dagkit_operators import DirectoryScanner, FileSplitterInput, Filter, LineReader, RecordWriter, value
 
@@ -53,7 +53,7 @@ class Peak:
     input_bytes: int
     peak_bytes: int = 0
 
-    def __call__(self, happening: Happening) -> None:
+    def __call__(self, happening: RunEvent) -> None:
         """Look at every worker after each commit."""
         if isinstance(happening, Committed):
             self.peak_bytes = max(self.peak_bytes, *peaks_of_workers(), 0)

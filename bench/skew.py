@@ -103,7 +103,7 @@ def _run(race: Race, contestant: Contestant, spark: SparkSession, target: Path) 
 def _windows_and_splits(target: Path) -> tuple[int, int]:
     """How many windows a run of dagkit took, and how often work was split in them."""
     entries = list(history(Ledger.open(str(target.with_suffix(".application")))))
-    return len(entries), sum(isinstance(fact, Split) for entry in entries for fact in entry.memory.facts)
+    return len(entries), sum(isinstance(fact, Split) for entry in entries for fact in entry.checkpoint.facts)
 
 
 def tables(races: Sequence[Race]) -> Iterator[str]:

@@ -32,7 +32,7 @@ from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.outbox import Outbox
-from dagkit.engine.worker.protocol import Assignment
+from dagkit.engine.worker.protocol import WindowTask
 
 LARGEST_SHARE = 0.5
 """Of the time of a trigger: what a window without an exchange may take."""
@@ -87,8 +87,8 @@ class Windows:
         self.window += 1
         outbox = Outbox(0)
         for target in self.backend.program.sources["source"]["out"]:
-            outbox.slit(target).batch(Batch.of(list(range(8))))
-        self.backend.run(Assignment(self.window, tuple(outbox.rest())))
+            outbox.channel(target).batch(Batch.of(list(range(8))))
+        self.backend.run(WindowTask(self.window, tuple(outbox.rest())))
         return (time.perf_counter() - begun) * 1000
 
 

@@ -26,7 +26,7 @@ from dagkit.compiler.steps import Author
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
 from dagkit.engine.reports.run_events import Observer, Probe
-from dagkit.engine.run.loop import Loop, Settings
+from dagkit.engine.run.loop import Loop, RunSettings
 from dagkit.engine.worker.protocol import Backend
 from dagkit.ledger import Ledger
 from dagkit.observers.spans import tracing
@@ -106,7 +106,7 @@ def launch_compiled(
                 compilation,
                 backend,
                 ledger,
-                Settings(place, until, windows, durable=durable, home=str(Path.cwd())),
+                RunSettings(place, until, windows, durable=durable, home=str(Path.cwd())),
                 fingerprint=fingerprint(compilation.plan),
                 version=sys.modules["dagkit"].__version__,
                 clock=clock,
@@ -115,7 +115,7 @@ def launch_compiled(
             )
             interrupts.end(loop)
             loop.run()
-    return Launched(compilation.application, place, loop.memory.window)
+    return Launched(compilation.application, place, loop.checkpoint.window)
 
 
 def application_path(compilation: Compilation) -> str:

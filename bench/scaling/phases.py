@@ -19,7 +19,7 @@ from bench.ingesting.text import write_text
 from dagkit import Block, Config, Context, Dag, InputOperator, OutputPort, PortContext, Shutdown, State
 from dagkit import StreamingApplication as Application
 from dagkit.engine.facts import Scaled
-from dagkit.engine.reports.run_events import Committed, Found, Happening, Reshaped
+from dagkit.engine.reports.run_events import Committed, Found, Reshaped, RunEvent
 from dagkit.launching import launch
 from dagkit_operators import Filter, LineReader, RecordWriter
 
@@ -132,7 +132,7 @@ class Watch:
     changes: list[Changed] = field(default_factory=list)
     _found: int = 0
 
-    def __call__(self, happening: Happening) -> None:
+    def __call__(self, happening: RunEvent) -> None:
         """Notes it."""
         now = time.perf_counter() * 1000
         if isinstance(happening, Found):

@@ -22,7 +22,7 @@ class ItemUnwritable(DagkitError):
         )
 
 
-class Written:
+class JsonCodec:
     """Items of one port."""
 
     def __init__(self, port: str, payload: Any) -> None:

@@ -18,10 +18,10 @@ from dagkit.engine.reports.run_events import (
     Ended,
     Failed,
     Found,
-    Happening,
     Measured,
     Reshaped,
     Resumed,
+    RunEvent,
     Started,
 )
 
@@ -49,7 +49,7 @@ class Lines:
         self.app: str | None = None
         """Named in each line; the run says it, if nobody did before."""
 
-    def __call__(self, happening: Happening) -> None:
+    def __call__(self, happening: RunEvent) -> None:
         if isinstance(happening, Resumed):
             self.app = happening.application
         level = "warning" if isinstance(happening, Failed) else "info"
@@ -85,7 +85,7 @@ class _Handler(logging.Handler):
         self._lines.tell("logged", told, level=record.levelname.lower(), logger=record.name)
 
 
-def _told(happening: Happening) -> dict[str, Any]:
+def _told(happening: RunEvent) -> dict[str, Any]:
     if isinstance(happening, Measured):
         return _measured(happening)
     if isinstance(happening, Reshaped):

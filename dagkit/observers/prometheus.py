@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 
 from dagkit.api.stats import OperatorStats
 from dagkit.engine.facts import Fact, Scaled, Split
-from dagkit.engine.reports.run_events import Committed, Failed, Found, Happening, Measured, Reshaped, Resumed
+from dagkit.engine.reports.run_events import Committed, Failed, Found, Measured, Reshaped, Resumed, RunEvent
 from dagkit.errors import DagkitError
 from dagkit.observers.series import ALL, OPERATOR, USER, Series
 
@@ -40,7 +40,7 @@ class Prometheus:
         self._user: dict[str, Gauge] = {}
         self._instruments["dagkit_build_info"].labels(sys.modules["dagkit"].__version__).set(1)
 
-    def __call__(self, happening: Happening) -> None:
+    def __call__(self, happening: RunEvent) -> None:
         match happening:
             case Resumed():
                 self._app = happening.application

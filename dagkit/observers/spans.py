@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from dagkit.engine.reports.run_events import Failed, Happening, Measured, Observer, Resumed, StageRun
+from dagkit.engine.reports.run_events import Failed, Measured, Observer, Resumed, RunEvent, StageRun
 
 
 def tracing() -> list[Observer]:
@@ -29,7 +29,7 @@ class Spans:
         self._tracer = trace.get_tracer("dagkit", sys.modules["dagkit"].__version__, provider)
         self._app = ""
 
-    def __call__(self, happening: Happening) -> None:
+    def __call__(self, happening: RunEvent) -> None:
         match happening:
             case Resumed():
                 self._app = happening.application

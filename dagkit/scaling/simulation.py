@@ -201,14 +201,14 @@ class _Simulation:
         import numpy as np  # noqa: PLC0415 - see above
 
         world, count = self.world, self.count
-        lasts, dealt = FIRST_MILLIS, self.waiting
+        lasts, allocated = FIRST_MILLIS, self.waiting
         if self.measured is not None:
             lasts = min(max(world.shortest_millis, self.waiting / (self.measured * count)), LONGEST_MILLIS)
-            dealt = min(self.waiting, self.measured * lasts * 1.25 * count)
-        pieces = ceil(dealt / self._piece)
+            allocated = min(self.waiting, self.measured * lasts * 1.25 * count)
+        pieces = ceil(allocated / self._piece)
         shares = np.full(count, pieces // count, float)
         shares[: pieces % count] += 1
-        shares *= dealt / pieces
+        shares *= allocated / pieces
         rates = world.per_milli * speeds.lognormal(0.0, world.noise, count)
         busy = np.minimum(shares / rates, lasts)
         read = float(np.minimum(shares, rates * lasts).sum())

@@ -20,7 +20,7 @@ from dagkit.api.running import Context, Until
 from dagkit.api.work import Block, SplittableOperator, work_port
 from dagkit.engine.inputs.driver_input import look
 from dagkit.engine.program.program import Keying
-from dagkit.engine.worker.instances import Entrance, SavedState, bind_output, entrance, live, saved
+from dagkit.engine.worker.instances import Receiver, SavedState, bind_output, live, receiver, saved
 from dagkit.ranges import Deferred, OffsetRange, RestrictionTracker
 from dagkit.schema.batch import Batch
 
@@ -92,7 +92,7 @@ class Alone(Generic[OperatorT]):
         self._sent: dict[str, list[Any]] = {}
         self._batches: dict[str, list[list[Any]]] = {}
         self._controls: list[Any] = []
-        self._into: dict[str, Entrance] = {}
+        self._into: dict[str, Receiver] = {}
         outputs = output_ports(type(operator))
         for port in outputs if connected is None else connected:
             self._listen(port)
@@ -100,7 +100,7 @@ class Alone(Generic[OperatorT]):
         for port, declared in input_ports(type(operator)).items():
             if port != worked:
                 keying = Keying(None, declared.key, declared.key_field)
-                self._into[port] = entrance(self.operator, port, keying)
+                self._into[port] = receiver(self.operator, port, keying)
         self.operator._services.update(self.files)  # noqa: SLF001 - in the place of the engine
         context = Context(
             application="alone",
@@ -132,7 +132,7 @@ class Alone(Generic[OperatorT]):
             batches.append(copied)
             items.extend(copied)
 
-        bind_output(self.operator, port, [Entrance(items.append, take_batch, control=self._controls.append)])
+        bind_output(self.operator, port, [Receiver(items.append, take_batch, control=self._controls.append)])
 
     @contextmanager
     def window(self, *, last: bool = False) -> Iterator[int]:
@@ -250,7 +250,7 @@ class Alone(Generic[OperatorT]):
         again.operator._services.update(self.files)  # noqa: SLF001 - in the place of the engine
         return again
 
-    def _entrance(self, port: str | None) -> Entrance:
+    def _entrance(self, port: str | None) -> Receiver:
         if port is None:
             (port,) = self._into
         return self._into[port]

@@ -18,7 +18,7 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.clock import Timer
 from dagkit.compiler import compile_application
 from dagkit.compiler.steps import Author
-from dagkit.engine.run.loop import Loop, Settings
+from dagkit.engine.run.loop import Loop, RunSettings
 from dagkit.engine.worker.instances import SavedState
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
@@ -52,7 +52,7 @@ class Rehearsal:
         return [dict(state) for state in self.loop.state.get(operator, ())]
 
     def _run(self, windows: int | None) -> None:
-        settings = Settings(self._folder, Until.ONCE, windows, durable=False, home=str(Path.cwd()))
+        settings = RunSettings(self._folder, Until.ONCE, windows, durable=False, home=str(Path.cwd()))
         self.loop = Loop(self.compilation, self.backend, self.ledger, settings, clock=self.clock)
         self.loop.run()
         self.ledger.forget()

@@ -14,11 +14,11 @@ from random import Random
 
 from dagkit.api.work import Block
 from dagkit.engine.facts import Split
-from dagkit.engine.work.item import Waiting, stretch_of
-from dagkit.engine.work.queue import BlockQueue
-from dagkit.engine.work.schedule import Dealer, Round
-from dagkit.engine.work.split import Worked, anywhere, nowhere, split_at_the_end
-from dagkit.engine.work.window_size import Pace
+from dagkit.engine.work.item import WorkItem, stretch_of
+from dagkit.engine.work.queue import WorkQueue
+from dagkit.engine.work.schedule import Scheduler, WindowSchedule
+from dagkit.engine.work.split import SlotResult, anywhere, nowhere, split_at_the_end
+from dagkit.engine.work.window_size import WindowSizer
 
 _INTO = "reader.blocks"
 
@@ -98,8 +98,8 @@ class Simulation:
 
 @dataclass
 class _Flight:
-    given: Round
-    worked: list[Worked]
+    given: WindowSchedule
+    worked: list[SlotResult]
     began: float | None
     ends: float
     window_id: int
@@ -109,8 +109,8 @@ class _Run:
     def __init__(self, machine: Simulation, blocks: Sequence[Block], cost: Callable[[str], Cost]) -> None:
         self.machine = machine
         self.cost = cost
-        waiting = [Waiting.of_block(_INTO, block, block.source) for block in blocks]
-        self.dealer = Dealer(BlockQueue.of(waiting), Pace(machine.shortest_millis))
+        waiting = [WorkItem.of_block(_INTO, block, block.source) for block in blocks]
+        self.scheduler = Scheduler(WorkQueue.of(waiting), WindowSizer(machine.shortest_millis))
         self.near = {_INTO: anywhere if machine.cuts else nowhere}
         self.free = [0.0] * machine.slots
         """When each core has nothing more to do."""
@@ -121,24 +121,24 @@ class _Run:
 
     def run(self, most_windows: int) -> Simulated:
         now, window_id = 0.0, 0
-        flights: deque[_Flight] = deque()
-        while flights or len(self.dealer.queue):
-            if flights and (
-                flights[0].ends <= now or len(flights) >= self.machine.overlap or not len(self.dealer.queue)
+        in_flight: deque[_Flight] = deque()
+        while in_flight or len(self.scheduler.queue):
+            if in_flight and (
+                in_flight[0].ends <= now or len(in_flight) >= self.machine.overlap or not len(self.scheduler.queue)
             ):
-                now = self._land(flights.popleft(), now)
+                now = self._land(in_flight.popleft(), now)
                 continue
             window_id += 1
             assert window_id <= most_windows, f"after {most_windows} windows there was still work"
-            flights.append(self._start(window_id, now, alone=not flights))
+            in_flight.append(self._start(window_id, now, alone=not in_flight))
         return Simulated(now, self.ideal, window_id, self.splits)
 
     def _start(self, window_id: int, now: float, *, alone: bool) -> _Flight:
         machine = self.machine
-        given = self.dealer.next(window_id, {_INTO: machine.slots}, self.near, overlaps=machine.overlap > 1)
+        given = self.scheduler.next(window_id, {_INTO: machine.slots}, self.near, overlaps=machine.overlap > 1)
         self.splits += [(window_id, split) for split in given.cuts]
         worked, ends = [], now
-        for slot, hand in enumerate(given.deal[_INTO]):
+        for slot, hand in enumerate(given.allocation[_INTO]):
             begins = max(heapq.heappop(self.free), now + machine.overhead_millis / 2)
             one = self._work(slot, hand, given.lasts_millis)
             heapq.heappush(self.free, begins + one.busy_millis)
@@ -149,15 +149,15 @@ class _Run:
     def _land(self, flight: _Flight, now: float) -> float:
         now = max(now, flight.ends)
         took = None if flight.began is None else flight.ends - flight.began
-        self.splits += [(flight.window_id, split) for split in split_at_the_end(flight.given.deal, flight.worked)]
-        self.dealer.over(flight.given, flight.worked, took)
+        self.splits += [(flight.window_id, split) for split in split_at_the_end(flight.given.allocation, flight.worked)]
+        self.scheduler.over(flight.given, flight.worked, took)
         return now
 
-    def _work(self, slot: int, hand: Sequence[Waiting], lasts: float) -> Worked:
+    def _work(self, slot: int, hand: Sequence[WorkItem], lasts: float) -> SlotResult:
         """One slot reads what it was dealt, as a slot does: what it has begun is split at the deadline."""
         machine = self.machine
         slower = 1.0 + machine.noise * (2 * self.random.random() - 1)
-        busy, positions, left = 0.0, 0, list[Waiting]()
+        busy, positions, left = 0.0, 0, list[WorkItem]()
         for number, each in enumerate(hand):
             if number and busy >= lasts:
                 left.append(each)
@@ -174,7 +174,7 @@ class _Run:
             if end < each.end:
                 done = {"done_positions": end - each.start, "done_millis": takes, "done_apart": 0}
                 left.append(stretch_of(each, end, each.end).model_copy(update=done))
-        return Worked(0, slot, positions, busy, left)
+        return SlotResult(0, slot, positions, busy, left)
 
     def _between(self, path: str, start: int, end: int) -> float:
         cost = self.cost(path)

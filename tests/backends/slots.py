@@ -8,7 +8,7 @@ from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.outbox import Sent
-from dagkit.engine.worker.protocol import Answer, Assignment, Cores
+from dagkit.engine.worker.protocol import Answer, Cores, WindowTask
 from dagkit.engine.worker.slot import SlotRun
 
 
@@ -24,7 +24,7 @@ class InSlots:
     def cores(self) -> Cores:
         return Cores()
 
-    def run(self, assignment: Assignment) -> Answer:
+    def run(self, assignment: WindowTask) -> Answer:
         arriving: dict[tuple[int, int], list[Sent]] = {}
         for sent in assignment.arriving:
             arriving.setdefault((sent.level, sent.slot), []).append(sent)

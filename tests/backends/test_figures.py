@@ -29,7 +29,7 @@ from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.reports.run_events import Measured
-from dagkit.engine.run.loop import Loop, Settings
+from dagkit.engine.run.loop import Loop, RunSettings
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from tests.backends.slots import InSlots
@@ -113,7 +113,7 @@ def measure(request: pytest.FixtureRequest) -> Measure:
             compilation,
             backend,
             Ledger(MemoryStore()),
-            Settings("nowhere", until=Until.IDLE, overlap=1),
+            RunSettings("nowhere", until=Until.IDLE, overlap=1),
             observers=[lambda happening: told.append(happening) if isinstance(happening, Measured) else None],
         ).run()
         return told

@@ -31,8 +31,8 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.run.loop import Loop, Settings
-from dagkit.engine.worker.protocol import Answer, Assignment, Backend, Cores
+from dagkit.engine.run.loop import Loop, RunSettings
+from dagkit.engine.worker.protocol import Answer, Backend, Cores, WindowTask
 from dagkit.errors import ApplicationFaults
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
@@ -332,7 +332,7 @@ class Counted:
     def cores(self) -> Cores:
         return self.inner.cores()
 
-    def run(self, assignment: Assignment) -> Answer:
+    def run(self, assignment: WindowTask) -> Answer:
         answer = self.inner.run(assignment)
         for report in answer.reports:
             for name, figures in report.figures.items():
@@ -350,11 +350,11 @@ class Counted:
 def came(compilation: Compilation, backend: Backend) -> Came:
     """What collectors hold and what was counted, without any order."""
     counted = Counted(backend)
-    once = Settings("nowhere", until=Until.ONCE, windows=12)
+    once = RunSettings("nowhere", until=Until.ONCE, windows=12)
     # time stands still, so that no backend is so slow that a source is looked at once more
     loop = Loop(compilation, counted, Ledger(MemoryStore()), once, clock=FakeClock())
     loop.run()
-    found: dict[str, Any] = {"windows": loop.memory.window, "figures": counted.figures}
+    found: dict[str, Any] = {"windows": loop.checkpoint.window, "figures": counted.figures}
     for name, states in loop.state.items():
         if name.startswith("collect"):
             found[name] = Counter(item for state in states for item in state.get("arrived", []))  # type: ignore[union-attr, misc]

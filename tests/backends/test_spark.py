@@ -33,7 +33,7 @@ from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.outbox import Outbox
-from dagkit.engine.worker.protocol import Answer, Assignment, Report
+from dagkit.engine.worker.protocol import Answer, Report, WindowTask
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -82,7 +82,7 @@ def counting(partitions: int) -> Program:
 def sent(program: Program, items: list[Any], source: str = "words", port: str = "out") -> tuple[Any, ...]:
     outbox = Outbox(0)
     for target in program.sources[source][port]:
-        outbox.slit(target).batch(Batch.of(items))
+        outbox.channel(target).batch(Batch.of(items))
     return tuple(outbox.rest())
 
 
@@ -96,7 +96,7 @@ def test_words_are_counted_over_windows(session: SparkSession, partitions: int) 
     backend = SparkBackend(counting_words, session)
     state: Any = {}
     for window, text in enumerate(["a b a", "c a"], 1):
-        answer = backend.run(Assignment(window, sent(counting_words, text.split()), state))
+        answer = backend.run(WindowTask(window, sent(counting_words, text.split()), state))
         state = {(report.level, report.slot): report.state for report in answer.reports}
     (collected,) = state_of(answer, "collect")
     assert sorted(collected["arrived"]) == sorted(map(str, [("a", 2), ("b", 1), ("a", 3), ("b", 1), ("c", 1)]))
@@ -107,7 +107,7 @@ def test_what_an_operator_raises_arrives_as_a_failure(session: SparkSession) -> 
     counting_words = counting(2)
     backend = SparkBackend(counting_words, session)
     with pytest.raises(OperatorFailed, match="no such word") as raised:
-        backend.run(Assignment(1, sent(counting_words, ["a", "fail"])))
+        backend.run(WindowTask(1, sent(counting_words, ["a", "fail"])))
     assert (raised.value.failure.operator, raised.value.failure.window_id) == ("count", 1)
     assert "in process" in raised.value.failure.traceback
     backend.close()
@@ -156,7 +156,7 @@ def test_what_a_codec_raises_is_told_of_the_operator_that_receives(
     coding = coded(receiver)
     backend = SparkBackend(coding, session)
     with pytest.raises(OperatorFailed, match=f"no such word can be {word[2:6]}") as raised:
-        backend.run(Assignment(3, sent(coding, ["a", word])))
+        backend.run(WindowTask(3, sent(coding, ["a", word])))
     failure = raised.value.failure
     assert (failure.operator, failure.window_id) == ("far" if receiver == "far" else "near", 3)
     assert failure.traceback.splitlines()[1].endswith("_bytes")
@@ -192,7 +192,7 @@ def test_large_state_goes_to_each_slot_by_itself(session: SparkSession, monkeypa
     texts = [str(number) * 1_000_000 for number in range(4)]
     state: Any = {}
     for window in (1, 2):
-        answer = backend.run(Assignment(window, sent(blowing, texts), state))
+        answer = backend.run(WindowTask(window, sent(blowing, texts), state))
         state = {(report.level, report.slot): report.state for report in answer.reports}
         for operator in ("first", "second"):
             held = sum(len(state["held"]) for state in state_of(answer, operator))
@@ -218,7 +218,7 @@ def test_what_is_large_leaves_nothing_on_the_drivers_disk(spark: SparkSession, d
     before = set(folder.rglob("*"))
     state: Any = {}
     for window in (1, 2):
-        answer = backend.run(Assignment(window, sent(large, ["a" * 3_000_000]), state))
+        answer = backend.run(WindowTask(window, sent(large, ["a" * 3_000_000]), state))
         state = {(report.level, report.slot): report.state for report in answer.reports}
         assert set(folder.rglob("*")) == before
     assert sum(len(kept["held"]) for report in answer.reports for kept in report.state.values()) >= 6_000_000
@@ -234,7 +234,7 @@ def test_a_session_with_settings_of_its_own_is_used_as_it_is(spark: SparkSession
     counting_words = counting(5)
     backend = SparkBackend(counting_words, own)
     words = [f"{number % 50}" for number in range(50_000)]
-    answer = backend.run(Assignment(1, sent(counting_words, words)))
+    answer = backend.run(WindowTask(1, sent(counting_words, words)))
     (collected,) = state_of(answer, "collect")
     assert sorted(collected["arrived"]) == sorted(str((str(number), 1000)) for number in range(50))
     backend.close()
@@ -277,7 +277,7 @@ def test_what_skips_a_level_passes_through_it(session: SparkSession) -> None:
     skipping = program(draw)
     assert skipping.levels == 3
     backend = SparkBackend(skipping, session)
-    answer = backend.run(Assignment(1, sent(skipping, ["a", "b", "a"])))
+    answer = backend.run(WindowTask(1, sent(skipping, ["a", "b", "a"])))
     (paired,) = state_of(answer, "pair")
     assert sorted(paired["arrived"]) == ["far a", "far a", "far b", "near ('a', 2)", "near ('b', 1)"]
     backend.close()
@@ -310,8 +310,8 @@ def test_what_is_held_back_comes_to_the_driver(session: SparkSession) -> None:
 
     delaying = program(draw)
     backend = SparkBackend(delaying, session)
-    first = backend.run(Assignment(1, sent(delaying, ["a", "b"])))
-    second = backend.run(Assignment(2, first.delayed))
+    first = backend.run(WindowTask(1, sent(delaying, ["a", "b"])))
+    second = backend.run(WindowTask(2, first.delayed))
     assert [item for held in first.delayed for item in held.batch.items()] == ["a", "b"]
     assert [state["arrived"] for state in state_of(second, "turn")] == [["a", "b"]]
     backend.close()
@@ -334,7 +334,7 @@ def test_what_fails_in_spark_is_told_as_a_failure_of_spark(session: SparkSession
     leaving = ending(Exit())
     backend = SparkBackend(leaving, session)
     with pytest.raises(SparkFailed, match="Spark failed in window 7") as raised:
-        backend.run(Assignment(7, sent(leaving, ["a"])))
+        backend.run(WindowTask(7, sent(leaving, ["a"])))
     assert raised.value.__cause__ is not None
     backend.close()
 
@@ -362,13 +362,13 @@ def test_parts_of_a_window_that_do_not_fit_together_are_no_answer(spark: SparkSe
     counting_words = counting(2)
     backend = SparkBackend(counting_words, spark)
     whole = told_by(counting_words, b"first")
-    backend._check(Assignment(4), whole)
+    backend._check(WindowTask(4), whole)
     with pytest.raises(SparkFailed, match="ran part of window 4 again"):
-        backend._check(Assignment(4), told_by(counting_words, b"second"))
+        backend._check(WindowTask(4), told_by(counting_words, b"second"))
     with pytest.raises(AssertionError, match="every slot reports"):
-        backend._check(Assignment(4), whole[1:])
+        backend._check(WindowTask(4), whole[1:])
     with pytest.raises(AssertionError, match="each slot reports once"):
-        backend._check(Assignment(4), [*whole, whole[0]])
+        backend._check(WindowTask(4), [*whole, whole[0]])
     backend.close()
 
 
@@ -376,7 +376,7 @@ def test_what_keeps_a_slot_from_beginning_is_told_in_its_own_words(session: Spar
     settled = ending(Settled())
     backend = SparkBackend(settled, session)
     with pytest.raises(WorkerFailed, match="seen"):
-        backend.run(Assignment(2, sent(settled, ["a"]), {(0, 0): {"ends": {"seen": "nothing of the kind"}}}))
+        backend.run(WindowTask(2, sent(settled, ["a"]), {(0, 0): {"ends": {"seen": "nothing of the kind"}}}))
     backend.close()
 
 
@@ -395,7 +395,7 @@ def test_closing_ends_what_runs(session: SparkSession, tmp_path: Path) -> None:
     backend = SparkBackend(lingering, session)
     sign = tmp_path / "at work"
     with ThreadPoolExecutor(1) as pool:
-        window = pool.submit(backend.run, Assignment(1, sent(lingering, [str(sign)])))
+        window = pool.submit(backend.run, WindowTask(1, sent(lingering, [str(sign)])))
         while not sign.exists() and not window.done():
             time.sleep(0.05)
         backend.close()
@@ -424,7 +424,7 @@ def test_closing_ends_what_is_on_its_way_to_spark(
     monkeypatch.setattr(backend, "_frame", built)
     monkeypatch.setattr(backend._jobs, "_interrupt", interrupted)
     with ThreadPoolExecutor(1) as pool:
-        window = pool.submit(backend.run, Assignment(1, sent(lingering, [str(tmp_path / "at work")])))
+        window = pool.submit(backend.run, WindowTask(1, sent(lingering, [str(tmp_path / "at work")])))
         assert is_built.wait(60)
         backend.close()
         with pytest.raises(SparkFailed, match="Spark failed in window 1"):
@@ -436,7 +436,7 @@ def test_a_window_that_comes_after_closing_is_refused(session: SparkSession) -> 
     backend = SparkBackend(counting_words, session)
     backend.close()
     with pytest.raises(WindowLost, match="nothing runs any more"):
-        backend.run(Assignment(1, sent(counting_words, ["a"])))
+        backend.run(WindowTask(1, sent(counting_words, ["a"])))
 
 
 def test_tasks_are_interrupted_for_the_threads_that_run_jobs_and_for_no_others(spark: SparkSession) -> None:
@@ -460,7 +460,7 @@ def test_two_windows_run_at_the_same_time(session: SparkSession) -> None:
     counting_words = counting(2)
     backend = SparkBackend(counting_words, session)
     with ThreadPoolExecutor(2) as pool:
-        both = [Assignment(number, sent(counting_words, ["a"] * number)) for number in (1, 2)]
+        both = [WindowTask(number, sent(counting_words, ["a"] * number)) for number in (1, 2)]
         answers = list(pool.map(backend.run, both))
     assert [state_of(answer, "collect")[0]["arrived"] for answer in answers] == [["('a', 1)"], ["('a', 2)"]]
     backend.close()

@@ -31,8 +31,8 @@ from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.changes.reconfiguration import Scaling
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.run.loop import Loop, Settings
-from dagkit.engine.worker.protocol import Assignment, Backend
+from dagkit.engine.run.loop import Loop, RunSettings
+from dagkit.engine.worker.protocol import Backend, WindowTask
 from dagkit.engine.worker.slot import SlotRun
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
@@ -117,7 +117,9 @@ class Runs:
 
     def window(self, *wishes: Scaling) -> None:
         """Run one window, after other counts are wished for, and forget all that is not in the ledger."""
-        self.loop = Loop(self.compilation, self.backend, self.ledger, Settings("nowhere", until=Until.ONCE, windows=1))
+        self.loop = Loop(
+            self.compilation, self.backend, self.ledger, RunSettings("nowhere", until=Until.ONCE, windows=1)
+        )
         for wish in wishes:
             self.loop.changing.wish(wish)
         self.loop.run()
@@ -317,7 +319,7 @@ def test_a_control_tuple_ends_at_a_delay() -> None:
 
     program = program_of(compile_application(draw))
     (into,) = [target for target in program.targets.values() if target.into[0] == "delay"]
-    run = SlotRun(program, into.level, 0, Assignment(1), {})
+    run = SlotRun(program, into.level, 0, WindowTask(1), {})
     sent = list(run.run([(into.wire, Batch.of([Stamped(Hurry("now"), "1")])), (into.wire, Batch.of([7]))]))
     assert {item for each in sent for item in each.batch.items()} == {7}
     assert run.report().state["delay"]["heard"] == ["setup", "begin 1", "end"]
@@ -430,7 +432,7 @@ def test_an_immediate_one_keeps_its_place_among_the_items_in_a_stage() -> None:
     compilation = compile_application(draw)
     program = program_of(compilation)
     (into,) = [target for outputs in program.sources.values() for ends in outputs.values() for target in ends]
-    run = SlotRun(program, 0, 0, Assignment(1), {})
+    run = SlotRun(program, 0, 0, WindowTask(1), {})
     batches = [Batch.of(["a"]), Batch.of([Stamped(Hurry("now"), "1")]), Batch.of(["b"])]
     assert list(run.run((into.wire, batch) for batch in batches)) == []
     assert run.report().state["collect"] == {"arrived": ["A", "now", "B"]}

@@ -17,9 +17,9 @@ from dagkit.engine.checkpoint.next_checkpoint import parts_of
 from dagkit.engine.files.publish import in_order
 from dagkit.engine.files.staging import StagingPlace
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.run.loop import Loop, Settings
-from dagkit.engine.work.item import Waiting, stretch_of
-from dagkit.engine.worker.protocol import Assignment, Backend
+from dagkit.engine.run.loop import Loop, RunSettings
+from dagkit.engine.work.item import WorkItem, stretch_of
+from dagkit.engine.worker.protocol import Backend, WindowTask
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
@@ -77,7 +77,7 @@ def make(request: pytest.FixtureRequest) -> Make:
 def told(draw: Any, make: Make) -> list[Any]:
     """What was collected when all was done."""
     compilation, ledger = compile_application(draw), Ledger(MemoryStore())
-    loop = Loop(compilation, make(compilation), ledger, Settings("nowhere", until=Until.ONCE))
+    loop = Loop(compilation, make(compilation), ledger, RunSettings("nowhere", until=Until.ONCE))
     loop.run()
     assert verify(ledger).faults == ()
     return [_plain(item) for state in loop.state["collect"] for item in state.get("arrived", [])]
@@ -137,9 +137,12 @@ def test_an_output_that_leads_nowhere_is_not_connected(make: Make) -> None:
     """Whoever has nobody to tell of what was rejected must know it, or that is lost without a word."""
 
     def draw(dag: Dag, conf: object) -> None:
-        names, telling = dag.add_operator("names", Names(looks=((("x", 3),),))), dag.add_operator("telling", Telling())
-        dag.add_stream("names", names.names, telling.name)
-        dag.add_stream("told", telling.told, dag.add_operator("collect", Collected()).items)
+        names, publisher = (
+            dag.add_operator("names", Names(looks=((("x", 3),),))),
+            dag.add_operator("telling", Telling()),
+        )
+        dag.add_stream("names", names.names, publisher.name)
+        dag.add_stream("told", publisher.told, dag.add_operator("collect", Collected()).items)
 
     assert told(draw, make) == [("told", True), ("unread", False)]
 
@@ -150,9 +153,9 @@ def test_the_file_of_a_block_is_in_its_order_whoever_read_which_part(make: Make,
     (tmp_path / "in" / "0.txt").write_text(text)
     compilation = compile_application(lines_through_filter(tmp_path, readers=2))
     block = Block(7, str(tmp_path / "in" / "0.txt"), 0, len(text))
-    whole = Waiting.of_block("reader.blocks_metadata_input", block, block.path)
+    whole = WorkItem.of_block("reader.blocks_metadata_input", block, block.path)
     first, second, third = (stretch_of(whole, *ends) for ends in ((0, 150), (150, 300), (300, len(text))))
     work = {(0, 0): (first, third), (0, 1): (second,)}
-    answer = make(compilation).run(Assignment(1, work=work, staging=StagingPlace(str(tmp_path / "app"), 1, "only")))
+    answer = make(compilation).run(WindowTask(1, work=work, staging=StagingPlace(str(tmp_path / "app"), 1, "only")))
     written = b"".join((tmp_path / "app" / part.part).read_bytes() for part in in_order(parts_of(answer)))
     assert written.decode() == "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))

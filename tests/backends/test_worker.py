@@ -16,7 +16,7 @@ from dagkit.backends.spark.shipping import shipped
 from dagkit.backends.spark.task import LevelTask
 from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.worker.protocol import Assignment
+from dagkit.engine.worker.protocol import WindowTask
 
 FAULTS_AT_WORK = """
 import resource
@@ -119,5 +119,5 @@ def test_a_worker_settles_with_its_first_task() -> None:
     packed, _ = shipped(program_of(compilation), [])
     loaded: list[int] = []
     slots = [pa.record_batch([pa.array([0])], names=["id"])]
-    assert list(LevelTask(packed, 0, Assignment(1), {})(slots))
+    assert list(LevelTask(packed, 0, WindowTask(1), {})(slots))
     assert not is_looked_at(loaded)

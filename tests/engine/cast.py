@@ -24,9 +24,9 @@ from dagkit import (
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.reports.run_events import Happening, Probe
-from dagkit.engine.run.loop import Loop, Settings
-from dagkit.engine.worker.protocol import Answer, Assignment, Backend, Cores
+from dagkit.engine.reports.run_events import Probe, RunEvent
+from dagkit.engine.run.loop import Loop, RunSettings
+from dagkit.engine.worker.protocol import Answer, Backend, Cores, WindowTask
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.plan import fingerprint
@@ -129,7 +129,7 @@ class Hurried:
     def cores(self) -> Cores:
         return self.inner.cores()
 
-    def run(self, assignment: Assignment) -> Answer:
+    def run(self, assignment: WindowTask) -> Answer:
         hurried = None if assignment.lasts_millis is None else self.lasts_millis
         return self.inner.run(replace(assignment, lasts_millis=hurried))
 
@@ -154,7 +154,7 @@ class InPairs:
     def cores(self) -> Cores:
         return self.inner.cores()
 
-    def run(self, assignment: Assignment) -> Answer:
+    def run(self, assignment: WindowTask) -> Answer:
         if self.first_began:
             self.second_began.set()
         else:
@@ -195,7 +195,7 @@ class Desk:
         *,
         probe: Probe | None = None,
         windows: int | None = None,
-        observers: Sequence[Callable[[Happening], None]] = (),
+        observers: Sequence[Callable[[RunEvent], None]] = (),
         ledger: Ledger | None = None,
     ) -> Loop:
         """A loop that knows nothing but what is in the folder."""
@@ -204,7 +204,7 @@ class Desk:
             compilation,
             self.backend(ReferenceBackend(compilation)),
             ledger or Ledger.create(self.place, durable=False),
-            Settings(self.place, self.until, windows, overlap=self.overlap, durable=False, home=str(self.home)),
+            RunSettings(self.place, self.until, windows, overlap=self.overlap, durable=False, home=str(self.home)),
             fingerprint=fingerprint(compilation.plan),
             clock=self.clock,
             probe=probe,
@@ -244,7 +244,7 @@ class Desk:
 
     def leftovers(self) -> list[str]:
         """Staged files, and files that were being made; those of windows that are still to come are swept with them."""
-        staging, last = Path(self.place) / "staging", self.loop().memory.window
+        staging, last = Path(self.place) / "staging", self.loop().checkpoint.window
         staged = [path for path in files_in(staging) if int(path.relative_to(staging).parts[0]) <= last]
         return [str(path) for path in [*staged, *self.home.rglob("*.finishing"), *self.home.rglob("*.whole")]]
 

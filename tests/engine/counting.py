@@ -13,11 +13,11 @@ from dagkit.api.running import Until
 from dagkit.backends.spark import SparkBackend, local_session
 from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.reports.run_events import Committed, Happening, Observer
+from dagkit.engine.reports.run_events import Committed, Observer, RunEvent
 from dagkit.engine.run.loop import Loop
 from dagkit_operators import Items
 from tests.engine.cast import Desk, Draw, Hurried
-from tests.engine.driver import telling
+from tests.engine.driver import publisher
 
 MANY, ENDLESS = "many", "endless"
 
@@ -88,7 +88,7 @@ def count(desk: Desk, many: int, observer: Observer) -> None:
     """Run until both have come as far as the one with an end goes."""
     loops: list[Loop] = []
 
-    def stop_after_many(happening: Happening) -> None:
+    def stop_after_many(happening: RunEvent) -> None:
         if isinstance(happening, Committed) and all(how_many(loops[0].state, name) >= many for name in (MANY, ENDLESS)):
             loops[0].stop()
 
@@ -99,7 +99,7 @@ def count(desk: Desk, many: int, observer: Observer) -> None:
 def run(home: Path, told: Connection, leave: Semaphore) -> None:
     """A few on the reference, where a window is over as soon as each slot has claimed once."""
     desk = Desk(home, A_FEW, until=Until.STOPPED, backend=Hurried)
-    count(desk, 20_000, telling(told, leave))
+    count(desk, 20_000, publisher(told, leave))
 
 
 def on_spark(home: Path, lasts_millis: float) -> None:

@@ -5,7 +5,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Semaphore
 from pathlib import Path
 
-from dagkit.engine.reports.run_events import Happening, Observer
+from dagkit.engine.reports.run_events import Observer, RunEvent
 from dagkit.launching import launch
 from tests.engine.cast import Desk, Hurried, lines_through_filter, numbers_collected, some_lines
 from tests.engine.work_cast import numbers_of_names
@@ -21,10 +21,10 @@ def fill(home: Path) -> None:
         (home / "in" / f"{number}.txt").write_text(some_lines(40, seed=number))
 
 
-def telling(told: Connection, leave: Semaphore) -> Observer:
+def publisher(told: Connection, leave: Semaphore) -> Observer:
     """Tells whatever happens, and waits for the leave to go on."""
 
-    def tell(happening: Happening) -> None:
+    def tell(happening: RunEvent) -> None:
         told.send(str(happening))
         leave.acquire()
 
@@ -33,13 +33,13 @@ def telling(told: Connection, leave: Semaphore) -> Observer:
 
 def run_lines(home: Path, told: Connection, leave: Semaphore) -> None:
     """Lines through a filter, on the reference; whatever happens is told."""
-    Desk(home, lines_through_filter(home, **KILLED)).run(observers=[telling(told, leave)])
+    Desk(home, lines_through_filter(home, **KILLED)).run(observers=[publisher(told, leave)])
 
 
 def run_ranges(home: Path, told: Connection, leave: Semaphore) -> None:
     """Numbers of blocks that are split in every window, on the reference."""
     desk = Desk(home, numbers_collected(RANGES, readers=2, waits_every=3), backend=Hurried)
-    desk.run(observers=[telling(told, leave)])
+    desk.run(observers=[publisher(told, leave)])
 
 
 NAMES = ((("x", 40), ("y", 5), ("tail", -1)), (("z", 60), ("v", 9)))
@@ -49,7 +49,7 @@ BY_NOW = 30
 def run_names(home: Path, told: Connection, leave: Semaphore) -> None:
     """Numbers of names that come from workers, one of them without an end, on the reference."""
     desk = Desk(home, numbers_of_names(NAMES, by_now=BY_NOW, senders=2), backend=Hurried)
-    desk.run(observers=[telling(told, leave)])
+    desk.run(observers=[publisher(told, leave)])
 
 
 def on_spark(home: Path, observer: Observer) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from dagkit import Backlog, Block, Capacity
 from dagkit.compiler import compile_application
-from dagkit.engine.checkpoint.checkpoint import Memory
-from dagkit.engine.checkpoint.journal import Chronicle
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.facts import Fact, Scaled
-from dagkit.engine.inputs.driver_input import Emitted, Finding
+from dagkit.engine.inputs.driver_input import Discovery, Emitted
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.work.item import Waiting
+from dagkit.engine.work.item import WorkItem
 from dagkit.ledger import Ledger, Span, Work
 from dagkit.scaling import Past, ScalingInputs, ScalingSettings, decide
 from dagkit.testing import FakeClock
@@ -38,7 +38,7 @@ class Recording:
     def __post_init__(self) -> None:
         program = program_of(compile_application(lines_through_filter(self.place)))
         ledger = Ledger.create(self.place / "app", clock=self.clock, durable=False)
-        self.chronicle = Chronicle(ledger, program, "0" * 16, "0.1.0")
+        self.journal = Journal(ledger, program, "0" * 16, "0.1.0")
 
     def find(self, blocks: int, size: int = MIB) -> None:
         """So many blocks more."""
@@ -49,7 +49,7 @@ class Recording:
 
     def add(self, blocks: Sequence[Block]) -> None:
         """The blocks are in the ledger."""
-        self.chronicle.add(Finding("splitter", tuple(Emitted("blocks_metadata_output", each) for each in blocks)), {})
+        self.journal.add(Discovery("splitter", tuple(Emitted("blocks_metadata_output", each) for each in blocks)), {})
 
     def decide(self) -> Scaled:
         """What the reader decides now."""
@@ -75,18 +75,18 @@ class Recording:
         self.past, self.count = decision.past, decision.after
         return fact
 
-    def run(self, positions: int, seconds: float, facts: Sequence[Fact], *, queue: Sequence[Waiting] = ()) -> None:
+    def run(self, positions: int, seconds: float, facts: Sequence[Fact], *, queue: Sequence[WorkItem] = ()) -> None:
         """A window that reads so much in so much time."""
-        at = self.chronicle.roots["splitter"].head.seq
-        self.chronicle.promise({"splitter": at}, {})
+        at = self.journal.roots["splitter"].head.seq
+        self.journal.promise({"splitter": at}, {})
         self.clock.advance(seconds=seconds)
         self.window += 1
         source = "a.txt"
         consumed = (Span(source=source, start=self.read, end=self.read + positions),) if positions else ()
         self.read += positions
         pending = (Span(source=source, start=self.read, end=self.found),) if self.read < self.found else ()
-        self.chronicle.commit(
-            Memory(
+        self.journal.commit(
+            Checkpoint(
                 window=self.window,
                 work=Work(consumed=consumed, pending=pending),
                 queue=tuple(queue),

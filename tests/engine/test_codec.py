@@ -13,7 +13,7 @@ from pydantic import BaseModel, JsonValue
 
 from dagkit.api.state import is_same
 from dagkit.api.work import Block
-from dagkit.engine.codec import ItemUnwritable, Written
+from dagkit.engine.codec import ItemUnwritable, JsonCodec
 from dagkit.ledger.format.hashing import canonical
 
 
@@ -56,7 +56,7 @@ class Opaque:
     ],
 )
 def test_an_item_comes_back_as_it_was(payload: Any, item: Any) -> None:
-    written = Written("a.out", payload)
+    written = JsonCodec("a.out", payload)
     data = written.of(item)
     back = written.back(data)
     assert is_same(back, item)
@@ -74,7 +74,7 @@ def test_an_item_comes_back_as_it_was(payload: Any, item: Any) -> None:
 )
 def test_an_item_that_would_not_is_refused(payload: Any, item: Any) -> None:
     with pytest.raises(ItemUnwritable, match=r"a\.out emitted .*, which cannot be kept as"):
-        Written("a.out", payload).of(item)
+        JsonCodec("a.out", payload).of(item)
 
 
 json_values = st.recursive(
@@ -86,13 +86,13 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_whatever_is_json_comes_back_as_it_was(item: JsonValue) -> None:
-    written = Written("a.out", Any)
+    written = JsonCodec("a.out", Any)
     assert repr(written.back(written.of(item))) == repr(item)
 
 
 @given(st.builds(Point, st.integers(), st.floats(allow_nan=False)) | st.integers() | st.text() | st.floats())
 def test_an_item_is_the_same_or_refused(item: Any) -> None:
-    written = Written("a.out", Point)
+    written = JsonCodec("a.out", Point)
     try:
         data = written.of(item)
     except ItemUnwritable:
@@ -101,4 +101,4 @@ def test_an_item_is_the_same_or_refused(item: Any) -> None:
 
 
 def test_what_is_written_has_a_place_in_the_ledger() -> None:
-    assert canonical({"item": Written("a.out", Point).of(Point(1, 2.0))}) == '{"item":{"x":1,"y":2.0}}'
+    assert canonical({"item": JsonCodec("a.out", Point).of(Point(1, 2.0))}) == '{"item":{"x":1,"y":2.0}}'

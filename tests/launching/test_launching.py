@@ -15,7 +15,7 @@ import pytest
 from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, State, Until
 from dagkit.clock import SystemClock
 from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.reports.run_events import Committed, Ended, Happening, Point, Resumed
+from dagkit.engine.reports.run_events import Committed, Ended, Point, Resumed, RunEvent
 from dagkit.errors import DagkitError
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
@@ -74,7 +74,7 @@ def test_it_is_kept_under_its_own_name_unless_it_says_where(tmp_path: Path) -> N
 
 
 def test_a_launch_goes_on_where_the_last_one_ended() -> None:
-    seen: list[Happening] = []
+    seen: list[RunEvent] = []
     first = launch(summing, until="once", windows=2, machine=REFERENCE)
     second = launch(summing, until=Until.ONCE, machine=REFERENCE, observers=[seen.append])
     assert (first.window_id, second.window_id) == (2, 3)

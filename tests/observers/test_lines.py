@@ -15,10 +15,10 @@ from dagkit.engine.reports.run_events import (
     Ended,
     Failed,
     Found,
-    Happening,
     Measured,
     Reshaped,
     Resumed,
+    RunEvent,
     Started,
 )
 from dagkit.observers.lines import EVENTS, Lines
@@ -27,7 +27,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STATS = OperatorStats(
     1, (PortStats("input", 3),), (PortStats("output", 2),), cpu_nanos=1_500_000, busy_millis=2.5, positions=9
 )
-HAPPENINGS: Mapping[str, tuple[Happening, Mapping[str, Any]]] = {
+HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
     "resumed": (Resumed("App", 2, 5, promised=False), {"window": 2, "waiting": 5, "promised": False}),
     "found": (Found("in", 1, 10, 0), {"operator": "in", "blocks": 1, "positions": 10, "items": 0}),
     "started": (Started(3, 4, 5.0), {"window": 3, "blocks": 4, "lasts_millis": 5.0}),
@@ -108,7 +108,7 @@ def test_a_happening_is_one_line_of_these_keys(event: str, lines: Lines, written
 
 
 def test_there_is_an_event_for_whatever_may_happen() -> None:
-    assert set(EVENTS) == set(get_args(Happening))
+    assert set(EVENTS) == set(get_args(RunEvent))
     assert {EVENTS[type(happening)] for happening, _ in HAPPENINGS.values()} == set(EVENTS.values())
 
 

@@ -135,7 +135,7 @@ def test_a_further_look_that_finds_nothing_was_in_vain_and_a_run_until_idle_ends
     desk = Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock())
     loop = desk.run(windows=9)
     assert arrived(loop) == [str(tree / "a.log"), str(tree / "b.log")]
-    assert loop.memory.window < 3
+    assert loop.checkpoint.window < 3
 
 
 def test_a_pattern_that_was_looked_at_once_is_done_and_one_more_element_of_it_finds_what_came(

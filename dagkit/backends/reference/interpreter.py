@@ -27,9 +27,9 @@ from dagkit.engine.program.lower import keying_of, numbered, program_of
 from dagkit.engine.program.program import Keying, Program
 from dagkit.engine.work.item import Elements, elements_of
 from dagkit.engine.worker.control_tuples import Controls
-from dagkit.engine.worker.instances import Entrance, SavedState, Take, bind_output, entrance, live, saved
+from dagkit.engine.worker.instances import Receiver, SavedState, Take, bind_output, live, receiver, saved
 from dagkit.engine.worker.outbox import Outbox, Sent
-from dagkit.engine.worker.protocol import Answer, Assignment, Cores, Figures, Report
+from dagkit.engine.worker.protocol import Answer, Cores, Figures, Report, WindowTask
 from dagkit.engine.worker.reading import Reading
 from dagkit.engine.worker.sliding import Panes, slider_name
 from dagkit.graph import Node
@@ -96,7 +96,7 @@ class _Partition:
 
     def take(self, port: str, placed: Iterable[_Placed], keying: Keying) -> None:
         """Its input is given all of them; what it gathers is not mixed with what belongs elsewhere."""
-        into = entrance(self.operator, port, keying)
+        into = receiver(self.operator, port, keying)
         for _, together in groupby(placed, lambda each: each.together):
             if into.flush is None:
                 for each in together:
@@ -148,7 +148,7 @@ class ReferenceBackend:
         """There is one thread."""
         return Cores()
 
-    def run(self, assignment: Assignment) -> Answer:
+    def run(self, assignment: WindowTask) -> Answer:
         """Run one window, in this very thread."""
         return _Window(self.fused, self.program, assignment).run(self.order)
 
@@ -163,7 +163,7 @@ class ReferenceBackend:
 class _Window:
     """One window under way."""
 
-    def __init__(self, fused: Fused, program: Program, assignment: Assignment) -> None:
+    def __init__(self, fused: Fused, program: Program, assignment: WindowTask) -> None:
         self.fused = fused
         self.program = program
         self.assignment = assignment
@@ -299,7 +299,7 @@ class _Window:
         partition.taken["input"] = partition.emitted["output"] = len(items)
         outbox = Outbox(slot)
         for target in self.program.stage_of[name].targets.get((name, "output"), ()):
-            outbox.slit(target).batch(Batch.of([each.item for each in items]))
+            outbox.channel(target).batch(Batch.of([each.item for each in items]))
         self.delayed += outbox.rest()
 
     def _arriving(self, node: Node, port: str, index: int) -> list[_Placed]:
@@ -395,7 +395,7 @@ def _live(configured: Operator, kept: Any, led: Sequence[str]) -> _Partition:
     return partition
 
 
-def _kept(partition: _Partition, port: str) -> Entrance:
+def _kept(partition: _Partition, port: str) -> Receiver:
     """Where an output sends: the list of this window."""
 
     def keep(item: Any) -> None:
@@ -408,4 +408,4 @@ def _kept(partition: _Partition, port: str) -> Entrance:
             _Placed(i, _Origin(order, element, at)) for i, at in zip(batch.items(), offsets, strict=False)
         ]
 
-    return Entrance(keep, keep_each, control=partition.told[port].append)
+    return Receiver(keep, keep_each, control=partition.told[port].append)

@@ -24,7 +24,7 @@ from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.outbox import Sent
-from dagkit.engine.worker.protocol import Answer, Assignment, Cores
+from dagkit.engine.worker.protocol import Answer, Cores, WindowTask
 from dagkit.errors import DagkitError
 
 LARGEST_CLOSURE_BYTES = (1 << 20) - (64 << 10)
@@ -75,7 +75,7 @@ class SparkBackend:
         with _told_as_ours("Spark did not say how many cores there are"):
             return self._cores.count()
 
-    def run(self, assignment: Assignment) -> Answer:
+    def run(self, assignment: WindowTask) -> Answer:
         """Run one attempt at a window to its end."""
         try:
             given = self._given(assignment)
@@ -101,7 +101,7 @@ class SparkBackend:
             self._jobs.end()
             self._by_value.__exit__(None, None, None)
 
-    def _frame(self, assignment: Assignment, given: Mapping[int, Mapping[int, bytes]], until: ExitStack) -> DataFrame:
+    def _frame(self, assignment: WindowTask, given: Mapping[int, Mapping[int, bytes]], until: ExitStack) -> DataFrame:
         """The job of one window, which may be run until that is left; what may fail here is Spark."""
         window = replace(assignment, arriving=(), work={}, state={})
         frame: DataFrame | None = None
@@ -137,7 +137,7 @@ class SparkBackend:
             return handed.repartitionById(slots, "slot")
         return frame.unionAll(handed).repartitionById(slots, "slot").sortWithinPartitions("kind")
 
-    def _given(self, assignment: Assignment) -> Mapping[int, Mapping[int, bytes]]:
+    def _given(self, assignment: WindowTask) -> Mapping[int, Mapping[int, bytes]]:
         """What each slot is given, by level and slot."""
         arriving: dict[tuple[int, int], list[bytes]] = defaultdict(list)
         for sent in assignment.arriving:
@@ -150,7 +150,7 @@ class SparkBackend:
             given[level][slot] = pickle.dumps(own)
         return given
 
-    def _answer(self, assignment: Assignment, table: pa.Table) -> Answer:
+    def _answer(self, assignment: WindowTask, table: pa.Table) -> Answer:
         told: list[Told] = []
         failed: list[TaskFailed] = []
         delayed: list[Sent] = []
@@ -170,7 +170,7 @@ class SparkBackend:
         for wire, batch in self._frames.read(payload):
             yield Sent(wire, slot, self.program.targets[wire].level, delayed=True, batch=batch)
 
-    def _check(self, assignment: Assignment, told: list[Told]) -> None:
+    def _check(self, assignment: WindowTask, told: list[Told]) -> None:
         """Every slot reports once, and everybody received from the attempts that report."""
         attempts = {(one.report.level, one.report.slot): one.attempt for one in told}
         expected = {(at, slot) for at in range(self.program.levels) for slot in range(self.program.slots_at(at))}

@@ -14,8 +14,8 @@ from dagkit.backends.spark.shipping import Shipped
 from dagkit.backends.spark.worker import at_work, hold_memory, settle
 from dagkit.engine.failures import OperatorFailed, WorkerFailed
 from dagkit.engine.program.program import Program
-from dagkit.engine.work.item import Waiting
-from dagkit.engine.worker.protocol import Assignment, Report, SlotState
+from dagkit.engine.work.item import WorkItem
+from dagkit.engine.worker.protocol import Report, SlotState, WindowTask
 from dagkit.engine.worker.slot import SlotRun
 from dagkit.errors import DagkitError
 from dagkit.schema.batch import Batch
@@ -31,7 +31,7 @@ class Given:
     state: SlotState = field(default_factory=dict)
     rows: tuple[bytes, ...] = ()
     """Frames of what arrives from the driver."""
-    work: tuple[Waiting, ...] = ()
+    work: tuple[WorkItem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class LevelTask:
 
     shipped: Shipped
     level: int
-    window: Assignment
+    window: WindowTask
     """What holds for all slots; what arrives and what is kept is given to each."""
     given: Mapping[int, bytes]
     """What each slot is given, where it does not come as a row."""

@@ -15,7 +15,7 @@ from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output, counted, shown_path, shown_value
 from dagkit.engine.facts import Changed, Scaled
-from dagkit.engine.reports.run_events import Committed, Ended, Found, Happening, Observer, Reshaped, Resumed
+from dagkit.engine.reports.run_events import Committed, Ended, Found, Observer, Reshaped, Resumed, RunEvent
 from dagkit.launching import Launched, Machine, launch_compiled
 from dagkit.observers.lines import Lines
 from dagkit.urls import is_url
@@ -146,7 +146,7 @@ class Progress:
         self._began = time.monotonic()
         self._told = self._began
 
-    def __call__(self, happening: Happening) -> None:
+    def __call__(self, happening: RunEvent) -> None:
         match happening:
             case Resumed(window_id=0, application=application):
                 self.output.message(f"{application} begins")

@@ -9,8 +9,8 @@ from dagkit.cli.application.options import spoken
 from dagkit.cli.terminal.output import Output
 from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
-from dagkit.engine.work.cost import Forecast, usual_of
-from dagkit.engine.work.item import Waiting, has_end, length_of, name_of
+from dagkit.engine.work.cost import CostEstimate, usual_of
+from dagkit.engine.work.item import WorkItem, has_end, length_of, name_of
 from dagkit.ledger import Ledger
 
 
@@ -28,9 +28,9 @@ def splits(*, path: str, source: str, is_waiting: bool, output: Output) -> None:
         _tell_waiting(path, source, output)
         return
     found = [
-        {"window": entry.memory.window, **fact.model_dump(mode="json", exclude={"fact"})}
+        {"window": entry.checkpoint.window, **fact.model_dump(mode="json", exclude={"fact"})}
         for entry in history(Ledger.open(path))
-        for fact in entry.memory.facts
+        for fact in entry.checkpoint.facts
         if isinstance(fact, Split) and source in fact.source
     ]
     if output.as_json:
@@ -53,9 +53,9 @@ _COLUMNS = {
 
 
 def _tell_waiting(path: str, source: str, output: Output) -> None:
-    queue: Sequence[Waiting] = ()
+    queue: Sequence[WorkItem] = ()
     for entry in history(Ledger.open(path)):
-        queue = entry.memory.queue
+        queue = entry.checkpoint.queue
     usual = usual_of(queue)
     told = [(each, _waiting(each, usual)) for each in queue if source in name_of(each)]
     if output.as_json:
@@ -69,8 +69,8 @@ def _tell_waiting(path: str, source: str, output: Output) -> None:
     output.result(_aligned([header, *rows]) if rows else "nothing waits")
 
 
-def _waiting(each: Waiting, usual: float | None) -> dict[str, Any]:
-    expected = None if usual is None or not has_end(each) else Forecast(usual).millis(each)
+def _waiting(each: WorkItem, usual: float | None) -> dict[str, Any]:
+    expected = None if usual is None or not has_end(each) else CostEstimate(usual).millis(each)
     return {
         "into": each.into,
         "source": each.source,

@@ -8,7 +8,7 @@ from dagkit.conf.values.properties import Unknown
 
 
 @dataclass(slots=True)
-class Met:
+class KeyUsage:
     """Filled question by question; read once, when everything was asked."""
 
     application: str

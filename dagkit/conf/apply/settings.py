@@ -9,7 +9,7 @@ from dagkit.api.application import StreamingApplication
 from dagkit.api.attributes import BY_SCOPE, Attribute, DagContext, Locality, PortContext, Scope
 from dagkit.api.component import Component
 from dagkit.api.configuration import DEFAULT, Config, Entry, Origin, Source
-from dagkit.conf.apply.key_usage import Met
+from dagkit.conf.apply.key_usage import KeyUsage
 from dagkit.conf.apply.templates import Templates
 from dagkit.conf.apply.unmatched import unmatched
 from dagkit.conf.declared.declaration import Declaration, DeclaredApplication
@@ -108,7 +108,7 @@ class ApplicationSettings:
     def __init__(self, settings: Settings, application: str, home: str | None) -> None:
         self.settings = settings
         self.application = application
-        self.met = Met(application)
+        self.met = KeyUsage(application)
         self.templates = Templates()
         self.home = home
         """The module whose classes need no module's name."""

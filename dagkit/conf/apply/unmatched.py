@@ -8,7 +8,7 @@ from dagkit.api.application import Module
 from dagkit.api.attributes import BY_SCOPE, Scope, attribute_names
 from dagkit.api.configuration import Entry, Source
 from dagkit.api.ports import input_ports, output_ports
-from dagkit.conf.apply.key_usage import Met
+from dagkit.conf.apply.key_usage import KeyUsage
 from dagkit.conf.grammar.matching import Rule
 from dagkit.conf.grammar.property_keys import (
     PREFIXES,
@@ -55,7 +55,7 @@ _BEARERS = {Scope.APPLICATION: "the application", Scope.OPERATOR: "an operator",
 
 
 def unmatched(
-    met: Met,
+    met: KeyUsage,
     malformed: Sequence[tuple[Entry, Malformed]],
     strangers: Sequence[Entry],
     asked: Collection[str],
@@ -98,7 +98,7 @@ def _stranger(entry: Entry, asked: Collection[str]) -> Diagnostic:
 class _Reader:
     """Says of one unused key after another what it missed."""
 
-    def __init__(self, met: Met, templates: Collection[str]) -> None:
+    def __init__(self, met: KeyUsage, templates: Collection[str]) -> None:
         self.met = met
         self.templates = templates
         self.suggested: dict[str, str] = {}

@@ -11,7 +11,7 @@ from dagkit.conf.declared.declaration import DeclaredApplication
 from dagkit.conf.declared.declared_json import declared_in_json
 from dagkit.conf.declared.declared_properties import declared_in_properties
 from dagkit.conf.formats.property_files import read_file
-from dagkit.conf.formats.written import Slip
+from dagkit.conf.formats.written import ParseError
 from dagkit.errors import ApplicationFaults, ApplicationNotFound, did_you_mean
 
 ENDINGS = (".json", ".properties")
@@ -30,7 +30,7 @@ def declared_application(path: Path) -> DeclaredApplication:
     if path.suffix == ".json":
         try:
             return DeclaredApplication(declaration=declared_in_json(path.read_bytes(), shown, name))
-        except Slip as slip:
+        except ParseError as slip:
             raise ApplicationFaults(name, [slip.told_of(shown, "file-unreadable")]) from slip
     file = read_file(path)
     if file.faults:

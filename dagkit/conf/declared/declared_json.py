@@ -5,7 +5,7 @@ from typing import Any
 
 from dagkit.conf.declared.declaration import Declaration, DeclaredEnd, DeclaredOperator, DeclaredSetting, DeclaredStream
 from dagkit.conf.formats.located_json import JsonObject, read_json
-from dagkit.conf.formats.written import Slip
+from dagkit.conf.formats.written import ParseError
 from dagkit.conf.grammar.names import NamePattern
 from dagkit.conf.grammar.property_keys import Address, Element, Keyword, Malformed, PortKind, PropertyPath, parse_path
 from dagkit.conf.sources.references import MASK
@@ -30,12 +30,14 @@ _OF_PLANS = {
 
 
 def declared_in_json(data: bytes, shown: str, name: str) -> Declaration:
-    """What the text declares; `name` holds where the text gives none. A `Slip` says why it is no application."""
+    """What the text declares; `name` holds where the text gives none. A `ParseError` says why it is no application."""
     document = read_json(data)
     if isinstance(document, JsonObject) and isinstance(document.get("logicalPlan"), JsonObject):
         name, document = str(document.get("applicationName", name)), document["logicalPlan"]
     if not isinstance(document, JsonObject) or "operators" not in document:
-        raise Slip("it declares no operators", 'an application is a JSON object with "operators" and "streams"', 1)
+        raise ParseError(
+            "it declares no operators", 'an application is a JSON object with "operators" and "streams"', 1
+        )
     reader = _Reader(shown, is_plan=document.get("schema") == PLAN_SCHEMA)
     reader.known(document, _APPLICATION, "the application")
     return Declaration(

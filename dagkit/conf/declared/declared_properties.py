@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from dagkit.conf.declared.declaration import Declaration, DeclaredEnd, DeclaredOperator, DeclaredSetting, DeclaredStream
-from dagkit.conf.formats.written import Written
+from dagkit.conf.formats.written import WrittenKey
 from dagkit.conf.grammar.property_keys import (
     Address,
     AttributeRef,
@@ -20,7 +20,7 @@ from dagkit.conf.values.object_text import split_list
 from dagkit.errors import Diagnostic, Where
 
 
-def declared_in_properties(written: Sequence[Written], name: str) -> Declaration:
+def declared_in_properties(written: Sequence[WrittenKey], name: str) -> Declaration:
     """What the keys declare; `name` holds where no APPLICATION_NAME is among them."""
     reader = _Reader(name)
     for one in written:
@@ -47,7 +47,7 @@ class _Reader:
         self.faults: list[Diagnostic] = []
         self.seen: dict[tuple[str, ...], Where] = {}
 
-    def read(self, written: Written) -> None:
+    def read(self, written: WrittenKey) -> None:
         path = path_of(written.key)
         address = parse_path(written.key if path is None else path)
         if isinstance(address, Malformed):
@@ -68,7 +68,7 @@ class _Reader:
         else:
             self.place(address, written)
 
-    def place(self, address: Address, written: Written) -> None:
+    def place(self, address: Address, written: WrittenKey) -> None:
         """Put what the key says where it belongs: into the drawing, or among what is set on it."""
         word = address.sets.word if isinstance(address.sets, Keyword) else ""
         name = address.name.text if address.name is not None else ""

@@ -8,7 +8,7 @@ from xml.sax import SAXException, SAXParseException, handler
 from defusedxml.common import DefusedXmlException, DTDForbidden, EntitiesForbidden, ExternalReferenceForbidden
 from defusedxml.sax import parseString
 
-from dagkit.conf.formats.written import Slip, Written, wrong_bytes
+from dagkit.conf.formats.written import ParseError, WrittenKey, wrong_bytes
 from dagkit.errors import Where, did_you_mean
 
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?\s*(<\?xml.*?\?>)?(?:\s+|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
@@ -17,7 +17,7 @@ _ENCODING = re.compile(rb"""encoding\s*=\s*["']([\w.-]+)["']""")
 _FIELDS = ("name", "value", "final", "description", "source", "tag")
 
 
-def read_hadoop(data: bytes) -> tuple[list[Written], list[Slip]]:
+def read_hadoop(data: bytes) -> tuple[list[WrittenKey], list[ParseError]]:
     """The properties that an XML file holds; a bare list of them is read like one inside `<configuration>`."""
     data = _as_utf_8(data)
     prolog = _PROLOG.match(data)
@@ -29,11 +29,15 @@ def read_hadoop(data: bytes) -> tuple[list[Written], list[Slip]]:
     try:
         parseString(data, reader, handler.ErrorHandler())
     except DefusedXmlException as refused:
-        raise Slip(*_refusal(refused), reader.line) from refused
+        raise ParseError(*_refusal(refused), reader.line) from refused
     except SAXParseException as malformed:
-        raise Slip(f"it is no XML: {malformed.getMessage()}", "mend the line", malformed.getLineNumber()) from malformed
+        raise ParseError(
+            f"it is no XML: {malformed.getMessage()}", "mend the line", malformed.getLineNumber()
+        ) from malformed
     except (SAXException, LookupError, ValueError) as malformed:
-        raise Slip(f"it is no XML: {malformed}", "save it as UTF-8, and say so in the first line", 1) from malformed
+        raise ParseError(
+            f"it is no XML: {malformed}", "save it as UTF-8, and say so in the first line", 1
+        ) from malformed
     return reader.written, reader.slips
 
 
@@ -44,7 +48,7 @@ def _as_utf_8(data: bytes) -> bytes:
     try:
         text = data.decode("utf-16").encode("utf-8")
     except UnicodeError as wrong:
-        raise Slip("it begins as UTF-16 and does not go on so", "save it as UTF-8") from wrong
+        raise ParseError("it begins as UTF-16 and does not go on so", "save it as UTF-8") from wrong
     declaration, end, rest = text.partition(b"?>")
     return (_ENCODING.sub(b'encoding="UTF-8"', declaration, count=1) + end + rest) if end else text
 
@@ -56,14 +60,14 @@ def _refuse_wrong_bytes(data: bytes, declaration: bytes | None) -> None:
     try:
         data.decode(encoding)
     except LookupError as unknown:
-        raise Slip(
+        raise ParseError(
             f"there is no encoding {encoding!r}", 'save it as UTF-8 and declare encoding="UTF-8"', 1
         ) from unknown
     except UnicodeDecodeError as wrong:
         help_ = "save the file as UTF-8, or declare its encoding in the first line"
         raise wrong_bytes(data, wrong, help_) from wrong
     except (UnicodeError, OverflowError) as wrong:
-        raise Slip(f"it is not {encoding!r}", 'save it as UTF-8 and declare encoding="UTF-8"', 1) from wrong
+        raise ParseError(f"it is not {encoding!r}", 'save it as UTF-8 and declare encoding="UTF-8"', 1) from wrong
 
 
 def _refusal(refused: DefusedXmlException) -> tuple[str, str]:
@@ -80,8 +84,8 @@ class _Reader(handler.ContentHandler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.written: list[Written] = []
-        self.slips: list[Slip] = []
+        self.written: list[WrittenKey] = []
+        self.slips: list[ParseError] = []
         self.depth = 0
         self.fields: dict[str, str] = {}
         self.text: list[str] | None = None
@@ -97,27 +101,29 @@ class _Reader(handler.ContentHandler):
     def startElement(self, name: str, attributes: Any) -> None:  # noqa: N802 - SAX calls it so
         self.depth += 1
         if self.depth == 1 and name != "configuration":
-            raise Slip(f"its root is <{name}>", "put the properties into <configuration>", self.line)
+            raise ParseError(f"its root is <{name}>", "put the properties into <configuration>", self.line)
         if self.depth == 2:
             self._open(name, attributes)
         elif self.depth == 3:
             self._begin(name)
         elif self.depth > 3:
-            self.slips.append(Slip(f"<{name}> stands inside a field of a property", "write text there", self.line))
+            self.slips.append(
+                ParseError(f"<{name}> stands inside a field of a property", "write text there", self.line)
+            )
 
     def _open(self, name: str, attributes: Any) -> None:
         if name != "property":
             self.slips.append(
-                Slip(f"<{name}> is not a property", did_you_mean(name, ["property"], "remove it"), self.line)
+                ParseError(f"<{name}> is not a property", did_you_mean(name, ["property"], "remove it"), self.line)
             )
         self.fields = {field: attributes[field] for field in attributes.getNames() if field in _FIELDS}
         self.property_line = self.name_line = self.line
 
     def _begin(self, name: str) -> None:
         if name not in _FIELDS:
-            self.slips.append(Slip(f"a property has no <{name}>", did_you_mean(name, _FIELDS), self.line))
+            self.slips.append(ParseError(f"a property has no <{name}>", did_you_mean(name, _FIELDS), self.line))
         elif name in self.fields:
-            self.slips.append(Slip(f"a property has a second <{name}>", "keep one of the two", self.line))
+            self.slips.append(ParseError(f"a property has a second <{name}>", "keep one of the two", self.line))
         self.name_line = self.line if name == "name" else self.name_line
         self.text = []
 
@@ -125,7 +131,9 @@ class _Reader(handler.ContentHandler):
         if self.text is not None:
             self.text.append(content)
         elif content.strip():
-            self.slips.append(Slip(f"the text {content.strip()!r} stands outside a property", "remove it", self.line))
+            self.slips.append(
+                ParseError(f"the text {content.strip()!r} stands outside a property", "remove it", self.line)
+            )
 
     def endElement(self, name: str) -> None:  # noqa: N802 - SAX calls it so
         if self.depth == 3:
@@ -138,11 +146,11 @@ class _Reader(handler.ContentHandler):
     def _close(self) -> None:
         key = self.fields.get("name", "").strip()
         if not key:
-            self.slips.append(Slip("a property has no name", "give it a <name>", self.property_line))
+            self.slips.append(ParseError("a property has no name", "give it a <name>", self.property_line))
             return
         value = _value(self.fields.get("value"))
         final = self.fields.get("final", "").strip().lower() == "true"
-        self.written.append(Written(key, value, Where("", self.name_line), final))
+        self.written.append(WrittenKey(key, value, Where("", self.name_line), final))
 
 
 def _value(text: str | None) -> str | None:

@@ -8,7 +8,7 @@ from json import decoder, scanner
 from typing import Any
 
 from dagkit.conf.formats.toml_lines import Lines
-from dagkit.conf.formats.written import Slip, wrong_bytes
+from dagkit.conf.formats.written import ParseError, wrong_bytes
 
 
 class JsonObject(dict[str, Any]):
@@ -34,7 +34,7 @@ def _written(key: str) -> re.Pattern[str]:
 
 
 def read_json(data: bytes) -> Any:
-    """What the text holds, its objects as `JsonObject`; a `Slip` says why it is no JSON."""
+    """What the text holds, its objects as `JsonObject`; a `ParseError` says why it is no JSON."""
     try:
         text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as wrong:
@@ -43,9 +43,9 @@ def read_json(data: bytes) -> Any:
         return _Decoder(text).decode(text)
     except json.JSONDecodeError as malformed:
         said = malformed.msg[:1].lower() + malformed.msg[1:]
-        raise Slip(f"it is no JSON: {said}", "mend the line", malformed.lineno) from malformed
+        raise ParseError(f"it is no JSON: {said}", "mend the line", malformed.lineno) from malformed
     except RecursionError as deep:
-        raise Slip("it is nested too deeply", "an application needs no more than a few levels") from deep
+        raise ParseError("it is nested too deeply", "an application needs no more than a few levels") from deep
 
 
 class _Decoder(json.JSONDecoder):

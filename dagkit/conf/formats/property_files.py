@@ -14,7 +14,7 @@ from dagkit.api.traces import shown_path
 from dagkit.conf.formats.hadoop import read_hadoop
 from dagkit.conf.formats.regular_files import regular_bytes
 from dagkit.conf.formats.toml_lines import line_of_offset, toml_lines
-from dagkit.conf.formats.written import Slip, Written, wrong_bytes
+from dagkit.conf.formats.written import ParseError, WrittenKey, wrong_bytes
 from dagkit.conf.grammar.property_keys import PREFIXES, SECTION_WORDS
 from dagkit.conf.values.object_text import TOO_DEEP, is_too_deep
 from dagkit.errors import Diagnostic, Where
@@ -28,7 +28,7 @@ class PropertyFile:
     """What a file holds, in its own order, and what in it could not be read."""
 
     shown: str
-    written: tuple[Written, ...] = ()
+    written: tuple[WrittenKey, ...] = ()
     faults: tuple[Diagnostic, ...] = ()
 
 
@@ -37,58 +37,60 @@ def read_file(path: Path, instead: str = "check the path; it is taken from the w
     shown = shown_path(str(path))
     read = _READERS.get(path.suffix.lower())
     if read is None:
-        return _unreadable(shown, Slip("it is none of .xml, .properties and .toml", "give it the ending of its format"))
+        return _unreadable(
+            shown, ParseError("it is none of .xml, .properties and .toml", "give it the ending of its format")
+        )
     try:
         data = regular_bytes(path, LARGEST)
     except FileNotFoundError:
-        return _unreadable(shown, Slip("there is no such file", instead))
+        return _unreadable(shown, ParseError("there is no such file", instead))
     except OSError as refused:
         return _unreadable(
-            shown, Slip(f"it cannot be opened: {refused.strerror}", "check its kind and its permissions")
+            shown, ParseError(f"it cannot be opened: {refused.strerror}", "check its kind and its permissions")
         )
     try:
         written, slips = read(data)
-    except Slip as slip:
+    except ParseError as slip:
         return _unreadable(shown, slip)
-    located = (Written(w.key, w.value, Where(shown, w.where.line), w.final) for w in written)
+    located = (WrittenKey(w.key, w.value, Where(shown, w.where.line), w.final) for w in written)
     return PropertyFile(shown, tuple(located), tuple(slip.told_of(shown, "key-malformed") for slip in slips))
 
 
-def _unreadable(shown: str, slip: Slip) -> PropertyFile:
+def _unreadable(shown: str, slip: ParseError) -> PropertyFile:
     return PropertyFile(shown, (), (slip.told_of(shown, "file-unreadable"),))
 
 
 # -- .properties -----------------------------------------------------------------------------------------------------
 
 
-def read_properties(data: bytes) -> tuple[list[Written], list[Slip]]:
+def read_properties(data: bytes) -> tuple[list[WrittenKey], list[ParseError]]:
     """Java's format. Text that is UTF-8 is read as that, other text as Java does, in ISO-8859-1."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise Slip("it is written in UTF-16", "save it as UTF-8, or in ISO-8859-1 with \\uXXXX escapes", 1)
+        raise ParseError("it is written in UTF-16", "save it as UTF-8, or in ISO-8859-1 with \\uXXXX escapes", 1)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = data.decode("iso-8859-1")
     if (nul := text.find("\0")) >= 0:
-        raise Slip("it holds a NUL byte, so it is no text", "save it as UTF-8", line_of_offset(text, nul))
+        raise ParseError("it holds a NUL byte, so it is no text", "save it as UTF-8", line_of_offset(text, nul))
     return list(_pairs(text)), []
 
 
-def _pairs(text: str) -> Iterator[Written]:
+def _pairs(text: str) -> Iterator[WrittenKey]:
     line = 1
     elements = javaproperties.parse(text)
     while True:
         try:
             element = next(elements, None)
         except javaproperties.InvalidUEscapeError as malformed:
-            raise Slip(
+            raise ParseError(
                 f"{malformed.escape!r} is no escape", "write \\u and four hexadecimal digits", line
             ) from malformed
         if element is None:
             return
         if isinstance(element, javaproperties.KeyValue):
             valued = element.value or _SEPARATOR.search(element.source.strip())
-            yield Written(element.key, element.value if valued else None, Where("", line))
+            yield WrittenKey(element.key, element.value if valued else None, Where("", line))
         line += len(_NEWLINE.findall(element.source))
 
 
@@ -99,7 +101,7 @@ _SEPARATOR = re.compile(r"(?<!\\)(?:\\\\)*[=:]")
 # -- TOML ------------------------------------------------------------------------------------------------------------
 
 
-def read_toml(data: bytes) -> tuple[list[Written], list[Slip]]:
+def read_toml(data: bytes) -> tuple[list[WrittenKey], list[ParseError]]:
     """Tables become dotted keys, and values keep their types."""
     try:
         text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
@@ -111,17 +113,17 @@ def read_toml(data: bytes) -> tuple[list[Written], list[Slip]]:
     except tomllib.TOMLDecodeError as malformed:
         found = re.search(r"\(at line (\d+), column \d+\)", str(malformed))
         problem = str(malformed).partition(" (at ")[0]
-        raise Slip(
+        raise ParseError(
             f"it is no TOML: {problem[:1].lower()}{problem[1:]}", "mend the line", int(found[1]) if found else None
         ) from malformed
     except RecursionError as malformed:
-        raise Slip(TOO_DEEP, "write a flatter value") from malformed
+        raise ParseError(TOO_DEEP, "write a flatter value") from malformed
     except ValueError as malformed:  # of Python's own, for a number of thousands of digits
-        raise Slip(f"a value cannot be read: {malformed}", "write it as a text, or shorter") from malformed
+        raise ParseError(f"a value cannot be read: {malformed}", "write it as a text, or shorter") from malformed
     if is_too_deep(tables):
-        raise Slip(TOO_DEEP, "write a flatter value")
+        raise ParseError(TOO_DEEP, "write a flatter value")
     lines = toml_lines(text)
-    return [Written(_dotted(parts), value, Where("", _line(parts, lines))) for parts, value in _flat((), tables)], []
+    return [WrittenKey(_dotted(parts), value, Where("", _line(parts, lines))) for parts, value in _flat((), tables)], []
 
 
 def _flat(above: tuple[str, ...], table: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -147,6 +149,6 @@ def _line(parts: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> int |
     return next((lines[parts[:n]] for n in range(len(parts), 0, -1) if parts[:n] in lines), None)
 
 
-Reader = Callable[[bytes], tuple[list[Written], list[Slip]]]
+Reader = Callable[[bytes], tuple[list[WrittenKey], list[ParseError]]]
 _READERS: Mapping[str, Reader] = {".xml": read_hadoop, ".properties": read_properties, ".toml": read_toml}
 ENDINGS = tuple(_READERS)

@@ -7,7 +7,7 @@ from dagkit.errors import Code, Diagnostic, Where
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenKey:
     """A key, its value, and the line where it stands."""
 
     key: str
@@ -18,7 +18,7 @@ class Written:
     """Whether the file forbids stronger sources to give another."""
 
 
-class Slip(Exception):
+class ParseError(Exception):
     """A fault in a file's text, by its line; what reads the text does not know the file's name."""
 
     def __init__(self, problem: str, help_: str, line: int | None = None) -> None:
@@ -30,7 +30,7 @@ class Slip(Exception):
         return Diagnostic(code, self.problem, self.help, Where(file, self.line))
 
 
-def wrong_bytes(data: bytes, wrong: UnicodeDecodeError, help_: str = "save the file as UTF-8") -> Slip:
+def wrong_bytes(data: bytes, wrong: UnicodeDecodeError, help_: str = "save the file as UTF-8") -> ParseError:
     """The slip of a file whose bytes are no text in the encoding it should have."""
     line = data.count(b"\n", 0, wrong.start) + 1
-    return Slip(f"byte 0x{data[wrong.start]:02X} on this line is not {wrong.encoding.upper()}", help_, line)
+    return ParseError(f"byte 0x{data[wrong.start]:02X} on this line is not {wrong.encoding.upper()}", help_, line)

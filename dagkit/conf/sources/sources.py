@@ -14,7 +14,7 @@ from typing import Any
 
 from dagkit.api.configuration import Config, Entry, Origin, Source
 from dagkit.conf.formats.property_files import ENDINGS, read_file
-from dagkit.conf.formats.written import Written
+from dagkit.conf.formats.written import WrittenKey
 from dagkit.conf.grammar.names import folded
 from dagkit.conf.grammar.property_keys import PREFIXES, Address, Malformed, canonical, is_variable, parse_key
 from dagkit.conf.sources.references import References, Unresolved, names_referred, shown_instead
@@ -80,7 +80,7 @@ class _Placed:
 
     __slots__ = ("address", "bearer", "folded", "identity", "source", "way", "written")
 
-    def __init__(self, source: Source, written: Written) -> None:
+    def __init__(self, source: Source, written: WrittenKey) -> None:
         self.source = source
         self.written = written
         self.address = parse_key(written.key)
@@ -119,8 +119,8 @@ def _gathered(sources: Sources) -> tuple[list[_Group], list[Diagnostic]]:
         groups.append([_Placed(source, written) for file in files for written in file.written])
         faults += [fault for file in files for fault in file.faults]
     variables = [(name, value) for name, value in sorted(sources.environment.items()) if is_variable(name)]
-    groups.append([_Placed(Source.ENVIRONMENT, Written(name, value, ENVIRONMENT)) for name, value in variables])
-    definitions = [Written(key, value, COMMAND_LINE) for key, value in sources.definitions]
+    groups.append([_Placed(Source.ENVIRONMENT, WrittenKey(name, value, ENVIRONMENT)) for name, value in variables])
+    definitions = [WrittenKey(key, value, COMMAND_LINE) for key, value in sources.definitions]
     groups.append([_Placed(Source.COMMAND_LINE, definition) for definition in definitions])
     return groups, faults
 
@@ -170,7 +170,7 @@ def _is_there(path: Path) -> bool:
 
 def _duplicates(group: _Group) -> Iterable[Diagnostic]:
     """A key that stands twice in one place; on a command line the later one is meant."""
-    seen: dict[tuple[str, ...], Written] = {}
+    seen: dict[tuple[str, ...], WrittenKey] = {}
     for placed in group:
         written, first = placed.written, seen.setdefault(placed.identity, placed.written)
         if first is not written:
@@ -274,5 +274,5 @@ def _resolved(weighed: _Weighed, environment: Mapping[str, str]) -> tuple[Config
     return config, faults
 
 
-def _unresolved(written: Written, unresolved: Unresolved) -> Diagnostic:
+def _unresolved(written: WrittenKey, unresolved: Unresolved) -> Diagnostic:
     return Diagnostic("reference-unresolved", f"{written.key}: {unresolved}", unresolved.help, written.where)

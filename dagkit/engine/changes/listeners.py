@@ -15,13 +15,13 @@ from dagkit.api.attributes import OperatorContext
 from dagkit.api.stats import Backlog, BatchedOperatorStats, Capacity, OperatorStats, PortStats, Response, StatsListener
 from dagkit.compiler.partition import partitioner_of
 from dagkit.engine.changes.reconfiguration import Scaling
-from dagkit.engine.changes.running_plan import Shape
+from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.facts import Scaled
 from dagkit.engine.reports.statistics import Lately, stats_of
 from dagkit.engine.run.decide import Action, Sleep, Start
-from dagkit.engine.work.item import Waiting, has_end, length_of
+from dagkit.engine.work.item import WorkItem, has_end, length_of
 from dagkit.engine.work.split import CutNear, nowhere
-from dagkit.engine.work.summary import Traits
+from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.protocol import Answer, Cores
 from dagkit.graph import Node
 from dagkit.scaling.policy_inputs import PIECE
@@ -60,10 +60,10 @@ class _Listened:
     """Positions that one busy slot reads in a millisecond."""
 
 
-class Audience:
+class StatsListeners:
     """All listeners of an application."""
 
-    def __init__(self, shape: Shape, began: datetime) -> None:
+    def __init__(self, shape: RunningPlan, began: datetime) -> None:
         self._began = began
         self._numbers = 0
         self._overheads: deque[float] = deque(maxlen=5)
@@ -84,9 +84,9 @@ class Audience:
         is_time = now >= self._asked + self._traits.heartbeat
         return (isinstance(action, Start) and self.news) or (isinstance(action, Sleep) and is_time)
 
-    def follow(self, shape: Shape) -> None:
+    def follow(self, shape: RunningPlan) -> None:
         """The application goes on in this shape."""
-        self._shape, self._traits = shape, Traits.of(shape.program)
+        self._shape, self._traits = shape, ProgramSummary.of(shape.program)
         before, self._listened = self._listened, {}
         for node in shape.compilation.graph.nodes:
             listeners = _listeners_of(shape, node)
@@ -124,12 +124,12 @@ class Audience:
                 listened.per_milli = _averaged(listened.per_milli, read / busy)
 
     def ask(
-        self, window_id: int, waiting: Iterable[Waiting], cores: Cores, now: datetime
+        self, window_id: int, waiting: Iterable[WorkItem], cores: Cores, now: datetime
     ) -> tuple[list[Scaling], list[Scaled]]:
         """What listeners want changed, and what they looked at and left as it is; `waiting` is all that is not read."""
         self.news, self._asked = False, now
         wishes, facts = [], []
-        by_operator: dict[str, list[Waiting]] = defaultdict(list)
+        by_operator: dict[str, list[WorkItem]] = defaultdict(list)
         for each in waiting:
             if each.due is None or each.due <= now:
                 by_operator[each.into.rpartition(".")[0]].append(each)
@@ -163,7 +163,7 @@ class Audience:
         self._refused.add((wish.operator, wish.wanted))
 
     def _told(
-        self, listened: _Listened, window_id: int, waiting: Sequence[Waiting], cores: Cores, now: datetime
+        self, listened: _Listened, window_id: int, waiting: Sequence[WorkItem], cores: Cores, now: datetime
     ) -> list[BatchedOperatorStats]:
         """What is told of each partition."""
         name = listened.node.name
@@ -261,7 +261,7 @@ def _averaged(known: float | None, newest: float) -> float:
     return newest if known is None else _NEWEST * newest + (1 - _NEWEST) * known
 
 
-def _listeners_of(shape: Shape, node: Node) -> list[StatsListener]:
+def _listeners_of(shape: RunningPlan, node: Node) -> list[StatsListener]:
     """Those of STATS_LISTENERS, and the operator itself where it is one."""
     given: Any = shape.compilation.graph.value(node, OperatorContext.STATS_LISTENERS)
     many = given if isinstance(given, list | tuple) else [] if given is None else [given]
@@ -287,7 +287,7 @@ def _with_queue(windows: Sequence[OperatorStats], port: str, blocks: int, positi
     return [*windows[:-1], replace(last, input_ports=(replace(mine, queue_size=blocks), *others))]
 
 
-def _backlog(waiting: Sequence[Waiting], near: CutNear) -> Backlog:
+def _backlog(waiting: Sequence[WorkItem], near: CutNear) -> Backlog:
     """What waits for all partitions together. Where the first long one can be cut, all can."""
     lengths = [length_of(each) for each in waiting]
     long = next((each for each, length in zip(waiting, lengths, strict=True) if length >= 2 * PIECE), None)

@@ -9,8 +9,8 @@ from pydantic import JsonValue
 
 from dagkit.api.stats import BatchedOperatorStats
 from dagkit.compiler.reconfigure import value_of
-from dagkit.engine.changes.requests import Postbox, Reply, Request, SetValue
-from dagkit.engine.changes.running_plan import Shape
+from dagkit.engine.changes.requests import Reply, Request, RequestInbox, SetValue
+from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.facts import Changed, Fact, Scaled
 from dagkit.errors import ApplicationFaults, DagkitError
 
@@ -30,10 +30,10 @@ class Setting:
     request: str | None = None
     """Who waits to hear what became of it."""
 
-    def on(self, shape: Shape) -> Shape:
+    def on(self, shape: RunningPlan) -> RunningPlan:
         return shape.setting(self.operator, self.name, self.value)
 
-    def fact(self, before: Shape, after: Shape, at: datetime) -> Fact:
+    def fact(self, before: RunningPlan, after: RunningPlan, at: datetime) -> Fact:
         """What is kept of it. No secret is: both values are as a plan shows them."""
         was = value_of(before.configured, self.operator, self.name)
         now = value_of(after.configured, self.operator, self.name)
@@ -53,10 +53,10 @@ class Scaling:
     inputs: Mapping[str, JsonValue] = field(default_factory=dict)
     request: str | None = None
 
-    def on(self, shape: Shape) -> Shape:
+    def on(self, shape: RunningPlan) -> RunningPlan:
         return shape.asked_for(self.operator, wanted=self.wanted, loads=self.loads, stats=self.stats)
 
-    def fact(self, before: Shape, after: Shape, at: datetime) -> Fact:
+    def fact(self, before: RunningPlan, after: RunningPlan, at: datetime) -> Fact:
         return Scaled(
             operator=self.operator,
             at=at,
@@ -68,17 +68,17 @@ class Scaling:
         )
 
 
-Wish = Setting | Scaling
+PendingChange = Setting | Scaling
 
 
-class Changing:
+class Reconfiguration:
     """The shape that an application has, and what is wished of it."""
 
-    def __init__(self, shape: Shape, postbox: Postbox) -> None:
+    def __init__(self, shape: RunningPlan, inbox: RequestInbox) -> None:
         self.shape = shape
-        self.postbox = postbox
-        self._wishes: list[Wish] = []
-        self._made: list[tuple[Wish, Fact]] = []
+        self.inbox = inbox
+        self._wishes: list[PendingChange] = []
+        self._made: list[tuple[PendingChange, Fact]] = []
         """What took effect, and no window is committed since."""
 
     @property
@@ -96,16 +96,19 @@ class Changing:
         """The requests that the next commit answers."""
         return tuple(wish.request for wish, _ in self._made if wish.request is not None)
 
-    def wish(self, wish: Wish) -> None:
+    def wish(self, wish: PendingChange) -> None:
         """It takes effect before the next window, or is refused."""
         self._wishes.append(wish)
 
     def hear(self, window_id: int) -> None:
         """What was asked for from outside is wished for."""
-        self._wishes += map(_wish_of, self.postbox.hear(window_id))
+        self._wishes += map(_wish_of, self.inbox.hear(window_id))
 
     def perform(
-        self, take: Callable[[Shape], None], now: datetime, refused: Callable[["Wish"], None] = lambda _: None
+        self,
+        take: Callable[[RunningPlan], None],
+        now: datetime,
+        refused: Callable[["PendingChange"], None] = lambda _: None,
     ) -> list[Fact]:
         """Let each wish take effect, one after the other; what may be kept of those that did.
 
@@ -117,7 +120,7 @@ class Changing:
         for wish in wishes:
             before = self.shape
             try:
-                if wish.request is not None and not self.postbox.is_there(wish.request):
+                if wish.request is not None and not self.inbox.is_there(wish.request):
                     continue  # whoever asked waits no more
                 after = wish.on(before)
                 if after is not before:
@@ -139,7 +142,7 @@ class Changing:
         for wish, fact in made:
             if wish.request is not None:
                 before, after = (fact.before, fact.after) if isinstance(fact, Changed | Scaled) else (None, None)
-                self.postbox.reply(Reply(id=wish.request, done=True, window=window_id, before=before, after=after))
+                self.inbox.reply(Reply(id=wish.request, done=True, window=window_id, before=before, after=after))
 
     def failed(self, error: DagkitError) -> None:
         """The run ends with an error, maybe that of what took effect: the next one goes on without it."""
@@ -147,15 +150,15 @@ class Changing:
         for wish, _ in made:
             self._refuse(wish, error)
 
-    def _refuse(self, wish: Wish, error: DagkitError) -> None:
+    def _refuse(self, wish: PendingChange, error: DagkitError) -> None:
         told = "\n".join(map(str, error.diagnostics)) if isinstance(error, ApplicationFaults) else str(error)
         if wish.request is None:
             _log.warning("%s stays as it is: %s", wish.operator, told)
         else:
-            self.postbox.reply(Reply(id=wish.request, done=False, refused=told))
+            self.inbox.reply(Reply(id=wish.request, done=False, refused=told))
 
 
-def _counted(wish: Wish, before: Shape, after: Shape, at: datetime) -> list[Fact]:
+def _counted(wish: PendingChange, before: RunningPlan, after: RunningPlan, at: datetime) -> list[Fact]:
     """That an operator has another number of partitions, where a value that was set brought that about."""
     if isinstance(wish, Scaling) or before.count(wish.operator) == after.count(wish.operator):
         return []
@@ -163,7 +166,7 @@ def _counted(wish: Wish, before: Shape, after: Shape, at: datetime) -> list[Fact
     return [counted.fact(before, after, at)]
 
 
-def _wish_of(request: Request) -> Wish:
+def _wish_of(request: Request) -> PendingChange:
     asks = request.asks
     if isinstance(asks, SetValue):
         return Setting(asks.operator, asks.name, asks.value, request.id)

@@ -113,7 +113,7 @@ def withdraw(store: Store, request: Request) -> None:
     store.delete([f"{ASKED}/{request.id}.json"])
 
 
-class Postbox:
+class RequestInbox:
     """What a driver is asked for, and answers."""
 
     def __init__(self, store: Store, now: Callable[[], datetime], answered: Collection[str] = ()) -> None:

@@ -12,7 +12,7 @@ from dagkit.api.stats import BatchedOperatorStats
 from dagkit.compiler import Compilation
 from dagkit.compiler.reconfigure import reconfigured, value_of
 from dagkit.compiler.repartition import redefined, repartitioned
-from dagkit.engine.checkpoint.checkpoint import Altered, Memory, Partitioned
+from dagkit.engine.checkpoint.checkpoint import Altered, Checkpoint, Partitioned
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
 from dagkit.errors import ApplicationFaults
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Shape:
+class RunningPlan:
     """One form of an application; each change makes another one."""
 
     launched: Compilation
@@ -35,18 +35,18 @@ class Shape:
     altered: tuple[Altered, ...] = ()
 
     @classmethod
-    def of(cls, compilation: Compilation) -> "Shape":
+    def of(cls, compilation: Compilation) -> "RunningPlan":
         """Nothing was changed so far."""
         return cls(compilation, compilation, compilation)
 
     @classmethod
-    def resumed(cls, compilation: Compilation, memory: Memory) -> "Shape":
+    def resumed(cls, compilation: Compilation, checkpoint: Checkpoint) -> "RunningPlan":
         """The shape that a window left. What configuration was edited about since, and what does not fit, is dropped.
 
         Whoever edits a property file after something was set while the application ran has spoken last.
         """
         shape = cls.of(compilation)
-        for each in memory.altered:
+        for each in checkpoint.altered:
             if value_of(compilation, each.operator, each.name) != each.configured:
                 _log.warning("%s.%s is as its configuration says now, for that was edited", each.operator, each.name)
                 continue
@@ -54,7 +54,7 @@ class Shape:
                 shape = shape.setting(each.operator, each.name, each.value)
             except ApplicationFaults as faults:
                 _log.warning("what %s.%s was set to does not fit any more: %s", each.operator, each.name, faults)
-        return shape.partitioned_as(memory.partitions)
+        return shape.partitioned_as(checkpoint.partitions)
 
     @cached_property
     def program(self) -> Program:
@@ -69,13 +69,13 @@ class Shape:
         ports = [(self.compilation.graph.by_name[name], port) for name, _, port in (i.rpartition(".") for i in inputs)]
         return sum(node.port_value(port, PortContext.QUEUE_CAPACITY) for node, port in ports)
 
-    def setting(self, operator: str, name: str, raw: Any) -> "Shape":
+    def setting(self, operator: str, name: str, raw: Any) -> "RunningPlan":
         """The shape in which a property or an attribute has another value. Raises `ApplicationFaults`."""
         configured = reconfigured(self.configured, operator, name, raw)
         said = value_of(self.launched, operator, name)
         mine = Altered(operator=operator, name=name, value=raw, configured=said)
         others = tuple(each for each in self.altered if (each.operator, each.name) != (operator, name))
-        shape = Shape(self.launched, configured, configured, {}, (*others, mine))
+        shape = RunningPlan(self.launched, configured, configured, {}, (*others, mine))
         return shape.partitioned_as(self.partitions)
 
     def asked_for(
@@ -85,7 +85,7 @@ class Shape:
         wanted: int = 0,
         loads: Sequence[int] = (),
         stats: Sequence[BatchedOperatorStats] = (),
-    ) -> "Shape":
+    ) -> "RunningPlan":
         """The shape in which the partitioner of an operator was asked again; this very one where it changes nothing.
 
         Raises `ApplicationFaults`.
@@ -95,7 +95,7 @@ class Shape:
             return self
         return self.given(operator, given)
 
-    def given(self, operator: str, given: Sequence[Partition]) -> "Shape":
+    def given(self, operator: str, given: Sequence[Partition]) -> "RunningPlan":
         kept = Partitioned(
             configured=self.configured.partitioned[operator].count,
             keys=tuple(
@@ -106,7 +106,7 @@ class Shape:
         compilation = repartitioned(self.compilation, {operator: given})
         return replace(self, compilation=compilation, partitions={**self.partitions, operator: kept})
 
-    def partitioned_as(self, kept: Mapping[str, Partitioned]) -> "Shape":
+    def partitioned_as(self, kept: Mapping[str, Partitioned]) -> "RunningPlan":
         """The shape with these partitions, where its configuration gives the counts that it gave then."""
         shape = self
         for operator, partitioned in kept.items():

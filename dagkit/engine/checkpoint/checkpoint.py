@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dagkit.engine.facts import Fact
 from dagkit.engine.files.staging import Part
-from dagkit.engine.work.item import Waiting
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.instances import SavedState
 from dagkit.ledger import Work
 from dagkit.plan.model import Keys
@@ -48,7 +48,7 @@ class Altered(_Value):
     """What its configuration said then. Where that says something else now, it was edited since, and holds."""
 
 
-class Memory(_Value):
+class Checkpoint(_Value):
     """The checkpoint of one window."""
 
     format: Literal["dagkit.memory/1"] = MEMORY_FORMAT
@@ -56,7 +56,7 @@ class Memory(_Value):
     """The window that left it; none has run yet where it is 0."""
     work: Work = Field(default_factory=Work)
     """What the window read, and what waits: the proof that no byte is lost or read twice."""
-    queue: tuple[Waiting, ...] = ()
+    queue: tuple[WorkItem, ...] = ()
     state: Mapping[str, tuple[SavedState, ...]] = {}
     """By operator, then by partition."""
     held: tuple[Held, ...] = ()

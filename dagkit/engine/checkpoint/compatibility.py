@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from dagkit.api.state import declared_state
-from dagkit.engine.checkpoint.checkpoint import Memory
-from dagkit.engine.inputs.driver_input import Finding, queued_slots
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.inputs.driver_input import Discovery, queued_slots
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState
 from dagkit.errors import DagkitError, did_you_mean
@@ -63,7 +63,7 @@ class FindingsStranded(DagkitError):
         )
 
 
-def refuse_stranded_findings(program: Program, findings: Iterable[Finding]) -> None:
+def refuse_stranded_findings(program: Program, findings: Iterable[Discovery]) -> None:
     """Returns only if what was found and not given to a window leads somewhere; a port that never did keeps nothing."""
     left = Counter((found.operator, emitted.port) for found in findings for emitted in found.emitted)
     for (operator, port), count in sorted(left.items()):
@@ -71,19 +71,19 @@ def refuse_stranded_findings(program: Program, findings: Iterable[Finding]) -> N
             raise FindingsStranded(operator, port, count)
 
 
-def refuse_stranded(program: Program, memory: Memory, deal: Mapping[str, Any]) -> None:
+def refuse_stranded(program: Program, checkpoint: Checkpoint, allocation: Mapping[str, Any]) -> None:
     """Returns only if there is an input for every block that waits and every item that a delay holds."""
     inputs = sorted({target.address for target in program.targets.values()})
     queues = queued_slots(program)
-    waiting = [each.into for each in memory.queue]
-    for into in [*waiting, *deal]:
+    waiting = [each.into for each in checkpoint.queue]
+    for into in [*waiting, *allocation]:
         blocks = max(1, waiting.count(into))
         told = f"{blocks} block{'s wait' if blocks > 1 else ' waits'}"
         if into not in inputs:
             raise WorkStranded(told, into, inputs)
         if into not in queues:
             raise ReaderReplaced(told, into)
-    for held in memory.held:
+    for held in checkpoint.held:
         if held.into not in inputs:
             raise WorkStranded(f"{len(held.items)} items were held back by a delay", held.into, inputs)
 

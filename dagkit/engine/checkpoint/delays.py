@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from dagkit.api.operators import DelayOperator
 from dagkit.engine.checkpoint.checkpoint import Held
-from dagkit.engine.codec import Written
+from dagkit.engine.codec import JsonCodec
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.outbox import Outbox, Sent
 from dagkit.errors import DagkitError
@@ -34,7 +34,7 @@ def first_of_delays(program: Program) -> list[Sent]:
                     outbox = Outbox(slot)
                     first = list(operator.first_window())
                     for target in stage.targets.get((name, "output"), ()):
-                        outbox.slit(target).batch(Batch.of(first))
+                        outbox.channel(target).batch(Batch.of(first))
                     sent += outbox.rest()
     return sent
 
@@ -42,7 +42,7 @@ def first_of_delays(program: Program) -> list[Sent]:
 def kept(program: Program, sent: Sent) -> Held:
     """What a delay holds back, as a checkpoint keeps it."""
     target = program.targets[sent.wire]
-    written = Written(target.address, target.payload)
+    written = JsonCodec(target.address, target.payload)
     return Held(into=target.address, slot=sent.slot, items=tuple(written.of(item) for item in sent.batch.items()))
 
 
@@ -52,7 +52,7 @@ def restored(program: Program, helds: Iterable[Held]) -> list[Sent]:
     sent = []
     for held in helds:
         target = addresses[held.into]
-        written = Written(held.into, target.payload)
+        written = JsonCodec(held.into, target.payload)
         batch = Batch.of([written.back(item) for item in held.items])
         if target.keys:  # there may be other partitions now, and each key has its own
             shares = target.shares(batch, held.slot, 0)

@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
-from dagkit.engine.checkpoint.checkpoint import Memory
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.compatibility import OperatorRenamed
 from dagkit.engine.checkpoint.watermarks import watermark_of
 from dagkit.engine.files.staging import Part
-from dagkit.engine.inputs.driver_input import Finding, Writing
+from dagkit.engine.inputs.driver_input import Discovery, DiscoveryCodec
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState
 from dagkit.errors import DagkitError
@@ -54,7 +54,7 @@ PIECES_SCHEMA = DataSchema(
 """What a window made: the pieces of files that its tasks staged."""
 
 
-class Chronicle:
+class Journal:
     """The root chain of each input operator, and the chain of the application itself."""
 
     def __init__(self, ledger: Ledger, program: Program, fingerprint: str, version: str) -> None:
@@ -64,7 +64,7 @@ class Chronicle:
         _refuse_another(ledger, name, program)
         others = {*ledger.names(), *program.sources} - {name}
         self.roots: dict[str, Chain] = {source: ledger.root(source) for source in sorted(program.sources)}
-        self.writing = Writing(program, {source for source in self.roots if self._is_named(source, others)})
+        self.writing = DiscoveryCodec(program, {source for source in self.roots if self._is_named(source, others)})
         transform = transform_of(fingerprint, version)
         self.chain = ledger.application(name, list(self.roots), transform, PIECES_SCHEMA)
         self._planned: Transaction | None = None
@@ -79,21 +79,21 @@ class Chronicle:
 
     # ---- resuming
 
-    def memory(self) -> Memory:
+    def checkpoint(self) -> Checkpoint:
         """What the last window left."""
         content = self.chain.checkpoint()
-        return Memory() if content is None else Memory.model_validate(json.loads(content))
+        return Checkpoint() if content is None else Checkpoint.model_validate(json.loads(content))
 
-    def newest_memory(self) -> Memory:
+    def newest_checkpoint(self) -> Checkpoint:
         """What the last window left, whoever committed it."""
         self.chain.reopen()
-        return self.memory()
+        return self.checkpoint()
 
     def state_of(self, operator: str) -> SavedState:
         """The state of an input operator after its last finding."""
         return self._states[operator]
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[Discovery]:
         """What was found and not given to a window yet, in the order in which it was found."""
         found = []
         for name, root in self.roots.items():
@@ -121,7 +121,7 @@ class Chronicle:
 
     # ---- writing
 
-    def add(self, finding: Finding, state: SavedState) -> Finding:
+    def add(self, finding: Discovery, state: SavedState) -> Discovery:
         """The finding is in the ledger, with the state that its operator was left in."""
         root = self.roots[finding.operator]
         planned = root.plan_next()
@@ -139,7 +139,7 @@ class Chronicle:
         )
         record = root.append(event, [content] if rows else [], planned=planned)
         self._heads[finding.operator] = root.head
-        return Finding(finding.operator, finding.emitted, record.seq)
+        return Discovery(finding.operator, finding.emitted, record.seq)
 
     def promise(self, upto: Mapping[str, int], notes: Mapping[str, Any]) -> None:
         """The next window will be given the findings up to these, and will run as noted, crash or no crash."""
@@ -151,18 +151,19 @@ class Chronicle:
             raise SequenceTaken(_promised_by_another(self.chain.name))
         self._planned = planned if planned.promised else self.chain.promise(planned, notes)
 
-    def commit(self, memory: Memory, parts: Sequence[Part]) -> None:
+    def commit(self, checkpoint: Checkpoint, parts: Sequence[Part]) -> None:
         """The window is in the ledger: what it was given, what it made, and what it left."""
         assert self._planned is not None, "a window is promised before it is committed"
         planned, self._planned = self._planned, None
         rows = [_row(part, planned.next_offset + index) for index, part in enumerate(parts)]
-        content, checkpoint = lines_of(rows), _text(memory.as_json(), f"window {memory.window}").encode()
+        content = lines_of(rows)
+        kept = _text(checkpoint.as_json(), f"window {checkpoint.window}").encode()
         event = planned.execute(
             new_data=slice_of(content, planned.next_offset, len(rows)) if rows else None,
-            checkpoint=checkpoint_of(checkpoint),
-            watermark=_later(planned.watermark, watermark_of(memory.watermarks)),
+            checkpoint=checkpoint_of(kept),
+            watermark=_later(planned.watermark, watermark_of(checkpoint.watermarks)),
         )
-        self.chain.append(event, [content, checkpoint] if rows else [checkpoint], planned=planned)
+        self.chain.append(event, [content, kept] if rows else [kept], planned=planned)
         self._after = self.chain.standing.data_at
 
     def _followed(self, planned: Transaction) -> Transaction:
@@ -188,7 +189,7 @@ class Chronicle:
         positions = {root.dataset_id: consumed.get(root.dataset_id) for root in self.roots.values()}
         return {name: at.seq for name, at in positions.items() if at is not None and at.seq is not None}
 
-    def _read(self, name: str, root: Chain, record: Record) -> Finding:
+    def _read(self, name: str, root: Chain, record: Record) -> Discovery:
         content = root.data(record)
         return self.writing.finding(name, record.seq, [] if content is None else rows_of(content))
 

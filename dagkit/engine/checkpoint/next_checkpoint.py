@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar
 
-from dagkit.engine.checkpoint.checkpoint import Altered, Memory, Partitioned
+from dagkit.engine.checkpoint.checkpoint import Altered, Checkpoint, Partitioned
 from dagkit.engine.checkpoint.delays import kept
 from dagkit.engine.checkpoint.watermarks import watermarks_after
 from dagkit.engine.facts import Fact
 from dagkit.engine.files.staging import NAMED_BY_BLOCK, FileShared, Part, told_of
 from dagkit.engine.program.program import Program, Target
-from dagkit.engine.work.item import Number, Waiting, has_end, part_of
-from dagkit.engine.work.split import Deal, Worked, all_in
+from dagkit.engine.work.item import Number, WorkItem, has_end, part_of
+from dagkit.engine.work.split import Allocation, SlotResult, all_in
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.protocol import Answer, SlotState
 from dagkit.errors import DagkitError
@@ -26,38 +26,38 @@ State = Mapping[str, tuple[SavedState, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ConsumedWork:
     """The blocks of one window."""
 
-    given: Sequence[Waiting]
+    given: Sequence[WorkItem]
     """Those that came into the queue with its findings."""
-    deal: Deal
+    allocation: Allocation
     """Those that it works on, which may have waited longer."""
 
 
-def memory_after(
-    before: Memory,
-    taken: Taken,
+def next_checkpoint(
+    before: Checkpoint,
+    taken: ConsumedWork,
     answer: Answer,
     *,
     program: Program,
     window_id: int,
     last: bool,
-    queue: Iterable[Waiting],
-    younger: Iterable[Taken],
+    queue: Iterable[WorkItem],
+    younger: Iterable[ConsumedWork],
     state: State,
     ended: Iterable[str],
-    telling: Iterable[str] = (),
+    publisher: Iterable[str] = (),
     coming: Collection[str] = (),
     facts: Iterable[Fact] = (),
     partitions: Mapping[str, Partitioned] | None = None,
     altered: Sequence[Altered] = (),
     answered: Sequence[str] = (),
-) -> Memory:
+) -> Checkpoint:
     """The checkpoint of a window. Blocks that younger windows in flight were given wait still, as far as it knows."""
     younger = list(younger)
-    ahead = [each for other in younger for each in all_in(other.deal)]
-    unknown: dict[tuple[str, str | None, Number], list[Waiting]] = {}
+    ahead = [each for other in younger for each in all_in(other.allocation)]
+    unknown: dict[tuple[str, str | None, Number], list[WorkItem]] = {}
     for each in (each for other in younger for each in other.given):
         unknown.setdefault(part_of(each), []).append(each)
     known = (*left_of(answer), *ahead, *queue)
@@ -65,11 +65,11 @@ def memory_after(
     had = [*before.work.pending, *spans_of(taken.given)]
     pending = joined(spans_of(waiting))
     open_blocks = blocks_of(waiting)
-    worked_on = blocks_of(all_in(taken.deal))
+    worked_on = blocks_of(all_in(taken.allocation))
     refuse_late(before, worked_on, parts_of(answer))
     refuse_shared(before.files, parts_of(answer), program.operators)
     whole, still_open = settled([*before.files, *parts_of(answer)], open_blocks, last=last)
-    return Memory(
+    return Checkpoint(
         window=window_id,
         work=Work(consumed=tuple(without(had, pending)), pending=tuple(pending)),
         queue=tuple(waiting),
@@ -79,7 +79,7 @@ def memory_after(
         finished=tuple(whole),
         read=with_numbers(before.read, worked_on - open_blocks),
         watermarks=watermarks_after(
-            before.watermarks, telling, waiting, answer, {*coming, *(into for into, _, _ in unknown)}
+            before.watermarks, publisher, waiting, answer, {*coming, *(into for into, _, _ in unknown)}
         ),
         drained=last,
         ended=tuple(sorted(ended)),
@@ -103,7 +103,7 @@ class PieceLate(DagkitError):
         )
 
 
-def refuse_late(before: Memory, worked_on: AbstractSet[int], parts: Iterable[Part]) -> None:
+def refuse_late(before: Checkpoint, worked_on: AbstractSet[int], parts: Iterable[Part]) -> None:
     """Returns only if no piece comes for a file that may be in place already: it would take the place of the others."""
     still = worked_on | blocks_of(before.queue)
     for part in parts:
@@ -140,22 +140,22 @@ def is_among(number: int, stretches: Sequence[tuple[int, int]]) -> bool:
     return place >= 0 and number < stretches[place][1]
 
 
-def _lies_in(each: Waiting, given: Iterable[Waiting]) -> bool:
+def _lies_in(each: WorkItem, given: Iterable[WorkItem]) -> bool:
     """Whether it is one of these, or was cut off one of them."""
     return any(other.start <= each.start and each.end <= other.end for other in given)
 
 
-def left_of(answer: Answer) -> list[Waiting]:
+def left_of(answer: Answer) -> list[WorkItem]:
     """What a window had and did not do."""
     return [each for report in answer.reports for each in report.left]
 
 
-def worked_in(answer: Answer) -> list[Worked]:
+def worked_in(answer: Answer) -> list[SlotResult]:
     """What each slot did in a window."""
-    return [Worked(each.level, each.slot, each.work, each.busy_millis, each.left) for each in answer.reports]
+    return [SlotResult(each.level, each.slot, each.work, each.busy_millis, each.left) for each in answer.reports]
 
 
-def blocks_of(work: Iterable[Waiting]) -> set[int]:
+def blocks_of(work: Iterable[WorkItem]) -> set[int]:
     """The numbers of the blocks among it."""
     return {each.block for each in work if each.block is not None}
 
@@ -165,7 +165,7 @@ def parts_of(answer: Answer) -> list[Part]:
     return [part for report in answer.reports for part in report.parts]
 
 
-def spans_of(work: Iterable[Waiting]) -> list[Span]:
+def spans_of(work: Iterable[WorkItem]) -> list[Span]:
     """The stretches that input operators found, as the ledger's proof knows them."""
     return [
         Span(source=each.source, start=each.start, end=each.end if has_end(each) else None)
@@ -222,12 +222,14 @@ def state_by_slot(program: Program, state: State) -> dict[tuple[int, int], SlotS
     return dict(by_slot)
 
 
-def work_by_slot(deal: Deal, addresses: Mapping[str, Target]) -> dict[tuple[int, int], tuple[Waiting, ...]]:
+def work_by_slot(
+    allocation: Allocation, addresses: Mapping[str, Target]
+) -> dict[tuple[int, int], tuple[WorkItem, ...]]:
     """What the slots were dealt, by level and slot."""
-    work: dict[tuple[int, int], tuple[Waiting, ...]] = {}
-    for into, hands in deal.items():
+    work: dict[tuple[int, int], tuple[WorkItem, ...]] = {}
+    for into, slot_work in allocation.items():
         level = addresses[into].level
-        for slot, hand in enumerate(hands):
+        for slot, hand in enumerate(slot_work):
             if hand:
                 work[level, slot] = (*work.get((level, slot), ()), *hand)
     return work

@@ -27,7 +27,7 @@ class StateStranded(DagkitError):
         )
 
 
-def moved(program: Program, kept: Mapping[str, Sequence[SavedState]]) -> dict[str, tuple[SavedState, ...]]:
+def redistribute_state(program: Program, kept: Mapping[str, Sequence[SavedState]]) -> dict[str, tuple[SavedState, ...]]:
     """The state of every operator that still is there, dealt to the partitions that it has now."""
     return {
         name: _dealt(name, program, states)
@@ -51,29 +51,29 @@ def _dealt(name: str, program: Program, states: Sequence[SavedState]) -> tuple[S
     )
     if staying:
         raise StateStranded(name, staying, len(states), len(operators))
-    dealt = [{n: value for n, value in state.items() if n not in follows} for state in states[: len(operators)]]
-    dealt += [{} for _ in range(len(operators) - len(dealt))]
+    allocated = [{n: value for n, value in state.items() if n not in follows} for state in states[: len(operators)]]
+    allocated += [{} for _ in range(len(operators) - len(allocated))]
     for state_name in sorted(follows):
         if _is_held_twice(states, state_name):
             raise StateStranded(name, [state_name], len(states), len(operators))
         for slot, mine in enumerate(_by_owner(states, state_name, owners, len(operators))):
             if mine:
-                dealt[slot][state_name] = mine
-    return tuple(dealt)
+                allocated[slot][state_name] = mine
+    return tuple(allocated)
 
 
 def _dealt_anew(
     states: Sequence[SavedState], owners: Sequence[PartitionKeys], declared: Mapping[str, Declared]
 ) -> tuple[SavedState, ...]:
     """As many partitions as before, which may own other keys; what several of them hold stays where it is."""
-    dealt = [dict(state) for state in states]
+    allocated = [dict(state) for state in states]
     for state_name in sorted(n for n, kind in declared.items() if isinstance(kind, KeyedState) and owners):
         if _is_held_twice(states, state_name):
             continue
         for slot, mine in enumerate(_by_owner(states, state_name, owners, len(states))):
-            if mine or state_name in dealt[slot]:
-                dealt[slot][state_name] = mine
-    return tuple(dealt)
+            if mine or state_name in allocated[slot]:
+                allocated[slot][state_name] = mine
+    return tuple(allocated)
 
 
 def _is_held_twice(states: Sequence[SavedState], state_name: str) -> bool:

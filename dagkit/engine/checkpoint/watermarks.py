@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
-from dagkit.engine.work.item import Waiting
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.protocol import Answer
 
 Watermarks = Mapping[str, datetime | None]
@@ -11,7 +11,7 @@ Watermarks = Mapping[str, datetime | None]
 
 
 def watermarks_after(
-    before: Watermarks, telling: Iterable[str], waiting: Iterable[Waiting], answer: Answer, coming: Collection[str]
+    before: Watermarks, publisher: Iterable[str], waiting: Iterable[WorkItem], answer: Answer, coming: Collection[str]
 ) -> dict[str, datetime | None]:
     """Event time has come as far as in that which is furthest behind of all that waits; where nothing does, as told.
 
@@ -19,7 +19,7 @@ def watermarks_after(
     """
     waiting = list(waiting)
     after: dict[str, datetime | None] = {}
-    for into in telling:
+    for into in publisher:
         left = [each.reached for each in waiting if each.into == into]
         known = [reached for reached in left if reached is not None]
         told = [times[into] for report in answer.reports for times in [report.reached] if into in times]

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dagkit.engine.checkpoint.checkpoint import Memory
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.next_checkpoint import by_file
 from dagkit.engine.files import folders as places
 from dagkit.engine.files.folders import PiecesLost, folder_at
@@ -22,25 +22,25 @@ MOST_PIECES = 32
 class Gathered:
     """A memory that names fewer pieces, and those that it no longer names."""
 
-    memory: Memory
+    checkpoint: Checkpoint
     replaced: tuple[Part, ...] = ()
 
 
-def gathered(memory: Memory, attempt: StagingPlace) -> Gathered:
+def gathered(checkpoint: Checkpoint, attempt: StagingPlace) -> Gathered:
     """The memory with no file of no block in more pieces than it is kept in; they are staged by this attempt.
 
     The pieces of a block stay what they are: what is still to be read of it belongs between them.
     """
-    files, replaced = list(memory.files), list[Part]()
-    for parts in many(memory.files):
+    files, replaced = list(checkpoint.files), list[Part]()
+    for parts in many(checkpoint.files):
         several = last_ones(parts)
         whole = _together(several, attempt)
         old = {part.part for part in several}
         files = [*(part for part in files if part.part not in old), whole]
         replaced += several
     if not replaced:
-        return Gathered(memory)
-    return Gathered(memory.model_copy(update={"files": tuple(files)}), tuple(replaced))
+        return Gathered(checkpoint)
+    return Gathered(checkpoint.model_copy(update={"files": tuple(files)}), tuple(replaced))
 
 
 def many(parts: Iterable[Part]) -> list[list[Part]]:

@@ -4,7 +4,7 @@ import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from dagkit.engine.checkpoint.checkpoint import Memory
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.next_checkpoint import by_file
 from dagkit.engine.files.checks import refuse_unseen, refuse_written_again, when_began
 from dagkit.engine.files.compact import forget, gathered, many
@@ -26,17 +26,17 @@ from dagkit.engine.reports.run_events import Point
 
 _logger = logging.getLogger(__name__)
 
-Place = Callable[[Mapping[str, Iterable[Part]]], object]
+PutInPlace = Callable[[Mapping[str, Iterable[Part]]], object]
 """Makes files of their pieces."""
 
 
 class Outputs:
     """What a run stages, and what becomes of it."""
 
-    def __init__(self, memory: Memory, application_path: str, *, durable: bool, home: str) -> None:
+    def __init__(self, checkpoint: Checkpoint, application_path: str, *, durable: bool, home: str) -> None:
         self.unfinished: Mapping[str, list[Part]] = {}
         """The pieces of files that are whole and not in place yet."""
-        self._memory = memory
+        self._memory = checkpoint
         self._path = application_path
         self._durable = durable
         self._home = home
@@ -47,8 +47,8 @@ class Outputs:
         self._told: set[str] = set()
         """Files of another life that were said to be replaced."""
         self._uncommitted: list[StagingPlace] = []
-        if memory.finished and not is_finished(application_path, memory.window):
-            self.unfinished = by_file(memory.finished)
+        if checkpoint.finished and not is_finished(application_path, checkpoint.window):
+            self.unfinished = by_file(checkpoint.finished)
 
     def attempt(self, window_id: int) -> StagingPlace:
         """Where one more attempt at a window stages what it writes."""
@@ -58,19 +58,19 @@ class Outputs:
         self._uncommitted.append(place)
         return place
 
-    def gathered(self, window_id: int) -> Memory:
+    def gathered(self, window_id: int) -> Checkpoint:
         """The last memory, with no file of no block in many pieces; the commit of this window is to name them."""
         self._replaced = ()
         if not many(self._memory.files):
             return self._memory
         found = gathered(self._memory, self.attempt(window_id))
         self._replaced = found.replaced
-        return found.memory
+        return found.checkpoint
 
-    def check(self, memory: Memory, parts: Sequence[Part]) -> None:
+    def check(self, checkpoint: Checkpoint, parts: Sequence[Part]) -> None:
         """Returns only if the window may be committed: what it staged is there, and no file would be replaced."""
         refuse_unseen(parts, self._path)
-        written = [*parts, *memory.finished]
+        written = [*parts, *checkpoint.finished]
         if written:
             self._began = self._began or when_began(self._path)
             older = refuse_written_again(written, self._began)
@@ -83,14 +83,14 @@ class Outputs:
             others = f" and {len(files) - 1} more" if len(files) > 1 else ""
             _logger.warning("%s%s: older than this application, and replaced by what it writes", files[0], others)
 
-    def commit(self, memory: Memory) -> None:
+    def commit(self, checkpoint: Checkpoint) -> None:
         """A window is in the ledger, and with it what it staged."""
-        self._memory = memory
-        self.over(memory.window)
-        self.unfinished = by_file(memory.finished)
+        self._memory = checkpoint
+        self.over(checkpoint.window)
+        self.unfinished = by_file(checkpoint.finished)
         if self._replaced:
             forget(self._replaced, self._path)
-            sweep_windows(self._path, staged_in(self._replaced) - self._needed() - staged_in(memory.finished))
+            sweep_windows(self._path, staged_in(self._replaced) - self._needed() - staged_in(checkpoint.finished))
             self._replaced = ()
 
     def over(self, window_id: int) -> None:
@@ -103,7 +103,7 @@ class Outputs:
             needed = self._needed() | staged_in(self._memory.finished)
             self._unswept = bool(sweep(self._path, needed, self._memory.window))
 
-    def finish(self, place: Place, between: Callable[[Point], None]) -> None:
+    def finish(self, place: PutInPlace, between: Callable[[Point], None]) -> None:
         """The files of the last commit are where they belong; a crash in between does no harm."""
         files = {file: parts for file, parts in self.unfinished.items() if any(part.part for part in parts)}
         if is_begun(self._path, self._memory.window):
@@ -121,7 +121,7 @@ class Outputs:
         note_finished(self._path, self._memory.window)
         sweep_windows(self._path, staged_in(self._memory.finished) - self._needed())
 
-    def abandon(self, newest: Memory) -> None:
+    def abandon(self, newest: Checkpoint) -> None:
         """What was not committed is gone: nobody ever will commit it.
 
         A commit may have got through though its answer was lost: what the newest memory names stays.

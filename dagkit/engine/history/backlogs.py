@@ -128,9 +128,9 @@ def backlog_millis(arrivals: Iterable[Arrival], drained: Iterable[float]) -> flo
 
 def _made(entries: Iterable[Entry]) -> list[Decided]:
     return [
-        Decided(entry.memory.window, fact)
+        Decided(entry.checkpoint.window, fact)
         for entry in entries
-        for fact in entry.memory.facts
+        for fact in entry.checkpoint.facts
         if isinstance(fact, Scaled)
     ]
 
@@ -139,7 +139,7 @@ def _sources_of_others(entries: Iterable[Entry], operator: str) -> set[str]:
     """Sources that were seen to wait for another operator, and never for this one."""
     seen: dict[str, set[str]] = {}
     for entry in entries:
-        for each in entry.memory.queue:
+        for each in entry.checkpoint.queue:
             if each.source is not None:
                 seen.setdefault(each.into.rpartition(".")[0], set()).add(each.source)
     mine = seen.pop(operator, set())
@@ -176,7 +176,7 @@ def _drained(
     ends: list[float] = []
     arrived = read = index = told = 0
     for entry in entries:
-        read += sum(length_of_span(span) for span in entry.memory.work.consumed if span.source not in foreign)
+        read += sum(length_of_span(span) for span in entry.checkpoint.work.consumed if span.source not in foreign)
         while index < len(coming) and coming[index][0] <= entry.committed:
             arrived += coming[index][1]
             index += 1

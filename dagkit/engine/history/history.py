@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from dagkit.engine.checkpoint.checkpoint import Memory
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.ledger import DatasetKind, ExecuteTransform, Ledger
 
 
@@ -14,7 +14,7 @@ class Entry:
     """One window, as it was committed."""
 
     committed: datetime
-    memory: Memory
+    checkpoint: Checkpoint
 
 
 def history(ledger: Ledger, first: int = 0) -> Iterator[Entry]:
@@ -28,4 +28,4 @@ def history(ledger: Ledger, first: int = 0) -> Iterator[Entry]:
                 continue
             content = chain.checkpoint_at(record)
             if content is not None:
-                yield Entry(record.block.system_time, Memory.model_validate(json.loads(content)))
+                yield Entry(record.block.system_time, Checkpoint.model_validate(json.loads(content)))

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 from dagkit.api.running import Until
 from dagkit.clock import Timer
-from dagkit.engine.checkpoint.journal import Chronicle
+from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.failures import tear_down
-from dagkit.engine.inputs.driver_input import DriverInput, Finding, context_of, delivered, queued
+from dagkit.engine.inputs.driver_input import Discovery, DriverInput, context_of, delivered, queued
 from dagkit.engine.program.program import Program
-from dagkit.engine.work.item import Elements, Waiting
+from dagkit.engine.work.item import Elements, WorkItem
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Figures
@@ -19,13 +19,13 @@ from dagkit.errors import DagkitError
 _DISTANT_PAST = datetime.min.replace(tzinfo=UTC)
 
 
-class Finders:
+class DriverInputs:
     """All input operators of an application."""
 
-    def __init__(self, chronicle: Chronicle, until: Until, clock: Timer) -> None:
-        self.found: deque[Finding] = deque(chronicle.findings())
+    def __init__(self, journal: Journal, until: Until, clock: Timer) -> None:
+        self.found: deque[Discovery] = deque(journal.findings())
         """What no window was given yet, in the order in which it was found."""
-        self._chronicle = chronicle
+        self._chronicle = journal
         self._until = until
         self._clock = clock
         self._at_work: dict[str, DriverInput] = {}
@@ -82,7 +82,7 @@ class Finders:
         """Whether all that have not ended have looked since there was work, and found nothing."""
         return all(each.in_vain for each in self._awake)
 
-    def look(self, window_id: int, spin_millis: int) -> Iterator[Finding]:
+    def look(self, window_id: int, spin_millis: int) -> Iterator[Discovery]:
         """Let those find more who are due; what they found is in the ledger before anybody hears of it."""
         now = self._clock.now()
         for each in self._at_work.values():
@@ -110,13 +110,13 @@ class Finders:
 
     def given(
         self, program: Program, elements: Mapping[str, Elements], upto: Mapping[str, int]
-    ) -> tuple[list[Sent], list[Waiting]]:
+    ) -> tuple[list[Sent], list[WorkItem]]:
         """The findings up to these are a window's: items for the workers, and work for the queue."""
         mine = [finding for finding in self.found if finding.seq <= upto.get(finding.operator, -1)]
         self.found = deque(finding for finding in self.found if finding not in mine)
         return delivered(program, self._chronicle.writing, elements, mine)
 
-    def work_in(self, program: Program, elements: Mapping[str, Elements], *findings: Finding) -> list[Waiting]:
+    def work_in(self, program: Program, elements: Mapping[str, Elements], *findings: Discovery) -> list[WorkItem]:
         """What of these findings will join the queue."""
         writing = self._chronicle.writing
         return [each for finding in findings for each in queued(program, writing, elements, finding)]

@@ -16,10 +16,10 @@ from dagkit.api.operators import InputOperator
 from dagkit.api.ports import output_ports
 from dagkit.api.running import Context, Shutdown, Until
 from dagkit.api.work import Block
-from dagkit.engine.codec import Written
+from dagkit.engine.codec import JsonCodec
 from dagkit.engine.failures import failure_of
 from dagkit.engine.program.program import Program, Target
-from dagkit.engine.work.item import Elements, Waiting
+from dagkit.engine.work.item import Elements, WorkItem
 from dagkit.engine.worker.instances import SavedState, bind_output, live, of_items, saved
 from dagkit.engine.worker.outbox import Outbox, Sent
 from dagkit.engine.worker.protocol import Figures
@@ -52,7 +52,7 @@ class Emitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Discovery:
     """What an input operator emitted in one look, in order."""
 
     operator: str
@@ -102,7 +102,7 @@ class DriverInput:
     def due(self, now: datetime) -> bool:
         return not self.ended and (self.next_look is None or self.next_look <= now)
 
-    def look(self, window_id: int, spin_millis: int) -> Finding:
+    def look(self, window_id: int, spin_millis: int) -> Discovery:
         """Let it emit what there is."""
         self._emitted = []
         if window_id not in self._figures:
@@ -118,7 +118,7 @@ class DriverInput:
         self.next_look = None
         if self.in_vain and not self.ended:
             self.next_look = self._now() + timedelta(milliseconds=spin_millis if again is None else again)
-        return Finding(self.name, tuple(self._emitted))
+        return Discovery(self.name, tuple(self._emitted))
 
     def figures(self, window_id: int) -> Figures:
         """What it did for a window that is committed; windows before it are told no more."""
@@ -166,13 +166,13 @@ def _no_clock() -> datetime:
     raise AssertionError("an input operator is set up with a clock")
 
 
-class Writing:
+class DiscoveryCodec:
     """How the findings of an application are written into root chains, and read back."""
 
     def __init__(self, program: Program, named: Collection[str]) -> None:
         self.named = named
         """Input operators whose sources the ledger knows by the operator's name, too: two may read the same file."""
-        self._written = {port: Written(".".join(port), payload) for port, payload in program.outputs.items()}
+        self._written = {port: JsonCodec(".".join(port), payload) for port, payload in program.outputs.items()}
         self._controls = {
             (name, port): by_name(declared.controls)
             for name in program.sources
@@ -183,14 +183,14 @@ class Writing:
         """Under what name the ledger knows what a block is of."""
         return f"{operator}: {block.source}" if operator in self.named else block.source
 
-    def rows(self, finding: Finding, first: int) -> Iterator[JsonValue]:
+    def rows(self, finding: Discovery, first: int) -> Iterator[JsonValue]:
         """The rows of a finding, numbered from its first on."""
         for offset, emitted in enumerate(finding.emitted, start=first):
             yield self._row(finding.operator, emitted, offset)
 
-    def finding(self, operator: str, seq: int, rows: Sequence[Mapping[str, Any]]) -> Finding:
+    def finding(self, operator: str, seq: int, rows: Sequence[Mapping[str, Any]]) -> Discovery:
         """The finding that was written."""
-        return Finding(operator, tuple(self._emitted(operator, row) for row in rows), seq)
+        return Discovery(operator, tuple(self._emitted(operator, row) for row in rows), seq)
 
     def _row(self, operator: str, emitted: Emitted, offset: int) -> JsonValue:
         item = emitted.item
@@ -216,14 +216,14 @@ class Writing:
         name, control = type(stamped.control).__qualname__, stamped.control
         if name not in self._controls[operator, port]:
             raise ControlUndeclared(operator, port, name)
-        data = Written(f"{operator}.{port}", type(control)).of(control)
+        data = JsonCodec(f"{operator}.{port}", type(control)).of(control)
         item: JsonValue = {"control": name, "stamp": stamped.stamp, "data": data}
         return EmittedItem(offset=offset, port=f"{port}{_CONTROL}", item=item).as_json()
 
     def _emitted(self, operator: str, row: Mapping[str, Any]) -> Emitted:
         if row.get("port", "").endswith(_CONTROL):
             port, item = row["port"].removesuffix(_CONTROL), row["item"]
-            control = Written(port, self._controls[operator, port][item["control"]]).back(item["data"])
+            control = JsonCodec(port, self._controls[operator, port][item["control"]]).back(item["data"])
             return Emitted(port, Stamped(control, item["stamp"]))
         if "source" in row:
             extra = row["extra"]
@@ -241,31 +241,33 @@ class Writing:
 
 
 def delivered(
-    program: Program, writing: Writing, elements: Mapping[str, Elements], findings: Sequence[Finding]
-) -> tuple[list[Sent], list[Waiting]]:
+    program: Program, writing: DiscoveryCodec, elements: Mapping[str, Elements], findings: Sequence[Discovery]
+) -> tuple[list[Sent], list[WorkItem]]:
     """What of the findings goes to the workers at once, and what joins the queue."""
     sent: list[Sent] = []
-    waiting: list[Waiting] = []
+    waiting: list[WorkItem] = []
     for name in sorted({finding.operator for finding in findings}):
         outbox = Outbox(0)
-        slits = {port: [(t, outbox.slit(t)) for t in targets] for port, targets in program.sources[name].items()}
+        slits = {port: [(t, outbox.channel(t)) for t in targets] for port, targets in program.sources[name].items()}
         for finding in findings:
             if finding.operator != name:
                 continue
             waiting += queued(program, writing, elements, finding)
             for emitted in finding.emitted:
-                for target, slit in slits.get(emitted.port, ()):
+                for target, channel in slits.get(emitted.port, ()):
                     if _waits(target, emitted):
                         continue
-                    if isinstance(emitted.item, Stamped) and slit.control is not None:
-                        slit.control(emitted.item)
+                    if isinstance(emitted.item, Stamped) and channel.control is not None:
+                        channel.control(emitted.item)
                     else:
-                        slit.item(emitted.item)
+                        channel.item(emitted.item)
         sent += outbox.rest()
     return sent, waiting
 
 
-def queued(program: Program, writing: Writing, elements: Mapping[str, Elements], finding: Finding) -> list[Waiting]:
+def queued(
+    program: Program, writing: DiscoveryCodec, elements: Mapping[str, Elements], finding: Discovery
+) -> list[WorkItem]:
     """What of a finding joins the queue, once for each reader that it is for."""
     return [
         each
@@ -276,7 +278,7 @@ def queued(program: Program, writing: Writing, elements: Mapping[str, Elements],
     ]
 
 
-def _work_of(elements: Elements, writing: Writing, finding: Finding, index: int) -> Iterator[Waiting]:
+def _work_of(elements: Elements, writing: DiscoveryCodec, finding: Discovery, index: int) -> Iterator[WorkItem]:
     """A block goes by its own number and is accounted for in the ledger; anything else, by where it was found."""
     item = finding.emitted[index].item
     if isinstance(item, Block):

@@ -148,8 +148,8 @@ class Ended:
     window_id: int
 
 
-Happening = Resumed | Found | Started | Failed | Committed | Measured | Reshaped | Ended
-Observer = Callable[[Happening], None]
+RunEvent = Resumed | Found | Started | Failed | Committed | Measured | Reshaped | Ended
+Observer = Callable[[RunEvent], None]
 Probe = Callable[[Point, int], None]
 """Called at each step of each window; what it raises ends the run there, as a crash would."""
 
@@ -160,7 +160,7 @@ class Observers:
     def __init__(self, observers: "tuple[Observer, ...] | list[Observer]" = ()) -> None:
         self._observers = list(observers)
 
-    def tell(self, happening: Happening) -> None:
+    def tell(self, happening: RunEvent) -> None:
         for observer in list(self._observers):
             try:
                 observer(happening)

@@ -16,7 +16,7 @@ class Stopping(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class LoopState:
     """All that the decision depends on."""
 
     until: Until
@@ -27,7 +27,7 @@ class Outlook:
     unfinished: bool = False
     """Whether files of the last commit are not in place yet."""
     in_flight: int = 0
-    landed: bool = False
+    completed: bool = False
     """Whether the oldest window in flight has come to its end."""
     overlap: int = 1
     """How many windows may be in flight: state that goes from one to the next allows one."""
@@ -41,7 +41,7 @@ class Outlook:
     """Findings that no window was given yet."""
     promised: bool = False
     """Whether a window was promised before a crash, and must run first."""
-    circling: bool = False
+    has_delayed_items: bool = False
     """Whether delays hold items for the next window."""
     begun: bool = False
     """Whether an operator's application window is open."""
@@ -111,11 +111,11 @@ class Stop:
 Action = Finish | Commit | Look | Start | Change | Await | Sleep | Stop
 
 
-def next_action(outlook: Outlook) -> Action:
+def next_action(outlook: LoopState) -> Action:
     """What to do now. Commits come first, in order; then more work; then waiting."""
     if outlook.unfinished:
         return Finish()
-    if outlook.landed:
+    if outlook.completed:
         return Commit()
     if outlook.stopping is not Stopping.NOT:
         return Await() if outlook.in_flight else Stop()
@@ -134,31 +134,31 @@ def next_action(outlook: Outlook) -> Action:
     return _idle(outlook)
 
 
-def _is_full(outlook: Outlook) -> bool:
+def _is_full(outlook: LoopState) -> bool:
     return outlook.in_flight >= outlook.overlap
 
 
-def _should_look(outlook: Outlook) -> bool:
+def _should_look(outlook: LoopState) -> bool:
     """Whether the queue wants more, and somebody is due to look; what was found before is given away first."""
     if outlook.promised or outlook.found or outlook.waiting >= outlook.plenty or outlook.next_look is None:
         return False
     return outlook.next_look <= outlook.now and not _looks_no_more(outlook)
 
 
-def _looks_no_more(outlook: Outlook) -> bool:
+def _looks_no_more(outlook: LoopState) -> bool:
     """Whether all was found that this launch wants to find."""
     return outlook.until is Until.DRAINED or (outlook.until is Until.ONCE and outlook.looked_in_vain)
 
 
-def _next_call(outlook: Outlook) -> datetime | None:
+def _next_call(outlook: LoopState) -> datetime | None:
     """When there may be something to do: somebody looks for more, or what was deferred is due."""
     calls = (None if _looks_no_more(outlook) else outlook.next_look, outlook.next_due)
     return min((call for call in calls if call is not None), default=None)
 
 
-def _idle(outlook: Outlook) -> Action:
+def _idle(outlook: LoopState) -> Action:
     """Nothing waits and nothing was found."""
-    if outlook.circling:
+    if outlook.has_delayed_items:
         return Start()
     no_looks = outlook.next_look is None or outlook.until is Until.DRAINED
     ending = no_looks or (outlook.until is not Until.STOPPED and outlook.looked_in_vain)

@@ -8,28 +8,28 @@ from datetime import datetime
 from typing import Any, Self
 
 from dagkit.api.attributes import OperatorContext
-from dagkit.engine.worker.protocol import Answer, Assignment, Backend
-from dagkit.engine.work.schedule import Round
+from dagkit.engine.worker.protocol import Answer, WindowTask, Backend
+from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.failures import OperatorFailed, WindowLost
-from dagkit.engine.checkpoint.next_checkpoint import Taken
+from dagkit.engine.checkpoint.next_checkpoint import ConsumedWork
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.split import all_in
-from dagkit.engine.work.item import Waiting
+from dagkit.engine.work.item import WorkItem
 
 ATTEMPTS_AT_LOST_WINDOWS = 2
 """How often a window is tried again that was lost with a machine, and not by an operator's failure."""
 
 
 @dataclass
-class Flight:
+class InFlightWindow:
     """A window that is on its way."""
 
-    assignment: Assignment
+    assignment: WindowTask
     upto: dict[str, int]
     """The last finding that it was given, by input operator."""
-    given: Sequence[Waiting]
+    given: Sequence[WorkItem]
     """The blocks that came into the queue with its findings."""
-    round: Round
+    round: WindowSchedule
     notes: dict[str, Any]
     began: datetime
     alone: bool
@@ -47,8 +47,8 @@ class Flight:
         return self.assignment.window_id
 
     @property
-    def taken(self) -> Taken:
-        return Taken(self.given, self.round.deal)
+    def taken(self) -> ConsumedWork:
+        return ConsumedWork(self.given, self.round.allocation)
 
     def failed(self, error: OperatorFailed | WindowLost, program: Program) -> bool:
         """An attempt came to nothing; whether there is to be another one, as often as the failure allows."""
@@ -59,15 +59,15 @@ class Flight:
         return self.failures <= (attributes.get(OperatorContext.RECOVERY_ATTEMPTS.qualified) or 0)
 
 
-class Flights:
+class InFlightWindows:
     """The windows in flight, the oldest first. Whoever leaves it waits for all of them."""
 
-    def __init__(self, backend: Backend, most: int, landed: Callable[[], object]) -> None:
+    def __init__(self, backend: Backend, most: int, completed: Callable[[], object]) -> None:
         self._backend = backend
         self._most = most
-        self._landed = landed
+        self._landed = completed
         """Called, by any thread, when one has ended."""
-        self._flying: deque[Flight] = deque()
+        self._flying: deque[InFlightWindow] = deque()
 
     def __enter__(self) -> Self:
         self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="window")
@@ -79,39 +79,39 @@ class Flights:
     def __len__(self) -> int:
         return len(self._flying)
 
-    def __iter__(self) -> Iterator[Flight]:
+    def __iter__(self) -> Iterator[InFlightWindow]:
         return iter(self._flying)
 
     @property
-    def has_landed(self) -> bool:
+    def has_completed(self) -> bool:
         """Whether the oldest has ended."""
         return bool(self._flying) and self._flying[0].answer.done()
 
     @property
-    def dealt(self) -> list[Waiting]:
+    def allocated(self) -> list[WorkItem]:
         """All work that is under way."""
-        return [each for flight in self._flying for each in all_in(flight.round.deal)]
+        return [each for flight in self._flying for each in all_in(flight.round.allocation)]
 
     @property
     def ahead(self) -> int:
         """How much work that is."""
-        return sum(len(hand) for flight in self._flying for hands in flight.round.deal.values() for hand in hands)
+        return sum(len(hand) for flight in self._flying for slot_work in flight.round.allocation.values() for hand in slot_work)
 
-    def take_off(self, flight: Flight) -> None:
+    def submit(self, flight: InFlightWindow) -> None:
         """It is the youngest."""
         self._hand_over(flight)
         self._flying.append(flight)
 
-    def take_off_again(self, flight: Flight, assignment: Assignment) -> None:
+    def resubmit(self, flight: InFlightWindow, assignment: WindowTask) -> None:
         """It was the oldest, and is so again, with another attempt at the same work."""
         flight.assignment = assignment
         self._hand_over(flight)
         self._flying.appendleft(flight)
 
-    def oldest(self) -> Flight:
+    def oldest(self) -> InFlightWindow:
         """The oldest, which is in flight no more."""
         return self._flying.popleft()
 
-    def _hand_over(self, flight: Flight) -> None:
+    def _hand_over(self, flight: InFlightWindow) -> None:
         flight.answer = self._threads.submit(self._backend.run, flight.assignment)
         flight.answer.add_done_callback(lambda _: self._landed())

@@ -6,41 +6,41 @@ from datetime import datetime
 from dagkit.engine.worker.protocol import Answer, Figures
 from dagkit.engine.facts import Fact
 from dagkit.engine.failures import OperatorFailed, WindowLost
-from dagkit.engine.run.in_flight import Flight
-from dagkit.engine.inputs.driver_input import Finding
+from dagkit.engine.run.in_flight import InFlightWindow
+from dagkit.engine.inputs.driver_input import Discovery
 from dagkit.engine.reports.measuring import Measuring, aggregators_of
-from dagkit.engine.reports.run_events import Committed, Failed, Found, Happening, Observer, Observers, Queue, Started
+from dagkit.engine.reports.run_events import Committed, Failed, Found, RunEvent, Observer, Observers, Queue, Started
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.split import all_in
 from dagkit.engine.files.staging import Part
-from dagkit.engine.work.summary import Traits
-from dagkit.engine.work.queue import BlockQueue
-from dagkit.engine.work.item import Waiting, length_of
+from dagkit.engine.work.summary import ProgramSummary
+from dagkit.engine.work.queue import WorkQueue
+from dagkit.engine.work.item import WorkItem, length_of
 from dagkit.graph import Graph
 
 
-class Telling:
+class EventPublisher:
     """Who tells the observers of one run."""
 
     def __init__(self, observers: Sequence[Observer], graph: Graph) -> None:
         self._observers = Observers(list(observers))
         self._measuring = Measuring(aggregators_of(graph))
 
-    def tell(self, happening: Happening) -> None:
+    def tell(self, happening: RunEvent) -> None:
         self._observers.tell(happening)
 
-    def found(self, finding: Finding, waiting: Sequence[Waiting]) -> None:
+    def found(self, finding: Discovery, waiting: Sequence[WorkItem]) -> None:
         """An input operator found something, and this is what of it will wait."""
         positions = sum(map(length_of, waiting))
         self.tell(Found(finding.operator, len(waiting), positions, len(finding.emitted) - len(waiting)))
 
-    def started(self, flight: Flight) -> None:
+    def started(self, flight: InFlightWindow) -> None:
         """A window took off; told once, however often that is said."""
         if not flight.told:
             flight.told = True
-            self.tell(Started(flight.window_id, len(all_in(flight.round.deal)), flight.round.lasts_millis))
+            self.tell(Started(flight.window_id, len(all_in(flight.round.allocation)), flight.round.lasts_millis))
 
-    def failed(self, flight: Flight, error: OperatorFailed | WindowLost, *, again: bool) -> None:
+    def failed(self, flight: InFlightWindow, error: OperatorFailed | WindowLost, *, again: bool) -> None:
         """A window came to nothing."""
         failure = error.failure if isinstance(error, OperatorFailed) else None
         operator, told = (
@@ -49,7 +49,7 @@ class Telling:
         self.tell(Failed(flight.window_id, operator, told, again))
 
     def committed(
-        self, flight: Flight, answer: Answer, parts: Sequence[Part], *, files: int, queue: BlockQueue, now: datetime
+        self, flight: InFlightWindow, answer: Answer, parts: Sequence[Part], *, files: int, queue: WorkQueue, now: datetime
     ) -> None:
         """A window is in the ledger; what of the queue waits now is what it left."""
         self.tell(
@@ -67,7 +67,7 @@ class Telling:
     def measured(
         self,
         program: Program,
-        flight: Flight,
+        flight: InFlightWindow,
         answer: Answer,
         *,
         found: Mapping[str, Figures],
@@ -91,6 +91,6 @@ class Telling:
         self.tell(measured)
 
 
-def queues_of(queue: BlockQueue, traits: Traits) -> list[Queue]:
+def queues_of(queue: WorkQueue, traits: ProgramSummary) -> list[Queue]:
     """What waits now, input by input."""
     return [Queue(*traits.addresses[into].into, *lengths) for into, lengths in queue.lengths().items()]

@@ -8,14 +8,14 @@ never taken for a dear file, and a dear stretch is known for one once it has cos
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dagkit.engine.work.item import Waiting, amount_of, density_of, length_of
+from dagkit.engine.work.item import WorkItem, amount_of, density_of, length_of
 
 ALIKE = 2.0
 """By what factor two costs may differ and still be those of one stretch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class CostEstimate:
     """What is expected of blocks."""
 
     usual: float | None = None
@@ -23,14 +23,14 @@ class Forecast:
     none: nothing was, and only amounts are compared.
     """
 
-    def millis(self, each: Waiting) -> float:
+    def millis(self, each: WorkItem) -> float:
         """How long a block will take one slot; nothing is known of one without an end."""
         if not each.done_positions:
             return amount_of(each) * (self.usual or 1.0)
         near = self._near(each)
         return near * self._measured(each) + (length_of(each) - near) * self._otherwise(each)
 
-    def reached(self, each: Waiting, millis: float) -> int:
+    def reached(self, each: WorkItem, millis: float) -> int:
         """The position of a block that is come to in so much time."""
         start, end = each.start, each.end
         near = self._near(each)
@@ -40,18 +40,18 @@ class Forecast:
         otherwise = self._otherwise(each)
         return min(end, start + near + int((millis - near * measured) / otherwise)) if otherwise else end
 
-    def _near(self, each: Waiting) -> int:
+    def _near(self, each: WorkItem) -> int:
         """How many of its first positions are expected to be as what was measured before it."""
         return min(length_of(each), max(0, each.done_positions - each.done_apart))
 
-    def _otherwise(self, each: Waiting) -> float:
+    def _otherwise(self, each: WorkItem) -> float:
         return density_of(each) * (self.usual or 1.0)
 
-    def _measured(self, each: Waiting) -> float:
+    def _measured(self, each: WorkItem) -> float:
         return each.done_millis / each.done_positions if each.done_positions else 0.0
 
 
-def learnt(before: Waiting, left: Waiting) -> Waiting:
+def learnt(before: WorkItem, left: WorkItem) -> WorkItem:
     """What is left of a block, with all that is known of it: costs that are alike are those of one stretch."""
     if left.start == before.start:  # nothing of it was done: what was known of it is known still
         known = ("done_positions", "done_millis", "done_apart")
@@ -65,7 +65,7 @@ def learnt(before: Waiting, left: Waiting) -> Waiting:
     return left.model_copy(update={"done_positions": done, "done_millis": measured * done})
 
 
-def usual_of(waiting: Iterable[Waiting]) -> float | None:
+def usual_of(waiting: Iterable[WorkItem]) -> float | None:
     """What a position took of all that was begun and waits still; none where nothing was."""
     begun = [each for each in waiting if each.done_positions]
     done = sum(each.done_positions * density_of(each) for each in begun)

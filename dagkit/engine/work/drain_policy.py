@@ -10,28 +10,28 @@ from dataclasses import replace
 from datetime import datetime
 
 from dagkit.api.running import Until
-from dagkit.engine.work.item import Elements, Number, Waiting, end_of, has_end
-from dagkit.engine.work.split import Deal, all_in
+from dagkit.engine.work.item import Elements, Number, WorkItem, end_of, has_end
+from dagkit.engine.work.split import Allocation, all_in
 from dagkit.engine.worker.protocol import Answer, Report
 
 
-class Later:
+class DrainPolicy:
     """What waits for another launch than this."""
 
     def __init__(self, until: Until) -> None:
-        self.aside: list[Waiting] = []
+        self.aside: list[WorkItem] = []
         """What truncating took away."""
         self._until = until
         self._truncated: set[tuple[str, Number]] = set()
         """Of what has an end, that which was truncated once: what is left of it is done."""
 
-    def asks_again(self, each: Waiting) -> bool:
+    def asks_again(self, each: WorkItem) -> bool:
         """Whether what was deferred goes on in this launch once it is due, and keeps it from ending until then."""
         if has_end(each) or self._until is Until.STOPPED:
             return True
         return self._until is Until.IDLE and not each.in_vain
 
-    def truncated(self, work: Iterable[Waiting], elements: Mapping[str, Elements]) -> list[Waiting]:
+    def truncated(self, work: Iterable[WorkItem], elements: Mapping[str, Elements]) -> list[WorkItem]:
         """What of it an application still does that drains; the rest is put aside."""
         work = list(work)
         if self._until is not Until.DRAINED:
@@ -40,7 +40,7 @@ class Later:
         self._truncated |= {(each.into, each.number) for each in work}
         return now
 
-    def _truncated_of(self, each: Waiting, elements: Elements) -> list[Waiting]:
+    def _truncated_of(self, each: WorkItem, elements: Elements) -> list[WorkItem]:
         if has_end(each) and (each.into, each.number) in self._truncated:
             return [each]
         now, later = elements.truncated(each)
@@ -48,21 +48,21 @@ class Later:
         return [part for part in (now,) if part is not None]
 
 
-def only_asks(sent: Sized, given: Sized, deal: Deal) -> bool:
+def only_asks(sent: Sized, given: Sized, allocation: Allocation) -> bool:
     """Whether a window does nothing but ask work without an end whether there is more of it by now.
 
     Nothing need be promised of it: whatever it finds is found again.
     """
-    dealt = all_in(deal)
-    return bool(dealt) and not sent and not given and not any(map(has_end, dealt))
+    allocated = all_in(allocation)
+    return bool(allocated) and not sent and not given and not any(map(has_end, allocated))
 
 
-def came_to_nothing(deal: Deal, answer: Answer) -> bool:
+def came_to_nothing(allocation: Allocation, answer: Answer) -> bool:
     """Whether all that was dealt had nothing to do, and nothing else came of the window."""
     left = [each for report in answer.reports for each in report.left]
     wrote = any(report.parts for report in answer.reports)
     # and not one that ended, and one that came of it
-    same = sorted(map(_stretch, left)) == sorted(map(_stretch, all_in(deal)))
+    same = sorted(map(_stretch, left)) == sorted(map(_stretch, all_in(allocation)))
     return same and all(each.in_vain for each in left) and not wrote and not answer.delayed
 
 
@@ -77,15 +77,15 @@ def _timed(report: Report, now: datetime) -> Report:
     return replace(report, left=tuple(left))
 
 
-def _stretch(each: Waiting) -> tuple[str, Number, int, int]:
+def _stretch(each: WorkItem) -> tuple[str, Number, int, int]:
     return each.into, each.number, each.start, each.end
 
 
-def renewed(work: Iterable[Waiting]) -> list[Waiting]:
+def renewed(work: Iterable[WorkItem]) -> list[WorkItem]:
     """What waits, as a new launch finds it: what has no end is asked at once, however lately it had nothing."""
     return [each if has_end(each) or each.due is None else each.model_copy(update={"due": None}) for each in work]
 
 
-def next_due(deferred: Iterable[Waiting]) -> datetime | None:
+def next_due(deferred: Iterable[WorkItem]) -> datetime | None:
     """When the first of it is due."""
     return min((each.due for each in deferred if each.due is not None), default=None)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from dagkit.api.operators import Operator
 from dagkit.api.work import Block, SplittableOperator, work_port
-from dagkit.engine.codec import Written
+from dagkit.engine.codec import JsonCodec
 from dagkit.engine.program.program import Program
 from dagkit.errors import DagkitError
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange
@@ -23,7 +23,7 @@ _FIELDS = tuple(field.name for field in fields(Block))
 _values_of = attrgetter(*_FIELDS)  # `asdict` takes ten times as long, and there may be millions of blocks
 
 
-class Waiting(BaseModel):
+class WorkItem(BaseModel):
     """An element, or a part of what it stands for, that nobody has worked on yet."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,7 +58,7 @@ class Waiting(BaseModel):
     """How many positions lie between those and it: others were given them."""
 
     @classmethod
-    def of_block(cls, into: str, block: Block, source: str) -> "Waiting":
+    def of_block(cls, into: str, block: Block, source: str) -> "WorkItem":
         """A block that an input operator found."""
         return cls(
             into=into,
@@ -145,8 +145,8 @@ class Elements:
         return type(self.operator).watermark is not SplittableOperator.watermark
 
     @cached_property
-    def _written(self) -> Written:
-        return Written(self.into, self._payload)
+    def _written(self) -> JsonCodec:
+        return JsonCodec(self.into, self._payload)
 
     @classmethod
     def of(cls, program: Program) -> dict[str, "Elements"]:
@@ -154,13 +154,13 @@ class Elements:
         found = (elements_of(program, name, operators[0]) for name, operators in program.operators.items())
         return {elements.into: elements for elements in found if elements is not None}
 
-    def work_of(self, element: Any, number: Number, source: str | None = None) -> Iterator[Waiting]:
+    def work_of(self, element: Any, number: Number, source: str | None = None) -> Iterator[WorkItem]:
         """All that an element stands for, in the parts that the operator makes of it."""
         block = element if isinstance(element, Block) else None
         whole = self._whole(element)
         written = self._written.of(element) if block is None else _as_json(block)
         for part in self._parts(element, whole):
-            yield Waiting(
+            yield WorkItem(
                 into=self.into,
                 number=number,
                 element=written,
@@ -171,7 +171,7 @@ class Elements:
                 size=self.operator.size(element, part) if self._is_sized else None,
             )
 
-    def back(self, each: Waiting) -> Any:
+    def back(self, each: WorkItem) -> Any:
         """The element; a block is the stretch of it that waits."""
         if each.block is not None:
             return each.as_block()
@@ -180,7 +180,7 @@ class Elements:
         except (ValueError, TypeError) as error:
             raise ElementUnreadable(self.into, each.element, error) from error
 
-    def truncated(self, each: Waiting) -> tuple[Waiting | None, Waiting | None]:
+    def truncated(self, each: WorkItem) -> tuple[WorkItem | None, WorkItem | None]:
         """What of it is still done when the application drains, and what waits for a later launch."""
         kept = self.operator.truncate(self.back(each), each.restriction)
         if kept is None:
@@ -192,7 +192,7 @@ class Elements:
         later = stretch_of(each, kept.stop, each.end)
         return (stretch_of(each, each.start, kept.stop) if kept.stop > each.start else None), later
 
-    def cut_near(self, each: Waiting, position: int) -> int | None:
+    def cut_near(self, each: WorkItem, position: int) -> int | None:
         """Where what waits may be cut near a position: its tracker says; None: nowhere."""
         tracker = self.operator.tracker(self.back(each), each.restriction)
         # a share of what lies after the offset before the first, where a tracker stands that nobody began
@@ -231,7 +231,7 @@ def elements_of(program: Program, name: str, operator: Operator) -> Elements | N
     return None if wire is None else Elements(wire.address, operator, wire.payload)
 
 
-def stretch_of(each: Waiting, start: int, end: int) -> Waiting:
+def stretch_of(each: WorkItem, start: int, end: int) -> WorkItem:
     """A part of what waits, or the whole of it."""
     if (start, end) == (each.start, each.end):
         return each
@@ -241,41 +241,41 @@ def stretch_of(each: Waiting, start: int, end: int) -> Waiting:
     return each.model_copy(update={"start": start, "end": end, "size": size, "done_apart": apart})
 
 
-def part_of(each: Waiting) -> tuple[str, str | None, Number]:
+def part_of(each: WorkItem) -> tuple[str, str | None, Number]:
     """What all parts of one element share."""
     return each.into, each.source, each.number
 
 
-def end_of(each: Waiting) -> tuple[str, str | None, Number, int]:
+def end_of(each: WorkItem) -> tuple[str, str | None, Number, int]:
     """What tells what was dealt, and what is left of it, from all else: where it ends."""
     return *part_of(each), each.end
 
 
-def name_of(each: Waiting) -> str:
+def name_of(each: WorkItem) -> str:
     """What is worked on, as people are told: a source that the ledger knows, else the element itself."""
     return json.dumps(each.element) if each.source is None else each.source
 
 
-def has_end(each: Waiting) -> bool:
+def has_end(each: WorkItem) -> bool:
     """Whether it can be worked through to its end at all."""
     return each.end < OFFSET_INFINITY
 
 
-def length_of(each: Waiting) -> int:
+def length_of(each: WorkItem) -> int:
     """How many positions it has; one without an end has none that can be counted."""
     return each.end - each.start if has_end(each) else 0
 
 
-def amount_of(each: Waiting) -> float:
+def amount_of(each: WorkItem) -> float:
     """How much work it is, as its operator counts."""
     return float(length_of(each)) if each.size is None or not has_end(each) else each.size
 
 
-def density_of(each: Waiting) -> float:
+def density_of(each: WorkItem) -> float:
     """How much work each of its positions is."""
     return 1.0 if each.size is None or not length_of(each) else each.size / length_of(each)
 
 
-def place_of(each: Waiting) -> tuple[int, int, Number, int]:
+def place_of(each: WorkItem) -> tuple[int, int, Number, int]:
     """Where it stands among all: by its number, and by where it starts; behind them by turns, what has no end."""
     return (0, 0, each.number, each.start) if has_end(each) else (1, each.turn, each.number, each.start)

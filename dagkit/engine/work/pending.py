@@ -5,34 +5,34 @@ from datetime import datetime
 from typing import Any
 
 from dagkit.api.running import Until
-from dagkit.engine.work.drain_policy import Later, next_due, renewed
-from dagkit.engine.work.item import Waiting
-from dagkit.engine.work.queue import BlockQueue
-from dagkit.engine.work.schedule import Dealer, Round
-from dagkit.engine.work.split import Worked
-from dagkit.engine.work.summary import Traits
-from dagkit.engine.work.window_size import Pace
+from dagkit.engine.work.drain_policy import DrainPolicy, next_due, renewed
+from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.queue import WorkQueue
+from dagkit.engine.work.schedule import Scheduler, WindowSchedule
+from dagkit.engine.work.split import SlotResult
+from dagkit.engine.work.summary import ProgramSummary
+from dagkit.engine.work.window_size import WindowSizer
 from dagkit.scaling.policy_inputs import LONGEST_MILLIS
 
 
-class Supply:
+class PendingWork:
     """The queue of one run, and whoever deals it out."""
 
-    def __init__(self, waiting: Iterable[Waiting], until: Until, shortest_millis: int) -> None:
-        self.queue = BlockQueue.of(renewed(waiting))
+    def __init__(self, waiting: Iterable[WorkItem], until: Until, shortest_millis: int) -> None:
+        self.queue = WorkQueue.of(renewed(waiting))
         self._drains = until is Until.DRAINED
-        self._later = Later(until)
-        self._dealer = Dealer(self.queue, Pace(float(shortest_millis)))
+        self._later = DrainPolicy(until)
+        self._dealer = Scheduler(self.queue, WindowSizer(float(shortest_millis)))
 
-    def all(self) -> list[Waiting]:
+    def all(self) -> list[WorkItem]:
         """All that is not done, be it for this launch or for a later one."""
         return [*self.queue.all(), *self._later.aside]
 
-    def add(self, waiting: Iterable[Waiting]) -> None:
+    def add(self, waiting: Iterable[WorkItem]) -> None:
         """More was found."""
         self.queue.add(waiting)
 
-    def truncate(self, traits: Traits) -> None:
+    def truncate(self, traits: ProgramSummary) -> None:
         """An application that drains has in its queue what it still does."""
         if self._drains:
             self.queue.replace(self._later.truncated(self.queue.all(), traits.elements))
@@ -47,7 +47,7 @@ class Supply:
         return next_due(self._deferred)
 
     @property
-    def _deferred(self) -> list[Waiting]:
+    def _deferred(self) -> list[WorkItem]:
         return [each for each in self.queue.deferred if self._later.asks_again(each)]
 
     def plenty(self, slots: Mapping[str, int], capacity: int, ahead: int) -> int:
@@ -61,20 +61,25 @@ class Supply:
             return enough
         return min(len(self.queue) + 1, max(0, max(enough, capacity) - ahead))
 
-    def next(self, window_id: int, traits: Traits, now: datetime, *, overlaps: bool) -> Round:
+    def next(self, window_id: int, traits: ProgramSummary, now: datetime, *, overlaps: bool) -> WindowSchedule:
         """What the next window is to do."""
         self.truncate(traits)
         self.queue.wake(now, self._later.asks_again)
         return self._dealer.next(window_id, traits.slots, traits.near, overlaps=overlaps)
 
-    def again(self, notes: Mapping[str, Any], traits: Traits) -> Round:
+    def again(self, notes: Mapping[str, Any], traits: ProgramSummary) -> WindowSchedule:
         """What a window is to do that was promised."""
         given = self._dealer.again(notes, traits.slots)
         self.truncate(traits)
         return given
 
     def over(
-        self, given: Round, worked: Sequence[Worked], traits: Traits, *, whole_millis: float | None = None
+        self,
+        given: WindowSchedule,
+        worked: Sequence[SlotResult],
+        traits: ProgramSummary,
+        *,
+        whole_millis: float | None = None,
     ) -> None:
         """A window has ended: what it left waits again."""
         self._dealer.over(given, worked, whole_millis)

@@ -6,31 +6,31 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from dagkit.engine.work.cost import Forecast
-from dagkit.engine.work.item import Number, Waiting, amount_of, has_end, length_of, place_of, stretch_of
-from dagkit.engine.work.split import LATER, Cutter, Deal, Hands, Place, dealt, joined
+from dagkit.engine.work.cost import CostEstimate
+from dagkit.engine.work.item import Number, WorkItem, amount_of, has_end, length_of, place_of, stretch_of
+from dagkit.engine.work.split import LATER, Allocation, ItemEnd, SlotWork, SplitPlanner, allocated, joined
 
 WORTH_LEAVING = 1.25
 """How much more than it should be given a window is given, rather than that a block is cut."""
 
 
 @dataclass
-class Line:
+class InputQueue:
     """The blocks that wait for one input. Whatever is asked of it costs as much as what windows gave back, not more."""
 
-    returned: deque[Waiting] = field(default_factory=deque)
+    returned: deque[WorkItem] = field(default_factory=deque)
     """What windows left, at the front."""
-    new: deque[Waiting] = field(default_factory=deque)
+    new: deque[WorkItem] = field(default_factory=deque)
     """What was found, and what has no end."""
     new_positions: int = 0
     new_work: float = 0.0
 
-    def append(self, each: Waiting) -> None:
+    def append(self, each: WorkItem) -> None:
         self.new.append(each)
         self.new_positions += length_of(each)
         self.new_work += amount_of(each)
 
-    def pop(self) -> Waiting:
+    def pop(self) -> WorkItem:
         if self.returned:
             return self.returned.popleft()
         each = self.new.popleft()
@@ -38,10 +38,10 @@ class Line:
         self.new_work = self.new_work - amount_of(each) if self.new else 0.0  # what rounding left, goes
         return each
 
-    def put_back(self, blocks: Iterable[Waiting]) -> None:
+    def put_back(self, blocks: Iterable[WorkItem]) -> None:
         self.returned.extendleft(reversed(list(blocks)))
 
-    def all(self) -> list[Waiting]:
+    def all(self) -> list[WorkItem]:
         return [*self.returned, *self.new]
 
     def __len__(self) -> int:
@@ -51,27 +51,27 @@ class Line:
     def positions(self) -> int:
         return sum(map(length_of, self.returned)) + self.new_positions
 
-    def millis(self, forecast: Forecast) -> float:
+    def millis(self, forecast: CostEstimate) -> float:
         """How long one slot would be busy with all of it; what was found and not begun is like all else."""
         unknown = 1.0 if forecast.usual is None else forecast.usual
         return sum(map(forecast.millis, self.returned)) + unknown * self.new_work
 
 
 @dataclass
-class BlockQueue:
+class WorkQueue:
     """Blocks in the order in which they are to be read, by the input that they wait for."""
 
-    lines: dict[str, Line] = field(default_factory=dict)
-    deferred: list[Waiting] = field(default_factory=list)
+    lines: dict[str, InputQueue] = field(default_factory=dict)
+    deferred: list[WorkItem] = field(default_factory=list)
     """What there is nothing to do of before it is due."""
 
     @classmethod
-    def of(cls, blocks: Iterable[Waiting]) -> "BlockQueue":
+    def of(cls, blocks: Iterable[WorkItem]) -> "WorkQueue":
         queue = cls()
         queue.add(blocks)
         return queue
 
-    def add(self, blocks: Iterable[Waiting]) -> None:
+    def add(self, blocks: Iterable[WorkItem]) -> None:
         """Blocks that were found, at the end."""
         for each in blocks:
             if each.due is None:
@@ -79,7 +79,7 @@ class BlockQueue:
             else:
                 self.deferred.append(each)
 
-    def put_back(self, blocks: Iterable[Waiting], cuts: Container[Place] = ()) -> None:
+    def put_back(self, blocks: Iterable[WorkItem], cuts: Container[ItemEnd] = ()) -> None:
         """What a window left, at the front: it waits longest. What has no end goes behind all others of its input.
 
         What had been cut apart for the window, and touches still, is one again.
@@ -97,16 +97,16 @@ class BlockQueue:
                 if not has_end(each):
                     self._line(into).append(each)
 
-    def all(self) -> list[Waiting]:
+    def all(self) -> list[WorkItem]:
         return [each for line in self.lines.values() for each in line.all()] + self.deferred
 
-    def wake(self, now: datetime, asks_again: Callable[[Waiting], bool]) -> None:
+    def wake(self, now: datetime, asks_again: Callable[[WorkItem], bool]) -> None:
         """What was deferred and is due waits no longer for that, if it is to be asked again."""
         awake = [each for each in self.deferred if each.due is not None and each.due <= now and asks_again(each)]
         self.deferred = [each for each in self.deferred if all(each is not other for other in awake)]
         self.put_back(each.model_copy(update={"due": None}) for each in awake)
 
-    def replace(self, blocks: Iterable[Waiting]) -> None:
+    def replace(self, blocks: Iterable[WorkItem]) -> None:
         """These wait, and nothing else."""
         self.lines.clear()
         self.deferred.clear()
@@ -124,35 +124,35 @@ class BlockQueue:
         """How much there is to read; what has no end counts as one block's worth of nothing."""
         return sum(line.positions for line in self.lines.values())
 
-    def millis(self, into: str, forecast: Forecast) -> float:
+    def millis(self, into: str, forecast: CostEstimate) -> float:
         """How long one slot would be busy with all that waits for an input."""
         return self._line(into).millis(forecast)
 
     def take(
-        self, slots: Mapping[str, int], work_millis: Mapping[str, float], cutter: Cutter, *, besides: float = 0.0
-    ) -> Deal:
+        self, slots: Mapping[str, int], work_millis: Mapping[str, float], cutter: SplitPlanner, *, besides: float = 0.0
+    ) -> Allocation:
         """Deal out as much as each slot is to do, and at least one block to whoever can have one.
 
         Where whole blocks cannot be dealt evenly, and the cutter may, some are cut. What a slot is given `besides`, as
         a share of what it is to do, comes after that: for those whose work is less than was expected.
         """
-        deal: dict[str, Hands] = {}
+        allocation: dict[str, SlotWork] = {}
         for into, count in slots.items():
             todo = work_millis[into] * count
-            deal[into] = dealt(self._first(into, count, todo, cutter), count, cutter)
+            allocation[into] = allocated(self._first(into, count, todo, cutter), count, cutter)
             more = self._first(into, 0, todo * besides, cutter)
-            for hand, further in zip(deal[into], dealt(more, count, cutter), strict=True):
+            for hand, further in zip(allocation[into], allocated(more, count, cutter), strict=True):
                 hand.extend(further)
-        return deal
+        return allocation
 
-    def take_these(self, deal: Mapping[str, Sequence[Sequence[Any]]], slots: Mapping[str, int]) -> Deal:
+    def take_these(self, allocation: Mapping[str, Sequence[Sequence[Any]]], slots: Mapping[str, int]) -> Allocation:
         """The very stretches, by number, start and end, that a window was promised; to the slots that there are now."""
-        taken: dict[str, Hands] = {}
+        taken: dict[str, SlotWork] = {}
         deferred, self.deferred = self.deferred, []
         for each in deferred:  # some of it may have been due
             self._line(each.into).append(each)
-        for into, hands in deal.items():
-            stretches = [(slot, tuple(n), start, end) for slot, hand in enumerate(hands) for n, start, end in hand]
+        for into, slot_work in allocation.items():
+            stretches = [(slot, tuple(n), start, end) for slot, hand in enumerate(slot_work) for n, start, end in hand]
             taken[into] = [[] for _ in range(slots[into])]
             for slot, each in self._stretches(into, stretches):
                 taken[into][slot % slots[into]].append(each)
@@ -160,18 +160,18 @@ class BlockQueue:
             self.replace(self.all())
         return taken
 
-    def _stretches(self, into: str, wanted: Sequence[tuple[int, Number, int, int]]) -> list[tuple[int, Waiting]]:
+    def _stretches(self, into: str, wanted: Sequence[tuple[int, Number, int, int]]) -> list[tuple[int, WorkItem]]:
         """Stretches of what waits, as they were asked for; what stands before and after each waits still."""
         line, numbers = self._line(into), {number for _, number, _, _ in wanted}
-        parts: dict[Number, list[list[Waiting]]] = {}
+        parts: dict[Number, list[list[WorkItem]]] = {}
         """What each element of a number was, and is, as the stretches are taken out of it one by one."""
-        kept: list[tuple[bool, list[Waiting]]] = []
+        kept: list[tuple[bool, list[WorkItem]]] = []
         for is_new, work in ((False, line.returned), (True, line.new)):
             for each in work:
                 kept.append((is_new, [each]))
                 if each.number in numbers:
                     parts.setdefault(each.number, []).append(kept[-1][1])
-        asked: list[tuple[int, Waiting]] = []
+        asked: list[tuple[int, WorkItem]] = []
         for slot, number, start, end in wanted:
             taken = _taken_out(parts.get(number, ()), start, end)
             assert taken is not None, f"{number} [{start}, {end}) was promised and does not wait for {into}"
@@ -182,12 +182,12 @@ class BlockQueue:
                 line.append(each) if is_new else line.returned.append(each)
         return asked
 
-    def _first(self, into: str, slots: int, millis: float, cutter: Cutter) -> list[Waiting]:
+    def _first(self, into: str, slots: int, millis: float, cutter: SplitPlanner) -> list[WorkItem]:
         """The first blocks that take about so long together, and at least one for each slot.
 
         The last block of a line may be taken in part, so that others find something, too.
         """
-        line, taken = self._line(into), list[Waiting]()
+        line, taken = self._line(into), list[WorkItem]()
         while len(line) and (len(taken) < slots or millis > 0):
             each = line.pop()
             takes = cutter.millis(each)
@@ -200,11 +200,11 @@ class BlockQueue:
             millis -= takes
         return taken
 
-    def _line(self, into: str) -> Line:
-        return self.lines.setdefault(into, Line())
+    def _line(self, into: str) -> InputQueue:
+        return self.lines.setdefault(into, InputQueue())
 
 
-def _taken_out(found: Sequence[list[Waiting]], start: int, end: int) -> Waiting | None:
+def _taken_out(found: Sequence[list[WorkItem]], start: int, end: int) -> WorkItem | None:
     """A stretch of what waits, be it of one part or of several; what is before and after it stays in its place."""
     pieces = [(each, parts) for parts in found for each in parts]
     whole = [(each, parts) for each, parts in pieces if each.start <= start and end <= each.end][:1]
@@ -229,9 +229,9 @@ def _taken_out(found: Sequence[list[Waiting]], start: int, end: int) -> Waiting 
     return stretch_of(one, start, end)
 
 
-def places(deal: Deal) -> dict[str, list[list[list[Any]]]]:
+def places(allocation: Allocation) -> dict[str, list[list[list[Any]]]]:
     """A deal as a promise keeps it: each stretch by its number, its start and its end."""
     return {
-        into: [[[list(each.number), each.start, each.end] for each in hand] for hand in hands]
-        for into, hands in deal.items()
+        into: [[[list(each.number), each.start, each.end] for each in hand] for hand in slot_work]
+        for into, slot_work in allocation.items()
     }

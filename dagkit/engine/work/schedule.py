@@ -8,83 +8,89 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dagkit.engine.facts import Split
-from dagkit.engine.work.cost import Forecast, learnt
-from dagkit.engine.work.item import Waiting, end_of, stretch_of
-from dagkit.engine.work.queue import BlockQueue, places
-from dagkit.engine.work.split import CutNear, Cutter, Deal, Patience, Place, Worked, all_in
-from dagkit.engine.work.window_size import Pace
+from dagkit.engine.work.cost import CostEstimate, learnt
+from dagkit.engine.work.item import WorkItem, end_of, stretch_of
+from dagkit.engine.work.queue import WorkQueue, places
+from dagkit.engine.work.split import Allocation, CutNear, ItemEnd, SlotResult, SplitBackoff, SplitPlanner, all_in
+from dagkit.engine.work.window_size import WindowSizer
 
 BESIDES = 2.0
 """How much more than it should do a slot is dealt, where no other window begins before this one ends."""
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class WindowSchedule:
     """What one window is given."""
 
-    deal: Deal
+    allocation: Allocation
     lasts_millis: float
-    forecast: Forecast
+    forecast: CostEstimate
     """What was expected of it."""
     cuts: tuple[Split, ...] = ()
     """What was cut so that it could be dealt."""
-    places: frozenset[Place] = frozenset()
+    places: frozenset[ItemEnd] = frozenset()
     """Where that was."""
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What a promise keeps of it, so that `Dealer.again` deals it again."""
+        """What a promise keeps of it, so that `Scheduler.again` deals it again."""
         cuts = [cut.model_dump(mode="json") for cut in self.cuts]
-        return {"deal": places(self.deal), "lasts_millis": self.lasts_millis, "cuts": cuts}
+        return {"deal": places(self.allocation), "lasts_millis": self.lasts_millis, "cuts": cuts}
 
 
 @dataclass
-class Dealer:
+class Scheduler:
     """Deals out the queue, window by window, and learns from each."""
 
-    queue: BlockQueue
-    pace: Pace
-    patience: Patience = field(default_factory=Patience)
+    queue: WorkQueue
+    pace: WindowSizer
+    patience: SplitBackoff = field(default_factory=SplitBackoff)
 
     def backlog_millis(self, slots: Mapping[str, int]) -> float:
         """How long a slot would be busy with its share of what waits for one input, for that which has most."""
         return max(self._by_input(slots).values(), default=0.0)
 
-    def next(self, window_id: int, slots: Mapping[str, int], cuts: Mapping[str, CutNear], *, overlaps: bool) -> Round:
+    def next(
+        self, window_id: int, slots: Mapping[str, int], cuts: Mapping[str, CutNear], *, overlaps: bool
+    ) -> WindowSchedule:
         """Take from the queue what the next window is to do."""
-        forecast, each = Forecast(self.pace.usual), self._by_input(slots)
+        forecast, each = CostEstimate(self.pace.usual), self._by_input(slots)
         length = self.pace.next(max(each.values(), default=0.0))
         work = {into: min(millis, length.work_millis) for into, millis in each.items()}
-        cutter = Cutter(forecast, cuts, self.patience, window_id)
-        deal = self.queue.take(slots, work, cutter, besides=0.0 if overlaps else BESIDES)
-        return Round(deal, length.lasts_millis, forecast, tuple(cutter.made), frozenset(cutter.places))
+        cutter = SplitPlanner(forecast, cuts, self.patience, window_id)
+        allocation = self.queue.take(slots, work, cutter, besides=0.0 if overlaps else BESIDES)
+        return WindowSchedule(allocation, length.lasts_millis, forecast, tuple(cutter.made), frozenset(cutter.places))
 
-    def again(self, notes: Mapping[str, Any], slots: Mapping[str, int]) -> Round:
+    def again(self, notes: Mapping[str, Any], slots: Mapping[str, int]) -> WindowSchedule:
         """Take from the queue what a window was promised that never was committed; nothing is expected of it."""
         cuts = tuple(Split.model_validate(cut) for cut in notes.get("cuts", ()))
-        return Round(self.queue.take_these(notes["deal"], slots), notes["lasts_millis"], Forecast(), cuts)
+        return WindowSchedule(self.queue.take_these(notes["deal"], slots), notes["lasts_millis"], CostEstimate(), cuts)
 
-    def over(self, given: Round, worked: Sequence[Worked], whole_millis: float | None = None) -> None:
+    def over(self, given: WindowSchedule, worked: Sequence[SlotResult], whole_millis: float | None = None) -> None:
         """A window has ended: what it left waits again, and what it showed is known."""
-        dealt = {end_of(each): each for each in all_in(given.deal)}
-        undone: dict[Place, float] = {}
-        returned: list[Waiting] = []
+        allocated = {end_of(each): each for each in all_in(given.allocation)}
+        undone: dict[ItemEnd, float] = {}
+        returned: list[WorkItem] = []
         for left in (left for one in worked for left in one.left):
-            before = dealt.get(end_of(left))
+            before = allocated.get(end_of(left))
             if before is not None:
                 rest = stretch_of(before, left.start, left.end)
                 undone[end_of(left)] = given.forecast.millis(rest)
             returned.append(left if before is None else learnt(before, left))
         self.queue.put_back(returned, given.places)
         expected: dict[int, float] = {}
-        for hands in given.deal.values():
-            for slot, hand in enumerate(hands):
+        for slot_work in given.allocation.values():
+            for slot, hand in enumerate(slot_work):
                 did = sum(given.forecast.millis(each) - undone.get(end_of(each), 0.0) for each in hand)
                 expected[slot] = expected.get(slot, 0.0) + did
         self._learn(given, [one for one in worked if one.work], expected, whole_millis)
 
     def _learn(
-        self, given: Round, busy: Sequence[Worked], expected: Mapping[int, float], whole_millis: float | None
+        self,
+        given: WindowSchedule,
+        busy: Sequence[SlotResult],
+        expected: Mapping[int, float],
+        whole_millis: float | None,
     ) -> None:
         """What the window showed of the cost of work, of windows, and of forecasts."""
         took = [one.busy_millis for one in busy]
@@ -98,5 +104,5 @@ class Dealer:
         self.pace = pace.after(sum(one.work for one in busy), sum(took))
 
     def _by_input(self, slots: Mapping[str, int]) -> dict[str, float]:
-        forecast = Forecast(self.pace.usual)
+        forecast = CostEstimate(self.pace.usual)
         return {into: self.queue.millis(into, forecast) / max(1, count) for into, count in slots.items()}

@@ -9,8 +9,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dagkit.engine.facts import Split
-from dagkit.engine.work.cost import Forecast
-from dagkit.engine.work.item import Number, Waiting, end_of, has_end, name_of, part_of, place_of, stretch_of
+from dagkit.engine.work.cost import CostEstimate
+from dagkit.engine.work.item import Number, WorkItem, end_of, has_end, name_of, part_of, place_of, stretch_of
 from dagkit.scaling.policy_inputs import PIECE
 
 LEAST = PIECE
@@ -26,52 +26,52 @@ LATER = "the rest is for the next window"
 OVER = "its window was over"
 PUT_OFF = "there was no more to do yet"
 
-Place = tuple[str, str | None, Number, int]
+ItemEnd = tuple[str, str | None, Number, int]
 """A position of an element: where one was cut."""
-CutNear = Callable[[Waiting, int], int | None]
+CutNear = Callable[[WorkItem, int], int | None]
 """Where a block may be cut near a position; none: nowhere."""
-Hands = list[list[Waiting]]
-Deal = Mapping[str, Sequence[Sequence[Waiting]]]
+SlotWork = list[list[WorkItem]]
+Allocation = Mapping[str, Sequence[Sequence[WorkItem]]]
 """The blocks of one window: by the input that they go to, then by slot."""
 
 
-def all_in(deal: Deal) -> list[Waiting]:
+def all_in(allocation: Allocation) -> list[WorkItem]:
     """All that slots were dealt."""
-    return [each for hands in deal.values() for hand in hands for each in hand]
+    return [each for slot_work in allocation.values() for hand in slot_work for each in hand]
 
 
-def nowhere(_: Waiting, position: int) -> int | None:  # noqa: ARG001 - as whoever cuts is asked
+def nowhere(_: WorkItem, position: int) -> int | None:  # noqa: ARG001 - as whoever cuts is asked
     """Some work is all or nothing."""
     return None
 
 
-def anywhere(_: Waiting, position: int) -> int | None:
+def anywhere(_: WorkItem, position: int) -> int | None:
     """Lines and numbers may be cut at any position."""
     return position
 
 
 @dataclass(frozen=True, slots=True)
-class Worked:
+class SlotResult:
     """What one slot did in a window."""
 
     level: int
     slot: int
     work: float
     busy_millis: float
-    left: Sequence[Waiting]
+    left: Sequence[WorkItem]
 
 
 @dataclass
-class Patience:
+class SplitBackoff:
     """Which sources are left whole for now, because nothing came of cutting them."""
 
     _refused: dict[tuple[str, str | Number], tuple[int, int]] = field(default_factory=dict)
     """How often in a row, and up to which window the source is not tried again."""
 
-    def allows(self, each: Waiting, window: int) -> bool:
+    def allows(self, each: WorkItem, window: int) -> bool:
         return self._refused.get(_source_of(each), (0, 0))[1] <= window
 
-    def refused(self, each: Waiting, window: int) -> None:
+    def refused(self, each: WorkItem, window: int) -> None:
         """Nothing came of it: it is tried again later, and each time much later."""
         key = _source_of(each)
         times, until = self._refused.get(key, (0, 0))
@@ -79,7 +79,7 @@ class Patience:
             self._refused[key] = times + 1, window + 1 + min(LONGEST_PATIENCE, 2**times)
             self._forget(window)
 
-    def came_of_it(self, each: Waiting) -> None:
+    def came_of_it(self, each: WorkItem) -> None:
         self._refused.pop(_source_of(each), None)
 
     def _forget(self, window: int) -> None:
@@ -88,25 +88,25 @@ class Patience:
         self._refused = {key: refused for key, refused in self._refused.items() if refused[1] > old}
 
 
-def _source_of(each: Waiting) -> tuple[str, str | Number]:
+def _source_of(each: WorkItem) -> tuple[str, str | Number]:
     """What is left whole together: all of a source, or one element that is of none."""
     return each.into, each.number if each.source is None else each.source
 
 
 @dataclass
-class Cutter:
+class SplitPlanner:
     """Whoever cuts blocks for one window, and what was cut."""
 
-    forecast: Forecast = field(default_factory=Forecast)
+    forecast: CostEstimate = field(default_factory=CostEstimate)
     near: Mapping[str, CutNear] = field(default_factory=dict)
     """Where blocks may be cut, by the input that they wait for; nowhere where nothing is said."""
-    patience: Patience = field(default_factory=Patience)
+    patience: SplitBackoff = field(default_factory=SplitBackoff)
     window: int = 0
     made: list[Split] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+    places: list[ItemEnd] = field(default_factory=list)
     """Where that was, in the same order."""
 
-    def at(self, each: Waiting, position: int, why: str) -> tuple[Waiting, Waiting] | None:
+    def at(self, each: WorkItem, position: int, why: str) -> tuple[WorkItem, WorkItem] | None:
         """A block as two, cut near a position; none where no piece would be worth it, or its reader has it whole."""
         if not has_end(each) or not self._worth(each, position) or not self.patience.allows(each, self.window):
             return None
@@ -119,10 +119,10 @@ class Cutter:
         self.places.append(place_in(each, place))
         return stretch_of(each, each.start, place), stretch_of(each, place, each.end)
 
-    def millis(self, each: Waiting) -> float:
+    def millis(self, each: WorkItem) -> float:
         return self.forecast.millis(each)
 
-    def _worth(self, each: Waiting, position: int) -> bool:
+    def _worth(self, each: WorkItem, position: int) -> bool:
         if not each.start < position < each.end:
             return False
         pieces = stretch_of(each, each.start, position), stretch_of(each, position, each.end)
@@ -134,57 +134,57 @@ class Cutter:
         return LEAST if self.forecast.usual is None else LEAST_MILLIS
 
 
-def dealt(blocks: Sequence[Waiting], slots: int, cutter: Cutter) -> Hands:
+def allocated(blocks: Sequence[WorkItem], slots: int, cutter: SplitPlanner) -> SlotWork:
     """The blocks by slot. Whole ones where that is even enough; else some are cut, less than one for each slot."""
     timed = [(cutter.millis(each), each) for each in blocks]
     told = [(millis, each) for millis, each in timed if millis]
-    hands = _dealt_by_time(told, slots, cutter) if told else [[] for _ in range(slots)]
-    return _spread([each for millis, each in timed if not millis], hands)
+    slot_work = _dealt_by_time(told, slots, cutter) if told else [[] for _ in range(slots)]
+    return _spread([each for millis, each in timed if not millis], slot_work)
 
 
-def _dealt_by_time(timed: Sequence[tuple[float, Waiting]], slots: int, cutter: Cutter) -> Hands:
+def _dealt_by_time(timed: Sequence[tuple[float, WorkItem]], slots: int, cutter: SplitPlanner) -> SlotWork:
     """So that all slots end together, as far as anybody knows."""
-    hands, most = whole_blocks(timed, slots)
+    slot_work, most = whole_blocks(timed, slots)
     share = sum(millis for millis, _ in timed) / slots
     if most <= EVEN_ENOUGH * share:
-        return hands
+        return slot_work
     made = len(cutter.made)
     cut, most_cut = wrapped([each for _, each in timed], slots, max(share, cutter.least), cutter)
     if most_cut < most:
         return cut
     del cutter.made[made:], cutter.places[made:]
-    return hands
+    return slot_work
 
 
-def _spread(blocks: Sequence[Waiting], hands: Hands) -> Hands:
+def _spread(blocks: Sequence[WorkItem], slot_work: SlotWork) -> SlotWork:
     """What nobody can tell the time of, such as work without an end, lies in different hands, empty ones first."""
-    counts = [(0, len(hand), slot) for slot, hand in enumerate(hands)]
+    counts = [(0, len(hand), slot) for slot, hand in enumerate(slot_work)]
     heapq.heapify(counts)
     for each in sorted(blocks, key=place_of):
         spread, others, slot = counts[0]
-        hands[slot].append(each)
+        slot_work[slot].append(each)
         heapq.heapreplace(counts, (spread + 1, others, slot))
-    for hand in hands:
+    for hand in slot_work:
         hand.sort(key=place_of)
-    return hands
+    return slot_work
 
 
-def whole_blocks(timed: Sequence[tuple[float, Waiting]], slots: int) -> tuple[Hands, float]:
+def whole_blocks(timed: Sequence[tuple[float, WorkItem]], slots: int) -> tuple[SlotWork, float]:
     """The longest block goes to whoever has least so far; and what the fullest hand takes."""
-    hands: Hands = [[] for _ in range(slots)]
+    slot_work: SlotWork = [[] for _ in range(slots)]
     loads = [(0.0, slot) for slot in range(slots)]
     for millis, each in sorted(timed, key=lambda pair: (-pair[0], place_of(pair[1]))):
         load, slot = loads[0]
-        hands[slot].append(each)
+        slot_work[slot].append(each)
         heapq.heapreplace(loads, (load + millis, slot))
-    for hand in hands:
+    for hand in slot_work:
         hand.sort(key=place_of)
-    return hands, max(load for load, _ in loads)
+    return slot_work, max(load for load, _ in loads)
 
 
-def wrapped(blocks: Sequence[Waiting], slots: int, share: float, cutter: Cutter) -> tuple[Hands, float]:
+def wrapped(blocks: Sequence[WorkItem], slots: int, share: float, cutter: SplitPlanner) -> tuple[SlotWork, float]:
     """One slot is filled after the other, and a block that goes over its share is cut there; and the fullest hand."""
-    hands: Hands = [[] for _ in range(slots)]
+    slot_work: SlotWork = [[] for _ in range(slots)]
     left = sorted(blocks, key=place_of, reverse=True)
     loads = [0.0] * slots
     given, slot = 0.0, 0
@@ -199,19 +199,19 @@ def wrapped(blocks: Sequence[Waiting], slots: int, share: float, cutter: Cutter)
                 millis = cutter.millis(each)
                 left.append(rest)
                 is_full = True
-            elif room < millis / 2 and hands[slot]:
+            elif room < millis / 2 and slot_work[slot]:
                 left.append(each)
                 slot += 1
                 continue
-        hands[slot].append(each)
+        slot_work[slot].append(each)
         loads[slot] += millis
         given += millis
         while slot < slots - 1 and (is_full or given >= share * (slot + 1) * (1 - 1e-9)):
             slot, is_full = slot + 1, False
-    return hands, max(loads)
+    return slot_work, max(loads)
 
 
-def split_of(each: Waiting, at: int, why: str, slot: int | None = None) -> Split:
+def split_of(each: WorkItem, at: int, why: str, slot: int | None = None) -> Split:
     """A cut as a fact."""
     return Split(
         into=each.into,
@@ -225,20 +225,20 @@ def split_of(each: Waiting, at: int, why: str, slot: int | None = None) -> Split
     )
 
 
-def split_at_the_end(deal: Deal, worked: Iterable[Worked]) -> list[Split]:
+def split_at_the_end(allocation: Allocation, worked: Iterable[SlotResult]) -> list[Split]:
     """What was split while a slot was at work on it: its window was over, or its operator put the rest off."""
-    dealt = {end_of(each): each for each in all_in(deal)}
+    allocated = {end_of(each): each for each in all_in(allocation)}
     return [
         split_of(before, left.start, OVER if left.due is None else PUT_OFF, one.slot)
         for one in worked
         for left in one.left
-        if (before := dealt.get(end_of(left))) is not None and left.start > before.start
+        if (before := allocated.get(end_of(left))) is not None and left.start > before.start
     ]
 
 
-def joined(work: Sequence[Waiting], cuts: Container[Place]) -> list[Waiting]:
+def joined(work: Sequence[WorkItem], cuts: Container[ItemEnd]) -> list[WorkItem]:
     """Work in its order, and in one what was cut apart in one of these places and touches still: nobody was there."""
-    found: list[Waiting] = []
+    found: list[WorkItem] = []
     for each in work:
         before = found[-1] if found else None
         if before is not None and end_of(before) == (*part_of(each), each.start) and place_in(each, each.start) in cuts:
@@ -250,6 +250,6 @@ def joined(work: Sequence[Waiting], cuts: Container[Place]) -> list[Waiting]:
     return found
 
 
-def place_in(each: Waiting, position: int) -> Place:
+def place_in(each: WorkItem, position: int) -> ItemEnd:
     """A position of an element."""
     return *part_of(each), position

@@ -15,7 +15,7 @@ from dagkit.engine.work.split import CutNear
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
+class ProgramSummary:
     """What a program says of all its windows."""
 
     addresses: Mapping[str, Target]
@@ -26,7 +26,7 @@ class Traits:
     """What waits in each queue: what work it is, and how it is written."""
     near: Mapping[str, CutNear]
     """Where what waits may be cut so that several work on it at once."""
-    telling: tuple[str, ...]
+    publisher: tuple[str, ...]
     """Which of them tell how far event time has come."""
     counts: frozenset[int]
     """Of how many streaming windows the application windows are."""
@@ -42,7 +42,7 @@ class Traits:
     """How often statistics are told while nothing is to do."""
 
     @classmethod
-    def of(cls, program: Program) -> "Traits":
+    def of(cls, program: Program) -> "ProgramSummary":
         workers = [type(program.operators[name][0]) for name in program.stage_of]
         counts = frozenset(count for name, count in program.windows.items() if name in program.stage_of)
         keeps = any(declared_state(each) or issubclass(each, DelayOperator) for each in workers)
@@ -52,7 +52,7 @@ class Traits:
             slots=queued_slots(program),
             elements=elements,
             near={into: each.cut_near for into, each in elements.items() if not in_one(program, into)},
-            telling=tuple(into for into, each in sorted(elements.items()) if each.tells_time),
+            publisher=tuple(into for into, each in sorted(elements.items()) if each.tells_time),
             counts=counts,
             overlaps=not keeps and counts <= {1} and not program.sliders,
             writes=any(output_files(type(operators[0])) for operators in program.operators.values()),

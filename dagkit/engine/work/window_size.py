@@ -29,7 +29,7 @@ _RISING = 1.25
 """By how much the cost of a window may be found to have grown in one window: others may have kept it waiting."""
 
 
-class Length(NamedTuple):
+class WindowLength(NamedTuple):
     """Of a window."""
 
     lasts_millis: float
@@ -39,7 +39,7 @@ class Length(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class WindowSizer:
     """What was measured so far."""
 
     shortest_millis: float
@@ -57,18 +57,18 @@ class Pace:
         """Milliseconds that one position takes; none before anything was measured."""
         return self.millis / self.positions if self.positions else None
 
-    def after(self, positions: float, busy_millis: float) -> "Pace":
+    def after(self, positions: float, busy_millis: float) -> "WindowSizer":
         """What is known after slots have read so much in so much time together."""
         if positions <= 0 or busy_millis <= 0:
             return self
         return replace(self, positions=_KEPT * self.positions + positions, millis=_KEPT * self.millis + busy_millis)
 
-    def after_window(self, whole_millis: float, busiest_millis: float) -> "Pace":
+    def after_window(self, whole_millis: float, busiest_millis: float) -> "WindowSizer":
         """What is known of the cost of a window after one whose busiest slot was at work for so long."""
         seen = max(0.0, whole_millis - busiest_millis)
         return replace(self, overhead_millis=max(1.0, min(seen, _RISING * self.overhead_millis)))
 
-    def after_forecast(self, expected: Sequence[float], took: Sequence[float]) -> "Pace":
+    def after_forecast(self, expected: Sequence[float], took: Sequence[float]) -> "WindowSizer":
         """What is known of forecasts after slots took so long for what was expected to take so long.
 
         Where all were slower by the same, nobody waits for anybody, and the forecast was right. One alone never waits.
@@ -79,14 +79,14 @@ class Pace:
         off = sum(abs(t - slower * e) for e, t in zip(expected, took, strict=True)) / sum(took)
         return replace(self, error=min(1.0, max(LEAST_ERROR, off, (off + self.error) / 2)))
 
-    def next(self, backlog: float) -> Length:
+    def next(self, backlog: float) -> WindowLength:
         """The next window, where each slot has so much to do: milliseconds, or positions while nothing is measured."""
         if self.usual is None:
             lasts = min(max(FIRST_MILLIS, backlog / FIRST_PER_MILLI), LONGEST_MILLIS / 4)
-            return Length(max(self.shortest_millis, lasts), FIRST_POSITIONS)
+            return WindowLength(max(self.shortest_millis, lasts), FIRST_POSITIONS)
         longest = max(self.shortest_millis, LONGEST_MILLIS)
         best = min(max(self.shortest_millis, sqrt(backlog * self.overhead_millis / self.error)), longest)
         if backlog <= best * 1.25:
             late = 2 * self.error * backlog + self.overhead_millis if self.error <= SOMEWHAT_WRONG else 0.0
-            return Length(max(self.shortest_millis, backlog + late), backlog)
-        return Length(best, best)
+            return WindowLength(max(self.shortest_millis, backlog + late), backlog)
+        return WindowLength(best, best)

@@ -56,7 +56,7 @@ class StateUnwritable(DagkitError):
 
 
 @dataclass(frozen=True, slots=True)
-class Entrance:
+class Receiver:
     """What takes what flows into one place: items one by one, or many at once."""
 
     item: Take
@@ -100,7 +100,7 @@ def _saved(operator: str, name: str, declared: Declared, value: Any) -> JsonValu
         raise StateUnwritable(operator, name, str(error), declared.spelled) from error
 
 
-def bind_output(operator: Operator, port: str, sinks: Sequence[Entrance]) -> None:
+def bind_output(operator: Operator, port: str, sinks: Sequence[Receiver]) -> None:
     """Let an output send to these sinks from now on; to none, and it counts as unconnected."""
     if sinks:
         operator._sinks[port] = to_all([sink.item for sink in sinks])  # noqa: SLF001 - outputs are bound here
@@ -122,17 +122,17 @@ def to_all(takes: Sequence[Take]) -> Take:
     return send
 
 
-def of_items(take: Take, passed: Callable[[], int] = int) -> Entrance:
+def of_items(take: Take, passed: Callable[[], int] = int) -> Receiver:
     """An entrance where items are taken one by one, batches or not, and counted by whoever takes them."""
 
     def take_each(batch: Batch[Any]) -> None:
         for item in batch.items():
             take(item)
 
-    return Entrance(take, take_each, passed=passed)
+    return Receiver(take, take_each, passed=passed)
 
 
-def of_batches(take: Take) -> Entrance:
+def of_batches(take: Take) -> Receiver:
     """An entrance where single items wait until they are many."""
     waiting: list[Any] = []
     count = 0
@@ -156,10 +156,10 @@ def of_batches(take: Take) -> Entrance:
         count += len(batch)
         take(batch)
 
-    return Entrance(wait, take_after_those, flush, passed=lambda: count)
+    return Receiver(wait, take_after_those, flush, passed=lambda: count)
 
 
-def entrance(operator: Operator, port: str, keying: Keying) -> Entrance:
+def receiver(operator: Operator, port: str, keying: Keying) -> Receiver:
     """What takes what flows into an input; keyed state learns by what each item is routed."""
     keyed = [_keyed(operator, n) for n, kind in declared_state(type(operator)).items() if isinstance(kind, KeyedState)]
     by_batch = batch_handler_of(operator, port)
@@ -173,7 +173,7 @@ def entrance(operator: Operator, port: str, keying: Keying) -> Entrance:
 
 def _counted(
     operator: Operator, port: str, by_batch: Take | None, keyed: Sequence[Keyed[Any, Any]], keying: Keying
-) -> Entrance:
+) -> Receiver:
     """What takes single items and batches, and counts them.
 
     A single item is counted in the very call that hands it to the operator's method: a call of its own would cost ten
@@ -205,7 +205,7 @@ def _counted(
         by_batch(batch)
 
     take_batch = handle_each if by_batch is None else handle_batch
-    return Entrance(_with_code(operator, handle, keyed, keying), take_batch, passed=lambda: int(count))
+    return Receiver(_with_code(operator, handle, keyed, keying), take_batch, passed=lambda: int(count))
 
 
 def _with_code(operator: Operator, handle: Take, keyed: Sequence[Keyed[Any, Any]], keying: Keying) -> Take:

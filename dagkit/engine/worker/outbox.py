@@ -6,7 +6,7 @@ from typing import Any
 
 from dagkit.api.controls import Stamped
 from dagkit.engine.program.program import Target
-from dagkit.engine.worker.instances import GATHERED_ITEMS, Entrance, Take, of_batches
+from dagkit.engine.worker.instances import GATHERED_ITEMS, Receiver, Take, of_batches
 from dagkit.plan.model import Routing
 from dagkit.schema.batch import Batch
 
@@ -39,14 +39,14 @@ class Outbox:
         self.keep: Callable[[Sent], Sent] = owned
         """Makes of a batch what may wait; whoever carries batches on as bytes writes them here."""
         self._full: list[Sent] = []
-        self._slits: list[Entrance] = []
+        self._slits: list[Receiver] = []
 
-    def slit(self, target: Target) -> Entrance:
+    def channel(self, target: Target) -> Receiver:
         """Where what goes to one target is dropped in."""
-        slit = self._by_item(target) if target.routing is Routing.KEYED else of_batches(self._sender(target))
-        slit = replace(slit, control=self._telling(target, slit))
-        self._slits.append(slit)
-        return slit
+        channel = self._by_item(target) if target.routing is Routing.KEYED else of_batches(self._sender(target))
+        channel = replace(channel, control=self._telling(target, channel))
+        self._slits.append(channel)
+        return channel
 
     def ready(self) -> Iterator[Sent]:
         """What need not wait."""
@@ -55,9 +55,9 @@ class Outbox:
 
     def rest(self) -> Iterator[Sent]:
         """All that is still there."""
-        for slit in self._slits:
-            if slit.flush is not None:
-                slit.flush()
+        for channel in self._slits:
+            if channel.flush is not None:
+                channel.flush()
         yield from self.ready()
 
     def _sender(self, target: Target) -> Take:
@@ -73,22 +73,22 @@ class Outbox:
 
         return send
 
-    def _telling(self, target: Target, slit: Entrance) -> Take | None:
+    def _telling(self, target: Target, channel: Receiver) -> Take | None:
         """What tells every partition of a target, after the items that were sent before; delays hold no control."""
         if target.delayed:
             return None
         slots = (self.slot,) if target.routing is Routing.STRAIGHT else range(target.slots)
 
         def tell(stamped: Stamped) -> None:
-            if slit.flush is not None:
-                slit.flush()
+            if channel.flush is not None:
+                channel.flush()
             for slot in slots:
                 sent = Sent(target.wire, slot, target.level, delayed=False, batch=Batch.of([stamped]))
                 self._full.append(self.keep(sent))
 
         return tell
 
-    def _by_item(self, target: Target) -> Entrance:
+    def _by_item(self, target: Target) -> Receiver:
         """Single items wait by the slot that owns them, so that few batches go out and not many small ones."""
         send = self._sender(target)
         waiting: dict[int, list[Any]] = {}
@@ -116,4 +116,4 @@ class Outbox:
             for slot in list(waiting):
                 close(slot)
 
-        return Entrance(drop, by_batch, flush, passed=lambda: count)
+        return Receiver(drop, by_batch, flush, passed=lambda: count)

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dagkit.engine.files.staging import Part, StagingPlace
-from dagkit.engine.work.item import Waiting
-from dagkit.engine.work.split import Place
+from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.outbox import Sent
 from dagkit.ranges import Deferred, OffsetRange
@@ -20,7 +20,7 @@ SlotState = Mapping[str, SavedState]
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class WindowTask:
     """One attempt at one window."""
 
     window_id: int
@@ -28,7 +28,7 @@ class Assignment:
     """Items that the driver found, and what delays held back."""
     state: Mapping[tuple[int, int], SlotState] = field(default_factory=dict)
     """What the windows before left, by level and slot."""
-    work: Mapping[tuple[int, int], tuple[Waiting, ...]] = field(default_factory=dict)
+    work: Mapping[tuple[int, int], tuple[WorkItem, ...]] = field(default_factory=dict)
     """What splittable operators are dealt, by level and slot."""
     staging: StagingPlace | None = None
     """None where nobody writes files."""
@@ -82,9 +82,9 @@ class Report:
     slot: int
     state: SlotState = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
-    left: tuple[Waiting, ...] = ()
+    left: tuple[WorkItem, ...] = ()
     """What was not done in the window: whole elements, and the ends of others."""
-    put_off: Mapping[Place, Deferred[OffsetRange]] = field(default_factory=dict)
+    put_off: Mapping[ItemEnd, Deferred[OffsetRange]] = field(default_factory=dict)
     """How long what of it was put off for, by where it ends: when it is due, whoever hears of it says by his clock."""
     positions: int = 0
     """How many positions were worked through."""
@@ -126,7 +126,7 @@ class Backend(Protocol):
     def cores(self) -> Cores:
         """On how many slots a window runs at the same time."""
 
-    def run(self, assignment: Assignment) -> Answer:
+    def run(self, assignment: WindowTask) -> Answer:
         """Run one attempt at a window to its end. Called from one thread at a time for each window in flight."""
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:

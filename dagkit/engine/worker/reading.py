@@ -14,7 +14,7 @@ from dagkit.engine.failures import Failure, OperatorFailed, failing_among, offse
 from dagkit.engine.files.staging import Staging
 from dagkit.engine.work.item import (
     Elements,
-    Waiting,
+    WorkItem,
     amount_of,
     density_of,
     end_of,
@@ -23,9 +23,9 @@ from dagkit.engine.work.item import (
     place_of,
     stretch_of,
 )
-from dagkit.engine.work.split import Place
+from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.instances import GATHERED_ITEMS
-from dagkit.engine.worker.protocol import Assignment, Stretch
+from dagkit.engine.worker.protocol import Stretch, WindowTask
 from dagkit.ranges import Deferred, OffsetRange, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
 from dagkit.schema.batch import Batch
 
@@ -117,16 +117,16 @@ class Reading:
         self,
         elements: Elements,
         slot: int,
-        assignment: Assignment,
-        given: Iterable[Waiting],
+        assignment: WindowTask,
+        given: Iterable[WorkItem],
         *,
         staging: Callable[[], Staging | None] = lambda: None,
         flush: Callable[[], None] = lambda: None,
     ) -> None:
         self.elements = elements
         self.operator: SplittableOperator[Any] = elements.operator
-        self.left: list[Waiting] = []
-        self.put_off: dict[Place, Deferred[OffsetRange]] = {}
+        self.left: list[WorkItem] = []
+        self.put_off: dict[ItemEnd, Deferred[OffsetRange]] = {}
         """What of that there was nothing to do of yet, by where it ends."""
         self.positions = 0
         self.worked = 0.0
@@ -176,13 +176,13 @@ class Reading:
         finally:
             self.deadline.end()
 
-    def _new(self) -> Iterator[Waiting]:
+    def _new(self) -> Iterator[WorkItem]:
         """The work that came from other operators, by where and when it came."""
         for index, element in enumerate(self._arrived):
             yield from self.elements.work_of(element, (self._assignment.window_id, self._slot, index))
         self._arrived.clear()
 
-    def _work_on(self, each: Waiting, deadline: Deadline, among: int) -> Iterator[None]:
+    def _work_on(self, each: WorkItem, deadline: Deadline, among: int) -> Iterator[None]:
         element = self.elements.back(each)
         tracker = self.operator.tracker(element, each.restriction)
         times = self.operator.watermark(element, each.reached)

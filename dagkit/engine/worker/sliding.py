@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dagkit.engine.codec import Written
+from dagkit.engine.codec import JsonCodec
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Panes:
 
     def __init__(self, sliding: Sliding, kept: Mapping[str, Any]) -> None:
         self.sliding = sliding
-        self._written = Written(sliding.port, sliding.payload)
+        self._written = JsonCodec(sliding.port, sliding.payload)
         panes = kept.get("panes", ())
         self._panes: list[list[Any]] = [[self._written.back(item) for item in pane] for pane in panes] or [[]]
         self._kept = len(self._panes[-1])

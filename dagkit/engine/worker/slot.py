@@ -19,11 +19,11 @@ from dagkit.api.work import work_port
 from dagkit.engine.failures import CodecFailed, OperatorFailed, failure_of, place_of, tear_down, who_failed
 from dagkit.engine.files.staging import Staging, serve_files
 from dagkit.engine.program.program import Keying, Port, Program, StageProgram, Target
-from dagkit.engine.work.item import Waiting, elements_of
+from dagkit.engine.work.item import WorkItem, elements_of
 from dagkit.engine.worker.control_tuples import Controls
-from dagkit.engine.worker.instances import Entrance, SavedState, bind_output, entrance, live, of_items, saved, to_all
+from dagkit.engine.worker.instances import Receiver, SavedState, bind_output, live, of_items, receiver, saved, to_all
 from dagkit.engine.worker.outbox import NOTHING_SENT, Outbox, Sent
-from dagkit.engine.worker.protocol import Assignment, Figures, Report, SlotState
+from dagkit.engine.worker.protocol import Figures, Report, SlotState, WindowTask
 from dagkit.engine.worker.reading import Reading
 from dagkit.engine.worker.sliding import Panes, slider_name
 from dagkit.plan.model import Routing
@@ -38,10 +38,10 @@ class SlotRun:
         program: Program,
         level: int,
         slot: int,
-        assignment: Assignment,
+        assignment: WindowTask,
         state: SlotState,
         *,
-        work: Sequence[Waiting] = (),
+        work: Sequence[WorkItem] = (),
     ) -> None:
         self.program = program
         self.level = level
@@ -64,13 +64,13 @@ class SlotRun:
         """Those that are to be torn down, whatever happens."""
         self._held: dict[str, list[Any]] = {}
         """What each delay holds back."""
-        self._merging: dict[int, tuple[Operator, Entrance]] = {}
+        self._merging: dict[int, tuple[Operator, Receiver]] = {}
         """The unifier of each wire that has one, once its first items came."""
-        self._entrances: dict[Port, Entrance] = {}
+        self._entrances: dict[Port, Receiver] = {}
         self._controls = {name: Controls(name, operator, self._flush_into) for name, operator in self.operators.items()}
         self._last = assignment.last
         self._panes: dict[Port, Panes] = {}
-        self._slides: dict[Port, list[Entrance]] = {}
+        self._slides: dict[Port, list[Receiver]] = {}
         """Where what slides goes when it does."""
         self._kept = state
         self._leaving: dict[Port, Callable[[], int]] = {}
@@ -204,7 +204,7 @@ class SlotRun:
         self._millis[name] = self._since_start()
         self._metrics[name] = metrics_of(operator)
 
-    def _entrance(self, target: Target) -> Entrance:
+    def _entrance(self, target: Target) -> Receiver:
         """What takes what comes on a wire: the input itself, or the unifier before it."""
         if target.unifier is None:
             return self._entrances[target.into]
@@ -213,7 +213,7 @@ class SlotRun:
             bind_output(unifier, "unified", [self._entrances[target.into]])
             unifier.setup(self.program.context_of(target.into[0], self.slot, self.window_id, self.home))
             unifier.begin_window(self.window_id)
-            self._merging[target.wire] = unifier, entrance(unifier, "parts", Keying())
+            self._merging[target.wire] = unifier, receiver(unifier, "parts", Keying())
         return self._merging[target.wire][1]
 
     def _bind(self, stage: StageProgram) -> None:
@@ -232,31 +232,31 @@ class SlotRun:
                 control = None if isinstance(operator, DelayOperator) else self._controls[name].take
                 self._entrances[name, port] = replace(self._into(name, operator, port), control=control)
 
-    def _into(self, name: str, operator: Operator, port: str) -> Entrance:
+    def _into(self, name: str, operator: Operator, port: str) -> Receiver:
         if isinstance(operator, DelayOperator):
             return of_items(self._held_by(name).append, self._held_by(name).__len__)
         if name in self.readings and port == work_port(self.readings[name].operator):
             return of_items(self.readings[name].take)
-        return entrance(operator, port, self.program.keyings[name, port])
+        return receiver(operator, port, self.program.keyings[name, port])
 
     def _held_by(self, delay: str) -> list[Any]:
         return self._held.setdefault(delay, [])
 
-    def _sinks(self, stage: StageProgram, output: Port) -> Iterator[Entrance]:
+    def _sinks(self, stage: StageProgram, output: Port) -> Iterator[Receiver]:
         if output in stage.links:
             yield self._entrances[stage.links[output]]
         for target in stage.targets.get(output, ()):
             here = target.level == self.level and target.routing is Routing.STRAIGHT and not target.delayed
             if not here:
-                yield self.outbox.slit(target)
+                yield self.outbox.channel(target)
             elif target.unifier is None:
                 yield self._entrances[target.into]
             else:
                 yield self._merged(target)
 
-    def _merged(self, target: Target) -> Entrance:
+    def _merged(self, target: Target) -> Receiver:
         """The unifier before an input of this very slot, made when its first items come."""
-        return Entrance(
+        return Receiver(
             lambda item: self._entrance(target).item(item),
             lambda batch: self._entrance(target).batch(batch),
             control=self._entrances[target.into].control,
@@ -272,7 +272,7 @@ class SlotRun:
                 unifier.end_window()
                 unifier.teardown()
 
-    def _into_panes(self, output: Port, sinks: list[Entrance]) -> Entrance:
+    def _into_panes(self, output: Port, sinks: list[Receiver]) -> Receiver:
         kept = self._kept.get(slider_name(*output), {})
         panes = self._panes[output] = Panes(self.program.sliders[output], kept)
         self._slides[output] = sinks
@@ -302,7 +302,7 @@ class SlotRun:
         for name, items in self._held.items():
             for stage in self.stages:
                 for target in stage.targets.get((name, "output"), ()):
-                    self.outbox.slit(target).batch(Batch.of(items))
+                    self.outbox.channel(target).batch(Batch.of(items))
 
     def _failure(self, error: Exception) -> Exception:
         """The error with what finds the record; one of dagkit's own, that no operator raised, stays as it is."""

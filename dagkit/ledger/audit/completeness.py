@@ -11,7 +11,18 @@ from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.block import Record
 from dagkit.ledger.format.events import AddData, ExecuteTransform, SetDataSchema
 from dagkit.ledger.format.faults import Fault, LedgerCode, LedgerError
-from dagkit.ledger.format.spans import Audit, Discovery, Flaw, Span, Window, Work, WorkBlock, joined, row_of, work_of
+from dagkit.ledger.format.spans import (
+    Audit,
+    DiscoveredWork,
+    Flaw,
+    Span,
+    Window,
+    Work,
+    WorkBlock,
+    joined,
+    row_of,
+    work_of,
+)
 
 _CODES: dict[str, LedgerCode] = {"missing": "bytes-missing", "doubled": "bytes-doubled", "unread": "bytes-unread"}
 _HELP: dict[str, str] = {
@@ -58,7 +69,7 @@ class RootProof:
     """Follows one root chain, each block of it once."""
 
     chain: Chain
-    discovery: Discovery = field(default_factory=Discovery)
+    discovery: DiscoveredWork = field(default_factory=DiscoveredWork)
 
     def block(self, record: Record) -> Iterator[Fault]:
         """The flaws of the next block."""

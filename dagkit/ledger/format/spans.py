@@ -170,7 +170,7 @@ def _span(source: str, start: float, end: float) -> Span:
     return Span(source=source, start=int(start), end=None if end == float("inf") else int(end))
 
 
-class Discovery:
+class DiscoveredWork:
     """Follows the blocks that one input operator discovered, and remembers one stretch for each unbroken run."""
 
     def __init__(self) -> None:

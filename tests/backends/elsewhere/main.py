@@ -11,7 +11,7 @@ from dagkit.backends.spark import SparkBackend, session_at
 from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.worker.outbox import Outbox
-from dagkit.engine.worker.protocol import Assignment
+from dagkit.engine.worker.protocol import WindowTask
 
 
 def main(master: str, mark: str, *words: str) -> None:
@@ -23,8 +23,8 @@ def main(master: str, mark: str, *words: str) -> None:
     for window in (1, 2):
         outbox = Outbox(0)
         for target in program.sources["words"]["out"]:
-            outbox.slit(target).batch(Batch.of(list(words)))
-        answer = backend.run(Assignment(window, tuple(outbox.rest()), state))
+            outbox.channel(target).batch(Batch.of(list(words)))
+        answer = backend.run(WindowTask(window, tuple(outbox.rest()), state))
         state = {(report.level, report.slot): report.state for report in answer.reports}
     kept = [own["counts"]["counts"] for own in state.values() if "counts" in own]
     counts = {word: number for one in kept for word, number, _ in one}

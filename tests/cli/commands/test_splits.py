@@ -24,7 +24,7 @@ def test_every_split_is_told_with_its_window_its_place_and_its_reason(dagkit, pl
     document = dagkit("splits", place, "--json").document
     assert document["schema"] == "dagkit.splits/1"
     splits = document["splits"]
-    kept = [fact for entry in history(Ledger.open(place)) for fact in entry.memory.facts if isinstance(fact, Split)]
+    kept = [fact for entry in history(Ledger.open(place)) for fact in entry.checkpoint.facts if isinstance(fact, Split)]
     assert len(splits) == len(kept) >= 4
     first = splits[0]
     assert (first["window"], first["slot"], first["block"], first["source"]) == (1, 0, 0, "numbers")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.conf.formats.located_json import JsonObject, read_json
-from dagkit.conf.formats.written import Slip
+from dagkit.conf.formats.written import ParseError
 
 TEXT = """{
   "a": [
@@ -43,7 +43,7 @@ def test_a_key_that_is_given_twice_is_remembered():
     ids=["a missing value", "more than one value", "nothing", "bytes of another encoding", "too deep"],
 )
 def test_what_cannot_be_read(data, problem, line):
-    with pytest.raises(Slip, match=problem) as raised:
+    with pytest.raises(ParseError, match=problem) as raised:
         read_json(data)
     assert raised.value.line == line
 

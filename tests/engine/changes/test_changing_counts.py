@@ -231,7 +231,7 @@ ONES = dict.fromkeys(SCALED, 1)
 
 def scaled(desk: Desk) -> list[tuple[str, int, int]]:
     """What the ledger tells of changes of counts."""
-    facts = [fact for entry in history(desk.ledger()) for fact in entry.memory.facts]
+    facts = [fact for entry in history(desk.ledger()) for fact in entry.checkpoint.facts]
     return [(fact.operator, fact.before, fact.after) for fact in facts if isinstance(fact, Scaled)]
 
 

@@ -410,7 +410,7 @@ def test_a_loop_goes_on_after_a_crash_at_any_step(tmp_path: Path, point: Point, 
     desk.crash(CrashAfter(point, window), CrashAfter(point, window + 1))
     loop = desk.run()
     assert loop.state["round"] == ({"seen": [5, 4, 3, 2, 1, 0]},)
-    assert loop.memory.window == 6
+    assert loop.checkpoint.window == 6
     assert desk.faults() == []
 
 

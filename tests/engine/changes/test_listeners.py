@@ -21,7 +21,7 @@ from dagkit import (
 )
 from dagkit.engine.facts import Scaled
 from dagkit.engine.history.history import history
-from dagkit.engine.reports.run_events import Committed, Happening, Point
+from dagkit.engine.reports.run_events import Committed, Point, RunEvent
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.worker.protocol import Backend, Cores
 from dagkit.scaling import ScalingInputs, decide
@@ -60,7 +60,7 @@ def listened(*listeners: Any, of: str = "digits", partitioner: Partitioner | Non
 
 
 def facts(desk: Desk) -> list[Scaled]:
-    return [f for entry in history(desk.ledger()) for f in entry.memory.facts if isinstance(f, Scaled)]
+    return [f for entry in history(desk.ledger()) for f in entry.checkpoint.facts if isinstance(f, Scaled)]
 
 
 def test_before_the_first_window_listeners_are_told_what_waits_and_nothing_else(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_what_a_listener_asks_for_is_done_before_the_next_window_and_kept_with_i
         ("digits", 2, 3, "three", "thrice", {"seen": 2})
     ]
     assert sorted(arrived(loop)) == list(range(sum(map(sum, LOOKS))))
-    assert len(next(iter(history(desk.ledger()))).memory.facts) == 1
+    assert len(next(iter(history(desk.ledger()))).checkpoint.facts) == 1
 
 
 def test_a_look_that_changes_nothing_is_kept_where_its_inputs_are_told(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_loads_go_to_a_partitioner_that_decides_by_itself(tmp_path: Path) -> Non
     desk = Desk(tmp_path, listened(Listener(answer)))
     desk.run()
     assert [(f.before, f.after) for f in facts(desk)] == [(2, 3)]
-    kept = desk.loop().memory.partitions["digits"]
+    kept = desk.loop().checkpoint.partitions["digits"]
     assert [keys["blocks"].keys for keys in kept.keys] == [(0,), (2,), (1,)]
 
 
@@ -253,7 +253,7 @@ def test_a_reader_with_default_settings_uses_all_cores_on_one_file(
     seen: list[int] = []
 
     def observe(_: Any) -> None:
-        if loop.flights:
+        if loop.in_flight:
             seen.append(len(loop.program.operators["reader"]))
 
     loop: Loop = desk.loop(observers=[observe])
@@ -281,7 +281,7 @@ def test_readers_that_have_nothing_to_do_go_away_once_nothing_came_for_a_while(
     desk = Desk(tmp_path, draw, backend=lambda b: Hurried(Roomy(b)), clock=FakeClock(), until=Until.STOPPED)
     counts: list[int] = []
 
-    def observe(happening: Happening) -> None:
+    def observe(happening: RunEvent) -> None:
         if isinstance(happening, Committed):
             counts.append(len(loop.program.operators["reader"]))
             if counts[-1] == 1:

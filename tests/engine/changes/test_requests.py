@@ -13,9 +13,9 @@ import pytest
 from dagkit import Config, Context, Dag, InputPort, Operator, OperatorContext, OutputPort, StatelessPartitioner
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
-from dagkit.engine.changes.reconfiguration import Changing
-from dagkit.engine.changes.requests import Postbox, Reply, Request, SetCount, SetValue, ask, reply_to, withdraw
-from dagkit.engine.changes.running_plan import Shape
+from dagkit.engine.changes.reconfiguration import Reconfiguration
+from dagkit.engine.changes.requests import Reply, Request, RequestInbox, SetCount, SetValue, ask, reply_to, withdraw
+from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.facts import Changed, Scaled
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.history.history import history
@@ -90,7 +90,7 @@ class Asking:
 
 
 def facts(desk: Desk) -> list[tuple[int, Any]]:
-    return [(entry.memory.window, fact) for entry in history(desk.ledger()) for fact in entry.memory.facts]
+    return [(entry.checkpoint.window, fact) for entry in history(desk.ledger()) for fact in entry.checkpoint.facts]
 
 
 def times(value: str) -> SetValue:
@@ -128,7 +128,7 @@ def test_what_is_asked_while_nothing_is_to_be_done_is_committed_with_a_window_of
     desk = Desk(tmp_path, multiplied(looks=((1,),)), clock=FakeClock(), until=Until.IDLE)
     asking = Asking(desk, {1: times("10")})
     loop = desk.run(probe=asking)
-    assert loop.memory.window == 2
+    assert loop.checkpoint.window == 2
     (reply,) = asking.replies()
     assert reply is not None
     assert reply.window == 2
@@ -393,17 +393,17 @@ def in_a_bucket(_: Path) -> Store:
 @pytest.mark.parametrize("place", [memory_store, LocalStore, in_memory_of_fsspec, in_a_bucket])
 def test_whatever_keeps_a_ledger_carries_requests_and_answers(tmp_path: Path, place: Callable[[Path], Store]) -> None:
     store, clock = place(tmp_path), FakeClock()
-    postbox = Postbox(store, clock.now)
-    postbox.tidy()
-    assert postbox.hear(0) == []
+    inbox = RequestInbox(store, clock.now)
+    inbox.tidy()
+    assert inbox.hear(0) == []
     request = ask(store, SetCount(operator="a", count=2), clock.now())
-    assert postbox.hear(0) == []  # it is not a second since
+    assert inbox.hear(0) == []  # it is not a second since
     clock.advance(seconds=1)
-    assert postbox.hear(0) == [request]
+    assert inbox.hear(0) == [request]
     clock.advance(seconds=1)
-    assert postbox.hear(0) == []
+    assert inbox.hear(0) == []
     reply = Reply(id=request.id, done=True, window=1, before=1, after=2)
-    postbox.reply(reply)
+    inbox.reply(reply)
     assert store.names("requests") == []
     assert [reply_to(store, request), reply_to(store, request)] == [reply, None]
 
@@ -443,35 +443,35 @@ class Faltering(MemoryStore):
 
 def test_what_cannot_be_read_now_is_heard_later_and_nothing_is_heard_before_what_was_asked_first() -> None:
     store, clock = Faltering(), FakeClock()
-    postbox = Postbox(store, clock.now)
+    inbox = RequestInbox(store, clock.now)
     first, second, third = (ask(store, times(str(number)), clock.advance(seconds=1)) for number in range(3))
     store.refuses = {("get", second.id)}
-    assert postbox.hear(0) == [first]
+    assert inbox.hear(0) == [first]
     clock.advance(seconds=1)
-    assert postbox.hear(0) == []
+    assert inbox.hear(0) == []
     store.refuses = set()
     clock.advance(seconds=1)
-    assert postbox.hear(0) == [second, third]
+    assert inbox.hear(0) == [second, third]
     clock.advance(seconds=1)
-    assert postbox.hear(0) == []
+    assert inbox.hear(0) == []
 
 
 @pytest.mark.parametrize("refuses", [("create", "answers"), ("delete", "requests")])
 def test_what_cannot_be_answered_now_is_answered_later(refuses: tuple[str, str]) -> None:
     store, clock = Faltering(), FakeClock()
-    postbox = Postbox(store, clock.now)
+    inbox = RequestInbox(store, clock.now)
     request = ask(store, times("10"), clock.now())
-    assert postbox.hear(0) == [request]
+    assert inbox.hear(0) == [request]
     store.refuses = {refuses}
     reply = Reply(id=request.id, done=True, window=1)
-    postbox.reply(reply)
+    inbox.reply(reply)
     assert store.names("requests") == [f"{request.id}.json"]
     store.refuses = set()
     clock.advance(seconds=1)
-    assert postbox.hear(1) == []
+    assert inbox.hear(1) == []
     assert (store.names("requests"), reply_to(store, request)) == ([], reply)
     clock.advance(seconds=1)
-    assert postbox.hear(1) == []
+    assert inbox.hear(1) == []
     assert store.names("answers") == []
 
 
@@ -480,15 +480,17 @@ def test_answers_that_cannot_be_taken_away_now_keep_nobody_from_running() -> Non
     store.create("answers/old.json", b"{}")
     store.refuses = {("names", "answers")}
     clock.set_to(datetime.now(UTC) + timedelta(days=2))
-    Postbox(store, clock.now).tidy()
+    RequestInbox(store, clock.now).tidy()
     store.refuses = set()
-    Postbox(store, clock.now).tidy()
+    RequestInbox(store, clock.now).tidy()
     assert store.names("answers") == []
 
 
 def test_what_nobody_knows_to_be_asked_still_is_refused_and_the_run_goes_on() -> None:
     store, clock = Faltering(), FakeClock()
-    changing = Changing(Shape.of(compile_application(multiplied(), Config.of({}))), Postbox(store, clock.now))
+    changing = Reconfiguration(
+        RunningPlan.of(compile_application(multiplied(), Config.of({}))), RequestInbox(store, clock.now)
+    )
     request = ask(store, times("10"), clock.now())
     changing.hear(0)
     store.refuses = {("exists", "requests")}

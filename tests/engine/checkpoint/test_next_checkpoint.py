@@ -21,7 +21,7 @@ from dagkit import (
 )
 from dagkit.compiler import compile_application
 from dagkit.engine.checkpoint.next_checkpoint import is_among, settled, with_numbers
-from dagkit.engine.checkpoint.redistribute import StateStranded, moved
+from dagkit.engine.checkpoint.redistribute import StateStranded, redistribute_state
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
@@ -118,7 +118,7 @@ def keyed(program: Program, counts: Mapping[int, int]) -> dict[str, tuple[dict[s
 
 @given(st.dictionaries(st.integers(), st.integers(1, 9)), st.integers(1, 5), st.integers(1, 5))
 def test_keyed_values_lie_where_their_keys_do(counts: dict[int, int], before: int, now: int) -> None:
-    found = moved(PROGRAMS[now], keyed(PROGRAMS[before], counts))
+    found = redistribute_state(PROGRAMS[now], keyed(PROGRAMS[before], counts))
     expected = keyed(PROGRAMS[now], counts)
     as_sets = [
         [{tuple(entry) for entry in slot.get("counts", [])} for slot in states.get("tally", [{}] * now)]
@@ -137,7 +137,7 @@ def test_keyed_values_lie_where_their_keys_do(counts: dict[int, int], before: in
 )
 def test_other_state_stays_where_it_is(before: Sequence[Any], now: Sequence[Any]) -> None:
     kept: Any = {"tally": tuple(before)}
-    assert moved(PROGRAMS[len(now)], kept)["tally"] == tuple(now)
+    assert redistribute_state(PROGRAMS[len(now)], kept)["tally"] == tuple(now)
 
 
 def test_values_of_partitions_that_own_no_keys_stay_where_they_are() -> None:
@@ -149,7 +149,7 @@ def test_values_of_partitions_that_own_no_keys_stay_where_they_are() -> None:
         dag.add_stream("numbers", head.output, tally.numbers)
 
     before: Any = ({"counts": [[1, 1, 0]]}, {"counts": [[1, 2, 0]]})
-    assert moved(program_of(compile_application(draw)), {"tally": before})["tally"] == (*before, {})
+    assert redistribute_state(program_of(compile_application(draw)), {"tally": before})["tally"] == (*before, {})
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_values_of_partitions_that_own_no_keys_stay_where_they_are() -> None:
 def test_state_that_nobody_can_take_over_stops_the_launch(operator: type[Operator], before: Sequence[Any]) -> None:
     kept: Any = {"tally": tuple(before)}
     with pytest.raises(StateStranded, match="tally has 1 partitions and had 2"):
-        moved(program(1, operator), kept)
+        redistribute_state(program(1, operator), kept)
 
 
 def test_state_of_an_operator_that_is_gone_is_forgotten() -> None:
-    assert moved(PROGRAMS[1], {"gone": ({"total": 1},)}) == {}
+    assert redistribute_state(PROGRAMS[1], {"gone": ({"total": 1},)}) == {}

@@ -15,8 +15,8 @@ from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.files.checks import FileWrittenAgain, FolderRefused, PiecesUnseen, refuse_unseen, when_began
 from dagkit.engine.files.folders import look_at
 from dagkit.engine.files.staging import FileShared, Part, Staging, StagingPlace
-from dagkit.engine.reports.run_events import Happening, Point
-from dagkit.engine.worker.protocol import Answer, Assignment, Backend, Cores
+from dagkit.engine.reports.run_events import Point, RunEvent
+from dagkit.engine.worker.protocol import Answer, Backend, Cores, WindowTask
 from dagkit.ledger import SequenceTaken
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import FileSplitterInput, LineReader, RecordWriter
@@ -52,7 +52,7 @@ def test_a_file_that_was_whole_is_not_replaced(tmp_path: Path) -> None:
         with pytest.raises(FileWrittenAgain, match=r"notes0 wrote to .*out/1 in window 3, and a file is there"):
             desk.run()
         assert desk.outputs() == {"1": b"101 102 ", "2": b"201 "}
-        assert desk.loop().memory.window == 2
+        assert desk.loop().checkpoint.window == 2
     (desk.out / "1").rename(tmp_path / "taken")
     desk.run()
     assert desk.outputs() == {"1": b"103 ", "2": b"201 "}
@@ -78,12 +78,12 @@ def test_what_a_crash_left_to_be_put_in_place_is_no_second_file(tmp_path: Path, 
 
 @pytest.mark.parametrize("below", ["nope", "nope/further", "."], ids=["a folder", "a folder in it", "the place itself"])
 def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_read(tmp_path: Path, below: str) -> None:
-    seen: list[Happening] = []
+    seen: list[RunEvent] = []
     (tmp_path / "file").touch()
     desk = Desk(tmp_path, lambda dag, _: one_line(dag, tmp_path / "file" / below))
     with pytest.raises(FolderRefused, match=r"^notes cannot write to \S*file\S*: (Not a directory|File exists)"):
         desk.run(observers=[seen.append])
-    assert (seen, desk.loop().memory.window) == ([], 0)
+    assert (seen, desk.loop().checkpoint.window) == ([], 0)
 
 
 def one_line(dag: Dag, folder: Path) -> None:
@@ -134,7 +134,7 @@ def test_two_operators_do_not_write_one_file(tmp_path: Path) -> None:
     desk = Desk(tmp_path, noted(tmp_path, (101,), (102,), writers=2))
     with pytest.raises(FileShared, match=r"out/1 was written by notes0 and notes1.* give each of them a file_path"):
         desk.run()
-    assert (desk.outputs(), desk.loop().memory.window) == ({}, 0)
+    assert (desk.outputs(), desk.loop().checkpoint.window) == ({}, 0)
 
 
 def test_two_operators_do_not_write_one_file_in_two_windows(tmp_path: Path) -> None:
@@ -174,9 +174,9 @@ def test_a_file_that_nobody_finishes_is_there_when_a_launch_ends_and_its_name_is
     assert first.outputs() == {}
     first.run()
     assert first.outputs() == {"1": b"101 102 ", "2": b"201 "}
-    windows = first.loop().memory.window
+    windows = first.loop().checkpoint.window
     first.run()
-    assert first.loop().memory.window == windows  # nothing came, and nothing is open
+    assert first.loop().checkpoint.window == windows  # nothing came, and nothing is open
     Desk(tmp_path, draw((101,), (102,), (201,), (301,)), overlap=1).run()
     assert first.outputs() == {"1": b"101 102 ", "2": b"201 ", "3": b"301 "}
     with pytest.raises(FileWrittenAgain, match=r"notes wrote to .*out/1"):
@@ -276,7 +276,7 @@ class Apart:
     def cores(self) -> Cores:
         return self.inner.cores()
 
-    def run(self, assignment: Assignment) -> Answer:
+    def run(self, assignment: WindowTask) -> Answer:
         answer = self.inner.run(assignment)
         for piece in Path(self.place).glob("staging/*/*/*/*.part"):
             if self.cut:
@@ -302,7 +302,7 @@ def test_pieces_that_the_driver_does_not_see_are_not_committed(tmp_path: Path, *
         PiecesUnseen, match=r"2 of 2 pieces that window 1 staged are not in .* on storage that they share"
     ):
         apart.run()
-    assert desk.loop().memory.window == 0
+    assert desk.loop().checkpoint.window == 0
     desk.run()
     assert sorted(desk.outputs()) == ["0", "1"]
     assert desk.faults() == []

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Dag
-from dagkit.engine.checkpoint.checkpoint import Memory
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.files import compact as gathering
 from dagkit.engine.files.compact import MOST_PIECES, gathered, last_ones
 from dagkit.engine.files.folders import PiecesLost
@@ -37,7 +37,7 @@ def test_the_checkpoint_stays_small_however_many_windows_write_to_a_file(tmp_pat
         loop = desk.run(windows=100)
         content = ledger().chain(next(n for n in ledger().names() if n != "script")).checkpoint()
         sizes.append(len(content or b""))
-        assert len(loop.memory.files) <= MOST_PIECES + 1
+        assert len(loop.checkpoint.files) <= MOST_PIECES + 1
         assert len(files_in(Path(desk.place) / "staging")) <= MOST_PIECES + 1
     assert max(sizes) < 10_000
     desk.run()
@@ -69,26 +69,26 @@ def parts(home: Path, lengths: list[int], *, block: int | None = None) -> tuple[
 
 
 def test_pieces_of_a_block_stay_what_they_are(tmp_path: Path) -> None:
-    memory = Memory(window=50, files=parts(tmp_path, [1] * 50, block=1))
-    assert gathered(memory, StagingPlace(str(tmp_path), 51, "g")).memory == memory
+    checkpoint = Checkpoint(window=50, files=parts(tmp_path, [1] * 50, block=1))
+    assert gathered(checkpoint, StagingPlace(str(tmp_path), 51, "g")).checkpoint == checkpoint
 
 
 def test_pieces_are_there_until_somebody_forgets_them(tmp_path: Path) -> None:
-    memory = Memory(window=40, files=parts(tmp_path, [2] * 40))
-    found = gathered(memory, StagingPlace(str(tmp_path), 41, "g"))
-    assert [(part.length, part.window) for part in found.memory.files] == [(80, 39)]
-    whole = tmp_path / found.memory.files[0].part
+    checkpoint = Checkpoint(window=40, files=parts(tmp_path, [2] * 40))
+    found = gathered(checkpoint, StagingPlace(str(tmp_path), 41, "g"))
+    assert [(part.length, part.window) for part in found.checkpoint.files] == [(80, 39)]
+    whole = tmp_path / found.checkpoint.files[0].part
     assert whole.read_text() == "".join(f"{window % 10}" * 2 for window in range(40))
     assert whole.relative_to(tmp_path).parts[:3] == ("staging", "41", "g")
-    assert found.replaced == memory.files
+    assert found.replaced == checkpoint.files
     assert len(files_in(tmp_path)) == 41
 
 
 def test_a_piece_that_is_gone_is_missed(tmp_path: Path) -> None:
-    memory = Memory(window=40, files=parts(tmp_path, [2] * 40))
-    (tmp_path / memory.files[7].part).unlink()
+    checkpoint = Checkpoint(window=40, files=parts(tmp_path, [2] * 40))
+    (tmp_path / checkpoint.files[7].part).unlink()
     with pytest.raises(PiecesLost, match="staged pieces of f are gone"):
-        gathered(memory, StagingPlace(str(tmp_path), 41, "g"))
+        gathered(checkpoint, StagingPlace(str(tmp_path), 41, "g"))
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=60))

@@ -14,7 +14,7 @@ from dagkit.engine.files.folders import PiecesLost
 from dagkit.engine.files.publish import is_begun, note_begun, note_finished, put_in_place, still_to_place
 from dagkit.engine.files.staging import Part
 from dagkit.engine.reports.run_events import Point
-from dagkit.engine.worker.protocol import Answer, Assignment, Backend, Cores
+from dagkit.engine.worker.protocol import Answer, Backend, Cores, WindowTask
 from dagkit.launching import Machine, launch
 from dagkit.ledger import SequenceTaken
 from dagkit.testing.crashes import Crash, CrashAfter
@@ -41,7 +41,7 @@ class Told:
     def cores(self) -> Cores:
         return self.inner.cores()
 
-    def run(self, assignment: Assignment) -> Answer:
+    def run(self, assignment: WindowTask) -> Answer:
         return self.inner.run(assignment)
 
     def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:

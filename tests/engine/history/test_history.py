@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dagkit.engine.checkpoint.checkpoint import Memory
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.facts import Fact, Scaled, Split
 from dagkit.engine.history.history import history
 from dagkit.launching import Machine, launch
@@ -24,7 +24,7 @@ SCALED = Scaled(
 
 def test_facts_come_back_as_they_were_kept() -> None:
     facts: tuple[Fact, ...] = (SPLIT, SCALED)
-    assert Memory.model_validate(Memory(facts=facts).as_json()).facts == facts
+    assert Checkpoint.model_validate(Checkpoint(facts=facts).as_json()).facts == facts
 
 
 def test_every_window_is_told_in_order(tmp_path: Path) -> None:
@@ -33,5 +33,5 @@ def test_every_window_is_told_in_order(tmp_path: Path) -> None:
     draw = lines_through_filter(tmp_path, block_size=60)
     done = launch(draw, until="once", path=tmp_path / "app", machine=Machine("reference"))
     told = list(history(Ledger.open(tmp_path / "app")))
-    assert [entry.memory.window for entry in told] == list(range(1, done.window_id + 1))
+    assert [entry.checkpoint.window for entry in told] == list(range(1, done.window_id + 1))
     assert [entry.committed for entry in told] == sorted(entry.committed for entry in told)

@@ -38,6 +38,6 @@ def test_a_look_in_vain_is_followed_by_one_for_the_same_window(tmp_path: Path) -
 
     Heard.heard.clear()
     loop = Desk(tmp_path, draw, until=Until.STOPPED, clock=FakeClock()).run()
-    assert (arrived(loop), loop.memory.window) == ([1, 2], 2)
+    assert (arrived(loop), loop.checkpoint.window) == ([1, 2], 2)
     looks = ["begin_1 end", "begin_2 idle end", "begin_2 idle end", "begin_2 end", "begin_3 end"]
     assert Heard.heard == ["setup", *" ".join(looks).split(), "teardown"]

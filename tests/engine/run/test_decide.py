@@ -16,7 +16,7 @@ from dagkit.engine.run.decide import (
     Commit,
     Finish,
     Look,
-    Outlook,
+    LoopState,
     Sleep,
     Start,
     Stop,
@@ -26,26 +26,26 @@ from dagkit.engine.run.decide import (
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 SOON, LATER = NOW + timedelta(seconds=1), NOW + timedelta(seconds=2)
-QUIET = Outlook(Until.STOPPED, NOW, next_look=LATER)
+QUIET = LoopState(Until.STOPPED, NOW, next_look=LATER)
 """Nothing to do, and somebody looks later."""
 OVER = replace(QUIET, until=Until.ONCE, looked_in_vain=True)
 """Nothing to do, and nobody looks again."""
 
 
-def seen(outlook: Outlook = QUIET, **known: Any) -> Outlook:
+def seen(outlook: LoopState = QUIET, **known: Any) -> LoopState:
     return replace(outlook, **known)
 
 
 @pytest.mark.parametrize(
     ("outlook", "action"),
     [
-        pytest.param(seen(unfinished=True, in_flight=1, landed=True), Finish(), id="files come before the next commit"),
-        pytest.param(seen(in_flight=2, overlap=2, landed=True, waiting=9), Commit(), id="a commit comes before work"),
+        pytest.param(seen(unfinished=True, in_flight=1, completed=True), Finish(), id="files come before the next commit"),
+        pytest.param(seen(in_flight=2, overlap=2, completed=True, waiting=9), Commit(), id="a commit comes before work"),
         pytest.param(
             seen(stopping=Stopping.AFTER_WINDOW, in_flight=1), Await(), id="who stops waits for what is in flight"
         ),
         pytest.param(
-            seen(stopping=Stopping.AFTER_WINDOW, in_flight=1, landed=True),
+            seen(stopping=Stopping.AFTER_WINDOW, in_flight=1, completed=True),
             Commit(),
             id="who stops commits what has ended",
         ),
@@ -75,7 +75,7 @@ def seen(outlook: Outlook = QUIET, **known: Any) -> Outlook:
         pytest.param(seen(wished=True, stopping=Stopping.AFTER_WINDOW), Stop(), id="who stops changes nothing"),
         pytest.param(seen(changed=True), Start(), id="what changed is committed with a window of its own"),
         pytest.param(seen(changed=True, in_flight=1, overlap=2), Await(LATER), id="and with no more than one"),
-        pytest.param(seen(circling=True, next_look=LATER), Start(), id="what circles goes round at once"),
+        pytest.param(seen(has_delayed_items=True, next_look=LATER), Start(), id="what circles goes round at once"),
         pytest.param(QUIET, Sleep(LATER), id="nothing to do until the next look"),
         pytest.param(seen(begun=True, next_beat=SOON), Sleep(SOON), id="an open window waits for its beat"),
         pytest.param(
@@ -101,32 +101,32 @@ def seen(outlook: Outlook = QUIET, **known: Any) -> Outlook:
         ),
     ],
 )
-def test_the_next_action(outlook: Outlook, action: Action) -> None:
+def test_the_next_action(outlook: LoopState, action: Action) -> None:
     assert next_action(outlook) == action
 
 
-def outlooks() -> Iterator[Outlook]:
+def outlooks() -> Iterator[LoopState]:
     """All that differ in anything that a decision looks at."""
-    flights = [(0, False, 1), (0, False, 2), (1, False, 1), (1, True, 1), (1, False, 2), (1, True, 2), (2, False, 2)]
+    in_flight = [(0, False, 1), (0, False, 2), (1, False, 1), (1, True, 1), (1, False, 2), (1, True, 2), (2, False, 2)]
     either = (False, True)
-    for until, stopping, left, (in_flight, landed, overlap) in product(Until, Stopping, (None, 0, 1), flights):
-        for waiting, found, promised, circling, begun in product((0, 5), (0, 1), either, either, either):
+    for until, stopping, left, (in_flight, completed, overlap) in product(Until, Stopping, (None, 0, 1), in_flight):
+        for waiting, found, promised, has_delayed_items, begun in product((0, 5), (0, 1), either, either, either):
             for next_look, in_vain, undrained, closes, beat in product(
                 (None, NOW, SOON), either, either, either, (None, NOW, LATER)
             ):
-                yield Outlook(
+                yield LoopState(
                     until,
                     NOW,
                     stopping,
                     left,
                     in_flight=in_flight,
-                    landed=landed,
+                    completed=completed,
                     overlap=overlap,
                     waiting=waiting,
                     plenty=4,
                     found=found,
                     promised=promised,
-                    circling=circling,
+                    has_delayed_items=has_delayed_items,
                     begun=begun,
                     next_look=next_look,
                     looked_in_vain=in_vain,
@@ -136,15 +136,15 @@ def outlooks() -> Iterator[Outlook]:
                 )
 
 
-def goes_on(outlook: Outlook, action: Action) -> bool:
+def goes_on(outlook: LoopState, action: Action) -> bool:
     """Whether something comes of the action: no step in vain, and no waiting for what never comes."""
     match action:
         case Await(until=until):
-            return outlook.in_flight > 0 and not outlook.landed and (until is None or until > NOW)
+            return outlook.in_flight > 0 and not outlook.completed and (until is None or until > NOW)
         case Sleep(until=until):
             return until > NOW and not (outlook.in_flight or outlook.waiting or outlook.found or outlook.promised)
         case Commit():
-            return outlook.landed
+            return outlook.completed
         case Look():
             return outlook.next_look is not None and outlook.next_look <= NOW and outlook.stopping is Stopping.NOT
         case Start(last=last):
@@ -153,7 +153,7 @@ def goes_on(outlook: Outlook, action: Action) -> bool:
         case Stop():
             ended = outlook.next_look is None or outlook.until is not Until.STOPPED
             asked = outlook.stopping is not Stopping.NOT or outlook.windows_left == 0
-            left = outlook.waiting or outlook.found or outlook.promised or outlook.begun or outlook.circling
+            left = outlook.waiting or outlook.found or outlook.promised or outlook.begun or outlook.has_delayed_items
             return not outlook.in_flight and (asked or (ended and not left))
         case Finish():
             return outlook.unfinished

@@ -30,11 +30,11 @@ from dagkit import (
 )
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
-from dagkit.engine.worker.protocol import Assignment
+from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.failures import Failure, OperatorFailed, failure_of, place_of, who_failed
 from dagkit.engine.checkpoint.next_checkpoint import PieceLate
 from dagkit.engine.worker.instances import StateUnreadable, StateUnwritable
-from dagkit.engine.run.loop import Loop, Settings
+from dagkit.engine.run.loop import Loop, RunSettings
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.reports.run_events import Point
 from dagkit.engine.files.folders import FileUnplaced
@@ -153,7 +153,7 @@ def reading(home: Path, *operators: tuple[str, Callable[[], Any]]) -> Draw:
 def in_slots(desk: Desk) -> Loop:
     """A loop on operators that are fused as on Spark."""
     compilation = compile_application(desk.draw)
-    settings = Settings(desk.place, desk.until, durable=False, home=str(desk.home))
+    settings = RunSettings(desk.place, desk.until, durable=False, home=str(desk.home))
     return Loop(compilation, InSlots(program_of(compilation)), Ledger.create(desk.place, durable=False), settings)
 
 
@@ -625,7 +625,7 @@ def test_a_slot_tears_down_what_it_set_up_though_the_window_failed() -> None:
     program = program_of(compile_application(draw))
     (wire,) = program.targets
     with pytest.raises(OperatorFailed, match="ValueError: no"):
-        list(SlotRun(program, 0, 0, Assignment(1), {}).run([(wire, Batch.of([1]))]))
+        list(SlotRun(program, 0, 0, WindowTask(1), {}).run([(wire, Batch.of([1]))]))
     assert TORN_DOWN == ["Holding"]
 
 
@@ -697,7 +697,7 @@ def test_a_slot_leaves_no_file_open_though_its_report_failed(tmp_path: Path) -> 
     program = program_of(compile_application(draw))
     (wire,) = program.targets
     place = StagingPlace(str(tmp_path / "app"), 1, "attempt")
-    run = SlotRun(program, 0, 0, Assignment(1, staging=place), {})
+    run = SlotRun(program, 0, 0, WindowTask(1, staging=place), {})
     list(run.run([(wire, Batch.of([1]))]))
     piece = Unsaved.opened.pop()
     assert not piece.stream.closed

@@ -3,10 +3,10 @@
 from dagkit import Block, Config, Dag
 from dagkit.compiler import compile_application
 from dagkit.engine.worker.protocol import Answer, Report
-from dagkit.engine.checkpoint.next_checkpoint import Taken, memory_after
+from dagkit.engine.checkpoint.next_checkpoint import ConsumedWork, next_checkpoint
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.checkpoint.checkpoint import Memory
-from dagkit.engine.work.item import Waiting
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.work.item import WorkItem
 from dagkit_operators import DirectoryScanner, FileSplitterInput, LineReader
 
 
@@ -21,26 +21,26 @@ PROGRAM = program_of(compile_application(draw))
 (TARGET,) = PROGRAM.targets.values()
 
 
-def waiting(start: int, end: int) -> Waiting:
+def waiting(start: int, end: int) -> WorkItem:
     """A stretch of one source, whose stretches all go by one number."""
-    return Waiting.of_block(TARGET.address, Block(0, "a", start, end), "a")
+    return WorkItem.of_block(TARGET.address, Block(0, "a", start, end), "a")
 
 
-def left_after(older: Waiting, left: Waiting, younger: Waiting, dealt: list[Waiting]) -> list[tuple[int, int]]:
+def left_after(older: WorkItem, left: WorkItem, younger: WorkItem, allocated: list[WorkItem]) -> list[tuple[int, int]]:
     """What waits after the older window, as far as it knows."""
-    memory = memory_after(
-        Memory(),
-        Taken([older], {TARGET.address: [[older]]}),
+    checkpoint = next_checkpoint(
+        Checkpoint(),
+        ConsumedWork([older], {TARGET.address: [[older]]}),
         Answer((Report(0, 0, left=(left,)),)),
         program=PROGRAM,
         window_id=1,
         last=False,
         queue=[],
-        younger=[Taken([younger], {TARGET.address: [dealt]})],
+        younger=[ConsumedWork([younger], {TARGET.address: [allocated]})],
         state={},
         ended=[],
     )
-    return [(each.start, each.end) for each in memory.queue]
+    return [(each.start, each.end) for each in checkpoint.queue]
 
 
 def test_what_was_left_of_a_block_waits_though_a_younger_one_has_its_number() -> None:

@@ -11,7 +11,7 @@ import pytest
 from dagkit import Dag, InputPort, Operator, OperatorContext, OutputPort, State
 from dagkit.api.running import Until
 from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.reports.run_events import Committed, Ended, Found, Happening, Measured, Point, Resumed, Started
+from dagkit.engine.reports.run_events import Committed, Ended, Found, RunEvent, Measured, Point, Resumed, Started
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Collect, Desk, Draw, Script, arrived
@@ -31,14 +31,14 @@ def told(*looks: tuple[int, ...], collect: type[Operator] = Collect, **propertie
 
 def test_once_ends_when_all_is_done_that_was_found(tmp_path: Path) -> None:
     loop = Desk(tmp_path, told((1,), (2, 3))).run()
-    assert (arrived(loop), loop.memory.window) == ([1, 2, 3], 2)
+    assert (arrived(loop), loop.checkpoint.window) == ([1, 2, 3], 2)
 
 
 def test_a_launch_with_nothing_new_appends_nothing(tmp_path: Path) -> None:
     desk = Desk(tmp_path, told((1,), (2, 3)))
     desk.run()
     before = desk.blocks()
-    assert desk.run().memory.window == 2
+    assert desk.run().checkpoint.window == 2
     assert desk.blocks() == before
 
 
@@ -76,7 +76,7 @@ def test_windows_without_work_are_not_run_and_not_appended(tmp_path: Path) -> No
     clock, seen = FakeClock(), []
     desk = Desk(tmp_path, told((1,), (), (), (2,), pause_millis=700), until=Until.STOPPED, clock=clock)
 
-    def observe(happening: Happening) -> None:
+    def observe(happening: RunEvent) -> None:
         seen.append((happening, clock.now()))
         if isinstance(happening, Committed) and happening.window_id == 2:
             loop.stop()
@@ -86,7 +86,7 @@ def test_windows_without_work_are_not_run_and_not_appended(tmp_path: Path) -> No
     loop.run()
     commits = [at - began for happening, at in seen if isinstance(happening, Committed)]
     assert commits == [timedelta(0), timedelta(milliseconds=1400)]
-    assert desk.blocks() == {"script": 4, loop.chronicle.chain.name: 5}  # a Seed, a schema, two findings; two windows
+    assert desk.blocks() == {"script": 4, loop.journal.chain.name: 5}  # a Seed, a schema, two findings; two windows
 
 
 def test_stopped_goes_on_until_somebody_stops_it(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_stopped_goes_on_until_somebody_stops_it(tmp_path: Path) -> None:
     loop.stop()
     running.join(30)
     assert not running.is_alive()
-    assert arrived(loop) == list(range(loop.memory.window))
+    assert arrived(loop) == list(range(loop.checkpoint.window))
 
 
 def test_a_signal_may_stop_it_while_it_wakes_up(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_what_is_in_flight_when_it_is_stopped_is_committed(tmp_path: Path) -> No
     desk = Desk(tmp_path, told((1,), (2,), (3,)), until=Until.STOPPED)
     loop = desk.loop(observers=[lambda happening: loop.stop() if isinstance(happening, Started) else None])
     loop.run()
-    assert (arrived(loop), loop.memory.window) == ([1], 1)
+    assert (arrived(loop), loop.checkpoint.window) == ([1], 1)
     assert arrived(Desk(tmp_path, told((1,), (2,), (3,))).run()) == [1, 2, 3]
 
 
@@ -255,13 +255,13 @@ def test_an_input_hears_of_the_checkpoint_and_then_of_the_commit(tmp_path: Path)
 
 
 def test_an_observer_that_raises_is_told_no_more(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    heard: list[Happening] = []
+    heard: list[RunEvent] = []
 
-    def clumsy(happening: Happening) -> None:
+    def clumsy(happening: RunEvent) -> None:
         heard.append(happening)
         raise ValueError("clumsy")
 
-    others: list[Happening] = []
+    others: list[RunEvent] = []
     with caplog.at_level(logging.ERROR):
         loop = Desk(tmp_path, told((1,), (2,))).run(observers=[clumsy, others.append])
     assert arrived(loop) == [1, 2]

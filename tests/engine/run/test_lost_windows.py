@@ -8,10 +8,10 @@ import pytest
 
 from dagkit import Config, Dag
 from dagkit.compiler import Compilation
-from dagkit.engine.worker.protocol import Answer, Assignment, Backend, Cores
+from dagkit.engine.worker.protocol import Answer, WindowTask, Backend, Cores
 from dagkit.engine.failures import WindowLost
 from dagkit.engine.run.in_flight import ATTEMPTS_AT_LOST_WINDOWS
-from dagkit.engine.reports.run_events import Failed, Happening
+from dagkit.engine.reports.run_events import Failed, RunEvent
 from tests.engine.cast import Collect, Desk, Script, arrived
 
 
@@ -29,7 +29,7 @@ class Losing:
     def cores(self) -> Cores:
         return self.inner.cores()
 
-    def run(self, assignment: Assignment) -> Answer:
+    def run(self, assignment: WindowTask) -> Answer:
         self.given.append(assignment.window_id)
         if len(self.given) <= self.losses:
             raise WindowLost("a machine went away")
@@ -67,7 +67,7 @@ def test_a_window_that_is_lost_again_and_again_ends_the_run_and_not_the_applicat
 
 
 def test_whoever_looks_on_is_told_of_each_loss(tmp_path: Path) -> None:
-    told: list[Happening] = []
+    told: list[RunEvent] = []
     desk = Desk(tmp_path, draw, backend=lambda inner: Losing(inner, ATTEMPTS_AT_LOST_WINDOWS + 1))
     with pytest.raises(WindowLost, match="went away"):
         desk.run(observers=[told.append])

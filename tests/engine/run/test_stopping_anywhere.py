@@ -42,7 +42,7 @@ def kept_lines(desk: Desk) -> list[str]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     desk = with_lines(tmp_path_factory.mktemp("undisturbed"))
-    assert desk.run().memory.window == WINDOWS
+    assert desk.run().checkpoint.window == WINDOWS
     return desk.outputs()
 
 
@@ -85,12 +85,12 @@ def test_a_window_that_was_promised_runs_again_with_the_same_blocks_and_the_same
 ) -> None:
     desk = with_lines(tmp_path)
     assert desk.crash(CrashAfter(point, 1)) == 1
-    promised = desk.loop().chronicle.promised()
+    promised = desk.loop().journal.promised()
     desk.crash(CrashAfter(Point.RUNNING, 1))
-    assert desk.loop().chronicle.promised() == promised
+    assert desk.loop().journal.promised() == promised
     assert promised is not None
-    (deal,) = promised[0]["deal"].values()
-    assert [len(hand) for hand in deal] == [2, 1]
+    (allocation,) = promised[0]["deal"].values()
+    assert [len(hand) for hand in allocation] == [2, 1]
 
 
 def test_blocks_found_and_given_to_no_window_survive(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_crash_with_two_windows_in_flight_changes_nothing(
     others: list[set[int]] = []
 
     def probe(at: Point, window_id: int) -> None:
-        others.append({flight.window_id for flight in loop.flights} | {window_id})
+        others.append({flight.window_id for flight in loop.in_flight} | {window_id})
         CrashAfter(point, 2)(at, window_id)
 
     desk.backend = InPairs

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.worker.protocol import Answer, Assignment, Backend, Cores
-from dagkit.engine.checkpoint.journal import Chronicle
+from dagkit.engine.worker.protocol import Answer, WindowTask, Backend, Cores
+from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.program.lower import program_of
@@ -89,7 +89,7 @@ def test_a_plan_that_another_driver_promised_is_not_run_as_ones_own(tmp_path: Pa
     late = desk.loop()
     assert desk.crash(CrashAfter(Point.PLANNED, 2)) == 1
     with pytest.raises(SequenceTaken, match="another driver promised another plan of this window"):
-        late.chronicle.promise({}, {"deal": {}, "lasts_millis": 1.0, "last": False})
+        late.journal.promise({}, {"deal": {}, "lasts_millis": 1.0, "last": False})
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Slow:
     def cores(self) -> Cores:
         return self.inner.cores()
 
-    def run(self, assignment: Assignment) -> Answer:
+    def run(self, assignment: WindowTask) -> Answer:
         self.meanwhile()
         raise OSError("the staged pieces are gone")
 
@@ -223,8 +223,8 @@ def test_what_another_driver_committed_is_not_swept_by_one_that_was_held_up(tmp_
 def test_who_opens_while_another_finds_and_promises_is_told_that_there_is_another(tmp_path: Path) -> None:
     desk = with_lines(tmp_path)
     program = program_of(compile_application(desk.draw))
-    slow = Chronicle(Ledger.create(desk.place, durable=False), program, "", "")
+    slow = Journal(Ledger.create(desk.place, durable=False), program, "", "")
     assert desk.crash(CrashAfter(Point.PLANNED, 1)) == 1  # another one finds work, promises it, and is gone
-    slow.memory()
+    slow.checkpoint()
     with pytest.raises(SequenceTaken):
         slow.promised()

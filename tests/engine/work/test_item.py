@@ -18,10 +18,10 @@ from dagkit.api.running import Until
 from dagkit.compiler import compile_application
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.reports.run_events import Committed, Failed, Happening, Point, Started
+from dagkit.engine.reports.run_events import Committed, Failed, Point, RunEvent, Started
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.work.item import Elements, ElementUnreadable
-from dagkit.engine.worker.protocol import Answer, Assignment
+from dagkit.engine.worker.protocol import Answer, WindowTask
 from dagkit.errors import DagkitError
 from dagkit.ledger import DatasetKind, ExecuteTransform
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
@@ -67,7 +67,7 @@ def test_what_has_no_end_is_left_to_the_next_launch_and_goes_on_there(tmp_path: 
     looks: Looks = ((("tail", -1), ("x", 2)),)
     first = desk_of(tmp_path, until=Until.ONCE, looks=looks).run()
     assert numbers(first) == numbers_expected(looks, BY_NOW, doubled=False)
-    assert [(each.start, each.end == 2**63 - 1) for each in first.memory.queue] == [(BY_NOW, True)]
+    assert [(each.start, each.end == 2**63 - 1) for each in first.checkpoint.queue] == [(BY_NOW, True)]
     second = desk_of(tmp_path, until=Until.ONCE, looks=looks, by_now=9).run()
     assert numbers(second) == numbers_expected(looks, 9, doubled=False)
     desk = desk_of(tmp_path, until=Until.ONCE, looks=looks, by_now=9)
@@ -81,7 +81,7 @@ def test_asking_in_vain_leaves_nothing_in_the_ledger(tmp_path: Path) -> None:
     desk.run()
     before = desk.blocks()
     loop = desk.run()
-    assert loop.memory.queue[0].start == BY_NOW
+    assert loop.checkpoint.queue[0].start == BY_NOW
     assert desk.blocks() == before
     assert numbers(desk_of(tmp_path, looks=looks, by_now=6).run()) == numbers_expected(looks, 6, doubled=False)
 
@@ -107,12 +107,12 @@ def test_asking_in_vain_keeps_no_place_for_what_is_not_written(tmp_path: Path) -
     assert asked_in_vain(tmp_path).outputs._uncommitted == []
 
 
-def told_of_windows(heard: list[Happening]) -> list[tuple[type, int]]:
+def told_of_windows(heard: list[RunEvent]) -> list[tuple[type, int]]:
     return [(type(each), each.window_id) for each in heard if isinstance(each, Started | Failed | Committed)]
 
 
 def test_who_looks_on_hears_of_no_window_that_asks_in_vain(tmp_path: Path) -> None:
-    heard: list[Happening] = []
+    heard: list[RunEvent] = []
     asked_in_vain(tmp_path, observers=[heard.append])
     assert told_of_windows(heard) == [(Started, 1), (Committed, 1)]
 
@@ -143,7 +143,7 @@ def test_a_window_that_only_asks_is_told_once_it_counts(
 ) -> None:
     looks: Looks = ((("tail", -1),),)
     conf = {"dt.operator.numbered.attr.RECOVERY_ATTEMPTS": "1"}
-    desk, heard = desk_of(tmp_path, until=Until.ONCE, looks=looks, kind=Shaky), list[Happening]()
+    desk, heard = desk_of(tmp_path, until=Until.ONCE, looks=looks, kind=Shaky), list[RunEvent]()
     desk.run()
     again = replace(desk_of(tmp_path, until=Until.ONCE, looks=looks, kind=Shaky, by_now=by_now), conf=conf)
     Shaky.failures = failures
@@ -184,7 +184,7 @@ def test_what_ended_and_what_came_of_it_are_in_the_ledger_though_that_has_nothin
     desk(there=False).run()
     loop = desk(there=True).run()
     assert [each.into for each in loop.queue.all()] == ["second.numbers"]
-    assert [each.into for each in loop.memory.queue] == ["second.numbers"]
+    assert [each.into for each in loop.checkpoint.queue] == ["second.numbers"]
 
 
 def test_work_with_an_end_that_was_deferred_is_waited_for(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_nothing_is_dealt_before_it_is_due(tmp_path: Path) -> None:
     looks: Looks = ((("x", 6),),)
     desk = desk_of(tmp_path, until=Until.ONCE, looks=looks, defers_at=(2,), hurried=False)
     loop = desk.run(windows=1)
-    (waiting,) = loop.memory.queue
+    (waiting,) = loop.checkpoint.queue
     assert waiting.due is not None
     assert (waiting.start, len(loop.queue), loop.queue.deferred) == (2, 0, [waiting])
     loop.queue.wake(waiting.due - timedelta(microseconds=1), lambda _: True)
@@ -213,20 +213,20 @@ def test_what_is_put_off_is_due_so_long_after_its_window_however_long_that_waite
     clock = FakeClock()
 
     class Crowded(Hurried):
-        def run(self, assignment: Assignment) -> Answer:
+        def run(self, assignment: WindowTask) -> Answer:
             clock.advance(seconds=5)
             return self.inner.run(assignment)
 
     draw = numbers_of_names(((("x", 6),),), defers_at=(2,))
     loop = Desk(tmp_path, draw, backend=Crowded, clock=clock).run(windows=1)
-    assert [(each.start, each.due) for each in loop.memory.queue] == [(2, clock.now() + timedelta(seconds=1))]
+    assert [(each.start, each.due) for each in loop.checkpoint.queue] == [(2, clock.now() + timedelta(seconds=1))]
 
 
 def test_two_that_have_no_end_both_go_on_in_one_slot(tmp_path: Path) -> None:
     looks: Looks = ((("a", -1), ("b", -1)),)
     loop = desk_of(tmp_path, looks=looks, by_now=10**9, readers=1).run(windows=4)
     assert {name for name, _ in numbers(loop)} == {"a", "b"}
-    assert sorted(each.turn for each in loop.memory.queue) == [3, 4]
+    assert sorted(each.turn for each in loop.checkpoint.queue) == [3, 4]
 
 
 def test_a_drain_looks_for_nothing_does_what_was_found_and_leaves_what_has_no_end(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_drain_looks_for_nothing_does_what_was_found_and_leaves_what_has_no_en
     desk = desk_of(tmp_path, looks=looks, by_now=8, until=Until.DRAINED)
     loop = desk.run()
     assert numbers(loop) == numbers_expected(looks[:1], 8, doubled=False)
-    assert [(each.start, each.end) for each in loop.memory.queue] == [(8, 2**63 - 1)]
+    assert [(each.start, each.end) for each in loop.checkpoint.queue] == [(8, 2**63 - 1)]
     assert desk.faults() == []
     again = desk_of(tmp_path, looks=looks, by_now=8)
     assert numbers(again.run()) == numbers_expected(looks, 8, doubled=False)
@@ -352,7 +352,7 @@ def test_who_drains_other_work_than_there_is_is_told(tmp_path: Path) -> None:
 def test_an_element_that_today_s_payload_cannot_read_is_told(tmp_path: Path) -> None:
     looks: Looks = ((("x", 9),),)
     draw = numbers_of_names(looks, defers_at=(2,))
-    memory = Desk(tmp_path, draw, clock=FakeClock()).run(windows=1).memory
+    memory = Desk(tmp_path, draw, clock=FakeClock()).run(windows=1).checkpoint
     elements = Elements.of(program_of(compile_application(draw)))["numbered.names"]
     assert elements.back(memory.queue[0]) == ("x", 9)
     with pytest.raises(ElementUnreadable, match=r"waits for numbered\.names, written by another version"):

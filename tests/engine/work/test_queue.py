@@ -8,36 +8,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.api.work import Block
-from dagkit.engine.work.cost import Forecast
-from dagkit.engine.work.item import Waiting, length_of
-from dagkit.engine.work.queue import BlockQueue, places
-from dagkit.engine.work.split import Cutter, Deal, anywhere, place_in
+from dagkit.engine.work.cost import CostEstimate
+from dagkit.engine.work.item import WorkItem, length_of
+from dagkit.engine.work.queue import WorkQueue, places
+from dagkit.engine.work.split import Allocation, SplitPlanner, anywhere, place_in
 from dagkit.ranges import OFFSET_INFINITY
 
 INTO = "reader.blocks"
 
 
-def block(number: int, length: int, *, start: int = 0, into: str = INTO, path: str = "a") -> Waiting:
+def block(number: int, length: int, *, start: int = 0, into: str = INTO, path: str = "a") -> WorkItem:
     end = OFFSET_INFINITY if length < 0 else start + length
-    return Waiting.of_block(into, Block(number, path, start, end), path)
+    return WorkItem.of_block(into, Block(number, path, start, end), path)
 
 
-def queue_of(*lengths: int) -> BlockQueue:
-    return BlockQueue.of(block(number, length) for number, length in enumerate(lengths))
+def queue_of(*lengths: int) -> WorkQueue:
+    return WorkQueue.of(block(number, length) for number, length in enumerate(lengths))
 
 
-def take(queue: BlockQueue, slots: int, each: float) -> Deal:
+def take(queue: WorkQueue, slots: int, each: float) -> Allocation:
     """A deal of whole blocks; as long as nothing is measured, positions count."""
-    return queue.take({INTO: slots}, {INTO: each}, Cutter())
+    return queue.take({INTO: slots}, {INTO: each}, SplitPlanner())
 
 
-def hands(deal: object) -> list[list[int]]:
+def slot_work(allocation: object) -> list[list[int]]:
     """Which blocks each slot got."""
-    return [[each.number[0] for each in hand] for hand in deal[INTO]]  # type: ignore[index]
+    return [[each.number[0] for each in hand] for hand in allocation[INTO]]  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
-    ("lengths", "slots", "each", "dealt", "left"),
+    ("lengths", "slots", "each", "allocated", "left"),
     [
         pytest.param([9], 3, 100, [[0], [], []], 0, id="one block goes to one slot"),
         pytest.param([1, 1, 1, 1], 2, 100, [[0, 2], [1, 3]], 0, id="equal blocks go round"),
@@ -51,9 +51,9 @@ def hands(deal: object) -> list[list[int]]:
         pytest.param([], 2, 9, [[], []], 0, id="nothing is dealt of nothing"),
     ],
 )
-def test_a_deal(lengths: Sequence[int], slots: int, each: float, dealt: list[list[int]], left: int) -> None:
+def test_a_deal(lengths: Sequence[int], slots: int, each: float, allocated: list[list[int]], left: int) -> None:
     queue = queue_of(*lengths)
-    assert hands(take(queue, slots, each)) == dealt
+    assert slot_work(take(queue, slots, each)) == allocated
     assert len(queue) == left
 
 
@@ -63,64 +63,64 @@ lengths = st.lists(st.integers(-1, 40), max_size=30)
 @given(lengths, st.integers(1, 5), st.floats(0, 50))
 def test_what_is_dealt_and_what_waits_are_all_there_was(lengths: list[int], slots: int, each: float) -> None:
     queue = queue_of(*lengths)
-    dealt = hands(take(queue, slots, each))
+    allocated = slot_work(take(queue, slots, each))
     waits = [waiting.number[0] for waiting in queue.all()]
-    assert sorted([number for hand in dealt for number in hand] + waits) == list(range(len(lengths)))
+    assert sorted([number for hand in allocated for number in hand] + waits) == list(range(len(lengths)))
     assert waits == sorted(waits)
 
 
 @given(lengths, st.integers(1, 5), st.floats(0, 50))
 def test_no_slot_is_idle_while_another_has_two_blocks(lengths: list[int], slots: int, each: float) -> None:
-    dealt = hands(take(queue_of(*lengths), slots, each))
-    assert all(dealt) or max(map(len, dealt)) <= 1
+    allocated = slot_work(take(queue_of(*lengths), slots, each))
+    assert all(allocated) or max(map(len, allocated)) <= 1
 
 
 @given(lengths, st.integers(1, 5))
 def test_no_slot_has_more_than_the_others_by_more_than_its_last_block(lengths: list[int], slots: int) -> None:
-    dealt = take(queue_of(*lengths), slots, 1e9)[INTO]
-    loads = [sum(max(1, length_of(each)) for each in hand) for hand in dealt]
-    longest = max([1, *(length_of(each) for hand in dealt for each in hand)])
+    allocated = take(queue_of(*lengths), slots, 1e9)[INTO]
+    loads = [sum(max(1, length_of(each)) for each in hand) for hand in allocated]
+    longest = max([1, *(length_of(each) for hand in allocated for each in hand)])
     assert max(loads) - min(loads) <= longest
 
 
 @given(lengths, st.integers(1, 5), st.floats(0, 50))
 def test_a_promised_deal_is_dealt_again(lengths: list[int], slots: int, each: float) -> None:
     first, second = queue_of(*lengths), queue_of(*lengths)
-    deal = take(first, slots, each)
-    assert second.take_these(places(deal), {INTO: slots}) == deal
+    allocation = take(first, slots, each)
+    assert second.take_these(places(allocation), {INTO: slots}) == allocation
     assert second.all() == first.all()
 
 
 @given(lengths, st.integers(1, 5), st.integers(1, 5))
 def test_a_promised_deal_is_dealt_whole_to_fewer_or_more_slots(lengths: list[int], before: int, now: int) -> None:
     first, second = queue_of(*lengths), queue_of(*lengths)
-    deal = take(first, before, 10)
-    again = second.take_these(places(deal), {INTO: now})
+    allocation = take(first, before, 10)
+    again = second.take_these(places(allocation), {INTO: now})
     assert len(again[INTO]) == now
-    assert sorted(chain.from_iterable(hands(again))) == sorted(chain.from_iterable(hands(deal)))
+    assert sorted(chain.from_iterable(slot_work(again))) == sorted(chain.from_iterable(slot_work(allocation)))
     assert second.all() == first.all()
 
 
 def test_blocks_of_one_number_and_two_files_are_told_apart() -> None:
     blocks = [block(0, 5, path="a"), block(0, 5, path="b")]
-    first, second = BlockQueue.of(blocks), BlockQueue.of(blocks)
-    deal = take(first, 1, 1)
-    assert [each.source for each in second.take_these(places(deal), {INTO: 1})[INTO][0]] == ["a"]
+    first, second = WorkQueue.of(blocks), WorkQueue.of(blocks)
+    allocation = take(first, 1, 1)
+    assert [each.source for each in second.take_these(places(allocation), {INTO: 1})[INTO][0]] == ["a"]
     assert [each.source for each in second.all()] == ["b"]
 
 
 def test_what_a_window_left_comes_before_what_was_never_begun() -> None:
     queue = queue_of(4, 4, 4)
     taken = take(queue, 1, 5)
-    assert hands(taken) == [[0, 1]]
+    assert slot_work(taken) == [[0, 1]]
     queue.put_back([block(1, 2, start=2), block(0, 1, start=3)])
     assert [(each.number[0], each.start) for each in queue.all()] == [(0, 3), (1, 2), (2, 0)]
 
 
 def test_each_input_has_a_queue_of_its_own() -> None:
-    queue = BlockQueue.of([block(0, 5), block(1, 5, into="other.blocks")])
-    deal = queue.take({INTO: 1, "other.blocks": 2}, {INTO: 1, "other.blocks": 1}, Cutter())
-    assert [[len(hand) for hand in deal[into]] for into in (INTO, "other.blocks")] == [[1], [1, 0]]
+    queue = WorkQueue.of([block(0, 5), block(1, 5, into="other.blocks")])
+    allocation = queue.take({INTO: 1, "other.blocks": 2}, {INTO: 1, "other.blocks": 1}, SplitPlanner())
+    assert [[len(hand) for hand in allocation[into]] for into in (INTO, "other.blocks")] == [[1], [1, 0]]
 
 
 def test_sources_without_an_end_take_turns() -> None:
@@ -144,7 +144,7 @@ def test_what_its_operator_divided_stays_apart() -> None:
 
 
 def test_a_promised_stretch_may_be_of_several_parts() -> None:
-    queue = BlockQueue.of([block(1, 5), block(0, 3), block(1, 5, start=5), block(1, 5, start=10)])
+    queue = WorkQueue.of([block(1, 5), block(0, 3), block(1, 5, start=5), block(1, 5, start=10)])
     (hand,) = queue.take_these({INTO: [[[[1], 2, 12]]]}, {INTO: 1})[INTO]
     assert [(each.start, each.end) for each in hand] == [(2, 12)]
     assert [(each.number[0], each.start, each.end) for each in queue.all()] == [(1, 0, 2), (0, 0, 3), (1, 12, 15)]
@@ -154,7 +154,7 @@ def test_a_promised_stretch_may_be_of_several_parts() -> None:
 
 def test_the_end_of_a_line_is_left_to_the_next_window_in_part() -> None:
     queue = queue_of(1000)
-    cutter = Cutter(Forecast(1.0), {INTO: anywhere})
+    cutter = SplitPlanner(CostEstimate(1.0), {INTO: anywhere})
     (hand,) = queue.take({INTO: 1}, {INTO: 300.0}, cutter)[INTO]
     assert [(each.start, each.end) for each in hand] == [(0, 300)]
     assert [(each.start, each.end) for each in queue.all()] == [(300, 1000)]
@@ -162,8 +162,8 @@ def test_the_end_of_a_line_is_left_to_the_next_window_in_part() -> None:
 
 def test_what_is_given_besides_comes_after_what_is_to_be_done() -> None:
     queue = queue_of(1000)
-    deal = queue.take({INTO: 2}, {INTO: 200.0}, Cutter(Forecast(1.0), {INTO: anywhere}), besides=1.0)
-    stretches = [[(each.start, each.end) for each in hand] for hand in deal[INTO]]
+    allocation = queue.take({INTO: 2}, {INTO: 200.0}, SplitPlanner(CostEstimate(1.0), {INTO: anywhere}), besides=1.0)
+    stretches = [[(each.start, each.end) for each in hand] for hand in allocation[INTO]]
     assert stretches == [[(0, 200), (400, 600)], [(200, 400), (600, 800)]]
     assert queue.positions == 200
 
@@ -172,9 +172,9 @@ def test_what_is_given_besides_comes_after_what_is_to_be_done() -> None:
 def test_what_waits_is_counted_as_it_comes_and_goes(lengths: list[int], data: st.DataObject) -> None:
     queue = queue_of(*lengths)
     for _ in range(3):
-        dealt = take(queue, data.draw(st.integers(1, 3)), data.draw(st.floats(0, 50)))[INTO]
-        back = [each for hand in dealt for each in hand if data.draw(st.booleans())]
+        allocated = take(queue, data.draw(st.integers(1, 3)), data.draw(st.floats(0, 50)))[INTO]
+        back = [each for hand in allocated for each in hand if data.draw(st.booleans())]
         queue.put_back(back)
         assert queue.positions == sum(map(length_of, queue.all()))
-        assert queue.millis(INTO, Forecast(2.0)) == pytest.approx(2 * queue.positions)
+        assert queue.millis(INTO, CostEstimate(2.0)) == pytest.approx(2 * queue.positions)
         assert len(queue) == len(queue.all())

@@ -9,12 +9,12 @@ from dagkit import Block
 from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
 from dagkit.engine.reports.run_events import Point
-from dagkit.engine.work.cost import Forecast, learnt, usual_of
-from dagkit.engine.work.item import Waiting, length_of, stretch_of
-from dagkit.engine.work.queue import BlockQueue
-from dagkit.engine.work.schedule import BESIDES, Dealer, Round
-from dagkit.engine.work.split import EVEN, OVER, PUT_OFF, Worked, anywhere, split_at_the_end
-from dagkit.engine.work.window_size import Pace
+from dagkit.engine.work.cost import CostEstimate, learnt, usual_of
+from dagkit.engine.work.item import WorkItem, length_of, stretch_of
+from dagkit.engine.work.queue import WorkQueue
+from dagkit.engine.work.schedule import BESIDES, Scheduler, WindowSchedule
+from dagkit.engine.work.split import EVEN, OVER, PUT_OFF, SlotResult, anywhere, split_at_the_end
+from dagkit.engine.work.window_size import WindowSizer
 from dagkit.ledger import Ledger
 from dagkit.testing import CrashAfter
 from tests.engine.cast import Desk, lines_through_filter
@@ -23,23 +23,23 @@ INTO = "read.blocks"
 NEAR = {INTO: anywhere}
 
 
-def block(number: int, start: int, end: int, *, done: int = 0, millis: float = 0.0) -> Waiting:
-    waiting = Waiting.of_block(INTO, Block(number, "a", start, end), "a")
+def block(number: int, start: int, end: int, *, done: int = 0, millis: float = 0.0) -> WorkItem:
+    waiting = WorkItem.of_block(INTO, Block(number, "a", start, end), "a")
     return waiting.model_copy(update={"done_positions": done, "done_millis": millis})
 
 
-def dealer_of(*blocks: Waiting, error: float = 0.02) -> Dealer:
+def dealer_of(*blocks: WorkItem, error: float = 0.02) -> Scheduler:
     """One that knows that a position takes a millisecond; what was measured comes first, as windows give it back."""
-    queue = BlockQueue.of(each for each in blocks if not each.done_positions)
+    queue = WorkQueue.of(each for each in blocks if not each.done_positions)
     queue.put_back(each for each in blocks if each.done_positions)
-    return Dealer(queue, Pace(500.0, positions=1000.0, millis=1000.0, error=error))
+    return Scheduler(queue, WindowSizer(500.0, positions=1000.0, millis=1000.0, error=error))
 
 
-def stretches(given: Round) -> list[list[tuple[int, int, int]]]:
-    return [[(each.number[0], each.start, each.end) for each in hand] for hand in given.deal[INTO]]
+def stretches(given: WindowSchedule) -> list[list[tuple[int, int, int]]]:
+    return [[(each.number[0], each.start, each.end) for each in hand] for hand in given.allocation[INTO]]
 
 
-def left_of(each: Waiting, at: int, millis: float) -> Waiting:
+def left_of(each: WorkItem, at: int, millis: float) -> WorkItem:
     """What a slot left of a block that it read up to a position."""
     done = {"done_positions": at - each.start, "done_millis": millis, "done_apart": 0}
     return stretch_of(each, at, each.end).model_copy(update=done)
@@ -50,14 +50,20 @@ def left_of(each: Waiting, at: int, millis: float) -> Waiting:
 
 def test_what_was_measured_is_expected_of_as_much_again_and_the_usual_of_the_rest() -> None:
     each = block(0, 100, 1000, done=100, millis=1000.0)
-    assert Forecast(0.5).millis(each) == 100 * 10.0 + 800 * 0.5
-    assert [Forecast(0.5).reached(each, millis) for millis in (0, 500, 1000, 1100, 9999)] == [100, 150, 200, 400, 1000]
+    assert CostEstimate(0.5).millis(each) == 100 * 10.0 + 800 * 0.5
+    assert [CostEstimate(0.5).reached(each, millis) for millis in (0, 500, 1000, 1100, 9999)] == [
+        100,
+        150,
+        200,
+        400,
+        1000,
+    ]
 
 
 def test_what_lies_behind_a_cut_is_known_only_as_far_as_it_was() -> None:
     each = block(0, 100, 1000, done=100, millis=1000.0)
     near, far = stretch_of(each, 100, 150), stretch_of(each, 150, 1000)
-    assert Forecast(0.5).millis(near) + Forecast(0.5).millis(far) == Forecast(0.5).millis(each)
+    assert CostEstimate(0.5).millis(near) + CostEstimate(0.5).millis(far) == CostEstimate(0.5).millis(each)
 
 
 def test_a_dear_stretch_that_goes_on_is_known_to_be_longer() -> None:
@@ -90,57 +96,59 @@ def test_blocks_of_one_length_and_another_cost_are_dealt_by_their_cost() -> None
     given = dealer_of(dear, block(1, 0, 1000), block(2, 0, 1000), block(3, 0, 1000)).next(
         1, {INTO: 2}, NEAR, overlaps=True
     )
-    loads = [sum(map(given.forecast.millis, hand)) for hand in given.deal[INTO]]
+    loads = [sum(map(given.forecast.millis, hand)) for hand in given.allocation[INTO]]
     assert loads == pytest.approx([6000.0, 6000.0], abs=9)
     assert [(cut.block, cut.why) for cut in given.cuts] == [(0, EVEN)]
 
 
 def test_where_no_other_window_begins_slots_are_dealt_more_than_they_should_do() -> None:
     given = dealer_of(block(0, 0, 100_000), error=1.0).next(1, {INTO: 2}, NEAR, overlaps=False)
-    loads = [sum(map(length_of, hand)) for hand in given.deal[INTO]]
+    loads = [sum(map(length_of, hand)) for hand in given.allocation[INTO]]
     assert loads == pytest.approx([(1 + BESIDES) * given.lasts_millis] * 2, rel=0.01)
-    first, second = given.deal[INTO]
+    first, second = given.allocation[INTO]
     assert first[0].end == second[0].start < second[0].end == first[1].start
 
 
 def test_what_was_cut_and_not_begun_costs_no_piece() -> None:
-    dealer = dealer_of(block(0, 0, 100_000), error=1.0)
-    given = dealer.next(1, {INTO: 2}, NEAR, overlaps=False)
-    hands = given.deal[INTO]
+    scheduler = dealer_of(block(0, 0, 100_000), error=1.0)
+    given = scheduler.next(1, {INTO: 2}, NEAR, overlaps=False)
+    slot_work = given.allocation[INTO]
     worked = [
-        Worked(0, slot, 700.0, 700.0, [left_of(hand[0], hand[0].start + 700, 700.0), *hand[1:]])
-        for slot, hand in enumerate(hands)
+        SlotResult(0, slot, 700.0, 700.0, [left_of(hand[0], hand[0].start + 700, 700.0), *hand[1:]])
+        for slot, hand in enumerate(slot_work)
     ]
-    dealer.over(given, worked)
-    waits = [(each.start, each.end) for each in dealer.queue.all()]
-    assert waits == [(700, hands[1][0].start), (hands[1][0].start + 700, 100_000)]
+    scheduler.over(given, worked)
+    waits = [(each.start, each.end) for each in scheduler.queue.all()]
+    assert waits == [(700, slot_work[1][0].start), (slot_work[1][0].start + 700, 100_000)]
 
 
 def test_a_slot_that_was_at_work_is_told_with_its_split_and_one_that_was_not_is_not() -> None:
     given = dealer_of(block(0, 0, 1000), block(1, 0, 1000)).next(1, {INTO: 2}, NEAR, overlaps=True)
-    first, second = (hand[0] for hand in given.deal[INTO])
-    worked = [Worked(0, 0, 5.0, 9.0, [left_of(first, 5, 9.0)]), Worked(0, 1, 0.0, 0.0, [second])]
-    (split,) = split_at_the_end(given.deal, worked)
+    first, second = (hand[0] for hand in given.allocation[INTO])
+    worked = [SlotResult(0, 0, 5.0, 9.0, [left_of(first, 5, 9.0)]), SlotResult(0, 1, 0.0, 0.0, [second])]
+    (split,) = split_at_the_end(given.allocation, worked)
     assert (split.block, split.start, split.at, split.end, split.slot, split.why) == (0, 0, 5, 1000, 0, OVER)
 
 
 def test_what_its_operator_put_off_is_not_told_as_if_the_window_had_been_over() -> None:
     given = dealer_of(block(0, 0, 1000)).next(1, {INTO: 1}, NEAR, overlaps=True)
-    ((first,),) = given.deal[INTO]
+    ((first,),) = given.allocation[INTO]
     put_off = left_of(first, 5, 9.0).model_copy(update={"due": datetime(2024, 1, 1, tzinfo=UTC)})
-    (split,) = split_at_the_end(given.deal, [Worked(0, 0, 5.0, 9.0, [put_off])])
+    (split,) = split_at_the_end(given.allocation, [SlotResult(0, 0, 5.0, 9.0, [put_off])])
     assert (split.at, split.why) == (5, PUT_OFF)
 
 
 def test_a_forecast_that_was_wrong_makes_the_next_window_short() -> None:
-    dealer = dealer_of(*(block(number, 0, 10_000) for number in range(4)))
-    given = dealer.next(1, {INTO: 2}, NEAR, overlaps=True)
+    scheduler = dealer_of(*(block(number, 0, 10_000) for number in range(4)))
+    given = scheduler.next(1, {INTO: 2}, NEAR, overlaps=True)
     assert given.lasts_millis == 10_000.0
-    (a,), (b,) = given.deal[INTO]
-    dealer.over(given, [Worked(0, 0, 10_000.0, 10_000.0, []), Worked(0, 1, 10.0, 10_000.0, [left_of(b, 10, 1e4)])])
+    (a,), (b,) = given.allocation[INTO]
+    scheduler.over(
+        given, [SlotResult(0, 0, 10_000.0, 10_000.0, []), SlotResult(0, 1, 10.0, 10_000.0, [left_of(b, 10, 1e4)])]
+    )
     assert a.number != b.number
-    assert dealer.pace.error > 0.9
-    assert dealer.next(2, {INTO: 2}, NEAR, overlaps=True).lasts_millis < 4000
+    assert scheduler.pace.error > 0.9
+    assert scheduler.next(2, {INTO: 2}, NEAR, overlaps=True).lasts_millis < 4000
 
 
 # ---- what is kept
@@ -151,9 +159,9 @@ def test_what_was_cut_so_that_it_could_be_dealt_is_in_the_ledger_with_its_window
     (tmp_path / "in" / "long.txt").write_text(("x" * (1 << 20) + "\n") * 4)
     Desk(tmp_path, lines_through_filter(tmp_path, block_size=1 << 30, chunk=1 << 20)).run()
     first, *_ = [
-        (entry.memory.window, fact)
+        (entry.checkpoint.window, fact)
         for entry in history(Ledger.open(str(tmp_path / "app")))
-        for fact in entry.memory.facts
+        for fact in entry.checkpoint.facts
         if isinstance(fact, Split)
     ]
     assert (first[0], first[1].why, first[1].slot, first[1].start) == (1, EVEN, None, 0)
@@ -167,4 +175,4 @@ def test_a_promise_that_is_kept_after_a_crash_tells_the_same_cuts(tmp_path: Path
     assert desk.crash(CrashAfter(Point.PLANNED, 1)) == 1
     desk.run()
     (entry, *_) = history(Ledger.open(str(tmp_path / "app")))
-    assert [fact.why for fact in entry.memory.facts if isinstance(fact, Split)][:1] == [EVEN]
+    assert [fact.why for fact in entry.checkpoint.facts if isinstance(fact, Split)][:1] == [EVEN]

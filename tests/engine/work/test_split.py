@@ -7,19 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Block
-from dagkit.engine.work.cost import Forecast
-from dagkit.engine.work.item import Waiting, length_of
-from dagkit.engine.work.queue import BlockQueue, places
+from dagkit.engine.work.cost import CostEstimate
+from dagkit.engine.work.item import WorkItem, length_of
+from dagkit.engine.work.queue import WorkQueue, places
 from dagkit.engine.work.split import (
     EVEN,
     LEAST,
     LEAST_MILLIS,
     LONGEST_PATIENCE,
     CutNear,
-    Cutter,
-    Patience,
+    SplitBackoff,
+    SplitPlanner,
+    allocated,
     anywhere,
-    dealt,
     nowhere,
 )
 from dagkit.ranges import OFFSET_INFINITY
@@ -28,11 +28,11 @@ MIB = 1 << 20
 INTO = "read.blocks"
 
 
-def waiting(number: int, start: int, end: int, *, last: bool = False) -> Waiting:
-    return Waiting.of_block(INTO, Block(number, "a", start, end, last), "a")
+def waiting(number: int, start: int, end: int, *, last: bool = False) -> WorkItem:
+    return WorkItem.of_block(INTO, Block(number, "a", start, end, last), "a")
 
 
-def of_lengths(*lengths: int) -> list[Waiting]:
+def of_lengths(*lengths: int) -> list[WorkItem]:
     """One block of each length, side by side in one source."""
     blocks, start = [], 0
     for number, length in enumerate(lengths):
@@ -41,17 +41,17 @@ def of_lengths(*lengths: int) -> list[Waiting]:
     return blocks
 
 
-def cutter(near: CutNear = anywhere, usual: float | None = None) -> Cutter:
-    return Cutter(Forecast(usual), {INTO: near})
+def cutter(near: CutNear = anywhere, usual: float | None = None) -> SplitPlanner:
+    return SplitPlanner(CostEstimate(usual), {INTO: near})
 
 
-def load_of(hand: list[Waiting]) -> int:
+def load_of(hand: list[WorkItem]) -> int:
     return sum(map(length_of, hand))
 
 
-def stretches(hands: list[list[Waiting]]) -> list[list[tuple[int, int, int]]]:
+def stretches(slot_work: list[list[WorkItem]]) -> list[list[tuple[int, int, int]]]:
     """The blocks of each slot: number, start and end, in mebibytes."""
-    return [[(w.number[0], w.start // MIB, w.end // MIB) for w in hand] for hand in hands]
+    return [[(w.number[0], w.start // MIB, w.end // MIB) for w in hand] for hand in slot_work]
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ def stretches(hands: list[list[Waiting]]) -> list[list[tuple[int, int, int]]]:
     ],
 )
 def test_work_is_dealt_evenly(lengths: list[int], slots: int, expected: list[list[tuple[int, int, int]]]) -> None:
-    assert stretches(dealt(of_lengths(*(length * MIB for length in lengths)), slots, cutter())) == expected
+    assert stretches(allocated(of_lengths(*(length * MIB for length in lengths)), slots, cutter())) == expected
 
 
 @given(st.lists(st.integers(0, 200 * MIB), max_size=12), st.integers(1, 9))
 def test_every_position_is_dealt_once_and_no_more_is_cut_than_there_are_slots(lengths: list[int], slots: int) -> None:
     blocks, cutting = of_lengths(*lengths), cutter()
-    hands = dealt(blocks, slots, cutting)
-    pieces = sorted((w.number[0], w.start, w.end) for hand in hands for w in hand)
+    slot_work = allocated(blocks, slots, cutting)
+    pieces = sorted((w.number[0], w.start, w.end) for hand in slot_work for w in hand)
     glued: dict[int, list[int]] = {}
     for number, start, end in pieces:
         known = glued.setdefault(number, [start, start])
@@ -87,7 +87,7 @@ def test_every_position_is_dealt_once_and_no_more_is_cut_than_there_are_slots(le
         known[1] = end
     assert glued == {w.number[0]: [w.start, w.end] for w in blocks}
     assert len(pieces) < len(blocks) + slots
-    assert [w for hand in hands for w in hand if length_of(w) < LEAST and w not in blocks] == []
+    assert [w for hand in slot_work for w in hand if length_of(w) < LEAST and w not in blocks] == []
     assert len(cutting.made) == len(pieces) - len(blocks)
     assert {(split.block, split.at) for split in cutting.made} == {
         (number, start) for number, start, _ in pieces if start not in {w.start for w in blocks}
@@ -96,27 +96,27 @@ def test_every_position_is_dealt_once_and_no_more_is_cut_than_there_are_slots(le
 
 @given(st.lists(st.integers(32 * MIB, 200 * MIB), min_size=1, max_size=12), st.integers(1, 9))
 def test_long_blocks_are_dealt_so_that_nobody_has_much_more_than_his_share(lengths: list[int], slots: int) -> None:
-    hands = dealt(of_lengths(*lengths), slots, cutter())
-    assert max(map(load_of, hands)) <= 1.05 * sum(lengths) / slots + 2 * LEAST
+    slot_work = allocated(of_lengths(*lengths), slots, cutter())
+    assert max(map(load_of, slot_work)) <= 1.05 * sum(lengths) / slots + 2 * LEAST
 
 
 def test_what_may_not_be_cut_stays_whole() -> None:
-    hands = dealt(of_lengths(100 * MIB), 2, cutter(nowhere))
-    assert stretches(hands) == [[(0, 0, 100)], []]
+    slot_work = allocated(of_lengths(100 * MIB), 2, cutter(nowhere))
+    assert stretches(slot_work) == [[(0, 0, 100)], []]
 
 
 def test_a_cut_is_made_where_the_reader_allows_it() -> None:
-    hands = dealt(of_lengths(100 * MIB), 2, cutter(lambda _, position: position - 7))
-    assert [hand[0].end for hand in hands] == [50 * MIB - 7, 100 * MIB]
+    slot_work = allocated(of_lengths(100 * MIB), 2, cutter(lambda _, position: position - 7))
+    assert [hand[0].end for hand in slot_work] == [50 * MIB - 7, 100 * MIB]
 
 
 def test_what_has_no_end_is_never_cut() -> None:
     endless = waiting(0, 0, OFFSET_INFINITY)
-    assert dealt([endless], 2, cutter()) == [[endless], []]
+    assert allocated([endless], 2, cutter()) == [[endless], []]
 
 
 def test_only_the_last_piece_ends_its_source() -> None:
-    assert [hand[0].as_block().last for hand in dealt([waiting(0, 0, 100 * MIB, last=True)], 2, cutter())] == [
+    assert [hand[0].as_block().last for hand in allocated([waiting(0, 0, 100 * MIB, last=True)], 2, cutter())] == [
         False,
         True,
     ]
@@ -124,7 +124,7 @@ def test_only_the_last_piece_ends_its_source() -> None:
 
 def test_a_cut_is_told_with_its_place_and_its_reason() -> None:
     cutting = cutter()
-    dealt(of_lengths(100 * MIB), 2, cutting)
+    allocated(of_lengths(100 * MIB), 2, cutting)
     (split,) = cutting.made
     assert (split.into, split.source, split.start, split.at, split.end) == (INTO, "a", 0, 50 * MIB, 100 * MIB)
     assert (split.block, split.slot, split.why) == (0, None, EVEN)
@@ -132,7 +132,7 @@ def test_a_cut_is_told_with_its_place_and_its_reason() -> None:
 
 def test_what_is_known_to_be_dear_is_cut_by_what_it_costs() -> None:
     dear = waiting(0, 0, 1000).model_copy(update={"done_positions": 100, "done_millis": 10_000.0})
-    first, second = dealt([dear], 2, cutter(usual=1.0))
+    first, second = allocated([dear], 2, cutter(usual=1.0))
     # a hundred positions more are thought to cost 100 ms each, and all others one: 10,900 ms
     assert [(w.start, w.end) for w in first] == [(0, 54)]
     assert [(w.start, w.end) for w in second] == [(54, 1000)]
@@ -140,29 +140,29 @@ def test_what_is_known_to_be_dear_is_cut_by_what_it_costs() -> None:
 
 def test_no_piece_takes_less_than_is_worth_a_cut() -> None:
     cutting = cutter(usual=1.0)
-    hands = dealt(of_lengths(120), 8, cutting)
-    assert [load_of(hand) for hand in hands if hand] == [LEAST_MILLIS, 70]
+    slot_work = allocated(of_lengths(120), 8, cutting)
+    assert [load_of(hand) for hand in slot_work if hand] == [LEAST_MILLIS, 70]
 
 
-Ask = Callable[[Waiting, int], int | None]
+Ask = Callable[[WorkItem, int], int | None]
 
 
 def test_a_source_whose_reader_refuses_is_asked_less_and_less() -> None:
     asked: list[int] = []
-    patience = Patience()
+    patience = SplitBackoff()
     for window in range(1000):
 
-        def refuse(_: Waiting, position: int, window: int = window) -> int | None:
+        def refuse(_: WorkItem, position: int, window: int = window) -> int | None:
             asked.append(window)
             return None
 
-        dealt(of_lengths(100 * MIB), 2, Cutter(Forecast(), {INTO: refuse}, patience, window))
+        allocated(of_lengths(100 * MIB), 2, SplitPlanner(CostEstimate(), {INTO: refuse}, patience, window))
     assert asked[:5] == [0, 2, 5, 10, 19]
     assert len(asked) <= 7 + 1000 / LONGEST_PATIENCE
 
 
 def test_a_source_that_can_be_cut_after_all_is_cut_as_any_other() -> None:
-    patience = Patience()
+    patience = SplitBackoff()
     (block,) = of_lengths(100 * MIB)
     patience.refused(block, 1)
     assert not patience.allows(block, 2)
@@ -171,22 +171,22 @@ def test_a_source_that_can_be_cut_after_all_is_cut_as_any_other() -> None:
 
 
 def test_sources_that_nobody_tries_to_cut_any_more_are_forgotten() -> None:
-    patience = Patience()
+    patience = SplitBackoff()
     for window in range(1000):
-        patience.refused(Waiting.of_block(INTO, Block(window, f"{window}.gz", 0, 100 * MIB), f"{window}.gz"), window)
+        patience.refused(WorkItem.of_block(INTO, Block(window, f"{window}.gz", 0, 100 * MIB), f"{window}.gz"), window)
     assert len(patience._refused) <= LONGEST_PATIENCE + 2
 
 
 def test_a_promised_cut_is_made_again() -> None:
-    first, second = (BlockQueue.of(of_lengths(100 * MIB, 7 * MIB)) for _ in range(2))
-    deal = first.take({INTO: 2}, {INTO: 1e9}, cutter())
-    assert stretches([*map(list, deal[INTO])]) == [[(0, 0, 53)], [(0, 53, 100), (1, 100, 107)]]
-    assert second.take_these(places(deal), {INTO: 2}) == deal
+    first, second = (WorkQueue.of(of_lengths(100 * MIB, 7 * MIB)) for _ in range(2))
+    allocation = first.take({INTO: 2}, {INTO: 1e9}, cutter())
+    assert stretches([*map(list, allocation[INTO])]) == [[(0, 0, 53)], [(0, 53, 100), (1, 100, 107)]]
+    assert second.take_these(places(allocation), {INTO: 2}) == allocation
     assert len(second) == 0
 
 
 def test_what_stands_around_a_promised_stretch_waits_still() -> None:
-    queue = BlockQueue.of(of_lengths(100))
+    queue = WorkQueue.of(of_lengths(100))
     (taken,) = queue.take_these({INTO: [[[[0], 10, 30]]]}, {INTO: 1})[INTO][0]
     assert (taken.start, taken.end) == (10, 30)
     assert [(each.start, each.end) for each in queue.all()] == [(0, 10), (30, 100)]
@@ -196,9 +196,9 @@ def test_work_is_dealt_by_what_its_operator_counts() -> None:
     light, heavy = (waiting(number, 0, 100 * MIB) for number in range(2))
     heavy = heavy.model_copy(update={"size": 300.0 * MIB})
     light = light.model_copy(update={"size": 100.0 * MIB})
-    queue = BlockQueue.of([light, heavy])
-    cutter = Cutter(near={"read.blocks": anywhere})
-    deal = queue.take({"read.blocks": 2}, {"read.blocks": 1e12}, cutter)
-    assert [sum(each.size or 0 for each in hand) / MIB for hand in deal["read.blocks"]] == pytest.approx(
+    queue = WorkQueue.of([light, heavy])
+    cutter = SplitPlanner(near={"read.blocks": anywhere})
+    allocation = queue.take({"read.blocks": 2}, {"read.blocks": 1e12}, cutter)
+    assert [sum(each.size or 0 for each in hand) / MIB for hand in allocation["read.blocks"]] == pytest.approx(
         [200, 200], rel=1e-6
     )

@@ -7,7 +7,7 @@ import pytest
 from dagkit import Dag, OperatorContext, PortContext, StatelessPartitioner
 from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.work.summary import Traits
+from dagkit.engine.work.summary import ProgramSummary
 from dagkit_operators import FileSplitterInput, Filter, LineReader, PartWriter, RecordWriter
 
 INTO = "reader.blocks_metadata_input"
@@ -45,4 +45,4 @@ def test_a_block_is_read_by_several_at_once_where_its_order_can_be_kept(
         else:
             dag.set_operator_attribute(keep, OperatorContext.PARTITIONER, StatelessPartitioner(3))
 
-    assert set(Traits.of(program_of(compile_application(draw))).near) == cut
+    assert set(ProgramSummary.of(program_of(compile_application(draw))).near) == cut

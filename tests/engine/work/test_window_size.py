@@ -4,31 +4,40 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.engine.work.window_size import FIRST_POSITIONS, LEAST_ERROR, Length, Pace
+from dagkit.engine.work.window_size import FIRST_POSITIONS, LEAST_ERROR, WindowLength, WindowSizer
 from dagkit.scaling.policy_inputs import LONGEST_MILLIS
 
-NEW = Pace(500.0)
-RIGHT = Pace(500.0, positions=1000.0, millis=10.0, overhead_millis=100.0, error=0.04)
-WRONG = Pace(500.0, positions=1000.0, millis=10.0, overhead_millis=100.0, error=1.0)
+NEW = WindowSizer(500.0)
+RIGHT = WindowSizer(500.0, positions=1000.0, millis=10.0, overhead_millis=100.0, error=0.04)
+WRONG = WindowSizer(500.0, positions=1000.0, millis=10.0, overhead_millis=100.0, error=1.0)
 
 
 @pytest.mark.parametrize(
     ("pace", "backlog", "length"),
     [
-        pytest.param(NEW, 10**9, Length(2500.0, FIRST_POSITIONS), id="a first window measures"),
-        pytest.param(NEW, 10**6, Length(1000.0, FIRST_POSITIONS), id="and is short where there is little to read"),
+        pytest.param(NEW, 10**9, WindowLength(2500.0, FIRST_POSITIONS), id="a first window measures"),
         pytest.param(
-            Pace(60_000.0), 10**9, Length(60_000.0, FIRST_POSITIONS), id="no window is shorter than asked for"
+            NEW, 10**6, WindowLength(1000.0, FIRST_POSITIONS), id="and is short where there is little to read"
         ),
-        pytest.param(RIGHT, 0, Length(500.0, 0), id="with nothing to do a window is short"),
-        pytest.param(RIGHT, 2000.0, Length(2260.0, 2000.0), id="what is known well is done in one window"),
-        pytest.param(RIGHT, 10_000.0, Length(5000.0, 5000.0), id="what is known less well is done in several"),
-        pytest.param(WRONG, 10_000.0, Length(1000.0, 1000.0), id="where forecasts are wrong windows are short"),
-        pytest.param(WRONG, 600.0, Length(600.0, 600.0), id="and nobody waits for what takes longer than it should"),
-        pytest.param(RIGHT, 1e9, Length(LONGEST_MILLIS, LONGEST_MILLIS), id="in a large backlog windows are long"),
+        pytest.param(
+            WindowSizer(60_000.0),
+            10**9,
+            WindowLength(60_000.0, FIRST_POSITIONS),
+            id="no window is shorter than asked for",
+        ),
+        pytest.param(RIGHT, 0, WindowLength(500.0, 0), id="with nothing to do a window is short"),
+        pytest.param(RIGHT, 2000.0, WindowLength(2260.0, 2000.0), id="what is known well is done in one window"),
+        pytest.param(RIGHT, 10_000.0, WindowLength(5000.0, 5000.0), id="what is known less well is done in several"),
+        pytest.param(WRONG, 10_000.0, WindowLength(1000.0, 1000.0), id="where forecasts are wrong windows are short"),
+        pytest.param(
+            WRONG, 600.0, WindowLength(600.0, 600.0), id="and nobody waits for what takes longer than it should"
+        ),
+        pytest.param(
+            RIGHT, 1e9, WindowLength(LONGEST_MILLIS, LONGEST_MILLIS), id="in a large backlog windows are long"
+        ),
     ],
 )
-def test_the_next_window(pace: Pace, backlog: float, length: Length) -> None:
+def test_the_next_window(pace: WindowSizer, backlog: float, length: WindowLength) -> None:
     assert pace.next(backlog) == pytest.approx(length)
 
 

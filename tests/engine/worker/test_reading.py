@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator
 from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.work.item import Elements, Waiting, length_of
+from dagkit.engine.work.item import Elements, WorkItem, length_of
 from dagkit.engine.worker.instances import GATHERED_ITEMS, bind_output, of_items
-from dagkit.engine.worker.protocol import Assignment
+from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.worker.reading import AGAIN_SECONDS, Deadline, Reading
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker, WorkUnclaimed
 
@@ -66,10 +66,10 @@ class Slot:
         bind_output(operator, "numbers", [of_items(self.read.append)])
         self.elements = Elements(INTO, operator, Block)
 
-    def work(self, *given: Waiting | Block, arriving: Sequence[Block] = ()) -> Reading:
+    def work(self, *given: WorkItem | Block, arriving: Sequence[Block] = ()) -> Reading:
         """Work through what it is given, and what arrives besides."""
-        work = [each if isinstance(each, Waiting) else Waiting.of_block(INTO, each, each.path) for each in given]
-        self.reading = Reading(self.elements, 3, Assignment(7), work, flush=self._flush)
+        work = [each if isinstance(each, WorkItem) else WorkItem.of_block(INTO, each, each.path) for each in given]
+        self.reading = Reading(self.elements, 3, WindowTask(7), work, flush=self._flush)
         for each in arriving:
             self.reading.take(each)
         for _ in self.reading.work():
@@ -203,13 +203,13 @@ def test_what_comes_from_another_operator_is_work_like_any_other() -> None:
 
 def test_what_has_no_end_comes_last_and_waits_for_those_that_had_no_turn() -> None:
     slot = Slot(split_at=frozenset({5, 40}))
-    endless = Waiting.of_block(INTO, Block(1, "a", 40, OFFSET_INFINITY), "a")
+    endless = WorkItem.of_block(INTO, Block(1, "a", 40, OFFSET_INFINITY), "a")
     first = slot.work(endless, Block(2, "b", 5, 6))
     assert (slot.read, left(first)) == ([5], [Block(1, "a", 40, OFFSET_INFINITY)])
     (again,) = slot.work(*first.left).left
     assert slot.read == [5, 40]
     assert (again.start, again.turn) == (41, 7)
-    other = Waiting.of_block(INTO, Block(3, "c", 40, OFFSET_INFINITY), "c")
+    other = WorkItem.of_block(INTO, Block(3, "c", 40, OFFSET_INFINITY), "c")
     assert [each.number for each in slot.work(again, other).left] == [(3,), (1,)]
     assert slot.read == [5, 40, 40]
 
@@ -217,8 +217,8 @@ def test_what_has_no_end_comes_last_and_waits_for_those_that_had_no_turn() -> No
 @pytest.mark.slow
 def test_what_has_no_end_shares_the_window() -> None:
     slot = Slot()
-    work = [Waiting.of_block(INTO, Block(n, "a", 0, OFFSET_INFINITY), "a") for n in range(4)]
-    reading = Reading(slot.elements, 0, Assignment(1, lasts_millis=200.0), work)
+    work = [WorkItem.of_block(INTO, Block(n, "a", 0, OFFSET_INFINITY), "a") for n in range(4)]
+    reading = Reading(slot.elements, 0, WindowTask(1, lasts_millis=200.0), work)
     for _ in reading.work():
         pass
     assert [each.number for each in reading.left] == [(0,), (1,), (2,), (3,)]
@@ -236,8 +236,8 @@ def test_what_has_no_end_shares_the_window() -> None:
 def test_what_was_made_may_go_on_before_its_block_is_done(operator: Hooked, count: int, seen: list[int]) -> None:
     read: list[int] = []
     bind_output(operator, "numbers", [of_items(read.append)])
-    work = [Waiting.of_block(INTO, Block(1, "a", 0, count), "a")]
-    reading = Reading(Elements(INTO, operator, Block), 0, Assignment(1), work)
+    work = [WorkItem.of_block(INTO, Block(1, "a", 0, count), "a")]
+    reading = Reading(Elements(INTO, operator, Block), 0, WindowTask(1), work)
     assert [len(read) for _ in reading.work()] == seen
 
 
@@ -262,7 +262,7 @@ def test_window_by_window_every_position_is_read_once(lengths: list[int], split_
     blocks = [
         Block(n, "a", start, start + length) for n, (start, length) in enumerate(zip(starts, lengths, strict=True))
     ]
-    waiting = [Waiting.of_block(INTO, block, "a") for block in blocks]
+    waiting = [WorkItem.of_block(INTO, block, "a") for block in blocks]
     read: list[int] = []
     windows = 0
     while waiting:

@@ -123,7 +123,7 @@ def test_sums_slide_on_after_a_restart_at_every_window(
 def test_an_application_window_that_is_open_at_the_end_is_closed(tmp_path: Path) -> None:
     loop = Desk(tmp_path, summing(4, None, 1)).run()
     assert arrived(loop) == [110, 121]
-    assert loop.memory.window == 8
+    assert loop.checkpoint.window == 8
 
 
 @pytest.mark.parametrize("partitions", [(1, 2), (2, 1), (2, 3), (3, 2)], ids=str)
