@@ -47,6 +47,8 @@ class Compilation:
     """What kept the author or a module from drawing to the end."""
     home: str | None = None
     """The module in which the plain class names of settings are looked for first."""
+    secrets: Mapping[str, bool] = field(default_factory=dict)
+    """The keys of properties whose types are known, and whether their values are secrets by these types."""
 
     @property
     def graph(self) -> Graph:
@@ -107,7 +109,8 @@ def compile_until(
         run.raise_faults()
         run.lower()
     steps = {step: form for step, form in run.steps.items() if step in wanted}
-    return Compilation(run.application, steps, _in_order(run.told, run.graph), run.partitioned, run.raised, run.home)
+    notes = _in_order(run.told, run.graph)
+    return Compilation(run.application, steps, notes, run.partitioned, run.raised, run.home, run.secrets)
 
 
 class _Run:
@@ -141,6 +144,10 @@ class _Run:
     @property
     def home(self) -> str | None:
         return self.resolver.keys.home
+
+    @property
+    def secrets(self) -> Mapping[str, bool]:
+        return self.resolver.keys.met.secrets
 
     @property
     def finished(self) -> bool:

@@ -465,6 +465,101 @@ def test_no_secret_is_shown(dagkit, write, verb, form):
     assert "hunter2" not in answer.out + answer.err
 
 
+TYPED_SECRETS = """
+from collections.abc import Mapping
+from pydantic import BaseModel, Field, SecretStr
+from dagkit import InputOperator, InputPort, Module, Operator, OutputPort
+
+class Server(BaseModel):
+    host: str = "here"
+    entry: SecretStr = Field(default=SecretStr(""), max_length=20)
+
+class Guarded(Server):
+    more: SecretStr = SecretStr("")
+
+class Lines(InputOperator):
+    lines = OutputPort(str)
+    server: Server = Server()
+    door: SecretStr | None = None
+    doors: Mapping[str, SecretStr] = {}
+    short: SecretStr = Field(default=SecretStr(""), max_length=3)
+
+class Count(Operator):
+    items = InputPort(str)
+
+def populate_dag(dag, conf):
+    lines, count = dag.add_operator("lines", Lines()), dag.add_operator("count", Count())
+    dag.add_stream("lines", lines.lines, count.items)
+"""
+SET_IN_PLAIN_TEXT = [
+    "operator.lines.prop.door=hunter2",
+    r"operator.li\w+.prop.door=hunter2",
+    "operator.lines.prop.server.entry=hunter2",
+    "operator.lines.prop.doors.front=hunter2",
+    'operator.lines.prop.doors={"front": "hunter2"}',
+    'operator.lines.prop.server={"host": "there", "entry": "hunter2"}',
+    "operator.lines.prop.server=Guarded::more=hunter2",
+    "template.all.prop.door=hunter2",
+]
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "validate",
+        "plan",
+        "plan --json",
+        "describe lines --in",
+        "explain --step resolved",
+        "explain --step fused --json",
+        "config",
+        "config --all --origin",
+        "config --json",
+        "graph",
+        "graph -f dot",
+    ],
+)
+@pytest.mark.parametrize("setting", SET_IN_PLAIN_TEXT)
+def test_a_secret_by_type_is_shown_by_no_command(dagkit, write, verb, setting):
+    write("typed.py", TYPED_SECRETS)
+    write("template.properties", "dt.template.all.matchIdRegExp = lines" if "template" in setting else "")
+    answer = dagkit(*verb.split(), "typed.py", "-c", "template.properties", "-D", f"dt.{setting}")
+    assert answer.code == 0, answer.err
+    assert answer.out
+    assert "hunter2" not in answer.out + answer.err
+
+
+@pytest.mark.parametrize("key", ["short", "server.entry", "server"])
+@pytest.mark.parametrize("verb", ["validate", "config", "explain"])
+def test_a_secret_by_type_that_is_refused_is_not_shown(dagkit, write, verb, key):
+    write("typed.py", TYPED_SECRETS)
+    value = '{"entry": "hunter2-and-much-too-long", "hots": 1}' if key == "server" else "hunter2-and-much-too-long"
+    answer = dagkit(verb, "typed.py", "-D", f"dt.operator.lines.prop.{key}={value}")
+    assert answer.code == (0 if verb == "config" else 4)
+    assert "**********" in answer.out + answer.err
+    assert "hunter2" not in answer.out + answer.err
+
+
+def test_an_overridden_secret_by_type_is_not_shown(dagkit, write):
+    write("typed.py", TYPED_SECRETS)
+    keys = ["-D", "dt.operator.lines.prop.door=hunter2", "-D", "dt.operator.lines.prop.door=hunter3"]
+    answer = dagkit("config", "--all", "typed.py", *keys)
+    assert answer.out.count("**********") == 2
+    assert "hunter" not in answer.out + answer.err
+
+
+def test_properties_of_an_application_that_does_not_draw_are_not_shown(dagkit, write):
+    write("typed.py", TYPED_SECRETS.replace("dag.add_stream(", "dag.add_steam("))
+    keys = ["dt.operator.lines.prop.door=hunter2", "dt.operator.lines.attr.MEMORY_MB=64", "dt.limit=5"]
+    answer = dagkit("config", "typed.py", *(part for key in keys for part in ("-D", key)))
+    assert answer.code == 0
+    assert answer.out.splitlines() == [
+        "dt.operator.lines.prop.door = **********",
+        "dt.operator.lines.attr.MEMORY_MB = 64",
+        "dt.limit = 5",
+    ]
+
+
 def test_who_set_a_part_of_a_property_is_told(dagkit, write):
     write("secretive.py", SECRETIVE)
     document = dagkit(

@@ -1,20 +1,20 @@
 """`dagkit config`: what an application is configured with, and where each value comes from."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import rich_click as click
 
 from dagkit.api.configuration import Config, Entry
-from dagkit.cli.application.opening import opened
+from dagkit.cli.application.opening import Opened, opened
 from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.commands.plan import as_json
 from dagkit.cli.terminal.output import Output
 from dagkit.cli.terminal.pages import table
-from dagkit.conf.grammar.property_keys import Address, parse_key
-from dagkit.errors import errors_among
-from dagkit.plan.portable import portable
+from dagkit.conf.grammar.property_keys import Address, Element, PropertyPath, parse_key
+from dagkit.errors import ApplicationFaults, errors_among
+from dagkit.plan.portable import MASK, portable
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class Line:
 
     entry: Entry
     holds: bool
+    secret: bool
 
     @property
     def key(self) -> str:
@@ -31,7 +32,9 @@ class Line:
     @property
     def shown(self) -> Any:
         """The value, or what may be shown of a secret."""
-        return self.entry.shown if self.entry.secret else portable(self.entry.value)
+        if self.entry.secret:
+            return self.entry.shown
+        return MASK if self.secret else portable(self.entry.value)
 
     @property
     def text(self) -> str:
@@ -60,7 +63,7 @@ def config(*, asked: Asked, origin: bool, everything: bool, output: Output) -> N
     with opened(asked, output) as found:
         if found.missed and not output.verbose:
             output.message(found.missed)
-        lines = [line for line in lines_of(found.conf) if line.holds or everything]
+        lines = [line for line in lines_of(found.conf, _secrecy(found)) if line.holds or everything]
         if output.as_json:
             body = {"application": found.application.application_name, "entries": [_fields(line) for line in lines]}
             output.document("dagkit.config/1", body)
@@ -74,14 +77,37 @@ def config(*, asked: Asked, origin: bool, everything: bool, output: Output) -> N
         output.notes(found.faults)
 
 
-def lines_of(conf: Config) -> Iterator[Line]:
+def _secrecy(found: Opened) -> Callable[[str], bool]:
+    """Whether a key's value is a secret by the type of the property that it sets.
+
+    The types are those of the operators that the application draws. Where it does not draw to the end, the values of
+    operators' properties whose types are not known are taken for secrets.
+    """
+    try:
+        compilation = found.compiled("resolved", forgiving=True)
+        known, is_whole = compilation.secrets, compilation.raised is None
+    except ApplicationFaults:  # what is wrong with the application is for other commands to report
+        known, is_whole = {}, False
+    return lambda key: known.get(key, not is_whole and _sets_property_of_operator(key))
+
+
+def _sets_property_of_operator(key: str) -> bool:
+    address = parse_key(key)
+    return (
+        isinstance(address, Address)
+        and address.element in (Element.OPERATOR, Element.TEMPLATE)
+        and isinstance(address.sets, PropertyPath)
+    )
+
+
+def lines_of(conf: Config, is_secret: Callable[[str], bool]) -> Iterator[Line]:
     """Every entry: by key, in the order in which the keys first came, the one that holds before those it overrides."""
     given: dict[Hashable, list[Entry]] = {}
     for entry in conf.entries:
         given.setdefault(_identity(entry.key), []).append(entry)
     for entries in given.values():
         for entry in reversed(entries):
-            yield Line(entry, entry is entries[-1])
+            yield Line(entry, entry is entries[-1], entry.secret or is_secret(entry.key))
 
 
 def _identity(key: str) -> Hashable:
@@ -99,7 +125,7 @@ def _fields(line: Line) -> dict[str, Any]:
     return {
         "key": line.key,
         "value": line.shown,
-        "secret": line.entry.secret,
+        "secret": line.secret,
         "source": line.source,
         "file": where.file if where else None,
         "line": where.line if where else None,

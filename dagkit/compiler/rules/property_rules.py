@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from dagkit.api.component import Component, Fault
 from dagkit.api.configuration import Origin
-from dagkit.conf.sources.references import without_secret
+from dagkit.conf.sources.references import MASK, without_secret
+from dagkit.conf.values.secret_types import keeps_secret
 from dagkit.errors import Diagnostic, Where, did_you_mean
 from dagkit.graph import Graph
 
@@ -32,7 +33,7 @@ def property_faults(
             help_ = f"mend the properties where {name} is made, or in a property file"
         if origin is not None and origin.key is not None:
             help_ = f"mend the value of {origin.key}" + (f" at {origin.where}" if origin.where else "")
-        yield Diagnostic("property-invalid", _said(name, fault, known), help_, where)
+        yield Diagnostic("property-invalid", _said(name, component, fault, known), help_, where)
 
 
 def _origin_of(fault: Fault, known: dict[str, Origin]) -> Origin | None:
@@ -43,7 +44,7 @@ def _origin_of(fault: Fault, known: dict[str, Origin]) -> Origin | None:
     return exact or next(named, next(iter(within.values()), None))
 
 
-def _said(name: str, fault: Fault, known: dict[str, Origin]) -> str:
+def _said(name: str, component: Component, fault: Fault, known: dict[str, Origin]) -> str:
     """What is wrong, with the value; never with a secret, nor with what holds one."""
     if fault.missing:
         return f"{name}.{fault.path} is missing: {fault.message}"
@@ -51,6 +52,8 @@ def _said(name: str, fault: Fault, known: dict[str, Origin]) -> str:
     secrets = [o for path, o in known.items() if o.shown is not None and (not top or path.split(".")[0] == top)]
     if not fault.path:
         return f"{name} is wrong: {fault.message if not secrets else 'its properties do not go together'}"
+    if not secrets and keeps_secret(component, fault.path):
+        return f"{name}.{fault.path} cannot be {MASK}: {without_secret(fault.message, fault.value, MASK)}"
     if not secrets:
         return f"{name}.{fault.path} cannot be {fault.value!r:.80}: {fault.message}"
     exact = known.get(fault.path)

@@ -24,6 +24,8 @@ class KeyUsage:
     """The positions of the keys that set something."""
     unknown: dict[int, Unknown] = field(default_factory=dict)
     """Why a property could not be set on the last component that it was offered to."""
+    secrets: dict[str, bool] = field(default_factory=dict)
+    """The keys of properties whose types are known, and whether their values are secrets by these types."""
     stranded: dict[int, str] = field(default_factory=dict)
     """An unconnected port that a key would have been for."""
 
@@ -32,6 +34,10 @@ class KeyUsage:
 
     def use(self, rule: Rule) -> None:
         self.used.add(rule.position)
+
+    def note_type(self, rule: Rule, *, secret: bool) -> None:
+        key = str(rule.origin.key)
+        self.secrets[key] = secret or self.secrets.get(key, False)
 
     def refuse(self, rule: Rule, unknown: Unknown) -> None:
         self.unknown[rule.position] = unknown

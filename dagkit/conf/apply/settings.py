@@ -235,6 +235,7 @@ class ApplicationSettings:
                 self.met.refuse(by_path[id(one)], unknown[id(one)])
             else:
                 self.met.use(by_path[id(one)])
+                self.met.note_type(by_path[id(one)], secret=one in configured.secrets)
         return configured
 
     # -- ports and streams -------------------------------------------------------------------------------------------

@@ -12,9 +12,10 @@ from dagkit.api.component import Component
 from dagkit.api.configuration import Origin
 from dagkit.conf.grammar.names import bare
 from dagkit.conf.grammar.property_keys import LONGEST_INDEX, MapKey, PropertyPath, Step
-from dagkit.conf.sources.references import without_secret
+from dagkit.conf.sources.references import MASK, without_secret
 from dagkit.conf.values.classes import ClassNotFound
 from dagkit.conf.values.conversion import Conversion, Field, class_in, field_named, fields_of, plain, spoken
+from dagkit.conf.values.secret_types import keeps_secret
 from dagkit.errors import Diagnostic, did_you_mean
 
 ComponentT = TypeVar("ComponentT", bound=Component)
@@ -52,6 +53,8 @@ class Configured(Generic[ComponentT]):
     diagnostics: tuple[Diagnostic, ...] = ()
     """Values that cannot be converted. What the component itself refuses is among its `faults`."""
     unknown: tuple[Unknown, ...] = ()
+    secrets: tuple[Given, ...] = ()
+    """The settings whose values are secrets by the types of the properties, or may hold some."""
 
 
 def with_properties(
@@ -62,9 +65,11 @@ def with_properties(
     root = _Branch()
     for order, given in enumerate(settings):
         root.plant(given, order)
+    setter.secrets = [given for given in settings if keeps_secret(component, given.path)]
     changed = setter.fields(component, root, ())
     configured = component.configured(changed) if changed else component
-    return Configured(configured, setter.origins, tuple(setter.diagnostics), tuple(setter.unknown))
+    secrets = [given for given in settings if given in setter.secrets or keeps_secret(configured, given.path)]
+    return Configured(configured, setter.origins, tuple(setter.diagnostics), tuple(setter.unknown), tuple(secrets))
 
 
 @dataclass(slots=True)
@@ -132,6 +137,8 @@ class _Setter:
         self.origins: dict[str, Origin] = {}
         self.diagnostics: list[Diagnostic] = []
         self.unknown: list[Unknown] = []
+        self.secrets: list[Given] = []
+        """The settings whose values must not be quoted."""
 
     def value(self, wanted: Any, current: Any, branch: _Branch, path: Where) -> Any:
         """What stands at a place after everything that is set there and below."""
@@ -268,14 +275,14 @@ class _Setter:
 
     def refuse(self, given: Given, path: Where, why: str, code: Any = "property-invalid", help_: str = "") -> Any:
         """Tell that a value cannot be what it is to be."""
-        shown = given.origin.shown if given.origin.shown is not None else _brief(given.raw)
-        why = without_secret(why, given.raw, given.origin.shown)
+        hidden = MASK if given.origin.shown is None and given in self.secrets else given.origin.shown
+        shown = _brief(given.raw) if hidden is None else hidden
+        why = without_secret(why, given.raw, hidden)
         self.diagnostics.append(
             Diagnostic(
                 code,
                 f"{'.'.join(path)} of {self.owner} cannot be {shown}: {why}",
-                without_secret(help_, given.raw, given.origin.shown)
-                or f"mend the value of {given.origin.key or given.path}",
+                without_secret(help_, given.raw, hidden) or f"mend the value of {given.origin.key or given.path}",
                 given.origin.where,
             )
         )
