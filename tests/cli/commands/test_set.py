@@ -47,6 +47,21 @@ def test_a_property_is_set_in_an_application_that_runs(dagkit, tmp_path: Path) -
         assert "did you mean 'factor'?" in refused.err
 
 
+def test_what_was_set_is_named_as_its_class_spells_it(dagkit, tmp_path: Path) -> None:
+    path = str(tmp_path / "app")
+    with running(tmp_path):
+        assert dagkit("set", path, "times", "Fac_Tor", "10").out.startswith("times.factor is 10 from window ")
+        assert dagkit("set", path, "times", "FACTOR", "11", "--json").document["name"] == "factor"
+
+
+@pytest.mark.parametrize("verb", [("set", "app", "times", "factor", "10"), ("scale", "set", "app", "times", "3")])
+@pytest.mark.parametrize("seconds", ["1e400", "inf", "nan", "1e9", "-1"])
+def test_nobody_waits_for_ever(dagkit, tmp_path: Path, verb: tuple[str, ...], seconds: str) -> None:
+    answer = dagkit(*(str(tmp_path / part) if part == "app" else part for part in verb), "--wait", seconds)
+    assert answer.code == 2
+    assert "Invalid value for '--wait'" in answer.err
+
+
 def test_partitions_that_follow_from_what_is_set_are_told_as_well(dagkit, tmp_path: Path) -> None:
     path = str(tmp_path / "app")
     with running(tmp_path):
