@@ -18,6 +18,7 @@ from dagkit.conf.values.attribute_values import attribute_value
 from dagkit.conf.values.classes import ClassNotFound
 from dagkit.conf.values.conversion import Conversion
 from dagkit.conf.values.properties import Given, with_properties
+from dagkit.conf.values.property_walk import as_declared
 from dagkit.errors import ApplicationFaults, Code, Diagnostic, did_you_mean, errors_among
 from dagkit.graph import Node, Setting
 from dagkit.plan.portable import portable_attributes, portable_properties
@@ -85,6 +86,15 @@ def value_of(compilation: Compilation, operator: str, name: str) -> Any:
     for step in address.sets.steps:
         value = _part(value, step.text if isinstance(step, MapKey) else str(step))
     return value
+
+
+def name_of(compilation: Compilation, operator: str, name: str) -> str:
+    """A property as its class spells it, in whatever spelling it is given; any other name as it is."""
+    node, address = compilation.graph.by_name.get(operator), _address(name)
+    if node is None or _is_attribute(name) or isinstance(address, Malformed):
+        return name
+    assert isinstance(address.sets, PropertyPath), "what stands behind prop. is a property"
+    return str(as_declared(node.operator, address.sets))
 
 
 def _part(value: Any, step: str) -> Any:

@@ -52,6 +52,7 @@ def set(  # noqa: A001 - verbs are called as they are written
         reconfigured(compilation, operator, name, value)
         place = absolute(path or application_path(compilation))
     reply = answered(place, SetValue(operator=operator, name=name, value=value), seconds)
+    name = reply.name or name
     if output.as_json:
         body = {"operator": operator, "name": name, "window": reply.window, "before": reply.before}
         output.document("dagkit.set/1", {**body, "after": reply.after})

@@ -6,34 +6,18 @@ from typing import Any, get_args, get_type_hints
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
-from dagkit.conf.grammar.property_keys import MapKey, PropertyPath
-from dagkit.conf.values.conversion import class_in, field_named, is_union, plain
+from dagkit.conf.grammar.property_keys import PropertyPath
+from dagkit.conf.values.conversion import class_in, is_union, plain
+from dagkit.conf.values.property_walk import walk
 
 _SECRETS = (SecretStr, SecretBytes, Secret)
 
 
 def keeps_secret(component: BaseModel, path: PropertyPath | str) -> bool:
     """Whether what the path leads to is a secret by its type, or may hold one; a path without a property does not."""
-    steps = path.split(".") if isinstance(path, str) else [_text(step) for step in path.steps]
-    wanted: Any = type(component)
-    held: Any = component
-    for step in steps:
-        wanted, held = _below(wanted, held, step)
-    return may_hold_secret(wanted) or may_hold_secret(type(held))
-
-
-def _text(step: Any) -> str:
-    return step.text if isinstance(step, MapKey) else str(step)
-
-
-def _below(wanted: Any, held: Any, step: str) -> tuple[Any, Any]:
-    """The type and the value one step below a value, as far as they are known."""
-    for model in (type(held), class_in(wanted)):
-        found = field_named(model, step) if model is not None and issubclass(model, BaseModel) else None
-        if found is not None:
-            return found.wanted, getattr(held, found.name, None)
-    arguments = get_args(plain(wanted))
-    return (arguments[-1] if arguments else None), None
+    steps = path.split(".") if isinstance(path, str) else path.steps
+    *_, last = walk(component, steps)
+    return may_hold_secret(last.wanted) or may_hold_secret(type(last.held))
 
 
 def may_hold_secret(wanted: Any) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime
 from pydantic import JsonValue
 
 from dagkit.api.stats import BatchedOperatorStats
-from dagkit.compiler.reconfigure import value_of
+from dagkit.compiler.reconfigure import name_of, value_of
 from dagkit.engine.changes.requests import Reply, Request, RequestInbox, SetValue
 from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.facts import Changed, Fact, Scaled
@@ -37,7 +37,8 @@ class Setting:
         """What is kept of it. No secret is: both values are as a plan shows them."""
         was = value_of(before.configured, self.operator, self.name)
         now = value_of(after.configured, self.operator, self.name)
-        return Changed(operator=self.operator, name=self.name, at=at, before=was, after=now)
+        name = name_of(after.configured, self.operator, self.name)
+        return Changed(operator=self.operator, name=name, at=at, before=was, after=now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,9 @@ class Reconfiguration:
         for wish, fact in made:
             if wish.request is not None:
                 before, after = (fact.before, fact.after) if isinstance(fact, Changed | Scaled) else (None, None)
-                self.inbox.reply(Reply(id=wish.request, done=True, window=window_id, before=before, after=after))
+                name = fact.name if isinstance(fact, Changed) else None
+                reply = Reply(id=wish.request, done=True, window=window_id, name=name, before=before, after=after)
+                self.inbox.reply(reply)
 
     def failed(self, error: DagkitError) -> None:
         """The run ends with an error, maybe that of what took effect: the next one goes on without it."""
@@ -162,7 +165,8 @@ def _counted(wish: PendingChange, before: RunningPlan, after: RunningPlan, at: d
     """That an operator has another number of partitions, where a value that was set brought that about."""
     if isinstance(wish, Scaling) or before.count(wish.operator) == after.count(wish.operator):
         return []
-    counted = Scaling(wish.operator, rule=f"{wish.name} was set by hand")
+    name = name_of(after.configured, wish.operator, wish.name)
+    counted = Scaling(wish.operator, rule=f"{name} was set by hand")
     return [counted.fact(before, after, at)]
 
 

@@ -66,6 +66,8 @@ class Reply(_Document):
     done: bool
     window: int | None = None
     """The window that it took effect with, where it was done."""
+    name: str | None = None
+    """The property or attribute that was set, as its class spells it."""
     before: JsonValue = None
     after: JsonValue = None
     refused: str | None = None

@@ -10,7 +10,7 @@ from dagkit.api.attributes import PortContext
 from dagkit.api.partitioning import Partition, PartitionKeys
 from dagkit.api.stats import BatchedOperatorStats
 from dagkit.compiler import Compilation
-from dagkit.compiler.reconfigure import reconfigured, value_of
+from dagkit.compiler.reconfigure import name_of, reconfigured, value_of
 from dagkit.compiler.repartition import redefined, repartitioned
 from dagkit.engine.checkpoint.checkpoint import Altered, Checkpoint, Partitioned
 from dagkit.engine.program.lower import program_of
@@ -71,6 +71,7 @@ class RunningPlan:
 
     def setting(self, operator: str, name: str, raw: Any) -> "RunningPlan":
         """The shape in which a property or an attribute has another value. Raises `ApplicationFaults`."""
+        name = name_of(self.configured, operator, name)
         configured = reconfigured(self.configured, operator, name, raw)
         said = value_of(self.launched, operator, name)
         mine = Altered(operator=operator, name=name, value=raw, configured=said)

@@ -1,0 +1,43 @@
+"""Walking: from a component along the steps of a property's path, as far as the types of the steps are known."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from dagkit.conf.grammar.property_keys import MapKey, PropertyPath, Step
+from dagkit.conf.values.conversion import class_in, field_named, plain
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one step leads: the step as its class spells it, the declared type there, and the value there now."""
+
+    step: Step
+    wanted: Any
+    held: Any
+
+
+def walk(component: BaseModel, steps: Sequence[Step]) -> Iterator[Place]:
+    """The places on the way. Type and value are None from where they are not known."""
+    wanted, held = type(component), component
+    for step in steps:
+        place = _below(wanted, held, step)
+        yield place
+        wanted, held = place.wanted, place.held
+
+
+def _below(wanted: Any, held: Any, step: Step) -> Place:
+    text = step.text if isinstance(step, MapKey) else str(step)
+    for model in (type(held), class_in(wanted)):
+        found = field_named(model, text) if model is not None and issubclass(model, BaseModel) else None
+        if found is not None:
+            return Place(found.name, found.wanted, getattr(held, found.name, None))
+    arguments = get_args(plain(wanted))
+    return Place(step, arguments[-1] if arguments else None, None)
+
+
+def as_declared(component: BaseModel, path: PropertyPath) -> PropertyPath:
+    """The path with each property spelled as its class declares it: `rotationWindows` is `rotation_windows`."""
+    return PropertyPath(tuple(place.step for place in walk(component, path.steps)))
