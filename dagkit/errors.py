@@ -13,6 +13,7 @@ run is an exception. Both know the exit code of the command that meets them.
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -102,7 +103,8 @@ class Where:
     line: int | None = None
 
     def __str__(self) -> str:
-        return self.file if self.line is None else f"{self.file}:{self.line}"
+        file = printable(self.file)
+        return file if self.line is None else f"{file}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,24 @@ class InputUnreadable(DagkitError):
     """
 
     exit_code: ClassVar[int] = 5
+
+
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that move a cursor, change colours or the direction of writing; and bytes of names that are no UTF-8."""
+_SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """Text with its control characters as escapes, `\\u001b` for ESC, so that a name cannot write to a terminal.
+
+    The escapes are those of JSON, so this also holds for a line of JSON. Characters in `keep` stay.
+    """
+
+    def escape(found: re.Match[str]) -> str:
+        letter = found.group()
+        return letter if letter in keep else _SHORT.get(letter) or f"\\u{ord(letter):04x}"
+
+    return _CONTROLS.sub(escape, text)
 
 
 def errors_among(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -9,6 +9,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
+from dagkit.errors import printable
+
 
 class Resolved(NamedTuple):
     """Where a URL leads."""
@@ -43,6 +45,11 @@ def plain(place: str) -> str:
     if not is_url(place):
         return local_path(place)
     return unquote(place.partition("?")[0]) if resolved(place).quoted else place
+
+
+def shown(place: str) -> str:
+    """A place as messages name it: `plain`, with its control characters as escapes."""
+    return printable(plain(place))
 
 
 def below(folder: str, name: str) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import importlib
 import importlib.util
+import logging
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 import rich_click as click
 from click.exceptions import Exit
 
-from dagkit.cli.terminal.output import Interrupted, Output, let_go, unwritable
+from dagkit.cli.terminal.output import Interrupted, LastResort, Output, let_go, unwritable
 from dagkit.errors import DagkitError, did_you_mean
 
 RUNNING = "Run an application"
@@ -166,3 +167,4 @@ def main(ctx: click.Context) -> None:
     declare one, too. Results go to stdout, messages to stderr.
     """
     ctx.obj = Output()
+    logging.lastResort = LastResort()

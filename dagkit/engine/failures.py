@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from dagkit.api.operators import NotYielded, Operator
 from dagkit.api.work import Block
-from dagkit.errors import DagkitError, InputUnreadable
+from dagkit.errors import DagkitError, InputUnreadable, printable
 from dagkit.schema.batch import Batch
 
 _OWN = Path(__file__).parents[1]
@@ -141,6 +141,7 @@ def place_of(element: Any, offset: int | None) -> str:
     path = getattr(element, "path", None)
     if not isinstance(path, str):
         return ""
+    path = printable(path)
     byte = "" if offset is None else f", byte {offset}"
     if not isinstance(element, Block):
         return f"{path}{byte}"

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from dagkit import Batch, Block, OutputPort
 from dagkit.schema.columns import Listed
-from dagkit.urls import plain
+from dagkit.urls import shown
 from dagkit_operators.blocks import Record
 from dagkit_operators.contexts import ReaderContext, Tracker, records_of
 from dagkit_operators.lines import CHUNK_SIZE, Seekable
@@ -31,7 +31,7 @@ class AvroBroken(ValueError):
         self.place = place
         self.reason = reason
         what = f"the data block at byte {place} cannot be read" if place else "this is no Avro container file"
-        super().__init__(f"{plain(path)}: {what}: {reason}")
+        super().__init__(f"{shown(path)}: {what}: {reason}")
 
     def __reduce__(self) -> tuple[type[Self], tuple[str, int, str]]:
         return type(self), (self.path, self.place, self.reason)

@@ -8,7 +8,7 @@ import io
 from collections.abc import Callable
 from typing import Any, Literal, Self
 
-from dagkit.urls import plain
+from dagkit.urls import shown
 from dagkit_operators.lines import Seekable
 from dagkit_operators.seen import FileChanged
 
@@ -39,7 +39,7 @@ class CompressionBroken(ValueError):
         self.path = path
         self.codec = codec
         self.reason = reason
-        super().__init__(f"{plain(path)} cannot be read as {codec}: {reason}; set compression to what it is, or none")
+        super().__init__(f"{shown(path)} cannot be read as {codec}: {reason}; set compression to what it is, or none")
 
     def __reduce__(self) -> tuple[type[Self], tuple[str, str, str]]:
         return type(self), (self.path, self.codec, self.reason)

@@ -16,7 +16,7 @@ from dagkit.ranges import (
     UnsplittableRestrictionTracker,
 )
 from dagkit.schema.batch import ITEM
-from dagkit.urls import plain
+from dagkit.urls import shown
 from dagkit_operators.blocks import FileInfo, Record, Rejected
 from dagkit_operators.compressed import Codec, Compression, Decompressed, codec_of
 from dagkit_operators.contexts import Tracker
@@ -36,7 +36,7 @@ class LineRejected(ValueError):
         self.rejected = rejected
         where = line_at(rejected.start)
         super().__init__(
-            f"{plain(rejected.path)}: {where} is rejected: {rejected.reason}: {rejected.text!r:.80}; "
+            f"{shown(rejected.path)}: {where} is rejected: {rejected.reason}: {rejected.text!r:.80}; "
             "lead the output `rejected` to somebody who takes such lines, and reading goes on"
         )
 
@@ -114,7 +114,7 @@ class ReadFiles(TextForm, SplittableOperator[FileInfo], Generic[T]):
                     raise LineRejected(rejected) from fault
                 self.rejected.emit(rejected)
             except Exception as error:
-                line = f"{line_at(_start(starts(), index))} of {plain(path)}: {text!r:.80}"
+                line = f"{line_at(_start(starts(), index))} of {shown(path)}: {text!r:.80}"
                 error.add_note(f"of {line}; what raises ValueError is rejected, and nothing else")
                 raise
         return parsed

@@ -7,6 +7,7 @@ lines end. A line longer than the buffer makes the buffer grow, up to a limit.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
+from dagkit.errors import printable
 from dagkit_operators.bytewise import offsets_of, places_in
 
 if TYPE_CHECKING:  # whoever only compiles does not load numpy
@@ -27,7 +28,7 @@ class LineTooLong(ValueError):
         self.start = start
         self.longest = longest
         self.path = path
-        of_file = f"{path}: " if path else ""
+        of_file = f"{printable(path)}: " if path else ""
         super().__init__(f"{of_file}the line at byte {start} is longer than {longest} bytes; raise longest_line")
 
     def __reduce__(self) -> tuple[type, tuple[int, int, str]]:

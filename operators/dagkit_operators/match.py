@@ -9,7 +9,7 @@ from pydantic import NonNegativeInt, PrivateAttr
 
 from dagkit import Context, InputPort, OutputPort, SplittableOperator, State
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
-from dagkit.urls import absolute, plain
+from dagkit.urls import absolute, shown
 from dagkit_operators.blocks import FileInfo
 from dagkit_operators.identities import Identities
 from dagkit_operators.places import exists, files_like, is_pattern, missing, reading_from
@@ -69,7 +69,7 @@ class MatchFiles(SplittableOperator[str]):
         if not found and first and not is_pattern(pattern) and not exists(place):
             if not self.continuously:
                 raise missing(place, _THEN)
-            _log.warning("there is no file or directory %s; it is looked for again", plain(place))
+            _log.warning("there is no file or directory %s; it is looked for again", shown(place))
         known = Identities(chain.from_iterable(self.known.values()))
         there: dict[str, None] = {}
         for each in found:

@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from dagkit.errors import InputUnreadable
-from dagkit.urls import absolute, below, is_url, local_path, plain, resolved
+from dagkit.errors import InputUnreadable, printable
+from dagkit.urls import absolute, below, is_url, local_path, plain, resolved, shown
 
 REMOTE_READ = 8 << 20
 """Bytes that are asked of another machine at a time."""
@@ -54,7 +54,7 @@ def missing(place: str, then: str) -> InputUnreadable:
     """That a place which must be there is not."""
     if is_pattern(place):
         then = "or ask for a pattern by file_pattern_regular_exp, or by MatchFiles: here it is a name like any other"
-    return InputUnreadable(f"cannot read {plain(place)}: there is no such file or directory; make it, {then}")
+    return InputUnreadable(f"cannot read {shown(place)}: there is no such file or directory; make it, {then}")
 
 
 @contextmanager
@@ -64,7 +64,9 @@ def reading_from(place: str, then: str = "and launch again") -> Iterator[None]:
         yield
     except OSError as error:
         path = place.partition("?")[0] if is_url(place) else error.filename or plain(place)
-        raise InputUnreadable(f"cannot read {path}: {error.strerror or error}; mend that, {then}") from error
+        raise InputUnreadable(
+            f"cannot read {printable(str(path))}: {error.strerror or error}; mend that, {then}"
+        ) from error
 
 
 class NotRegular(InputUnreadable):
@@ -73,8 +75,8 @@ class NotRegular(InputUnreadable):
     def __init__(self, path: str, kind: str) -> None:
         self.given = path, kind
         super().__init__(
-            f"cannot read {path}: it is {kind}, and only regular files are read; name a file or a directory, and write "
-            "what comes through it to a file first"
+            f"cannot read {printable(path)}: it is {kind}, and only regular files are read; name a file or a "
+            "directory, and write what comes through it to a file first"
         )
 
     def __reduce__(self) -> tuple[type["NotRegular"], tuple[str, str]]:
@@ -178,7 +180,7 @@ def files_below(folder: str, *, recursive: bool, wanted: Callable[[str], Any] = 
 
 @lru_cache(maxsize=4096)  # once in each process, however often a folder is scanned
 def _log_passed_over(path: str, kind: str) -> None:
-    _log.warning("%s is %s, and is passed over: only regular files are read", path, kind)
+    _log.warning("%s is %s, and is passed over: only regular files are read", printable(path), kind)
 
 
 def unfinished(below: str) -> bool:
@@ -263,7 +265,9 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 def _lies_nowhere(error: OSError) -> bool:
     """Whether a path leads to nothing that could be read: a link into nothing or to itself, say."""
     if error.errno == errno.ENAMETOOLONG:
-        _log.warning("%.200s... is a path that is too long; what lies there is passed over", error.filename)
+        _log.warning(
+            "%.200s... is a path that is too long; what lies there is passed over", printable(str(error.filename))
+        )
     return error.errno in NOWHERE
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from dagkit import Block
 from dagkit.ranges import OFFSET_INFINITY
-from dagkit.urls import plain
+from dagkit.urls import shown
 from dagkit_operators.lines import Seekable
 from dagkit_operators.places import looked_up, opened, reading_from, refuse_special
 
@@ -30,12 +30,12 @@ def as_seen(block: Block) -> Iterator[Seekable]:
         now = looked_up(block.path)
     if now is None:
         raise FileChanged(
-            f"{plain(block.path)} is gone, and {_of(block)} is still to be read; files must stay until "
+            f"{shown(block.path)} is gone, and {_of(block)} is still to be read; files must stay until "
             "then: bring it back with its old time (cp -p), else all of it is read once more"
         )
     seen = facts.get("length"), facts.get("modified_millis", now.modified_millis)
     if now.length == seen[0] and now.modified_millis != seen[1]:
-        _log.warning("%s was changed after it was split; %s is read as it is now", plain(block.path), _of(block))
+        _log.warning("%s was changed after it was split; %s is read as it is now", shown(block.path), _of(block))
     with reading_from(block.path):
         opening = opened(block.path)
     with opening as stream:
@@ -70,7 +70,7 @@ class _AsSeen:
         self._place += got
         if not got and self._place < self._least:
             raise FileChanged(
-                f"{plain(self._block.path)} ends at byte {self._place}, and had {self._least} bytes when it was split; "
+                f"{shown(self._block.path)} ends at byte {self._place}, and had {self._least} bytes when it was split; "
                 f"{_of(self._block)} is still to be read, and files must not be cut before that"
             )
         return got

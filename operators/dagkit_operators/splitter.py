@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, PrivateAttr, field_validator
 
 from dagkit import Block, Context, InputOperator, OutputPort, State, Until
-from dagkit.urls import absolute, plain
+from dagkit.urls import absolute, plain, shown
 from dagkit_operators.blocks import FileInfo
 from dagkit_operators.places import (
     Found,
@@ -88,15 +88,15 @@ class DirectoryScanner(BaseModel):
 
     def _scan(self, root: str, *, once_there: bool) -> Iterator[Found]:
         refuse_special(root)
-        named, shown = looked_up(root), plain(root)
+        named, path = looked_up(root), plain(root)
         if named is not None:
-            if self._matches(shown):
+            if self._matches(path):
                 yield named
         elif exists(root):
-            yield from files_below(root, recursive=self.recursive, wanted=partial(self._wanted, shown.rstrip("/")))
+            yield from files_below(root, recursive=self.recursive, wanted=partial(self._wanted, path.rstrip("/")))
         elif once_there:
             problem = "scanner.files names %s, and there is no such file or directory; it is looked for again"
-            _log.warning(problem, shown)
+            _log.warning(problem, shown(root))
         else:
             raise missing(root, _THEN)
 
@@ -231,7 +231,7 @@ class FileSplitterInput(InputOperator):
         while self._found:
             found = looked_up(self._found[0].path)
             if found is None:
-                _log.warning("%s is gone, and was not split; it is passed over", self._found[0].path)
+                _log.warning("%s is gone, and was not split; it is passed over", shown(self._found[0].path))
             self._found.popleft()
             if found is None:
                 continue

@@ -11,7 +11,7 @@ from pydantic import NonNegativeInt
 
 from dagkit import Batch, Block, OutputPort
 from dagkit.ranges import OFFSET_INFINITY, GrowableOffsetRestrictionTracker, OffsetRange, RestrictionTracker
-from dagkit.urls import is_url, parent, plain
+from dagkit.urls import is_url, parent, shown
 from dagkit_operators.blocks import FileInfo, Lost, Record
 from dagkit_operators.compressed import codec_of
 from dagkit_operators.files import ReadFiles, T
@@ -82,7 +82,7 @@ class TailFiles(ReadFiles[T], Generic[T]):
     def process(self, element: FileInfo, tracker: Tracker) -> Iterator[Batch[T]]:
         if codec_of(element.path, "auto") is not None:
             raise ValueError(
-                f"{plain(element.path)} is compressed, and nobody can append lines to it; leave it out of the "
+                f"{shown(element.path)} is compressed, and nobody can append lines to it; leave it out of the "
                 "patterns, or let ReadFiles read it"
             )
         stretch = tracker.current_restriction()
@@ -119,7 +119,7 @@ class TailFiles(ReadFiles[T], Generic[T]):
     def _lose(self, lost: Lost) -> None:
         if not self.lost.is_connected:
             raise FileChanged(
-                f"{plain(lost.path)} {lost.reason}, after it was read to byte {lost.start}: what it held from there "
+                f"{shown(lost.path)} {lost.reason}, after it was read to byte {lost.start}: what it held from there "
                 "on is lost; lead the output `lost` to somebody who is to know, and reading goes on with what is there"
             )
         self.lost.emit(lost)

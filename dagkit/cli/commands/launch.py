@@ -16,6 +16,7 @@ from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output, counted, shown_path, shown_value
 from dagkit.engine.facts import Changed, Scaled
 from dagkit.engine.reports.run_events import Committed, Ended, Found, Observer, Reshaped, Resumed, RunEvent
+from dagkit.errors import printable
 from dagkit.launching import Launched, Machine, launch_compiled
 from dagkit.observers.lines import Lines
 from dagkit.urls import is_url
@@ -197,7 +198,7 @@ class Progress:
 
 
 def _shown(place: str) -> str:
-    return place if is_url(place) else shown_path(Path(place))
+    return printable(place if is_url(place) else shown_path(Path(place)))
 
 
 def in_bytes(count: float) -> str:

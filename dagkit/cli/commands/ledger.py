@@ -10,6 +10,7 @@ from click.exceptions import Exit
 
 from dagkit.cli.application.options import spoken
 from dagkit.cli.terminal.output import Output, counted
+from dagkit.errors import printable
 from dagkit.ledger import Chain, Fault, Ledger, LedgerError, Record, StoreError
 from dagkit.ledger.audit.orphans import set_torn_aside, sweep
 from dagkit.ledger.audit.verify import ChainVerdict, Verdict
@@ -310,7 +311,7 @@ def _fault(fault: Fault) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    return "-" if value is None else str(value)
+    return "-" if value is None else printable(str(value))
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:

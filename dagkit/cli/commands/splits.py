@@ -11,6 +11,7 @@ from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
 from dagkit.engine.work.cost import CostEstimate, usual_of
 from dagkit.engine.work.item import WorkItem, has_end, length_of, name_of
+from dagkit.errors import printable
 from dagkit.ledger import Ledger
 
 
@@ -63,7 +64,7 @@ def _tell_waiting(path: str, source: str, output: Output) -> None:
         return
     header = ["from", "to", "done before it", "expected", "source"]
     rows = [
-        [_shown(each["start"]), _shown(each["end"]), _done(each), _expected(each), name_of(waiting)]
+        [_shown(each["start"]), _shown(each["end"]), _done(each), _expected(each), printable(name_of(waiting))]
         for waiting, each in told
     ]
     output.result(_aligned([header, *rows]) if rows else "nothing waits")
@@ -96,7 +97,7 @@ def _expected(each: dict[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    return "-" if value is None else str(value)
+    return "-" if value is None else printable(str(value))
 
 
 def _aligned(rows: Iterable[Sequence[str]]) -> str:

@@ -4,10 +4,12 @@ import contextlib
 import errno
 import io
 import json
+import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar, NoReturn, Protocol
@@ -16,7 +18,7 @@ import rich_click as click
 from click.exceptions import Exit
 
 from dagkit.api.traces import author_lines
-from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic, Severity
+from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic, Severity, printable
 
 _UNLIMITED = 10_000
 """Columns of a page that nobody looks at: pipes and files get each row on one line."""
@@ -63,7 +65,10 @@ class Output:
     def result(self, *parts: Any) -> None:
         """Print what the command was asked for: text, or anything that rich can draw."""
         for part in parts:
-            _write(sys.stdout, part if isinstance(part, str) else _drawn(part))
+            if isinstance(part, str):
+                _write(sys.stdout, part)
+            else:
+                _print(sys.stdout, _drawn(part))
 
     def raw(self, data: bytes) -> None:
         """Print the result as these very bytes."""
@@ -96,7 +101,7 @@ class Output:
             for diagnostic in diagnostics:
                 self.tell("diagnosed", diagnostic_fields(diagnostic), level="warning")
         elif diagnostics and not self.quiet:
-            _write(sys.stderr, _coloured("\n".join(str(d) for d in diagnostics), sys.stderr))
+            _write(sys.stderr, "\n".join(str(d) for d in diagnostics), coloured=True)
 
     def failure(self, failure: DagkitError) -> int:
         """Say what went wrong, and give back the exit code that goes with it."""
@@ -125,7 +130,20 @@ class Output:
         cause = failure.__cause__ if isinstance(failure, ApplicationFaults) else None
         lines = author_lines(cause) if cause is not None else []
         way = ["  the lines that led there:", *(f"    {line}" for line in lines)] if lines else []
-        _write(sys.stderr, _coloured("\n".join([str(failure), *way]), sys.stderr))
+        _write(sys.stderr, "\n".join([str(failure), *way]), coloured=True)
+
+
+class LastResort(logging.Handler):
+    """Writes warnings to stderr where the author set up no logging, as Python does, with control characters escaped."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        shown = copy(record)
+        if isinstance(record.args, tuple):  # a line break in a name is escaped, and one in the message is not
+            shown.args = tuple(printable(each) if isinstance(each, str) else each for each in record.args)
+        _write(sys.stderr, self.format(shown))
 
 
 def failure_fields(failure: DagkitError) -> dict[str, Any]:
@@ -199,6 +217,17 @@ def _coloured(text: str, stream: IO[str]) -> str:
     return text
 
 
+@dataclass(frozen=True, slots=True)
+class _Printable:
+    """What rich draws, with the control characters of its text as escapes."""
+
+    drawn: Any
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        for segment in console.render(self.drawn, options):
+            yield segment._replace(text=printable(segment.text, keep="\n"))
+
+
 def _drawn(renderable: Any) -> str:
     """What rich makes of it: coloured and as wide as the terminal for people, plain and unwrapped for programs."""
     from rich.console import Console  # noqa: PLC0415 - what speaks in one line does not need rich
@@ -212,11 +241,18 @@ def _drawn(renderable: Any) -> str:
         emoji=False,
     )
     with console.capture() as capture:
-        console.print(renderable)
+        console.print(_Printable(renderable))
     return "\n".join(line.rstrip() for line in capture.get().rstrip("\n").split("\n"))
 
 
-def _write(stream: IO[str], text: str) -> None:
+def _write(stream: IO[str], text: str, *, coloured: bool = False) -> None:
+    """Write text with its control characters as escapes: names of files and words of others come in it."""
+    text = printable(text, keep="\n\t")
+    _print(stream, _coloured(text, stream) if coloured else text)
+
+
+def _print(stream: IO[str], text: str) -> None:
+    """Write text as it is."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     shown = text.encode(encoding, "backslashreplace").decode(encoding)
     _put(stream, lambda: click.echo(shown, file=stream, color=is_coloured(stream)))

@@ -7,10 +7,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dagkit.errors import printable
+
 
 def heading(title: str, beside: str = "") -> Text:
     """A title, with what stands beside it."""
-    return Text.assemble((title, "bold"), (f"  {beside}" if beside else "", "dim"))
+    return Text.assemble((printable(title), "bold"), (f"  {printable(beside)}" if beside else "", "dim"))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Padding:
@@ -24,7 +26,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Padding:
             no_wrap=False,
         )
     for row in rows:
-        drawn.add_row(*(cell if isinstance(cell, Text) else str(cell) for cell in row))
+        drawn.add_row(*(cell if isinstance(cell, Text) else printable(str(cell)) for cell in row))
     return Padding(drawn, (0, 0, 0, 2), expand=False)
 
 

@@ -17,7 +17,7 @@ from dagkit.engine.work.item import Number, WorkItem, has_end, part_of
 from dagkit.engine.work.split import Allocation, SlotResult, all_in
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.protocol import Answer, SlotState
-from dagkit.errors import DagkitError
+from dagkit.errors import DagkitError, printable
 from dagkit.ledger import Span, Work
 from dagkit.ledger.format.spans import joined, without
 
@@ -97,9 +97,9 @@ class PieceLate(DagkitError):
 
     def __init__(self, part: Part) -> None:
         super().__init__(
-            f"{part.operator} wrote to {part.file} in window {part.window}, and block {part.block}, with which the "
-            f"file is whole, was read to its end before; something before {part.operator} holds items back from "
-            "window to window: write them to files that are of no block"
+            f"{part.operator} wrote to {printable(part.file)} in window {part.window}, and block {part.block}, with "
+            f"which the file is whole, was read to its end before; something before {part.operator} holds items back "
+            "from window to window: write them to files that are of no block"
         )
 
 

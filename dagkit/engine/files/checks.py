@@ -11,7 +11,7 @@ from dagkit.api.files import output_files
 from dagkit.engine.files.folders import LocalFolder, folder_at, look_at, make_folder
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
-from dagkit.errors import DagkitError
+from dagkit.errors import DagkitError, printable
 
 _BEGAN = "began"
 """A folder that holds one whose name is when the application first wrote, as the clock of its own storage has it."""
@@ -24,8 +24,8 @@ class FolderRefused(DagkitError):
 
     def __init__(self, operator: str, folder: LocalFolder, error: OSError) -> None:
         super().__init__(
-            f"{operator} cannot write to {folder.path}: {error.strerror}; nothing was read: mend that, or give "
-            f"{operator} another folder"
+            f"{operator} cannot write to {printable(str(folder.path))}: {error.strerror}; nothing was read: mend "
+            f"that, or give {operator} another folder"
         )
 
 
@@ -37,9 +37,9 @@ class PiecesUnseen(DagkitError):
     def __init__(self, window: int, application_path: str, missed: Sequence[Part], count: int) -> None:
         first = missed[0]
         super().__init__(
-            f"{len(missed)} of {count} pieces that window {window} staged are not in {application_path} as they were "
-            f"written, {first.part} of {first.file} among them; nothing of the window was committed: executors and "
-            "driver need an APPLICATION_PATH that all of them see, on storage that they share"
+            f"{len(missed)} of {count} pieces that window {window} staged are not in {printable(application_path)} as "
+            f"they were written, {first.part} of {printable(first.file)} among them; nothing of the window was "
+            "committed: executors and driver need an APPLICATION_PATH that all of them see, on storage that they share"
         )
 
 
@@ -50,9 +50,10 @@ class FileWrittenAgain(DagkitError):
 
     def __init__(self, part: Part) -> None:
         super().__init__(
-            f"{part.operator} wrote to {part.file} in window {part.window}, and a file is there that was made since "
-            f"this application began, whole; it is not replaced, and nothing of the window was committed: give "
-            f"{part.operator} names or a file_path that nothing else writes to, or move that file away, and start again"
+            f"{part.operator} wrote to {printable(part.file)} in window {part.window}, and a file is there that was "
+            f"made since this application began, whole; it is not replaced, and nothing of the window was committed: "
+            f"give {part.operator} names or a file_path that nothing else writes to, or move that file away, and start "
+            "again"
         )
 
 

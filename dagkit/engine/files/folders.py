@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
-from dagkit.errors import DagkitError
+from dagkit.errors import DagkitError, printable
 from dagkit.urls import below, is_url, local_path, parent, resolved
 
 BUFFER_BYTES = 256 << 10
@@ -35,8 +35,8 @@ class PiecesLost(DagkitError):
 
     def __init__(self, file: str) -> None:
         super().__init__(
-            f"staged pieces of {file} are gone or cut, and it is not whole: somebody removed or changed one or the "
-            "other; bring either back from a copy, for it is committed"
+            f"staged pieces of {printable(file)} are gone or cut, and it is not whole: somebody removed or changed "
+            "one or the other; bring either back from a copy, for it is committed"
         )
         self.file = file
 
@@ -51,8 +51,8 @@ class FileUnplaced(DagkitError):
 
     def __init__(self, file: str, error: OSError) -> None:
         super().__init__(
-            f"{file} is committed, and cannot be put in place: {error}; nothing of it is lost: repair that, and start "
-            "again"
+            f"{printable(file)} is committed, and cannot be put in place: {error}; nothing of it is lost: repair "
+            "that, and start again"
         )
         self.file, self.error = file, error
 

@@ -17,7 +17,7 @@ from dagkit.api.operators import Operator
 from dagkit.engine.failures import Failure, OperatorFailed
 from dagkit.engine.files.folders import BUFFER_BYTES, Folder, folder_at
 from dagkit.engine.files.sync import Blame, Syncing
-from dagkit.errors import DagkitError
+from dagkit.errors import DagkitError, printable
 
 
 class StagingFailed(DagkitError):
@@ -27,8 +27,8 @@ class StagingFailed(DagkitError):
 
     def __init__(self, file: str, error: OSError) -> None:
         super().__init__(
-            f"a piece of {file} cannot be staged: {error}; nothing of the window was committed: make room or give the "
-            "right to write, and start again"
+            f"a piece of {printable(file)} cannot be staged: {error}; nothing of the window was committed: make room "
+            "or give the right to write, and start again"
         )
         self.file, self.error = file, error
 
@@ -53,8 +53,8 @@ class FileShared(DagkitError):
 
     def __init__(self, file: str, whose: str, remedy: str) -> None:
         super().__init__(
-            f"{file} was written {whose}; a file is whole with one of them, and what comes from the other would be "
-            f"lost. Nothing of the window was committed: {remedy}, and start again"
+            f"{printable(file)} was written {whose}; a file is whole with one of them, and what comes from the "
+            f"other would be lost. Nothing of the window was committed: {remedy}, and start again"
         )
         self.given = file, whose, remedy
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
-from dagkit.errors import DagkitError
+from dagkit.errors import DagkitError, printable
 
 LedgerCode = Literal[
     # the order of blocks
@@ -124,7 +124,7 @@ class Fault:
     def __str__(self) -> str:
         place = "" if self.chain is None else f"{self.chain}: "
         block = "" if self.block is None else f"block {self.block}: "
-        return f"{place}{block}{self.problem} [{self.code}]\n  help: {self.help}"
+        return f"{place}{block}{printable(self.problem)} [{self.code}]\n  help: {self.help}"
 
 
 class LedgerError(DagkitError):
