@@ -1,0 +1,182 @@
+"""The ports of one level's operators in one slot, bound: to each other, to unifiers and panes, and to the outbox.
+
+Inside a stage an output is bound straight to the next operator; to a stage of the same level and slot it hands on at
+once; what goes further is gathered by the slot that it goes to.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dagkit.api.controls import controls_in
+from dagkit.api.operators import DelayOperator, Operator
+from dagkit.api.ports import input_ports, output_ports
+from dagkit.api.work import work_port
+from dagkit.engine.program.program import Keying, Port, Program, StageProgram, Target
+from dagkit.engine.worker.control_tuples import Controls
+from dagkit.engine.worker.instances import Receiver, SavedState, bind_output, live, of_items, receiver, to_all
+from dagkit.engine.worker.outbox import Outbox
+from dagkit.engine.worker.protocol import SlotState, WindowTask
+from dagkit.engine.worker.reading import Reading
+from dagkit.engine.worker.sliding import Panes, slider_name
+from dagkit.plan.model import Routing
+from dagkit.schema.batch import Batch
+
+
+class Binding:
+    """The operators of one level in one slot, each able to send to the next."""
+
+    def __init__(
+        self,
+        program: Program,
+        level: int,
+        outbox: Outbox,
+        window: WindowTask,
+        *,
+        operators: Mapping[str, Operator],
+        readings: Mapping[str, Reading],
+        kept: SlotState,
+    ) -> None:
+        self.program = program
+        self.level = level
+        self.outbox = outbox
+        self.window = window
+        self.operators = operators
+        self.readings = readings
+        self.stages = [stage for stage in program.stages_at(level) if outbox.slot < stage.slots]
+        self.leaving: dict[Port, Callable[[], int]] = {}
+        """How many items left by each output that a stream begins at."""
+        self._kept = kept
+        self._held: dict[str, list[Any]] = {}
+        """What each delay holds back."""
+        self._merging: dict[int, tuple[Operator, Receiver]] = {}
+        """The unifier of each wire that has one, once its first items came."""
+        self._entrances: dict[Port, Receiver] = {}
+        self._controls = {name: Controls(name, operator, self.flush_into) for name, operator in operators.items()}
+        self._panes: dict[Port, Panes] = {}
+        self._slides: dict[Port, list[Receiver]] = {}
+        """Where what slides goes when it does."""
+        for stage in reversed(self.stages):
+            self._bind(stage)
+
+    def take(self, target: Target, batch: Batch[Any]) -> None:
+        """A batch came by a wire."""
+        told, name = controls_in(batch), target.into[0]
+        for stamped in told if not isinstance(self.operators[name], DelayOperator) else ():  # there they end
+            self._controls[name].take(stamped)
+        if not told:
+            self._entrance(target).batch(batch)
+
+    def end_controls(self, name: str) -> None:
+        """All items of an operator were processed; the control tuples that waited for that are delivered."""
+        self._controls[name].end()
+
+    def passed(self, port: Port) -> int:
+        """How many items came in by an input so far."""
+        return self._entrances[port].passed()
+
+    def merge_into(self, name: str) -> None:
+        """What unifiers have for an operator flows in: all that they merge has ended."""
+        for wire, (unifier, into) in self._merging.items():
+            if self.program.targets[wire].into[0] == name:
+                if into.flush is not None:
+                    into.flush()
+                unifier.end_window()
+                unifier.teardown()
+
+    def slide(self, name: str) -> None:
+        """What an operator's windows hold goes on, where they slide with this one."""
+        for (operator, port), sinks in self._slides.items():
+            if operator == name:
+                items = self._panes[operator, port].turn(self.window.window_id)
+                for sink in sinks if items else ():
+                    sink.batch(Batch.of(items))
+
+    def flush(self) -> None:
+        """What waits for operators that take batches is handed on, upstream first."""
+        for name in self.operators:
+            self.flush_into(name)
+
+    def flush_into(self, name: str) -> None:
+        """What waits for one operator is handed on."""
+        for (operator, _), into in self._entrances.items():
+            if operator == name and into.flush is not None:
+                into.flush()
+
+    def let_go(self) -> None:
+        """What the delays held back goes out; it comes round in the next window."""
+        for name, items in self._held.items():
+            for stage in self.stages:
+                for target in stage.targets.get((name, "output"), ()):
+                    self.outbox.channel(target).batch(Batch.of(items))
+
+    def saved(self) -> dict[str, SavedState]:
+        """The panes of every output that slides."""
+        return {slider_name(*port): panes.saved() for port, panes in self._panes.items()}
+
+    def _entrance(self, target: Target) -> Receiver:
+        """What takes what comes on a wire: the input itself, or the unifier before it."""
+        if target.unifier is None:
+            return self._entrances[target.into]
+        if target.wire not in self._merging:
+            unifier = live(target.unifier(), {})
+            bind_output(unifier, "unified", [self._entrances[target.into]])
+            window = self.window
+            unifier.setup(self.program.context_of(target.into[0], self.outbox.slot, window.window_id, window.home))
+            unifier.begin_window(window.window_id)
+            self._merging[target.wire] = unifier, receiver(unifier, "parts", Keying())
+        return self._merging[target.wire][1]
+
+    def _bind(self, stage: StageProgram) -> None:
+        """Bind the operators of a stage, the last first, so that each finds the next one bound."""
+        for name in reversed(stage.operators):
+            operator = self.operators[name]
+            for port in output_ports(type(operator)):
+                sinks = list(self._sinks(stage, (name, port)))
+                if sinks and (name, port) in self.program.sliders:
+                    sinks = [self._into_panes((name, port), sinks)]
+                if sinks:  # all are sent the same
+                    held = self._held_by(name) if isinstance(operator, DelayOperator) else None
+                    self.leaving[name, port] = sinks[0].passed if held is None else held.__len__
+                bind_output(operator, port, sinks)
+            for port in input_ports(type(operator)):
+                control = None if isinstance(operator, DelayOperator) else self._controls[name].take
+                self._entrances[name, port] = replace(self._into(name, operator, port), control=control)
+
+    def _into(self, name: str, operator: Operator, port: str) -> Receiver:
+        if isinstance(operator, DelayOperator):
+            return of_items(self._held_by(name).append, self._held_by(name).__len__)
+        if name in self.readings and port == work_port(self.readings[name].operator):
+            return of_items(self.readings[name].take)
+        return receiver(operator, port, self.program.keyings[name, port])
+
+    def _held_by(self, delay: str) -> list[Any]:
+        return self._held.setdefault(delay, [])
+
+    def _sinks(self, stage: StageProgram, output: Port) -> Iterator[Receiver]:
+        if output in stage.links:
+            yield self._entrances[stage.links[output]]
+        for target in stage.targets.get(output, ()):
+            here = target.level == self.level and target.routing is Routing.STRAIGHT and not target.delayed
+            if not here:
+                yield self.outbox.channel(target)
+            elif target.unifier is None:
+                yield self._entrances[target.into]
+            else:
+                yield self._merged(target)
+
+    def _merged(self, target: Target) -> Receiver:
+        """The unifier before an input of this very slot, made when its first items come."""
+        return Receiver(
+            lambda item: self._entrance(target).item(item),
+            lambda batch: self._entrance(target).batch(batch),
+            control=self._entrances[target.into].control,
+            passed=lambda: self._merging[target.wire][1].passed() if target.wire in self._merging else 0,
+        )
+
+    def _into_panes(self, output: Port, sinks: list[Receiver]) -> Receiver:
+        kept = self._kept.get(slider_name(*output), {})
+        panes = self._panes[output] = Panes(self.program.sliders[output], kept)
+        self._slides[output] = sinks
+        told = [sink.control for sink in sinks if sink.control is not None]
+        return replace(of_items(panes.add, lambda: panes.added), control=to_all(told) if told else None)

@@ -1,0 +1,82 @@
+"""The deadline of a window: when no new work is begun, and a watchdog that splits the work under way."""
+
+import threading
+import time
+
+from dagkit.ranges import OffsetRange, RestrictionTracker
+
+Tracker = RestrictionTracker[OffsetRange, int]
+
+AGAIN_SECONDS = 0.002
+"""How soon after the deadline work that had not begun by then is looked at again."""
+LONGEST_AGAIN_SECONDS = 0.128
+"""How soon at last, where nothing comes of it."""
+
+
+class Deadline:
+    """When no new work is begun; a watchdog splits what is being worked on when it is over."""
+
+    def __init__(self, lasts_millis: float | None) -> None:
+        self._ends = None if lasts_millis is None else time.monotonic() + lasts_millis / 1000
+        self._splits: float | None = None
+        """When what is watched now is split."""
+        self._tracker: Tracker | None = None
+        self._residual: OffsetRange | None = None
+        self._again = AGAIN_SECONDS
+        self._changed = threading.Condition(threading.RLock())
+        self._ended = False
+        self._watchdog: threading.Thread | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self._ends is not None and time.monotonic() >= self._ends
+
+    def watch(self, tracker: Tracker, among: int = 1) -> None:
+        """From now on this is what is split: at the deadline, or sooner where several have their turns till then."""
+        if self._ends is None:
+            splits = None
+        elif among == 1:
+            splits = self._ends
+        else:
+            now = time.monotonic()
+            splits = now + max(0.0, self._ends - now) / among
+        with self._changed:
+            self._tracker, self._residual = tracker, None
+            sooner = self._splits is not None and splits is not None and splits < self._splits
+            patient, self._again = self._again > AGAIN_SECONDS, AGAIN_SECONDS
+            self._splits = splits
+            if sooner or patient:
+                self._changed.notify()
+        if splits is not None and self._watchdog is None:
+            self._watchdog = threading.Thread(target=self._keep_watch, name="deadline", daemon=True)
+            self._watchdog.start()
+
+    def residual(self) -> OffsetRange | None:
+        """What was taken away from what was watched, if anything was; it is watched no more."""
+        with self._changed:
+            self._tracker = None
+            return self._residual
+
+    def end(self) -> None:
+        """Nothing is watched any more."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+
+    def split(self) -> None:
+        """Take back what is not claimed; of what nothing was claimed yet, nothing: the window gets something done."""
+        with self._changed:
+            if self._tracker is not None and self._residual is None and self._tracker.is_started():
+                split = self._tracker.try_split(0.0)
+                self._residual = None if split is None else split.residual
+
+    def _keep_watch(self) -> None:
+        """At the deadline split; and again, where nothing was claimed yet, but less and less often: some never give."""
+        with self._changed:
+            while not self._ended:
+                assert self._splits is not None, "there is a deadline where somebody watches"
+                left = self._splits - time.monotonic()
+                if left <= 0:
+                    self.split()
+                    self._again = min(2 * self._again, LONGEST_AGAIN_SECONDS)
+                self._changed.wait(left if left > 0 else self._again)
