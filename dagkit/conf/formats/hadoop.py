@@ -2,88 +2,82 @@
 
 import codecs
 import re
-from typing import Any
-from xml.sax import SAXException, SAXParseException, handler
-
-from defusedxml.common import DefusedXmlException, DTDForbidden, EntitiesForbidden, ExternalReferenceForbidden
-from defusedxml.sax import parseString
+from collections.abc import Mapping
+from xml.parsers.expat import ErrorString, ExpatError, ParserCreate
 
 from dagkit.conf.formats.written import ParseError, WrittenKey, wrong_bytes
 from dagkit.errors import Where, did_you_mean
 
-_PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?\s*(<\?xml.*?\?>)?(?:\s+|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
-_BARE = re.compile(rb"<property[\s>/]")
-_ENCODING = re.compile(rb"""encoding\s*=\s*["']([\w.-]+)["']""")
+_PROLOG = re.compile(r"\s*(<\?xml.*?\?>)?(?:\s+|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
+_BARE = re.compile(r"<property[\s>/]")
+_DECLARATION = re.compile(rb"\s*<\?xml(?:\s[^>]*?)?\sencoding\s*=\s*[\"']([\w.-]+)[\"']")
+_ENCODINGS = {
+    "utf-8": "utf-8",
+    "utf8": "utf-8",
+    "us-ascii": "us-ascii",
+    "ascii": "us-ascii",
+    "iso-8859-1": "iso-8859-1",
+    "latin-1": "iso-8859-1",
+    "latin1": "iso-8859-1",
+    "windows-1252": "windows-1252",
+    "cp1252": "windows-1252",
+}
+"""The encodings that a file may declare. Python knows many more; some of them take quadratic time to decode."""
 _FIELDS = ("name", "value", "final", "description", "source", "tag")
 
 
 def read_hadoop(data: bytes) -> tuple[list[WrittenKey], list[ParseError]]:
     """The properties that an XML file holds; a bare list of them is read like one inside `<configuration>`."""
-    data = _as_utf_8(data)
-    prolog = _PROLOG.match(data)
+    text = _decoded(data)
+    prolog = _PROLOG.match(text)
     assert prolog is not None, "every part of the prolog may be absent"
-    _refuse_wrong_bytes(data, prolog[1])
-    if _BARE.match(data, prolog.end()):
-        data = data[: prolog.end()] + b"<configuration>" + data[prolog.end() :] + b"</configuration>"
+    if _BARE.match(text, prolog.end()):
+        text = f"{text[: prolog.end()]}<configuration>{text[prolog.end() :]}</configuration>"
     reader = _Reader()
     try:
-        parseString(data, reader, handler.ErrorHandler())
-    except DefusedXmlException as refused:
-        raise ParseError(*_refusal(refused), reader.line) from refused
-    except SAXParseException as malformed:
+        reader.parser.Parse(text.encode(), True)
+    except ExpatError as malformed:
         raise ParseError(
-            f"it is no XML: {malformed.getMessage()}", "mend the line", malformed.getLineNumber()
-        ) from malformed
-    except (SAXException, LookupError, ValueError) as malformed:
-        raise ParseError(
-            f"it is no XML: {malformed}", "save it as UTF-8, and say so in the first line", 1
+            f"it is no XML: {ErrorString(malformed.code)}", "mend the line", malformed.lineno
         ) from malformed
     return reader.written, reader.slips
 
 
-def _as_utf_8(data: bytes) -> bytes:
-    """The same text in UTF-8, where its first bytes say that it is UTF-16."""
-    if data[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        return data
-    try:
-        text = data.decode("utf-16").encode("utf-8")
-    except UnicodeError as wrong:
-        raise ParseError("it begins as UTF-16 and does not go on so", "save it as UTF-8") from wrong
-    declaration, end, rest = text.partition(b"?>")
-    return (_ENCODING.sub(b'encoding="UTF-8"', declaration, count=1) + end + rest) if end else text
+def _decoded(data: bytes) -> str:
+    """The text, in the encoding that the first bytes or the first line of the file name."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return _in_encoding(data, "utf-16")
+    data = data.removeprefix(codecs.BOM_UTF8)
+    declared = _DECLARATION.match(data)
+    name = "utf-8" if declared is None else declared[1].decode("ascii")
+    if name.lower() == "utf-16":
+        raise ParseError("it declares UTF-16 and does not begin so", "save it as UTF-8", 1)
+    if name.lower() not in _ENCODINGS:
+        known = "UTF-8, UTF-16, ISO-8859-1, windows-1252 and US-ASCII"
+        problem = f"it declares the encoding {name!r}, and only {known} are read"
+        raise ParseError(problem, 'save it as UTF-8 and declare encoding="UTF-8"', 1)
+    return _in_encoding(data, _ENCODINGS[name.lower()])
 
 
-def _refuse_wrong_bytes(data: bytes, declaration: bytes | None) -> None:
-    """Say which byte is wrong; the XML parser would only say that something is."""
-    declared = _ENCODING.search(declaration or b"")
-    encoding = declared[1].decode("ascii") if declared else "utf-8"
+def _in_encoding(data: bytes, encoding: str) -> str:
     try:
-        data.decode(encoding)
-    except LookupError as unknown:
-        raise ParseError(
-            f"there is no encoding {encoding!r}", 'save it as UTF-8 and declare encoding="UTF-8"', 1
-        ) from unknown
+        return data.decode(encoding)
     except UnicodeDecodeError as wrong:
+        if encoding == "utf-16":
+            raise ParseError("it begins as UTF-16 and does not go on so", "save it as UTF-8") from wrong
         help_ = "save the file as UTF-8, or declare its encoding in the first line"
         raise wrong_bytes(data, wrong, help_) from wrong
-    except (UnicodeError, OverflowError) as wrong:
-        raise ParseError(f"it is not {encoding!r}", 'save it as UTF-8 and declare encoding="UTF-8"', 1) from wrong
 
 
-def _refusal(refused: DefusedXmlException) -> tuple[str, str]:
-    if isinstance(refused, EntitiesForbidden):
-        return f"it declares the entity {refused.name!r}, which could unfold without end", "write the text out"
-    if isinstance(refused, ExternalReferenceForbidden):
-        return "it refers to another file", "write the properties into this one"
-    assert isinstance(refused, DTDForbidden), "there is no fourth refusal"
-    return "it holds a DTD", "remove the DOCTYPE"
-
-
-class _Reader(handler.ContentHandler):
+class _Reader:
     """Gathers properties while the parser walks through the file."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.parser = ParserCreate(encoding="UTF-8")
+        self.parser.StartDoctypeDeclHandler = self.refuse_doctype
+        self.parser.StartElementHandler = self.start_element
+        self.parser.EndElementHandler = self.end_element
+        self.parser.CharacterDataHandler = self.characters
         self.written: list[WrittenKey] = []
         self.slips: list[ParseError] = []
         self.depth = 0
@@ -93,12 +87,13 @@ class _Reader(handler.ContentHandler):
 
     @property
     def line(self) -> int:
-        return int(self._locator.getLineNumber())
+        return self.parser.CurrentLineNumber
 
-    def setDocumentLocator(self, locator: Any) -> None:  # noqa: N802 - SAX calls it so
-        self._locator = locator
+    def refuse_doctype(self, *_: object) -> None:
+        """Entities, and references to other files, are declared in a DOCTYPE; without one there are none."""
+        raise ParseError("it holds a DOCTYPE", "remove it, and write out the text of its entities", self.line)
 
-    def startElement(self, name: str, attributes: Any) -> None:  # noqa: N802 - SAX calls it so
+    def start_element(self, name: str, attributes: Mapping[str, str]) -> None:
         self.depth += 1
         if self.depth == 1 and name != "configuration":
             raise ParseError(f"its root is <{name}>", "put the properties into <configuration>", self.line)
@@ -111,12 +106,12 @@ class _Reader(handler.ContentHandler):
                 ParseError(f"<{name}> stands inside a field of a property", "write text there", self.line)
             )
 
-    def _open(self, name: str, attributes: Any) -> None:
+    def _open(self, name: str, attributes: Mapping[str, str]) -> None:
         if name != "property":
             self.slips.append(
                 ParseError(f"<{name}> is not a property", did_you_mean(name, ["property"], "remove it"), self.line)
             )
-        self.fields = {field: attributes[field] for field in attributes.getNames() if field in _FIELDS}
+        self.fields = {field: value for field, value in attributes.items() if field in _FIELDS}
         self.property_line = self.name_line = self.line
 
     def _begin(self, name: str) -> None:
@@ -135,7 +130,7 @@ class _Reader(handler.ContentHandler):
                 ParseError(f"the text {content.strip()!r} stands outside a property", "remove it", self.line)
             )
 
-    def endElement(self, name: str) -> None:  # noqa: N802 - SAX calls it so
+    def end_element(self, name: str) -> None:
         if self.depth == 3:
             self.fields[name] = "".join(self.text or ())
             self.text = None
