@@ -20,7 +20,8 @@ from dagkit.ledger import (
     slice_of,
     transform_of,
 )
-from dagkit.ledger.format.events import Event
+from dagkit.ledger.format.events import DataSchema, Event, SetDataSchema
+from dagkit.ledger.format.spans import WORK_SCHEMA
 from dagkit.ledger.stores import MemoryStore, Store
 from dagkit.testing import FakeClock
 
@@ -90,6 +91,11 @@ def state(consumed: Sequence[tuple[int, int]], pending: Sequence[tuple[int, int]
         pending=tuple(Span(source=source, start=a, end=b) for a, b in pending),
     )
     return json.dumps({"work": work.as_json()}).encode()
+
+
+def remark(text: str, schema: DataSchema = WORK_SCHEMA) -> SetDataSchema:
+    """A declaration that changes nothing but a remark on the schema."""
+    return SetDataSchema(schema=schema.model_copy(update={"extra": {"dagkit.dev/remark": text}}))
 
 
 def forged(chain: Chain, event: Event, **changes: Any) -> MetadataBlock:

@@ -17,7 +17,6 @@ from dagkit.ledger.audit.verify import ChainVerdict, Verdict
 from dagkit.ledger.audit.verify import verify as verify_ledger
 from dagkit.ledger.exchange.manifests import export as export_to
 from dagkit.ledger.exchange.manifests import import_into, manifest_of
-from dagkit.ledger.facts import stated_in
 
 path = click.argument("path", metavar="PATH")
 
@@ -270,8 +269,7 @@ def _row(chain: Chain) -> dict[str, Any]:
 
 
 def _block(name: str, record: Record) -> dict[str, Any]:
-    facts = {fact.name: fact.value for fact in stated_in(record)}
-    return {"chain": name, "hash": record.hash, **manifest_of(record), **({"facts": facts} if facts else {})}
+    return {"chain": name, "hash": record.hash, **manifest_of(record)}
 
 
 def _told(name: str, record: Record) -> str:

@@ -44,7 +44,7 @@ def lists_work(chain: Chain) -> bool:
     except LedgerError:
         return False  # the replay tells what is wrong with it
     event = None if declared is None else declared.block.event
-    if not isinstance(event, SetDataSchema) or event.schema_ is None:
+    if not isinstance(event, SetDataSchema):
         return False
     return {"source", "start", "end"} <= {column.name for column in event.schema_.fields}
 

@@ -7,9 +7,6 @@ from dagkit.ledger.chain.contents import lines_hash
 from dagkit.ledger.format.block import Record
 from dagkit.ledger.format.events import AddData, DataSlice, ExecuteTransform
 from dagkit.ledger.format.faults import ChainBroken, Fault, LedgerCode
-from dagkit.ledger.format.hashing import ARROW0_SHA3_256
-
-_PARQUET, _ARROW = b"PAR1", b"ARROW1"
 
 
 def flaws_of(chain: Chain, record: Record) -> Iterator[Fault]:
@@ -39,23 +36,10 @@ def flaws_of(chain: Chain, record: Record) -> Iterator[Fault]:
 def _slice(chain: str, record: Record, said: DataSlice, content: bytes) -> Iterator[Fault]:
     if len(content) != said.size:
         yield _wrong(chain, record, "data-damaged", f"its slice has {len(content)} bytes, and it says {said.size}")
-    found = logical_hash_of(content, said.logical_hash)
+    found = lines_hash(content)
     if found != said.logical_hash:
         problem = f"its slice has the logical hash {found}, and it says {said.logical_hash}"
         yield _wrong(chain, record, "data-damaged", problem)
-
-
-def logical_hash_of(content: bytes, said: str) -> str:
-    """The logical hash of a content, made in the way that `said` was."""
-    if not content.startswith((_PARQUET, _ARROW)):
-        return lines_hash(content)
-    import dagkit.ledger.exchange.logical_hash as logical  # noqa: PLC0415 - only who keeps Arrow data loads pyarrow
-
-    try:
-        table = logical.table_of(content)
-        return logical.arrow0(table) if said.startswith(ARROW0_SHA3_256) else logical.table_hash(table)
-    except logical.UNREADABLE:
-        return lines_hash(content)  # it only begins like a table: bytes as any others
 
 
 def _wrong(chain: str, record: Record, code: LedgerCode, problem: str) -> Fault:

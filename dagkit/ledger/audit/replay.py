@@ -60,7 +60,7 @@ def replay(chain: Chain, chains: InputChains) -> Iterator[tuple[Standing, Record
         _links(chain.name, standing, record)
         event = record.block.event
         witness.numbers = _numbers(event, record)
-        faults = [f for f in judge(Proposal(record.block, standing, witness)) if not f.is_warning]
+        faults = judge(Proposal(record.block, standing, witness))
         if faults:
             raise ChainBroken(*(Fault(f.code, f.problem, f.help, chain.name, record.seq) for f in faults))
         if record.carry != carry(standing, event, _consumed(event, standing, witness)):

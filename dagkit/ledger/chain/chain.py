@@ -233,11 +233,8 @@ class Chain:
 
     def _judge(self, block: MetadataBlock, witness: StoredWitness) -> None:
         faults = judge(Proposal(block, self.standing, witness))
-        wrong = [fault for fault in faults if not fault.is_warning]
-        if wrong:
-            raise BlockRefused(*(_of(self.name, fault) for fault in wrong))
-        for fault in faults:
-            _logger.info("%s", _of(self.name, fault))
+        if faults:
+            raise BlockRefused(*(_of(self.name, fault) for fault in faults))
 
     def _shelve(self, contents: Mapping[str, bytes], event: Event) -> None:
         """What is too large for the record lies on its shelf before the block that names it."""

@@ -114,11 +114,11 @@ def lines_hash(content: bytes) -> str:
     return hash_of(_LINES_DOMAIN + content)
 
 
-def slice_of(content: bytes, first: int, count: int, logical_hash: str | None = None) -> DataSlice:
+def slice_of(content: bytes, first: int, count: int) -> DataSlice:
     """The slice that says: these bytes are the `count` records from offset `first` on."""
     assert count > 0, "a slice has at least one record"
     return DataSlice(
-        logical_hash=logical_hash or lines_hash(content),
+        logical_hash=lines_hash(content),
         physical_hash=hash_of(content),
         offset_interval=OffsetInterval(start=first, end=first + count - 1),
         size=len(content),

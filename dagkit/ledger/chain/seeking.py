@@ -7,7 +7,7 @@ from dagkit.ledger.chain.log import Log
 from dagkit.ledger.chain.witness import offset_at
 from dagkit.ledger.format.block import Record
 from dagkit.ledger.format.events import AddData, ExecuteTransform
-from dagkit.ledger.rules.standing import Reader, key_of
+from dagkit.ledger.rules.standing import Reader
 
 
 def by_offset(log: Log, last: int, offset: int) -> Record | None:
@@ -53,7 +53,7 @@ def before(record: Record, kind: str, read: Reader) -> Record | None:
         if carried.key is None:
             return None
         key = read(carried.key)
-        if key_of(key.block.event) == kind:
+        if key.block.event.kind == kind:
             return key
         carried = key.carry
     at = (carried.keys or {}).get(kind)

@@ -1,4 +1,4 @@
-"""The events of a chain, in the vocabulary of the Open Data Fabric's metadata chain.
+"""The events of a chain: those of the Open Data Fabric's metadata chain that dagkit writes, and no others.
 
 Offsets of data are closed intervals `[start, end]`. What a transform consumed of its inputs is half-open `(prev, new]`:
 `prev` is carried in every event even when nothing new was read, so that the last event is enough to prepare the next.
@@ -6,9 +6,9 @@ Offsets of data are closed intervals `[start, end]`. What a transform consumed o
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints
 
 from dagkit.ledger.format.hashing import Multihash
 from dagkit.ledger.format.wire import Instant, Offset, Wire
@@ -89,22 +89,13 @@ class SqlQueryStep(Wire):
     alias: str | None = None
 
 
-class TemporalTable(Wire):
-    """An input read as a table that changes over time."""
-
-    name: str
-    primary_key: tuple[str, ...]
-
-
 class Transform(Wire):
     """What an application does, told in the only form the fabric has: an engine and its queries."""
 
     kind: Literal["Sql"] = "Sql"
     engine: str
     version: str | None = None
-    query: str | None = None
-    queries: tuple[SqlQueryStep, ...] | None = None
-    temporal_tables: tuple[TemporalTable, ...] | None = None
+    queries: tuple[SqlQueryStep, ...]
 
 
 class DataField(Wire):
@@ -122,33 +113,6 @@ class DataSchema(Wire):
     extra: Extra | None = None
 
 
-class AttachmentEmbedded(Wire):
-    """A small text under a path."""
-
-    path: str
-    content: str
-
-
-class Attachments(Wire):
-    """Texts that travel inside the chain."""
-
-    kind: Literal["Embedded"] = "Embedded"
-    items: tuple[AttachmentEmbedded, ...]
-
-
-class Step(Wire):
-    """A step of a source: `kind` says which, the rest is that kind's own."""
-
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
-
-    kind: str
-
-    def setting(self, name: str) -> Any:
-        """One setting of the step, or None."""
-        return (self.model_extra or {}).get(name)
-
-
 class Seed(Wire):
     """The birth of a chain."""
 
@@ -157,81 +121,11 @@ class Seed(Wire):
     dataset_kind: DatasetKind
 
 
-class SetVocab(Wire):
-    """The names of the system columns."""
-
-    kind: Literal["SetVocab"] = "SetVocab"
-    offset_column: str | None = None
-    operation_type_column: str | None = None
-    system_time_column: str | None = None
-    event_time_column: str | None = None
-
-
 class SetDataSchema(Wire):
     """The schema of all data from here on."""
 
     kind: Literal["SetDataSchema"] = "SetDataSchema"
-    raw_arrow_schema: str | None = None
-    schema_: DataSchema | None = Field(default=None, alias="schema")
-
-
-class SetInfo(Wire):
-    """What the chain is about."""
-
-    kind: Literal["SetInfo"] = "SetInfo"
-    description: str | None = None
-    keywords: tuple[str, ...] | None = None
-
-
-class SetLicense(Wire):
-    """The terms of the data."""
-
-    kind: Literal["SetLicense"] = "SetLicense"
-    short_name: str
-    name: str
-    website_url: str
-    spdx_id: str | None = None
-
-
-class SetAttachments(Wire):
-    """Texts of our own; facts that the fabric has no event for travel here."""
-
-    kind: Literal["SetAttachments"] = "SetAttachments"
-    attachments: Attachments
-
-
-class SetPollingSource(Wire):
-    """Where a root chain's data are fetched from."""
-
-    kind: Literal["SetPollingSource"] = "SetPollingSource"
-    fetch: Step
-    read: Step
-    merge: Step
-    prepare: tuple[Step, ...] | None = None
-    preprocess: Transform | None = None
-
-
-class DisablePollingSource(Wire):
-    """The chain is no longer fetched."""
-
-    kind: Literal["DisablePollingSource"] = "DisablePollingSource"
-
-
-class AddPushSource(Wire):
-    """Who may push data into a root chain."""
-
-    kind: Literal["AddPushSource"] = "AddPushSource"
-    source_name: str
-    read: Step
-    merge: Step
-    preprocess: Transform | None = None
-
-
-class DisablePushSource(Wire):
-    """The named source pushes no more."""
-
-    kind: Literal["DisablePushSource"] = "DisablePushSource"
-    source_name: str
+    schema_: DataSchema = Field(alias="schema")
 
 
 class SetTransform(Wire):
@@ -276,23 +170,7 @@ class ExecuteTransform(Wire):
 
 
 DataEvent = AddData | ExecuteTransform
-KeyEvent = (
-    Seed
-    | SetVocab
-    | SetDataSchema
-    | SetInfo
-    | SetLicense
-    | SetAttachments
-    | SetPollingSource
-    | DisablePollingSource
-    | AddPushSource
-    | DisablePushSource
-    | SetTransform
-)
+KeyEvent = Seed | SetDataSchema | SetTransform
 """Everything that is said once and holds from then on."""
 
 Event = Annotated[DataEvent | KeyEvent, Field(discriminator="kind")]
-
-EVENT_KINDS: tuple[str, ...] = tuple(
-    event.model_fields["kind"].default for event in (*get_args(DataEvent), *get_args(KeyEvent))
-)

@@ -59,15 +59,8 @@ LedgerCode = Literal[
     "input-duplicated",
     "input-unresolved",
     "query-malformed",
-    "source-repeated",
-    "source-conflicting",
-    "source-unknown",
-    "source-schema-doubled",
-    "source-endpointless",
     "schema-unchanged",
     "schema-incompatible",
-    "schema-undescribed",
-    "system-column-missing",
     # what is stored
     "chain-missing",
     "chain-exists",
@@ -103,7 +96,7 @@ LedgerCode = Literal[
 
 LEDGER_CODES: tuple[LedgerCode, ...] = get_args(LedgerCode)
 
-WARNINGS: frozenset[LedgerCode] = frozenset({"system-column-missing", "bytes-unread"})
+WARNINGS: frozenset[LedgerCode] = frozenset({"bytes-unread"})
 """Told, and passed over."""
 
 

@@ -2,22 +2,15 @@
 
 import hashlib
 import json
-import re
 from typing import Annotated, Any
 
 from pydantic import StringConstraints
 
 SHA3_256 = "f1620"
 """Base16, multicodec sha3-256, 32 bytes."""
-ARROW0_SHA3_256 = "f9680c00120"
-"""Base16, the fabric's private code of arrow-digest version 0 over sha3-256."""
 
-MULTIHASH = re.compile(r"f1620[0-9a-f]{64}|f9680c00120[0-9a-f]{64}|z[1-9A-HJ-NP-Za-km-z]+")
-
-Multihash = Annotated[
-    str, StringConstraints(pattern=r"^(f1620[0-9a-f]{64}|f9680c00120[0-9a-f]{64}|z[1-9A-HJ-NP-Za-km-z]+)$")
-]
-"""A hash that says how it was made; dagkit writes base16, and reads base58 that others wrote."""
+Multihash = Annotated[str, StringConstraints(pattern=r"^f1620[0-9a-f]{64}$")]
+"""A hash that says how it was made."""
 
 
 def hash_of(content: bytes) -> Multihash:

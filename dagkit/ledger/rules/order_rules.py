@@ -2,22 +2,9 @@
 
 from collections.abc import Iterator
 
-from dagkit.ledger.format.events import (
-    AddData,
-    AddPushSource,
-    DatasetKind,
-    DisablePollingSource,
-    DisablePushSource,
-    ExecuteTransform,
-    Seed,
-    SetPollingSource,
-    SetTransform,
-)
+from dagkit.ledger.format.events import AddData, DatasetKind, ExecuteTransform, Seed, SetTransform
 from dagkit.ledger.format.faults import Fault
 from dagkit.ledger.rules.proposal import Proposal, fault
-
-_ROOTS_ONLY = (AddData, AddPushSource, DisablePollingSource, DisablePushSource, SetPollingSource)
-_DERIVATIVES_ONLY = (ExecuteTransform, SetTransform)
 
 
 def a_seed_stands_first_and_only_there(at: Proposal) -> Iterator[Fault]:
@@ -89,8 +76,8 @@ def system_time_never_goes_back(at: Proposal) -> Iterator[Fault]:
 def events_stand_in_chains_of_their_kind(at: Proposal) -> Iterator[Fault]:
     """Roots learn from outside, derivatives from other chains; one that did both could not be replayed."""
     event, kind = at.block.event, at.standing.kind
-    strange = (isinstance(event, _ROOTS_ONLY) and kind is DatasetKind.DERIVATIVE) or (
-        isinstance(event, _DERIVATIVES_ONLY) and kind is DatasetKind.ROOT
+    strange = (isinstance(event, AddData) and kind is DatasetKind.DERIVATIVE) or (
+        isinstance(event, ExecuteTransform | SetTransform) and kind is DatasetKind.ROOT
     )
     if strange:
         other = "a root" if kind is DatasetKind.DERIVATIVE else "the derivative"

@@ -11,11 +11,8 @@ from datetime import datetime
 from dagkit.ledger.format.block import Carry, Dataset, Pointer, Record
 from dagkit.ledger.format.events import (
     AddData,
-    AddPushSource,
     DataEvent,
     DatasetKind,
-    DisablePollingSource,
-    DisablePushSource,
     Event,
     ExecuteTransform,
     Seed,
@@ -119,7 +116,7 @@ def advance(standing: Standing, record: Record) -> Standing:
     return replace(
         moved,
         key_at=here,
-        keys=_keys_after(standing.keys, event, here),
+        keys={**standing.keys, event.kind: here},
         dataset=_dataset(event, standing.dataset),
         inputs=_inputs(event, standing.inputs),
     )
@@ -147,7 +144,7 @@ def resume(record: Record, read: Reader) -> Standing:
         slice_at=here if _adds_data(event) else carried.slice,
         state_at=here if _leaves_new_state(event) else carried.state,
         key_at=keyed.pointer,
-        keys=_keys_after(keyed.carry.keys or {}, said, keyed.pointer),
+        keys={**(keyed.carry.keys or {}), said.kind: keyed.pointer},
         inputs=_inputs(said, keyed.carry.inputs or ()),
         consumed={} if data is None or done is None else _consumed(done, data.carry),
     )
@@ -195,20 +192,3 @@ def _consumed(event: DataEvent, carried: Carry) -> Mapping[str, Position]:
         given.dataset_id: Position(number, given.last_block_hash, given.last_offset)
         for given, number in zip(event.query_inputs, numbers, strict=False)
     }
-
-
-def key_of(event: Event) -> str:
-    """Under what name a key block is remembered: its kind, and for a push source its own name too."""
-    if isinstance(event, AddPushSource | DisablePushSource):
-        return f"{event.kind} {event.source_name}"
-    return event.kind
-
-
-def _keys_after(keys: Mapping[str, Pointer], event: Event, here: Pointer) -> dict[str, Pointer]:
-    """The last block of each kind; what is disabled is forgotten."""
-    after = {**keys, key_of(event): here}
-    if isinstance(event, DisablePollingSource):
-        after.pop("SetPollingSource", None)
-    if isinstance(event, DisablePushSource):
-        after.pop(f"AddPushSource {event.source_name}", None)
-    return after

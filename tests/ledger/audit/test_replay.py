@@ -10,17 +10,26 @@ from hypothesis import strategies as st
 from dagkit.ledger import ChainBroken, LedgerError, checkpoint_of, transform_of
 from dagkit.ledger.audit.replay import replay
 from dagkit.ledger.audit.verify import verify
-from dagkit.ledger.facts import Fact, state
 from dagkit.ledger.format.block import seal, unseal
-from dagkit.ledger.format.events import SetInfo
 from dagkit.ledger.format.hashing import canonical
+from dagkit.ledger.format.spans import PARTS_SCHEMA
 from dagkit.ledger.rules.standing import advance
 from dagkit.ledger.stores import MemoryStore
-from tests.ledger.desk import APPLICATION, SPLITTER, STRANGER, Desk
+from tests.ledger.desk import APPLICATION, SPLITTER, STRANGER, Desk, remark
 
 STEPS = st.lists(
     st.sampled_from(
-        ["discover", "discover two", "watermark", "window", "empty window", "state", "info", "fact", "retransform"]
+        [
+            "discover",
+            "discover two",
+            "watermark",
+            "window",
+            "empty window",
+            "state",
+            "remark",
+            "remark on parts",
+            "retransform",
+        ]
     ),
     min_size=1,
     max_size=25,
@@ -38,10 +47,10 @@ def act(desk: Desk, steps: list[str]) -> Desk:
             desk.discover((at, at + 10), (at + 10, at + 20))
         elif step == "watermark":
             desk.root.append(desk.root.plan_next().add_data(watermark=desk.clock.now()))
-        elif step == "info":
-            desk.root.append(SetInfo(description=f"step {number}"))
-        elif step == "fact":
-            state(desk.app, Fact("scaled", {"to": number}))
+        elif step == "remark":
+            desk.root.append(remark(f"step {number}"))
+        elif step == "remark on parts":
+            desk.app.append(remark(f"step {number}", PARTS_SCHEMA))
         elif step == "retransform":
             desk.ledger.application(APPLICATION, [SPLITTER], transform_of(f"plan {number}", "0.1.0"))
         elif desk.app.plan_next().has_input:

@@ -7,9 +7,9 @@ import pytest
 from bench.ledger import SHAPES, TWO_INPUTS, Cost, Measured, lengths_upto, main, measure, unsteady
 from dagkit.ledger import BlockRefused, Chain, DatasetKind, Ledger, SequenceTaken, checkpoint_of, slice_of, transform_of
 from dagkit.ledger.application_ledger import folder_of
-from dagkit.ledger.format.events import SetInfo
+from dagkit.ledger.format.spans import PARTS_SCHEMA
 from dagkit.ledger.stores import MemoryStore
-from tests.ledger.desk import APPLICATION, SPLITTER, Desk
+from tests.ledger.desk import APPLICATION, SPLITTER, Desk, remark
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ def test_the_next_transaction_starts_where_the_last_ended(desk):
 def test_what_is_declared_after_the_last_data_is_nothing_to_consume(desk):
     desk.discover((0, 10))
     desk.window()
-    desk.root.append(SetInfo(description="the splitter of the word count"))
+    desk.root.append(remark("the splitter of the word count"))
     assert not desk.app.plan_next().has_input
 
 
@@ -122,10 +122,10 @@ def test_a_promised_window_comes_back_with_exactly_the_same_blocks(desk):
     assert (again.promised, again.notes) == (True, {"slots": [[0, 10]]})
 
 
-def test_a_fact_between_promise_and_append_changes_nothing(desk):
+def test_a_declaration_between_promise_and_append_changes_nothing(desk):
     desk.discover((0, 10))
     promised = desk.app.promise(desk.app.plan_next())
-    desk.app.append(SetInfo(description="scaled"))
+    desk.app.append(remark("scaled", PARTS_SCHEMA))
     assert desk.app.plan_next() == promised
     desk.app.append(promised.execute(), planned=promised)
 
@@ -170,7 +170,7 @@ def test_seeking_finds_what_walking_finds(desk):
             desk.clock.advance(seconds=1)
             desk.root.append(desk.root.plan_next().add_data(watermark=desk.clock.now()))
         if start % 70 == 0:
-            desk.root.append(SetInfo(description=str(start)))
+            desk.root.append(remark(str(start)))
     records = list(desk.root.records())
     for offset in range(desk.root.standing.offset + 1):
         walked = [
@@ -187,11 +187,11 @@ def test_seeking_finds_what_walking_finds(desk):
     assert desk.root.seek_offset(desk.root.standing.offset + 1) is None
 
 
-@pytest.mark.parametrize("kind", ["AddData", "slice", "SetInfo", "SetDataSchema", "Seed", "SetVocab"])
+@pytest.mark.parametrize("kind", ["AddData", "slice", "SetDataSchema", "Seed", "SetTransform"])
 def test_the_last_block_of_a_kind_before_another_is_at_most_two_reads_away(desk, kind):
     for number in range(4):
         desk.discover((number, number + 1))
-        desk.root.append(SetInfo(description=str(number)))
+        desk.root.append(remark(str(number)))
         desk.root.append(desk.root.plan_next().add_data(watermark=desk.clock.advance(seconds=1)))
     records = list(desk.root.records())
     for record in records:

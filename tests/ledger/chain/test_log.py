@@ -5,11 +5,10 @@ import pytest
 from dagkit.ledger import ChainBroken, SequenceTaken, VersionUnreadable
 from dagkit.ledger.audit.orphans import sweep
 from dagkit.ledger.chain.log import Found
-from dagkit.ledger.format.events import SetInfo
 from dagkit.ledger.format.faults import Fault, StoreError
 from dagkit.ledger.format.segment import SEGMENT_SIZE
 from dagkit.ledger.stores import MemoryStore
-from tests.ledger.desk import SPLITTER, Desk
+from tests.ledger.desk import SPLITTER, Desk, remark
 
 
 def long_chain(blocks: int, store: MemoryStore | None = None) -> Desk:
@@ -191,9 +190,9 @@ def test_a_late_writer_is_told_by_its_next_append():
     while desk.root.standing.next_seq < 1010:
         desk.root.append(desk.root.plan_next().add_data(watermark=desk.clock.advance(seconds=1)))
     with pytest.raises(SequenceTaken):
-        late.append(SetInfo(description="late"))
+        late.append(remark("late"))
     late.reopen()
-    assert late.append(SetInfo(description="again")).seq == 1010
+    assert late.append(remark("again")).seq == 1010
 
 
 def test_the_packed_chain_reads_one_index_entry_and_one_record(packed):

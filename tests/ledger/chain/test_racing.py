@@ -9,9 +9,8 @@ import pytest
 
 from dagkit.ledger import Ledger, SequenceTaken
 from dagkit.ledger.audit.verify import verify
-from dagkit.ledger.format.events import SetInfo
 from dagkit.ledger.stores import LocalStore, MemoryStore
-from tests.ledger.desk import SPLITTER
+from tests.ledger.desk import SPLITTER, remark
 
 APPENDS = 2500
 """More than two segments, so that packing is raced too."""
@@ -23,7 +22,7 @@ def drive(place: str, driver: int, answers) -> None:
     won, lost = [], 0
     while chain.standing.next_seq < APPENDS:
         try:
-            record = chain.append(SetInfo(description=f"{driver} {len(won)}"))
+            record = chain.append(remark(f"{driver} {len(won)}"))
         except SequenceTaken:
             lost += 1
             chain.reopen()
@@ -64,19 +63,19 @@ def test_of_two_identical_appends_one_wins():
     store = MemoryStore()
     first = Ledger.create(store).root(SPLITTER)
     second = Ledger.open(store).chain(SPLITTER)
-    first.append(SetInfo(description="same"))
+    first.append(remark("same"))
     with pytest.raises(SequenceTaken, match="another writer has appended this block"):
-        second.append(SetInfo(description="same"))
+        second.append(remark("same"))
 
 
 def test_a_loser_has_changed_nothing():
     store = MemoryStore()
     first = Ledger.create(store).root(SPLITTER)
     second = Ledger.open(store).chain(SPLITTER)
-    first.append(SetInfo(description="first"))
+    first.append(remark("first"))
     before = {key: store.get(key) for key in store._contents}
     with pytest.raises(SequenceTaken):
-        second.append(SetInfo(description="second"))
+        second.append(remark("second"))
     assert {key: store.get(key) for key in store._contents} == before
 
 
@@ -85,10 +84,10 @@ def test_a_driver_that_was_overtaken_does_not_quietly_follow():
     store = MemoryStore()
     first = Ledger.create(store).root(SPLITTER)
     second = Ledger.open(store).chain(SPLITTER)
-    first.append(SetInfo(description="first"))
+    first.append(remark("first"))
     assert second.refresh(), "who has not appended yet may follow"
-    second.append(SetInfo(description="second"))
-    for act in (first.plan_next, first.refresh, lambda: first.append(SetInfo(description="third"))):
+    second.append(remark("second"))
+    for act in (first.plan_next, first.refresh, lambda: first.append(remark("third"))):
         with pytest.raises(SequenceTaken):
             act()
     first.reopen()

@@ -24,9 +24,8 @@ from dagkit.ledger import (
 from dagkit.ledger.audit.orphans import Sweep, set_torn_aside, sweep
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.chain.contents import Objects
-from dagkit.ledger.format.events import SetInfo
 from dagkit.ledger.stores import LocalStore, MemoryStore
-from tests.ledger.desk import SPLITTER, STRANGER, Desk
+from tests.ledger.desk import SPLITTER, STRANGER, Desk, remark
 
 
 @pytest.fixture
@@ -176,7 +175,7 @@ def in_a_child(act) -> str:
 
 def appended(desk: Desk) -> str:
     try:
-        desk.root.append(SetInfo(description="x" * 3000))
+        desk.root.append(remark("x" * 3000))
     except LedgerError as error:
         return error.code
     return "appended"

@@ -8,9 +8,8 @@ import pytest
 from dagkit.ledger import Ledger, LedgerError, checkpoint_of, lines_of, slice_of
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.exchange.manifests import export, import_into
-from dagkit.ledger.facts import Fact, state
 from dagkit.ledger.format.block import unseal
-from dagkit.ledger.format.events import AttachmentEmbedded, Attachments, DatasetKind, SetAttachments
+from dagkit.ledger.format.events import DatasetKind
 from tests.ledger.desk import APPLICATION, SPLITTER, STRANGER, code_of
 
 DEEP = 100_000
@@ -62,10 +61,9 @@ def test_a_value_that_has_no_json_is_refused_and_nothing_is_written(desk, value)
     planned = desk.app.plan_next()
     acts = [
         lambda: lines_of([{"source": value}]),
-        lambda: state(desk.app, Fact("odd", value)),
         lambda: desk.app.promise(planned, {"odd": value}),
     ]
-    assert [code_of(act) for act in acts] == ["value-unwritable"] * 3
+    assert [code_of(act) for act in acts] == ["value-unwritable"] * 2
     desk.discover((0, 10))
     desk.window(1)
     assert (before.next_seq + 1, verify(desk.reopened_ledger()).is_well) == (desk.app.standing.next_seq, True)
@@ -117,14 +115,6 @@ def test_a_marker_or_a_head_that_is_no_json_is_told_or_passed_over(run, here, co
     run("verify", "PATH")
     (here.store.root / "ledger" / "ledger.json").write_bytes(content)
     assert "[manifest-unreadable]" in run("ls", "PATH", code=1).stderr
-
-
-@pytest.mark.parametrize("content", ["[" * DEEP, "not JSON", "NaN"], ids=["deep", "text", "NaN"])
-def test_an_attachment_under_our_name_that_is_no_fact_is_named(run, here, content):
-    items = (AttachmentEmbedded(path="dagkit/scaled.json", content=content),)
-    here.root.append(SetAttachments(attachments=Attachments(items=items)))
-    assert "[manifest-unreadable]" in run("show", "PATH", SPLITTER, "--last", 1, "--json", code=1).stderr
-    run("show", "PATH", SPLITTER, "--last", 1)
 
 
 # ---- names

@@ -12,20 +12,11 @@ from referencing import Registry, Resource
 from dagkit.ledger import BlockRefused, ChainBroken, Ledger, VersionUnreadable, checkpoint_of
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.exchange.manifests import export, import_into
-from dagkit.ledger.facts import Fact, state
 from dagkit.ledger.format.events import (
-    AddPushSource,
     DataField,
     DataSchema,
-    DisablePollingSource,
-    DisablePushSource,
     SetDataSchema,
-    SetInfo,
-    SetLicense,
-    SetPollingSource,
-    SetVocab,
     SourceState,
-    Step,
 )
 from dagkit.ledger.format.spans import WORK_SCHEMA
 from dagkit.ledger.stores import MemoryStore
@@ -34,7 +25,7 @@ from tests.ledger.desk import APPLICATION, SPLITTER, Desk
 SCHEMAS = Path(__file__).parents[1] / "odf-schemas"
 FORMATS = FormatChecker()
 PATTERNS = {
-    "multihash": r"f1620[0-9a-f]{64}|f9680c00120[0-9a-f]{64}|z[1-9A-HJ-NP-Za-km-z]+",
+    "multihash": r"f1620[0-9a-f]{64}",
     "dataset-id": r"did:odf:[a-zA-Z0-9+/=]+",
     "date-time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)",
 }
@@ -43,7 +34,7 @@ for name, pattern in PATTERNS.items():
 FORMATS.checks("uint64")(lambda v: not isinstance(v, int) or 0 <= v < 2**64)
 
 
-TAGGED = {"SetDataSchema", "SetTransform", "SetAttachments", "SetPollingSource", "AddPushSource"}
+TAGGED = {"SetDataSchema", "SetTransform"}
 """Events with a union inside: version 0.38 forbids the very `kind` that tells its members apart."""
 
 
@@ -59,25 +50,8 @@ def judge_of(version: str, name: str):
 def rich() -> Ledger:
     """A ledger in which every kind of event occurs."""
     desk = Desk()
-    csv = Step(kind="Csv", header=True)
-    for event in (
-        SetVocab(offset_column="offset"),
-        SetInfo(description="lines of a log", keywords=("log", "ü")),
-        SetLicense(short_name="CC0", name="CC0 1.0", website_url="https://creativecommons.org", spdx_id="CC0-1.0"),
-        SetPollingSource(fetch=Step(kind="Url", url="https://example.org/x"), read=csv, merge=Step(kind="Append")),
-        DisablePollingSource(),
-        AddPushSource(source_name="sensor", read=csv, merge=Step(kind="Ledger", primaryKey=["id"])),
-        DisablePushSource(source_name="sensor"),
-        SetDataSchema(
-            schema=DataSchema(
-                fields=(
-                    *WORK_SCHEMA.fields,
-                    DataField(name="note", type={"kind": "Option", "inner": "String"}, extra={"dagkit.dev/x": 1}),
-                )
-            )
-        ),
-    ):
-        desk.root.append(event)
+    note = DataField(name="note", type={"kind": "Option", "inner": "String"}, extra={"dagkit.dev/x": 1})
+    desk.root.append(SetDataSchema(schema=DataSchema(fields=(*WORK_SCHEMA.fields, note))))
     desk.discover((0, 10), (10, 20), size=20)
     large = b"x" * 10_000
     desk.root.append(
@@ -90,7 +64,6 @@ def rich() -> Ledger:
         [large],
     )
     desk.window(3, consumed=[(0, 20)])
-    state(desk.app, Fact("scaled", {"from": 2, "to": 4}))
     desk.root.append(desk.root.plan_next().add_data(watermark=desk.clock.advance(seconds=5)))
     desk.window()
     return desk.ledger
@@ -116,7 +89,7 @@ def test_every_exported_block_is_valid_by_the_official_schemas(rich, tmp_path, f
             if kind not in TAGGED:
                 older = judge_of("v0.38.0_draft07", kind)
                 assert [e.message for e in older.iter_errors(event)] == [], kind
-    assert len(kinds) == 13
+    assert kinds == {"AddData", "ExecuteTransform", "Seed", "SetDataSchema", "SetTransform"}
 
 
 def test_the_judge_is_awake():
@@ -174,6 +147,7 @@ def edited(folder: Path, form: str, edit) -> Path:
         ),
         (lambda d: d[0].update(version=2), VersionUnreadable, "version-unreadable"),
         (lambda d: d[0]["content"].update(mood="good"), VersionUnreadable, "field-unknown"),
+        (lambda d: d[1]["content"].update(event={"kind": "SetInfo"}), VersionUnreadable, "field-unknown"),
         (lambda d: d[3]["content"]["event"].update(prevOffset=None), ChainBroken, "manifest-unreadable"),
         (lambda d: d[3]["content"].update(systemTime="yesterday"), ChainBroken, "manifest-unreadable"),
     ],
@@ -185,6 +159,7 @@ def edited(folder: Path, form: str, edit) -> Path:
         "a block changed",
         "a later version",
         "a field of the future",
+        "an event that dagkit does not write",
         "an explicit null",
         "a time that is none",
     ],

@@ -1,29 +1,15 @@
-"""Contents and segments that are not what they look like."""
+"""Segments that are not what they look like."""
 
 import pytest
 from obstore.store import MemoryStore as Bucket
 
-from dagkit.ledger import ChainBroken, Ledger, slice_of
+from dagkit.ledger import ChainBroken, Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.format.segment import SEGMENT_SIZE
 from dagkit.ledger.stores import LocalStore, MemoryStore
 from dagkit.ledger.stores.bucket import BucketStore
 from tests.ledger.chain.test_log import copy, long_chain
-from tests.ledger.desk import SPLITTER, STRANGER
-
-
-@pytest.mark.parametrize("content", [b"PAR1", b"PAR1 of the month", b"ARROW1", b"ARROW1\0\0" + b"\xff" * 64], ids=repr)
-def test_a_slice_that_only_begins_like_a_table_is_bytes_like_any_others(desk, content):
-    planned = desk.app.plan_next()
-    desk.app.append(planned.execute(slice_of(content, 0, 1)), [content], planned=planned)
-    assert verify(desk.reopened_ledger()).is_well
-
-
-@pytest.mark.parametrize("content", [b"PAR1 of the month", b"ARROW1 of the month"], ids=repr)
-def test_a_slice_that_only_begins_like_the_table_that_was_meant_is_damaged(desk, content):
-    planned = desk.app.plan_next()
-    desk.app.append(planned.execute(slice_of(content, 0, 1, STRANGER)), [content], planned=planned)
-    assert [f.code for f in verify(desk.reopened_ledger()).faults] == ["data-damaged"]
+from tests.ledger.desk import SPLITTER
 
 
 @pytest.fixture(scope="module")

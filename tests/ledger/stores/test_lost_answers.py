@@ -15,10 +15,9 @@ from obstore.store import MemoryStore as Bucket
 
 from dagkit.ledger import SequenceTaken
 from dagkit.ledger.audit.verify import verify
-from dagkit.ledger.format.events import SetInfo
 from dagkit.ledger.stores import open_store
 from dagkit.ledger.stores.bucket import BucketStore
-from tests.ledger.desk import Desk
+from tests.ledger.desk import Desk, remark
 
 
 def test_a_put_that_is_repeated_after_a_lost_answer_has_won(monkeypatch):
@@ -41,9 +40,9 @@ def test_the_same_bytes_of_another_driver_are_not_ours_in_a_bucket():
     store = BucketStore(Bucket())
     first = Desk(store)
     second = first.reopened()
-    first.root.append(SetInfo(description="same"))
+    first.root.append(remark("same"))
     with pytest.raises(SequenceTaken, match="another writer"):
-        second.root.append(SetInfo(description="same"))
+        second.root.append(remark("same"))
 
 
 def test_a_link_that_is_repeated_after_a_lost_answer_has_won(here, monkeypatch):

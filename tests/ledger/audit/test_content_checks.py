@@ -1,0 +1,63 @@
+"""A slice and a checkpoint are what their block says: their bytes, their size, and the hash of their rows."""
+
+import pytest
+
+from dagkit.ledger import ChainBroken, DatasetKind, checkpoint_of, slice_of
+from dagkit.ledger.audit.content_checks import flaws_of
+from dagkit.ledger.chain.chain import Chain
+from dagkit.ledger.chain.contents import lines_hash, lines_of, rows_of
+from dagkit.ledger.format.events import DataField, DataSchema, SetDataSchema
+from dagkit.ledger.stores import MemoryStore
+from tests.ledger.desk import STRANGER
+
+
+def test_lines_come_back_and_have_one_text():
+    rows = [{"b": 1, "a": "ü\u2028\n"}, [None, 1.5]]
+    assert rows_of(lines_of(rows)) == rows
+    assert lines_hash(lines_of([{"b": 1, "a": 2}])) == lines_hash(lines_of([{"a": 2, "b": 1}]))
+    assert lines_hash(lines_of([1, 2])) != lines_hash(lines_of([12]))
+
+
+def test_a_logical_hash_that_is_not_of_the_rows_is_noticed(desk):
+    content = lines_of([{"a": 1}])
+    forged = slice_of(content, 0, 1).model_copy(update={"logical_hash": STRANGER})
+    record = desk.root.append(desk.root.plan_next().add_data(forged), [content])
+    assert [f.code for f in flaws_of(desk.root, record)] == ["data-damaged"]
+
+
+def test_a_content_that_was_changed_on_its_shelf_is_noticed():
+    store = MemoryStore()
+    chain = Chain.create(store, "c", "c", DatasetKind.ROOT, "did:odf:a")
+    chain.append(SetDataSchema(schema=DataSchema(fields=(DataField(name="a", type="Int64"),))))
+    content = lines_of([{"a": "x" * 10_000}])
+    record = chain.append(chain.plan_next().add_data(slice_of(content, 0, 1)), [content])
+    name = record.block.event.new_data.physical_hash
+    store.replace(chain.objects.key("data", name), content[:-2] + b"!\n")
+    assert [f.code for f in flaws_of(chain, record)] == ["data-damaged"]
+    with pytest.raises(ChainBroken, match="another content"):
+        chain.data(record)
+    store.delete([chain.objects.key("data", name)])
+    assert [f.code for f in flaws_of(chain, record)] == ["data-missing"]
+
+
+def test_a_checkpoint_that_was_changed_on_its_shelf_is_noticed(desk):
+    state = b"x" * 10_000
+    record = desk.root.append(desk.root.plan_next().add_data(checkpoint=checkpoint_of(state)), [state])
+    key = desk.root.objects.key("checkpoints", desk.root.standing.checkpoint)
+    desk.store.replace(key, state[:-1] + b"y")
+    assert [f.code for f in flaws_of(desk.root, record)] == ["checkpoint-damaged"]
+    desk.store.delete([key])
+    assert [f.code for f in flaws_of(desk.root, record)] == ["checkpoint-missing"]
+
+
+@pytest.mark.parametrize(("what", "code"), [("slice", "data-damaged"), ("checkpoint", "checkpoint-damaged")])
+def test_a_size_that_is_not_the_contents_is_noticed(desk, what, code):
+    content = lines_of([{"a": 1}])
+    wrong = {"update": {"size": 999}}
+    given = (
+        {"new_data": slice_of(content, 0, 1).model_copy(**wrong)}
+        if what == "slice"
+        else {"checkpoint": checkpoint_of(content).model_copy(**wrong)}
+    )
+    record = desk.root.append(desk.root.plan_next().add_data(**given), [content])
+    assert [f.code for f in flaws_of(desk.root, record)] == [code]
