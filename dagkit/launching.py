@@ -23,9 +23,10 @@ from dagkit.api.running import Until
 from dagkit.clock import Timer
 from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.steps import Author
+from dagkit.engine.points import Probe
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
-from dagkit.engine.reports.run_events import Observer, Probe
+from dagkit.engine.reports.run_events import Observer
 from dagkit.engine.run.loop import Loop, RunSettings
 from dagkit.engine.worker.protocol import Backend
 from dagkit.ledger import Ledger

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from dagkit import Dag, OperatorContext, PortContext, StatelessPartitioner
 from dagkit.cli import main
-from dagkit.engine.reports.run_events import Point
+from dagkit.engine.points import Point
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dagkit.engine.reports.run_events import Point
+from dagkit.engine.points import Point
 
 
 class Crash(BaseException):

@@ -24,7 +24,8 @@ from dagkit import (
 from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.reports.run_events import Probe, RunEvent
+from dagkit.engine.points import Probe
+from dagkit.engine.reports.run_events import RunEvent
 from dagkit.engine.run.loop import Loop, RunSettings
 from dagkit.engine.worker.protocol import Answer, Backend, Cores, WindowTask
 from dagkit.ledger import Ledger

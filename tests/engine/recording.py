@@ -7,9 +7,9 @@ from pathlib import Path
 from dagkit import Backlog, Block, Capacity
 from dagkit.compiler import compile_application
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.checkpoint.discoveries import Discovery, Emitted
 from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.facts import Fact, Scaled
-from dagkit.engine.inputs.driver_input import Discovery, Emitted
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.ledger import Ledger, Span, Work

@@ -15,7 +15,8 @@ import pytest
 from dagkit import Config, Dag, DagContext, InputOperator, InputPort, Operator, OutputPort, State, Until
 from dagkit.clock import SystemClock
 from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.reports.run_events import Committed, Ended, Point, Resumed, RunEvent
+from dagkit.engine.points import Point
+from dagkit.engine.reports.run_events import Committed, Ended, Resumed, RunEvent
 from dagkit.errors import DagkitError
 from dagkit.launching import Machine, launch
 from dagkit.ledger import Ledger

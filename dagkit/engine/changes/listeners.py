@@ -18,7 +18,6 @@ from dagkit.engine.changes.reconfiguration import Scaling
 from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.facts import Scaled
 from dagkit.engine.reports.statistics import Lately, stats_of
-from dagkit.engine.run.decide import Action, Sleep, Start
 from dagkit.engine.work.item import WorkItem, has_end, length_of
 from dagkit.engine.work.split import CutNear, nowhere
 from dagkit.engine.work.summary import ProgramSummary
@@ -77,12 +76,14 @@ class StatsListeners:
         """When they were asked last."""
         self.follow(shape)
 
-    def is_due(self, action: Action, now: datetime) -> bool:
-        """Before a window, if they were not told of all there is; else by the heartbeat, while nothing is to do."""
-        if not self._listened:
-            return False
-        is_time = now >= self._asked + self._traits.heartbeat
-        return (isinstance(action, Start) and self.news) or (isinstance(action, Sleep) and is_time)
+    @property
+    def has_news(self) -> bool:
+        """Whether listeners have not been given the newest statistics."""
+        return bool(self._listened) and self.news
+
+    def is_time(self, now: datetime) -> bool:
+        """Whether the heartbeat is due, by which listeners are asked while there is nothing to do."""
+        return bool(self._listened) and now >= self._asked + self._traits.heartbeat
 
     def follow(self, shape: RunningPlan) -> None:
         """The application goes on in this shape."""

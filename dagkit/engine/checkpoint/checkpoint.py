@@ -81,6 +81,10 @@ class Checkpoint(_Value):
     answered: tuple[str, ...] = ()
     """The requests that took effect with this window."""
 
+    def with_files(self, files: tuple[Part, ...]) -> "Checkpoint":
+        """The same checkpoint with other pieces of the files that are not whole."""
+        return self if files == self.files else self.model_copy(update={"files": files})
+
     def as_json(self) -> dict[str, Any]:
         """The checkpoint as plain data; what is empty is left out."""
         data: dict[str, Any] = self.model_dump(mode="json")

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from dagkit.api.state import declared_state
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.inputs.driver_input import Discovery, queued_slots
+from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState
 from dagkit.errors import DagkitError, did_you_mean
@@ -74,7 +74,7 @@ def refuse_stranded_findings(program: Program, findings: Iterable[Discovery]) ->
 def refuse_stranded(program: Program, checkpoint: Checkpoint, allocation: Mapping[str, Any]) -> None:
     """Returns only if there is an input for every block that waits and every item that a delay holds."""
     inputs = sorted({target.address for target in program.targets.values()})
-    queues = queued_slots(program)
+    queues = program.queued_slots
     waiting = [each.into for each in checkpoint.queue]
     for into in [*waiting, *allocation]:
         blocks = max(1, waiting.count(into))

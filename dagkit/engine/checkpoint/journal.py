@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.compatibility import OperatorRenamed
+from dagkit.engine.checkpoint.discoveries import Discovery, DiscoveryCodec
 from dagkit.engine.checkpoint.watermarks import watermark_of
 from dagkit.engine.files.staging import Part
-from dagkit.engine.inputs.driver_input import Discovery, DiscoveryCodec
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState
 from dagkit.errors import DagkitError

@@ -11,7 +11,7 @@ from dagkit.engine.checkpoint.checkpoint import Altered, Checkpoint, Partitioned
 from dagkit.engine.checkpoint.delays import kept
 from dagkit.engine.checkpoint.watermarks import watermarks_after
 from dagkit.engine.facts import Fact
-from dagkit.engine.files.staging import NAMED_BY_BLOCK, FileShared, Part, told_of
+from dagkit.engine.files.staging import NAMED_BY_BLOCK, FileShared, Part, by_file, told_of
 from dagkit.engine.program.program import Program, Target
 from dagkit.engine.work.item import Number, WorkItem, has_end, part_of
 from dagkit.engine.work.split import Allocation, SlotResult, all_in
@@ -47,7 +47,7 @@ def next_checkpoint(
     younger: Iterable[ConsumedWork],
     state: State,
     ended: Iterable[str],
-    publisher: Iterable[str] = (),
+    timed_inputs: Iterable[str] = (),
     coming: Collection[str] = (),
     facts: Iterable[Fact] = (),
     partitions: Mapping[str, Partitioned] | None = None,
@@ -79,7 +79,7 @@ def next_checkpoint(
         finished=tuple(whole),
         read=with_numbers(before.read, worked_on - open_blocks),
         watermarks=watermarks_after(
-            before.watermarks, publisher, waiting, answer, {*coming, *(into for into, _, _ in unknown)}
+            before.watermarks, timed_inputs, waiting, answer, {*coming, *(into for into, _, _ in unknown)}
         ),
         drained=last,
         ended=tuple(sorted(ended)),
@@ -172,14 +172,6 @@ def spans_of(work: Iterable[WorkItem]) -> list[Span]:
         for each in work
         if each.source is not None
     ]
-
-
-def by_file(parts: Iterable[Part]) -> dict[str, list[Part]]:
-    """The pieces of each file."""
-    files: dict[str, list[Part]] = {}
-    for part in parts:
-        files.setdefault(part.file, []).append(part)
-    return files
 
 
 def settled(parts: Sequence[Part], open_blocks: set[int], *, last: bool = False) -> tuple[list[Part], list[Part]]:

@@ -11,7 +11,7 @@ Watermarks = Mapping[str, datetime | None]
 
 
 def watermarks_after(
-    before: Watermarks, publisher: Iterable[str], waiting: Iterable[WorkItem], answer: Answer, coming: Collection[str]
+    before: Watermarks, timed_inputs: Iterable[str], waiting: Iterable[WorkItem], answer: Answer, coming: Collection[str]
 ) -> dict[str, datetime | None]:
     """Event time has come as far as in that which is furthest behind of all that waits; where nothing does, as told.
 
@@ -19,7 +19,7 @@ def watermarks_after(
     """
     waiting = list(waiting)
     after: dict[str, datetime | None] = {}
-    for into in publisher:
+    for into in timed_inputs:
         left = [each.reached for each in waiting if each.into == into]
         known = [reached for reached in left if reached is not None]
         told = [times[into] for report in answer.reports for times in [report.reached] if into in times]

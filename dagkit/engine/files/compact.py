@@ -7,12 +7,10 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.next_checkpoint import by_file
 from dagkit.engine.files import folders as places
 from dagkit.engine.files.folders import PiecesLost, folder_at
 from dagkit.engine.files.publish import in_order, pieces_of
-from dagkit.engine.files.staging import Part, StagingFailed, StagingPlace
+from dagkit.engine.files.staging import Part, StagingFailed, StagingPlace, by_file
 
 MOST_PIECES = 32
 """Pieces that a file of no block is kept in."""
@@ -20,27 +18,25 @@ MOST_PIECES = 32
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """A memory that names fewer pieces, and those that it no longer names."""
+    """The pieces that a checkpoint is to name, and those that it no longer names."""
 
-    checkpoint: Checkpoint
+    files: tuple[Part, ...]
     replaced: tuple[Part, ...] = ()
 
 
-def gathered(checkpoint: Checkpoint, attempt: StagingPlace) -> Gathered:
-    """The memory with no file of no block in more pieces than it is kept in; they are staged by this attempt.
+def gathered(pieces: Sequence[Part], attempt: StagingPlace) -> Gathered:
+    """Put the files that belong to no block together, in as many pieces as they are kept in, staged by this attempt.
 
     The pieces of a block stay what they are: what is still to be read of it belongs between them.
     """
-    files, replaced = list(checkpoint.files), list[Part]()
-    for parts in many(checkpoint.files):
+    files, replaced = list(pieces), list[Part]()
+    for parts in many(pieces):
         several = last_ones(parts)
         whole = _together(several, attempt)
         old = {part.part for part in several}
         files = [*(part for part in files if part.part not in old), whole]
         replaced += several
-    if not replaced:
-        return Gathered(checkpoint)
-    return Gathered(checkpoint.model_copy(update={"files": tuple(files)}), tuple(replaced))
+    return Gathered(tuple(files), tuple(replaced))
 
 
 def many(parts: Iterable[Part]) -> list[list[Part]]:

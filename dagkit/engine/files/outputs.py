@@ -3,9 +3,8 @@
 import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.next_checkpoint import by_file
 from dagkit.engine.files.checks import refuse_unseen, refuse_written_again, when_began
 from dagkit.engine.files.compact import forget, gathered, many
 from dagkit.engine.files.publish import (
@@ -21,8 +20,8 @@ from dagkit.engine.files.publish import (
     sweep_attempts,
     sweep_windows,
 )
-from dagkit.engine.files.staging import Part, StagingPlace
-from dagkit.engine.reports.run_events import Point
+from dagkit.engine.files.staging import Part, StagingPlace, by_file
+from dagkit.engine.points import Point
 
 _logger = logging.getLogger(__name__)
 
@@ -30,13 +29,27 @@ PutInPlace = Callable[[Mapping[str, Iterable[Part]]], object]
 """Makes files of their pieces."""
 
 
+class CommittedFiles(Protocol):
+    """What a checkpoint says of files."""
+
+    @property
+    def window(self) -> int: ...
+    @property
+    def files(self) -> Sequence[Part]:
+        """The pieces of files that are not whole."""
+
+    @property
+    def finished(self) -> Sequence[Part]:
+        """The pieces of the files that became whole with this window."""
+
+
 class Outputs:
     """What a run stages, and what becomes of it."""
 
-    def __init__(self, checkpoint: Checkpoint, application_path: str, *, durable: bool, home: str) -> None:
+    def __init__(self, committed: CommittedFiles, application_path: str, *, durable: bool, home: str) -> None:
         self.unfinished: Mapping[str, list[Part]] = {}
         """The pieces of files that are whole and not in place yet."""
-        self._memory = checkpoint
+        self._committed = committed
         self._path = application_path
         self._durable = durable
         self._home = home
@@ -47,8 +60,8 @@ class Outputs:
         self._told: set[str] = set()
         """Files of another life that were said to be replaced."""
         self._uncommitted: list[StagingPlace] = []
-        if checkpoint.finished and not is_finished(application_path, checkpoint.window):
-            self.unfinished = by_file(checkpoint.finished)
+        if committed.finished and not is_finished(application_path, committed.window):
+            self.unfinished = by_file(committed.finished)
 
     def attempt(self, window_id: int) -> StagingPlace:
         """Where one more attempt at a window stages what it writes."""
@@ -58,19 +71,19 @@ class Outputs:
         self._uncommitted.append(place)
         return place
 
-    def gathered(self, window_id: int) -> Checkpoint:
-        """The last memory, with no file of no block in many pieces; the commit of this window is to name them."""
+    def gathered(self, window_id: int) -> tuple[Part, ...]:
+        """The pieces that the next checkpoint starts from, with no file of no block in many of them."""
         self._replaced = ()
-        if not many(self._memory.files):
-            return self._memory
-        found = gathered(self._memory, self.attempt(window_id))
+        if not many(self._committed.files):
+            return tuple(self._committed.files)
+        found = gathered(self._committed.files, self.attempt(window_id))
         self._replaced = found.replaced
-        return found.checkpoint
+        return found.files
 
-    def check(self, checkpoint: Checkpoint, parts: Sequence[Part]) -> None:
+    def check(self, finished: Sequence[Part], parts: Sequence[Part]) -> None:
         """Returns only if the window may be committed: what it staged is there, and no file would be replaced."""
         refuse_unseen(parts, self._path)
-        written = [*parts, *checkpoint.finished]
+        written = [*parts, *finished]
         if written:
             self._began = self._began or when_began(self._path)
             older = refuse_written_again(written, self._began)
@@ -83,14 +96,14 @@ class Outputs:
             others = f" and {len(files) - 1} more" if len(files) > 1 else ""
             _logger.warning("%s%s: older than this application, and replaced by what it writes", files[0], others)
 
-    def commit(self, checkpoint: Checkpoint) -> None:
+    def commit(self, committed: CommittedFiles) -> None:
         """A window is in the ledger, and with it what it staged."""
-        self._memory = checkpoint
-        self.over(checkpoint.window)
-        self.unfinished = by_file(checkpoint.finished)
+        self._committed = committed
+        self.over(committed.window)
+        self.unfinished = by_file(committed.finished)
         if self._replaced:
             forget(self._replaced, self._path)
-            sweep_windows(self._path, staged_in(self._replaced) - self._needed() - staged_in(checkpoint.finished))
+            sweep_windows(self._path, staged_in(self._replaced) - self._needed() - staged_in(committed.finished))
             self._replaced = ()
 
     def over(self, window_id: int) -> None:
@@ -100,17 +113,17 @@ class Outputs:
     def sweep(self) -> None:
         """What earlier runs left is gone; only after a commit, which fences off whoever might still be at work."""
         if self._unswept:
-            needed = self._needed() | staged_in(self._memory.finished)
-            self._unswept = bool(sweep(self._path, needed, self._memory.window))
+            needed = self._needed() | staged_in(self._committed.finished)
+            self._unswept = bool(sweep(self._path, needed, self._committed.window))
 
     def finish(self, place: PutInPlace, between: Callable[[Point], None]) -> None:
         """The files of the last commit are where they belong; a crash in between does no harm."""
         files = {file: parts for file, parts in self.unfinished.items() if any(part.part for part in parts)}
-        if is_begun(self._path, self._memory.window):
+        if is_begun(self._path, self._committed.window):
             files = still_to_place(files, self._path)
         elif files:
             refuse_lost(files, self._path)
-            note_begun(self._path, self._memory.window, durable=self._durable)
+            note_begun(self._path, self._committed.window, durable=self._durable)
         if len(files) > 1:  # one that takes no time goes first, so that every run takes the way that tests take
             first = min(files, key=lambda file: (len(files[file]), sum(part.length for part in files[file])))
             place({first: files.pop(first)})
@@ -118,17 +131,17 @@ class Outputs:
         if files:
             place(files)
         self.unfinished = {}
-        note_finished(self._path, self._memory.window)
-        sweep_windows(self._path, staged_in(self._memory.finished) - self._needed())
+        note_finished(self._path, self._committed.window)
+        sweep_windows(self._path, staged_in(self._committed.finished) - self._needed())
 
-    def abandon(self, newest: Checkpoint) -> None:
+    def abandon(self, newest: CommittedFiles) -> None:
         """What was not committed is gone: nobody ever will commit it.
 
-        A commit may have got through though its answer was lost: what the newest memory names stays.
+        A commit may have got through though its answer was lost: what the newest checkpoint names stays.
         """
         named = attempts_in([*newest.files, *newest.finished])
         sweep_attempts(self._path, [place for place in self._uncommitted if place.folder not in named])
 
     def _needed(self) -> set[str]:
         """The windows whose staged pieces somebody still needs."""
-        return staged_in(self._memory.files) | {str(place.window) for place in self._uncommitted}
+        return staged_in(self._committed.files) | {str(place.window) for place in self._uncommitted}

@@ -4,7 +4,7 @@ APPLICATION_PATH/staging/<window>/<attempt>/<task>/<number>.part
 """
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -86,6 +86,14 @@ class Part(BaseModel):
     """The block with which the file is whole."""
     finished: bool = False
     """Whether nothing comes after this window."""
+
+
+def by_file(parts: Iterable[Part]) -> dict[str, list[Part]]:
+    """The pieces of each file."""
+    files: dict[str, list[Part]] = {}
+    for part in parts:
+        files.setdefault(part.file, []).append(part)
+    return files
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 from dagkit.api.running import Until
 from dagkit.clock import Timer
+from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.failures import tear_down
-from dagkit.engine.inputs.driver_input import Discovery, DriverInput, context_of, delivered, queued
+from dagkit.engine.inputs.driver_input import DriverInput, context_of, delivered, queued
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.item import Elements, WorkItem
 from dagkit.engine.worker.instances import SavedState

@@ -9,8 +9,7 @@ from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
 from dagkit.compiler.partition import takes_work
 from dagkit.compiler.unify import slides
-from dagkit.engine.program.program import Keying, Port, Program, StageProgram, Target
-from dagkit.engine.worker.sliding import Sliding
+from dagkit.engine.program.program import Keying, Port, Program, Sliding, StageProgram, Target
 from dagkit.graph import Graph, Node
 from dagkit.plan.model import Place, Routing
 

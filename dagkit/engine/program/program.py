@@ -6,13 +6,13 @@ A worker loads this module and not the compiler, which makes programs in `lower.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from dagkit.api.operators import Operator, Unifier
 from dagkit.api.partitioning import PartitionKeys
 from dagkit.api.running import Context
 from dagkit.api.streams import StreamCodec
-from dagkit.engine.worker.sliding import Sliding
 from dagkit.plan.model import Routing
 from dagkit.schema.batch import ITEM, Batch
 from dagkit.schema.columns import Constant
@@ -178,6 +178,21 @@ class StageProgram:
     targets: Mapping[Port, tuple[Target, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """How the windows of one output slide, counted in streaming windows."""
+
+    length: int
+    step: int
+    port: str
+    payload: Any
+
+    @property
+    def pane(self) -> int:
+        """How long a pane is: windows and steps are whole numbers of panes."""
+        return gcd(self.length, self.step)
+
+
 @dataclass(frozen=True)
 class Program:
     """All stages of an application, its operators slot by slot, and how their windows are counted."""
@@ -246,6 +261,11 @@ class Program:
             found |= reached
             follow += reached
         return frozenset(found)
+
+    @property
+    def queued_slots(self) -> dict[str, int]:
+        """The number of slots that read from each queue, by the address of the input."""
+        return {target.address: target.slots for target in self.targets.values() if target.queued}
 
     @cached_property
     def targets(self) -> Mapping[int, Target]:

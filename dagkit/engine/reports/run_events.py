@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from dagkit.api.stats import OperatorStats
@@ -12,23 +11,6 @@ from dagkit.engine.facts import Fact
 from dagkit.engine.worker.protocol import Stretch
 
 _logger = logging.getLogger(__name__)
-
-
-class Point(StrEnum):
-    """The steps of a window, in order: after each of them a run may be killed, and nothing is lost or doubled."""
-
-    PLANNED = "planned"
-    """What it is given is decided, and nothing of it has run. It is promised where no older window is in flight."""
-    RUNNING = "running"
-    """Its job was handed to the backend."""
-    STAGED = "staged"
-    """All its pieces are written, and nothing says that they count."""
-    APPENDED = "appended"
-    """It is committed, and its files are not in place."""
-    HALF_FINISHED = "half-finished"
-    """Some of its files are in place."""
-    FINISHED = "finished"
-    """All of them are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +132,6 @@ class Ended:
 
 RunEvent = Resumed | Found | Started | Failed | Committed | Measured | Reshaped | Ended
 Observer = Callable[[RunEvent], None]
-Probe = Callable[[Point, int], None]
-"""Called at each step of each window; what it raises ends the run there, as a crash would."""
 
 
 class Observers:

@@ -40,11 +40,15 @@ from dagkit.engine.facts import Fact, Scaled
 from dagkit.engine.failures import OperatorFailed, WindowLost, failure_of, who_failed
 from dagkit.engine.inputs.discover import DriverInputs
 from dagkit.engine.run.in_flight import InFlightWindow, InFlightWindows
-from dagkit.engine.work.drain_policy import came_to_nothing, only_asks, timed
+from dagkit.engine.run.polling import found_nothing
+from dagkit.engine.run.polling import only_polls
+from dagkit.engine.run.polling import timed
 from dagkit.engine.checkpoint.next_checkpoint import State, next_checkpoint, parts_of, state_after, state_by_slot, work_by_slot, worked_in
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.redistribute import redistribute_state
-from dagkit.engine.reports.run_events import Ended, Observer, Point, Probe, Reshaped, Resumed
+from dagkit.engine.reports.run_events import Ended, Observer, Reshaped, Resumed
+from dagkit.engine.points import Point
+from dagkit.engine.points import Probe
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.files.outputs import Outputs
 from dagkit.engine.program.program import Program
@@ -156,10 +160,20 @@ class Loop:
         """What to do now, given all that is known and asked for."""
         self.changing.hear(self.checkpoint.window)
         action = next_action(self.outlook())
-        if self._promise is None and self.listeners.is_due(action, self.clock.now()):
+        if self._promise is None and self._asks_listeners(action):
             self._ask_around()
             action = next_action(self.outlook())
         return action
+
+    def _asks_listeners(self, action: Action) -> bool:
+        """Before a window, if there are statistics that they were not given; by the heartbeat, while nothing is to do."""
+        match action:
+            case Start():
+                return self.listeners.has_news
+            case Sleep():
+                return self.listeners.is_time(self.clock.now())
+            case _:
+                return False
 
     def _ask_around(self) -> None:
         """Listeners say, before the next window begins or nothing is to do, what is to change."""
@@ -317,7 +331,7 @@ class Loop:
             sent, given = self._given(upto)
             share = self.pending_work.next(window_id, self.traits, self.clock.now(), overlaps=self._overlap > 1)
             notes, promised = {**share.notes, "last": last}, False
-        asks = not last and not promised and only_asks(sent, given, share.allocation)
+        asks = not last and not promised and only_polls(sent, given, share.allocation)
         if not promised and not self.in_flight and not asks:
             self.journal.promise(upto, notes)
             promised = True
@@ -368,8 +382,8 @@ class Loop:
         parts, worked = parts_of(answer), worked_in(answer)
         facts = [*flight.round.cuts, *split_at_the_end(flight.round.allocation, worked), *self.facts]
         try:
-            checkpoint = self._memory_after(flight, answer, facts)
-            self.outputs.check(checkpoint, parts)
+            checkpoint = self._next_checkpoint(flight, answer, facts)
+            self.outputs.check(checkpoint.finished, parts)
         except DagkitError as error:
             self.journal.refuse_overtaken(error)
             raise
@@ -404,7 +418,7 @@ class Loop:
             and not self.facts
             and not self.changing.is_made
             and self.traits.counts <= {1}
-            and came_to_nothing(flight.round.allocation, answer)
+            and found_nothing(flight.round.allocation, answer)
             and state_after(self.program, self.state, answer) == self.state
         )
 
@@ -423,9 +437,9 @@ class Loop:
             return assignment
         return replace(assignment, staging=self.outputs.attempt(assignment.window_id))
 
-    def _memory_after(self, flight: InFlightWindow, answer: Answer, facts: Sequence[Fact]) -> Checkpoint:
+    def _next_checkpoint(self, flight: InFlightWindow, answer: Answer, facts: Sequence[Fact]) -> Checkpoint:
         return next_checkpoint(
-            self.outputs.gathered(flight.window_id),
+            self.checkpoint.with_files(self.outputs.gathered(flight.window_id)),
             flight.taken,
             answer,
             program=self.program,
@@ -435,7 +449,7 @@ class Loop:
             younger=[other.taken for other in self.in_flight],
             state=state_after(self.program, self.state, answer),
             ended=self.driver_inputs.exhausted,
-            publisher=self.traits.publisher,
+            timed_inputs=self.traits.timed_inputs,
             coming=self.driver_inputs.coming(self.program),
             facts=facts,
             partitions=self.changing.shape.partitions,

@@ -7,7 +7,7 @@ from dagkit.engine.worker.protocol import Answer, Figures
 from dagkit.engine.facts import Fact
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.run.in_flight import InFlightWindow
-from dagkit.engine.inputs.driver_input import Discovery
+from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.reports.measuring import Measuring, aggregators_of
 from dagkit.engine.reports.run_events import Committed, Failed, Found, RunEvent, Observer, Observers, Queue, Started
 from dagkit.engine.program.program import Program

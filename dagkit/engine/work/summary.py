@@ -8,7 +8,6 @@ from dagkit.api.attributes import Attribute, DagContext
 from dagkit.api.files import output_files
 from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.state import declared_state
-from dagkit.engine.inputs.driver_input import queued_slots
 from dagkit.engine.program.program import Program, Target
 from dagkit.engine.work.item import Elements
 from dagkit.engine.work.split import CutNear
@@ -26,7 +25,7 @@ class ProgramSummary:
     """What waits in each queue: what work it is, and how it is written."""
     near: Mapping[str, CutNear]
     """Where what waits may be cut so that several work on it at once."""
-    publisher: tuple[str, ...]
+    timed_inputs: tuple[str, ...]
     """Which of them tell how far event time has come."""
     counts: frozenset[int]
     """Of how many streaming windows the application windows are."""
@@ -49,10 +48,10 @@ class ProgramSummary:
         elements = Elements.of(program)
         return cls(
             addresses={target.address: target for target in program.targets.values()},
-            slots=queued_slots(program),
+            slots=program.queued_slots,
             elements=elements,
             near={into: each.cut_near for into, each in elements.items() if not in_one(program, into)},
-            publisher=tuple(into for into, each in sorted(elements.items()) if each.tells_time),
+            timed_inputs=tuple(into for into, each in sorted(elements.items()) if each.tells_time),
             counts=counts,
             overlaps=not keeps and counts <= {1} and not program.sliders,
             writes=any(output_files(type(operators[0])) for operators in program.operators.values()),

@@ -1,28 +1,12 @@
 """Sliding windows: an operator works in panes, and each slide sends on what the last panes of a whole window hold."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import gcd
 from typing import Any
 
 from pydantic import JsonValue
 
 from dagkit.engine.codec import JsonCodec
-
-
-@dataclass(frozen=True, slots=True)
-class Sliding:
-    """How the windows of one output slide, counted in streaming windows."""
-
-    length: int
-    step: int
-    port: str
-    payload: Any
-
-    @property
-    def pane(self) -> int:
-        """How long a pane is: windows and steps are whole numbers of panes."""
-        return gcd(self.length, self.step)
+from dagkit.engine.program.program import Sliding
 
 
 class Panes:

@@ -33,8 +33,8 @@ from dagkit.compiler import compile_application
 from dagkit.engine.changes.reconfiguration import Scaling
 from dagkit.engine.facts import Scaled
 from dagkit.engine.history.history import history
+from dagkit.engine.points import Point
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.reports.run_events import Point
 from dagkit.engine.run.loop import Loop
 from dagkit.testing.crashes import Crash, CrashAfter
 from tests.backends.slots import InSlots

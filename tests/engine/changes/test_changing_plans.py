@@ -29,7 +29,7 @@ from dagkit.engine.checkpoint.compatibility import FindingsStranded, OperatorRen
 from dagkit.engine.checkpoint.delays import ItemsStranded
 from dagkit.engine.checkpoint.journal import AnotherApplication, FindingsLeft
 from dagkit.engine.checkpoint.redistribute import StateStranded
-from dagkit.engine.reports.run_events import Point
+from dagkit.engine.points import Point
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Collect, Desk, Digits, Draw, Hurried, Ranges, Script, arrived
 

@@ -21,7 +21,8 @@ from dagkit import (
 )
 from dagkit.engine.facts import Scaled
 from dagkit.engine.history.history import history
-from dagkit.engine.reports.run_events import Committed, Point, RunEvent
+from dagkit.engine.points import Point
+from dagkit.engine.reports.run_events import Committed, RunEvent
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.worker.protocol import Backend, Cores
 from dagkit.scaling import ScalingInputs, decide

@@ -19,7 +19,7 @@ from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.facts import Changed, Scaled
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.history.history import history
-from dagkit.engine.reports.run_events import Point
+from dagkit.engine.points import Point
 from dagkit.engine.run.loop import Loop
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore, MemoryStore, Store, open_store

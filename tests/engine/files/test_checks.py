@@ -15,7 +15,8 @@ from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.files.checks import FileWrittenAgain, FolderRefused, PiecesUnseen, refuse_unseen, when_began
 from dagkit.engine.files.folders import look_at
 from dagkit.engine.files.staging import FileShared, Part, Staging, StagingPlace
-from dagkit.engine.reports.run_events import Point, RunEvent
+from dagkit.engine.points import Point
+from dagkit.engine.reports.run_events import RunEvent
 from dagkit.engine.worker.protocol import Answer, Backend, Cores, WindowTask
 from dagkit.ledger import SequenceTaken
 from dagkit.testing.crashes import CrashAfter

@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Dag
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.files import compact as gathering
 from dagkit.engine.files.compact import MOST_PIECES, gathered, last_ones
 from dagkit.engine.files.folders import PiecesLost
 from dagkit.engine.files.staging import Part, StagingPlace
-from dagkit.engine.reports.run_events import Point
+from dagkit.engine.points import Point
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import PartWriter
 from tests.engine.cast import Desk, Script, files_in
@@ -69,26 +68,26 @@ def parts(home: Path, lengths: list[int], *, block: int | None = None) -> tuple[
 
 
 def test_pieces_of_a_block_stay_what_they_are(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(window=50, files=parts(tmp_path, [1] * 50, block=1))
-    assert gathered(checkpoint, StagingPlace(str(tmp_path), 51, "g")).checkpoint == checkpoint
+    files = parts(tmp_path, [1] * 50, block=1)
+    assert gathered(files, StagingPlace(str(tmp_path), 51, "g")).files == files
 
 
 def test_pieces_are_there_until_somebody_forgets_them(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(window=40, files=parts(tmp_path, [2] * 40))
-    found = gathered(checkpoint, StagingPlace(str(tmp_path), 41, "g"))
-    assert [(part.length, part.window) for part in found.checkpoint.files] == [(80, 39)]
-    whole = tmp_path / found.checkpoint.files[0].part
+    files = parts(tmp_path, [2] * 40)
+    found = gathered(files, StagingPlace(str(tmp_path), 41, "g"))
+    assert [(part.length, part.window) for part in found.files] == [(80, 39)]
+    whole = tmp_path / found.files[0].part
     assert whole.read_text() == "".join(f"{window % 10}" * 2 for window in range(40))
     assert whole.relative_to(tmp_path).parts[:3] == ("staging", "41", "g")
-    assert found.replaced == checkpoint.files
+    assert found.replaced == files
     assert len(files_in(tmp_path)) == 41
 
 
 def test_a_piece_that_is_gone_is_missed(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(window=40, files=parts(tmp_path, [2] * 40))
-    (tmp_path / checkpoint.files[7].part).unlink()
+    files = parts(tmp_path, [2] * 40)
+    (tmp_path / files[7].part).unlink()
     with pytest.raises(PiecesLost, match="staged pieces of f are gone"):
-        gathered(checkpoint, StagingPlace(str(tmp_path), 41, "g"))
+        gathered(files, StagingPlace(str(tmp_path), 41, "g"))
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=60))

@@ -13,7 +13,7 @@ from dagkit.compiler import Compilation
 from dagkit.engine.files.folders import PiecesLost
 from dagkit.engine.files.publish import is_begun, note_begun, note_finished, put_in_place, still_to_place
 from dagkit.engine.files.staging import Part
-from dagkit.engine.reports.run_events import Point
+from dagkit.engine.points import Point
 from dagkit.engine.worker.protocol import Answer, Backend, Cores, WindowTask
 from dagkit.launching import Machine, launch
 from dagkit.ledger import SequenceTaken

@@ -36,7 +36,7 @@ from dagkit.engine.checkpoint.next_checkpoint import PieceLate
 from dagkit.engine.worker.instances import StateUnreadable, StateUnwritable
 from dagkit.engine.run.loop import Loop, RunSettings
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.reports.run_events import Point
+from dagkit.engine.points import Point
 from dagkit.engine.files.folders import FileUnplaced
 from dagkit.engine.worker.slot import SlotRun
 from dagkit.engine.files.staging import StagingFailed, StagingPlace

@@ -11,7 +11,8 @@ import pytest
 from dagkit import Dag, InputPort, Operator, OperatorContext, OutputPort, State
 from dagkit.api.running import Until
 from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.reports.run_events import Committed, Ended, Found, RunEvent, Measured, Point, Resumed, Started
+from dagkit.engine.reports.run_events import Committed, Ended, Found, RunEvent, Measured, Resumed, Started
+from dagkit.engine.points import Point
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Collect, Desk, Draw, Script, arrived

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagkit import Block, Dag, InputOperator, OutputPort, State
-from dagkit.engine.reports.run_events import Point
+from dagkit.engine.points import Point
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.testing.crashes import Crash, CrashAfter
 from tests.engine.cast import (

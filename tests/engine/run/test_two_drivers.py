@@ -14,7 +14,7 @@ from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.reports.run_events import Point
+from dagkit.engine.points import Point
 from dagkit.ledger import BlockRefused, Ledger, SequenceTaken
 from dagkit.ledger.chain.log import Log
 from dagkit.testing.crashes import CrashAfter

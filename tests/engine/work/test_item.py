@@ -17,8 +17,9 @@ from dagkit import Dag, InputPort, OutputPort, SplittableOperator
 from dagkit.api.running import Until
 from dagkit.compiler import compile_application
 from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.points import Point
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.reports.run_events import Committed, Failed, Point, RunEvent, Started
+from dagkit.engine.reports.run_events import Committed, Failed, RunEvent, Started
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.work.item import Elements, ElementUnreadable
 from dagkit.engine.worker.protocol import Answer, WindowTask

@@ -8,7 +8,7 @@ import pytest
 from dagkit import Block
 from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
-from dagkit.engine.reports.run_events import Point
+from dagkit.engine.points import Point
 from dagkit.engine.work.cost import CostEstimate, learnt, usual_of
 from dagkit.engine.work.item import WorkItem, length_of, stretch_of
 from dagkit.engine.work.queue import WorkQueue

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Dag, InputPort, Operator, OperatorContext, OutputPort, State, StatelessPartitioner, Unifier
-from dagkit.engine.reports.run_events import Point
-from dagkit.engine.worker.sliding import Panes, Sliding, together
+from dagkit.engine.points import Point
+from dagkit.engine.program.program import Sliding
+from dagkit.engine.worker.sliding import Panes, together
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Collect, Desk, Draw, Script, arrived
 

@@ -1,0 +1,123 @@
+"""Discoveries: what an input operator emitted in one look, and how it is written into its root chain and read back."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pydantic import JsonValue
+
+from dagkit.api.controls import Stamped, by_name
+from dagkit.api.ports import output_ports
+from dagkit.api.work import Block
+from dagkit.engine.codec import JsonCodec
+from dagkit.engine.program.program import Program
+from dagkit.errors import DagkitError
+from dagkit.ledger import EmittedItem, WorkBlock
+from dagkit.ranges import OFFSET_INFINITY
+
+_CONTROL = "#control"
+"""Marks the rows of control tuples; the names of ports are words of Python, and hold no such sign."""
+
+
+class ControlUndeclared(DagkitError):
+    """An input operator sent a control tuple that its port does not declare, so that it could not be made again."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, operator: str, port: str, name: str) -> None:
+        super().__init__(
+            f"{operator}.{port} sent the control tuple {name}, which it does not declare; "
+            f"write OutputPort(…, controls=({name},))"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """One item, and the port that it came from."""
+
+    port: str
+    item: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What an input operator emitted in one look, in order."""
+
+    operator: str
+    emitted: tuple[Emitted, ...]
+    seq: int = -1
+    """The number of the root block that keeps it."""
+
+
+class DiscoveryCodec:
+    """How the findings of an application are written into root chains, and read back."""
+
+    def __init__(self, program: Program, named: Collection[str]) -> None:
+        self.named = named
+        """Input operators whose sources the ledger knows by the operator's name, too: two may read the same file."""
+        self._written = {port: JsonCodec(".".join(port), payload) for port, payload in program.outputs.items()}
+        self._controls = {
+            (name, port): by_name(declared.controls)
+            for name in program.sources
+            for port, declared in output_ports(type(program.operators[name][0])).items()
+        }
+
+    def source(self, operator: str, block: Block) -> str:
+        """Under what name the ledger knows what a block is of."""
+        return f"{operator}: {block.source}" if operator in self.named else block.source
+
+    def rows(self, finding: Discovery, first: int) -> Iterator[JsonValue]:
+        """The rows of a finding, numbered from its first on."""
+        for offset, emitted in enumerate(finding.emitted, start=first):
+            yield self._row(finding.operator, emitted, offset)
+
+    def finding(self, operator: str, seq: int, rows: Sequence[Mapping[str, Any]]) -> Discovery:
+        """The finding that was written."""
+        return Discovery(operator, tuple(self._emitted(operator, row) for row in rows), seq)
+
+    def _row(self, operator: str, emitted: Emitted, offset: int) -> JsonValue:
+        item = emitted.item
+        if isinstance(item, Stamped):
+            return self._control_row(operator, emitted.port, item, offset)
+        if isinstance(item, Block):
+            size = (item.facts or {}).get("length")
+            extra: dict[str, JsonValue] = {
+                "port": emitted.port,
+                "block_id": item.block_id,
+                "path": item.path,
+                "last": item.last,
+                "version": item.version,
+                "facts": dict(item.facts) if item.facts is not None else None,
+            }
+            end = None if item.end >= OFFSET_INFINITY else item.end
+            source = self.source(operator, item)
+            return WorkBlock(source=source, start=item.start, end=end, size=size, extra=extra).as_json()
+        written = self._written[operator, emitted.port].of(item)
+        return EmittedItem(offset=offset, port=emitted.port, item=written).as_json()
+
+    def _control_row(self, operator: str, port: str, stamped: Stamped, offset: int) -> JsonValue:
+        name, control = type(stamped.control).__qualname__, stamped.control
+        if name not in self._controls[operator, port]:
+            raise ControlUndeclared(operator, port, name)
+        data = JsonCodec(f"{operator}.{port}", type(control)).of(control)
+        item: JsonValue = {"control": name, "stamp": stamped.stamp, "data": data}
+        return EmittedItem(offset=offset, port=f"{port}{_CONTROL}", item=item).as_json()
+
+    def _emitted(self, operator: str, row: Mapping[str, Any]) -> Emitted:
+        if row.get("port", "").endswith(_CONTROL):
+            port, item = row["port"].removesuffix(_CONTROL), row["item"]
+            control = JsonCodec(port, self._controls[operator, port][item["control"]]).back(item["data"])
+            return Emitted(port, Stamped(control, item["stamp"]))
+        if "source" in row:
+            extra = row["extra"]
+            block = Block(
+                block_id=extra["block_id"],
+                path=extra["path"],
+                start=row["start"],
+                end=OFFSET_INFINITY if row.get("end") is None else row["end"],
+                last=extra.get("last", False),
+                version=extra.get("version", ""),
+                facts=extra.get("facts"),
+            )
+            return Emitted(extra["port"], block)
+        return Emitted(row["port"], self._written[operator, row["port"]].back(row.get("item")))
