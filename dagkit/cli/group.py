@@ -16,9 +16,19 @@ from click.exceptions import Exit
 from dagkit.cli.terminal.output import Interrupted, LastResort, Output, let_go, unwritable
 from dagkit.errors import DagkitError, did_you_mean
 
-RUNNING = "Run an application"
-COMPILING = "Compile an application"
-LOOKING = "Look things up"
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Commands that `dagkit --help` lists together, and the package that holds their modules."""
+
+    title: str
+    package: str
+
+
+RUNNING = Panel("Run an application", "running")
+COMPILING = Panel("Compile an application", "compiling")
+INSPECTING = Panel("Inspect what ran", "inspecting")
+REFERENCE = Panel("Look things up", "reference")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +37,11 @@ class Verb:
 
     name: str
     purpose: str
-    panel: str
+    panel: Panel
 
     @property
     def module(self) -> str:
-        return f"dagkit.cli.commands.{self.name}"
+        return f"dagkit.cli.{self.panel.package}.{self.name}"
 
     @property
     def exists(self) -> bool:
@@ -51,12 +61,12 @@ VERBS: tuple[Verb, ...] = (
     Verb("explain", "Show the steps from what the author drew to the plan.", COMPILING),
     Verb("graph", "Draw an application.", COMPILING),
     Verb("diff", "Say what changes between two applications or plans.", COMPILING),
-    Verb("config", "Show the configuration that an application gets, and where it comes from.", LOOKING),
-    Verb("describe", "Show an operator's ports and properties, or list what there is.", LOOKING),
-    Verb("ledger", "Read and verify the ledger of an application.", LOOKING),
-    Verb("scale", "Explain how many partitions operators have, and try other settings.", LOOKING),
-    Verb("splits", "Show where work was divided while it was read, and why.", LOOKING),
-    Verb("completion", "Print the script that lets a shell complete dagkit's words.", LOOKING),
+    Verb("ledger", "Read and verify the ledger of an application.", INSPECTING),
+    Verb("scale", "Explain how many partitions operators have, and try other settings.", INSPECTING),
+    Verb("splits", "Show where work was divided while it was read, and why.", INSPECTING),
+    Verb("config", "Show the configuration that an application gets, and where it comes from.", REFERENCE),
+    Verb("describe", "Show an operator's ports and properties, or list what there is.", REFERENCE),
+    Verb("completion", "Print the script that lets a shell complete dagkit's words.", REFERENCE),
 )
 
 
@@ -135,7 +145,7 @@ def _is_listing(ctx: click.Context | None) -> bool:
 
 def _panels() -> list[dict[str, Any]]:
     names = dict.fromkeys(verb.panel for verb in VERBS)
-    return [{"name": panel, "commands": [verb.name for verb in VERBS if verb.panel == panel]} for panel in names]
+    return [{"name": panel.title, "commands": [verb.name for verb in VERBS if verb.panel == panel]} for panel in names]
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's signature

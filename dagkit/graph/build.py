@@ -9,7 +9,7 @@ from dagkit.api.dag import Assignment, Dag, MissingPort, Placement
 from dagkit.api.dag import Stream as DrawnStream
 from dagkit.api.ports import Inlet, Outlet
 from dagkit.errors import Diagnostic, Where
-from dagkit.graph.graph import End, Graph, Node, Setting, Stream
+from dagkit.graph.frozen import End, Graph, Node, Setting, Stream
 
 
 def graph_of(dag: Dag, application: str, where: Where | None = None) -> tuple[Graph, list[Diagnostic]]:

@@ -4,7 +4,7 @@ from dagkit.testing.alone import Alone
 from dagkit.testing.crashes import Crash, CrashAfter
 from dagkit.testing.fake_clock import FakeClock
 from dagkit.testing.rehearsal import Rehearsal
-from dagkit.testing.simulation import Cost, Simulated, Simulation
+from dagkit.testing.simulated_run import Cost, Simulated, Simulation
 from dagkit.testing.split_checks import SplitsBroken, check_every_split
 from dagkit.testing.work_checks import check_every_split_of
 

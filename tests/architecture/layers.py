@@ -21,7 +21,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
 }
 """Libraries that may be imported in these packages only."""
 
-_BLOCK = re.compile(r"^```layers\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_BLOCK = r"^```{name}\n(.*?)^```$"
 _FLOOR = re.compile(r"dagkit\.[a-z_.]+|dagkit_operators|apps")
 
 
@@ -37,10 +37,10 @@ class Import:
         return f"{self.importer}:{self.line} imports {self.imported}"
 
 
-def layers_in(document: str) -> tuple[tuple[str, ...], ...]:
-    """The floors of the block, the ground first; packages of one line share a floor."""
-    found = _BLOCK.search(document)
-    assert found is not None, "docs/architecture.md holds a fenced block called layers"
+def layers_in(document: str, name: str = "layers") -> tuple[tuple[str, ...], ...]:
+    """The floors of a fenced block, the ground first; packages of one line share a floor."""
+    found = re.search(_BLOCK.format(name=name), document, re.DOTALL | re.MULTILINE)
+    assert found is not None, f"docs/architecture.md holds a fenced block called {name}"
     return tuple(_packages(line) for line in found[1].splitlines() if line.strip())
 
 
@@ -106,6 +106,25 @@ def breaches(sources: Mapping[str, str], layers: Sequence[Sequence[str]]) -> lis
             if reason:
                 found.append(f"{imported}: {reason}")
     return found
+
+
+def room_breaches(sources: Mapping[str, str], rooms: Sequence[Sequence[str]]) -> list[str]:
+    """The imports between two rooms of one package that do not point up the list."""
+    packages = {module.rpartition(".")[0] for module in sources if "." in module}
+    return [
+        f"{imported}: {theirs[1]} stands {'below' if theirs[0] > own[0] else 'beside'} {own[1]} in the list"
+        for module, source in sources.items()
+        if (own := floor_of(module, rooms)) is not None
+        for imported in imports_in(module, source, is_package=module in packages)
+        if (theirs := floor_of(imported.imported, rooms)) is not None
+        and _package_of(own[1]) == _package_of(theirs[1])
+        and own[1] != theirs[1]
+        and theirs[0] >= own[0]
+    ]
+
+
+def _package_of(room: str) -> str:
+    return ".".join(room.split(".")[:2])
 
 
 def _why_not(imported: Import, sources: Mapping[str, str], layers: Sequence[Sequence[str]]) -> str | None:

@@ -7,10 +7,10 @@ import pytest
 
 import dagkit.ledger  # noqa: F401 - whose failures own exit codes, too
 from dagkit.cli import main
-from dagkit.cli.commands.config import config
-from dagkit.cli.commands.diff import CHANGED
-from dagkit.cli.commands.graph import graph
+from dagkit.cli.compiling.diff import CHANGED
+from dagkit.cli.compiling.graph import graph
 from dagkit.cli.group import VERBS
+from dagkit.cli.reference.config import config
 from dagkit.errors import DagkitError
 from tests.cli.conftest import ROOT
 

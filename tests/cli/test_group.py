@@ -757,7 +757,7 @@ def test_graph_refuses_a_file_of_no_known_format(dagkit, word_count):
 
 
 def test_graph_writes_no_image_to_a_terminal(dagkit, word_count, monkeypatch):
-    monkeypatch.setattr("dagkit.cli.commands.graph.is_terminal", lambda _: True)
+    monkeypatch.setattr("dagkit.cli.compiling.graph.is_terminal", lambda _: True)
     answer = dagkit("graph", word_count, "-f", "png")
     assert (answer.code, answer.out) == (2, "")
     assert "write it to a file with -o" in answer.err

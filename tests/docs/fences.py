@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 ROLES = ("", "shared", "fault", "repair", "output")
 PROGRAMS = ("python", "xml", "properties", "toml", "json")
-PROSE = ("text", "text steps", "layers", "mermaid", "java")
+PROSE = ("text", "text steps", "layers", "rooms", "mermaid", "java")
 """Fences that nothing runs; what a test reads in them is said beside the test."""
 
 _FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

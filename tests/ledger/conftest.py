@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from dagkit.cli.commands.ledger import ledger as group
+from dagkit.cli.inspecting.ledger import ledger as group
 from dagkit.ledger.stores import LocalStore
 from tests.ledger.desk import Desk
 

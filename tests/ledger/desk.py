@@ -21,7 +21,7 @@ from dagkit.ledger import (
     transform_of,
 )
 from dagkit.ledger.format.events import DataSchema, Event, SetDataSchema
-from dagkit.ledger.format.spans import WORK_SCHEMA
+from dagkit.ledger.format.proof import WORK_SCHEMA
 from dagkit.ledger.stores import MemoryStore, Store
 from dagkit.testing import FakeClock
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 from click.testing import CliRunner
 
-from dagkit.cli.commands.ledger import ledger as group
+from dagkit.cli.inspecting.ledger import ledger as group
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk

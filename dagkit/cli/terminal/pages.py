@@ -1,5 +1,6 @@
 """The parts of a page that people read: headings and tables without lines, which stay readable in a pipe."""
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -38,3 +39,8 @@ def section(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]
 def paragraph(text: str) -> Padding:
     """Text, set in."""
     return Padding(Text(text), (0, 0, 0, 2), expand=False)
+
+
+def as_json(value: object) -> str:
+    """A value in one line, as the plan's JSON has it."""
+    return json.dumps(value, ensure_ascii=False, default=str)

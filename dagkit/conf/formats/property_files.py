@@ -12,11 +12,11 @@ import javaproperties
 
 from dagkit.api.traces import shown_path
 from dagkit.conf.formats.hadoop import read_hadoop
+from dagkit.conf.formats.nesting import TOO_DEEP, is_too_deep
 from dagkit.conf.formats.regular_files import regular_bytes
 from dagkit.conf.formats.toml_lines import line_of_offset, toml_lines
 from dagkit.conf.formats.written import ParseError, WrittenKey, wrong_bytes
 from dagkit.conf.grammar.property_keys import PREFIXES, SECTION_WORDS
-from dagkit.conf.values.object_text import TOO_DEEP, is_too_deep
 from dagkit.errors import Diagnostic, Where
 
 LARGEST = 1 << 26

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dagkit.conf.formats.nesting import TOO_DEEP, is_too_deep
+
 CLASS_MARKS = ("@class", "class")
 """Under which names JSON says the class of an object; Apex writes the first, plans the second."""
 
@@ -91,18 +93,3 @@ def parse_json(text: str) -> Any:
     if is_too_deep(value):
         raise Unfit(TOO_DEEP)
     return value
-
-
-DEEPEST = 100
-"""Lists and objects within one another that a value may have."""
-
-TOO_DEEP = f"it nests lists and objects deeper than {DEEPEST}"
-
-
-def is_too_deep(value: Any) -> bool:
-    """Whether a value nests deeper than any that somebody means."""
-    level = [value]
-    for _ in range(DEEPEST):
-        level = [part for part in level if isinstance(part, dict | list)]
-        level = [part for outer in level for part in (outer.values() if isinstance(outer, dict) else outer)]
-    return any(isinstance(part, dict | list) for part in level)

@@ -19,7 +19,7 @@ from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.protocol import Answer, SlotState
 from dagkit.errors import DagkitError, printable
 from dagkit.ledger import Span, Work
-from dagkit.ledger.format.spans import joined, without
+from dagkit.ledger.format.proof import joined, without
 
 State = Mapping[str, tuple[SavedState, ...]]
 """What operators remember: by operator, then by partition."""

@@ -11,7 +11,11 @@ Watermarks = Mapping[str, datetime | None]
 
 
 def watermarks_after(
-    before: Watermarks, timed_inputs: Iterable[str], waiting: Iterable[WorkItem], answer: Answer, coming: Collection[str]
+    before: Watermarks,
+    timed_inputs: Iterable[str],
+    waiting: Iterable[WorkItem],
+    answer: Answer,
+    coming: Collection[str],
 ) -> dict[str, datetime | None]:
     """Event time has come as far as in that which is furthest behind of all that waits; where nothing does, as told.
 

@@ -13,7 +13,7 @@ from dagkit.engine.history.history import Entry, history
 from dagkit.errors import DagkitError, did_you_mean
 from dagkit.ledger import AddData, DatasetKind, Ledger, Span, WorkBlock
 from dagkit.ledger.chain.contents import rows_of
-from dagkit.ledger.format.spans import row_of
+from dagkit.ledger.format.proof import row_of
 from dagkit.scaling import ScalingInputs
 from dagkit.scaling.simulation import Arrival, World
 

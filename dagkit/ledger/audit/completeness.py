@@ -11,7 +11,7 @@ from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.block import Record
 from dagkit.ledger.format.events import AddData, ExecuteTransform, SetDataSchema
 from dagkit.ledger.format.faults import Fault, LedgerCode, LedgerError
-from dagkit.ledger.format.spans import (
+from dagkit.ledger.format.proof import (
     Audit,
     DiscoveredWork,
     Flaw,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dagkit.ledger import EmittedItem, Span, WorkBlock, checkpoint_of, lines_of, slice_of
 from dagkit.ledger.audit.verify import verify
-from dagkit.ledger.format.spans import joined, overlaps, without
+from dagkit.ledger.format.proof import joined, overlaps, without
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk
 
 

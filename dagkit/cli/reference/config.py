@@ -9,9 +9,8 @@ import rich_click as click
 from dagkit.api.configuration import Config, Entry
 from dagkit.cli.application.opening import Opened, opened
 from dagkit.cli.application.options import Asked, application, spoken
-from dagkit.cli.commands.plan import as_json
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.pages import table
+from dagkit.cli.terminal.pages import as_json, table
 from dagkit.conf.grammar.property_keys import Address, Element, PropertyPath, parse_key
 from dagkit.errors import ApplicationFaults, errors_among
 from dagkit.plan.portable import MASK, portable

@@ -20,9 +20,8 @@ from dagkit.cli.application.operator_lookup import (
 )
 from dagkit.cli.application.options import Asked, configured, spoken
 from dagkit.cli.application.placed_values import Value, property_values
-from dagkit.cli.commands.plan import as_json
 from dagkit.cli.terminal.output import Output
-from dagkit.cli.terminal.pages import heading, paragraph, section, table
+from dagkit.cli.terminal.pages import as_json, heading, paragraph, section, table
 from dagkit.compiler import Compilation
 from dagkit.errors import did_you_mean
 from dagkit.graph import Graph, Node

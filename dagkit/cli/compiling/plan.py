@@ -1,6 +1,5 @@
 """`dagkit plan`: how the application will run, and why so."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +8,7 @@ import rich_click as click
 from dagkit.cli.application.opening import compiled
 from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output, counted
-from dagkit.cli.terminal.pages import heading, paragraph, section
+from dagkit.cli.terminal.pages import as_json, heading, paragraph, section
 from dagkit.errors import Diagnostic
 from dagkit.plan import Plan, fingerprint, write_plan
 from dagkit.plan.model import PlannedOperator, Stage
@@ -120,11 +119,6 @@ def _partitions(plan: Plan) -> Iterator[tuple[object, ...]]:
 def _owned(operator: PlannedOperator, index: int) -> str:
     keys = operator.partitions[index].keys
     return ", ".join(f"{port}: keys {','.join(map(str, k.keys))} of mask {k.mask:#x}" for port, k in keys.items())
-
-
-def as_json(value: object) -> str:
-    """A value in one line, as the plan's JSON has it."""
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _told(note: Diagnostic) -> str:

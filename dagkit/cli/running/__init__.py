@@ -1,0 +1,1 @@
+"""Commands that run an application, or change a running one."""
