@@ -25,7 +25,7 @@ from dagkit.engine.files.publish import put_in_place
 from dagkit.engine.files.staging import Part, Staging, serve_files
 from dagkit.engine.program.lower import keying_of, numbered, program_of
 from dagkit.engine.program.program import Keying, Program
-from dagkit.engine.work.item import Elements, elements_of
+from dagkit.engine.work.elements import Elements, elements_of
 from dagkit.engine.worker.control_tuples import Controls
 from dagkit.engine.worker.instances import Receiver, SavedState, Take, bind_output, live, receiver, saved
 from dagkit.engine.worker.outbox import Outbox, Sent

@@ -11,7 +11,8 @@ from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.failures import tear_down
 from dagkit.engine.inputs.driver_input import DriverInput, context_of, delivered, queued
 from dagkit.engine.program.program import Program
-from dagkit.engine.work.item import Elements, WorkItem
+from dagkit.engine.work.elements import Elements
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Figures

@@ -17,7 +17,8 @@ from dagkit.api.work import Block
 from dagkit.engine.checkpoint.discoveries import Discovery, DiscoveryCodec, Emitted
 from dagkit.engine.failures import failure_of
 from dagkit.engine.program.program import Program, Target
-from dagkit.engine.work.item import Elements, WorkItem
+from dagkit.engine.work.elements import Elements
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.instances import SavedState, bind_output, live, of_items, saved
 from dagkit.engine.worker.outbox import Outbox, Sent
 from dagkit.engine.worker.protocol import Figures

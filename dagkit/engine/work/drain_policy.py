@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from dagkit.api.running import Until
-from dagkit.engine.work.item import Elements, Number, WorkItem, has_end
+from dagkit.engine.work.elements import Elements
+from dagkit.engine.work.item import Number, WorkItem, has_end
 
 
 class DrainPolicy:

@@ -9,7 +9,7 @@ from dagkit.api.files import output_files
 from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.state import declared_state
 from dagkit.engine.program.program import Program, Target
-from dagkit.engine.work.item import Elements
+from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.split import CutNear
 
 

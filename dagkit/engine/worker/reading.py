@@ -11,17 +11,8 @@ from dagkit.api.ports import Outlet
 from dagkit.api.work import SplittableOperator
 from dagkit.engine.failures import Failure, OperatorFailed, failing_among, offsets_in
 from dagkit.engine.files.staging import Staging
-from dagkit.engine.work.item import (
-    Elements,
-    WorkItem,
-    amount_of,
-    density_of,
-    end_of,
-    has_end,
-    length_of,
-    place_of,
-    stretch_of,
-)
+from dagkit.engine.work.elements import Elements
+from dagkit.engine.work.item import WorkItem, amount_of, density_of, end_of, has_end, length_of, place_of, stretch_of
 from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.deadline import Deadline
 from dagkit.engine.worker.instances import GATHERED_ITEMS

@@ -13,7 +13,8 @@ from dagkit.api.work import work_port
 from dagkit.engine.failures import CodecFailed, OperatorFailed, failure_of, place_of, tear_down, who_failed
 from dagkit.engine.files.staging import Staging, serve_files
 from dagkit.engine.program.program import Program
-from dagkit.engine.work.item import WorkItem, elements_of
+from dagkit.engine.work.elements import elements_of
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.binding import Binding
 from dagkit.engine.worker.instances import SavedState, live, saved
 from dagkit.engine.worker.outbox import NOTHING_SENT, Outbox, Sent

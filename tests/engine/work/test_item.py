@@ -21,7 +21,7 @@ from dagkit.engine.points import Point
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.reports.run_events import Committed, Failed, RunEvent, Started
 from dagkit.engine.run.loop import Loop
-from dagkit.engine.work.item import Elements, ElementUnreadable
+from dagkit.engine.work.elements import Elements, ElementUnreadable
 from dagkit.engine.worker.protocol import Answer, WindowTask
 from dagkit.errors import DagkitError
 from dagkit.ledger import DatasetKind, ExecuteTransform

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator
 from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.work.item import Elements, WorkItem, length_of
+from dagkit.engine.work.elements import Elements
+from dagkit.engine.work.item import WorkItem, length_of
 from dagkit.engine.worker.instances import GATHERED_ITEMS, bind_output, of_items
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.worker.reading import Reading

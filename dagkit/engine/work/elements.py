@@ -1,0 +1,158 @@
+"""Elements of a splittable operator: what work they stand for, and how they are written and read back."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, ClassVar
+
+from pydantic import JsonValue
+
+from dagkit.api.operators import Operator
+from dagkit.api.work import Block, SplittableOperator, work_port
+from dagkit.engine.codec import JsonCodec
+from dagkit.engine.program.program import Program
+from dagkit.engine.work.item import Number, WorkItem, block_as_json, stretch_of
+from dagkit.errors import DagkitError
+from dagkit.ranges import OffsetRange
+
+
+class PartsWrong(DagkitError):
+    """A splittable operator divided an element into parts that are not the whole."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, into: str, whole: OffsetRange, told: str) -> None:
+        super().__init__(
+            f"{into.partition('.')[0]}.split divided {whole} so that {told}; yield parts that touch, from its start to "
+            "its end"
+        )
+        self.given = into, whole, told
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PartsWrong, self.given
+
+
+class TruncatedWrong(DagkitError):
+    """A splittable operator is to drain, and wants to do other work than it was asked about."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, into: str, whole: OffsetRange, kept: OffsetRange) -> None:
+        super().__init__(
+            f"{into.partition('.')[0]}.truncate made {kept} of {whole}; give back what of it is still done, from its "
+            "start on, or None"
+        )
+        self.given = into, whole, kept
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TruncatedWrong, self.given
+
+
+class ElementUnreadable(DagkitError):
+    """An element waits that the payload of today cannot take back."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, into: str, element: JsonValue, error: Exception) -> None:
+        super().__init__(
+            f"{element!r:.80} waits for {into}, written by another version of its payload, and cannot be read by this "
+            f"one: {error}\nlet its type read what was kept, or launch as it was before until that is done"
+        )
+        self.given = into, element, error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        into, element, error = self.given
+        return ElementUnreadable, (into, element, ValueError(str(error)))
+
+
+class Elements:
+    """The elements of one splittable operator: what work they are, and how they are written and read back."""
+
+    def __init__(self, into: str, operator: SplittableOperator[Any], payload: Any) -> None:
+        self.into = into
+        self.operator = operator
+        self._payload = payload
+        self._is_sized = type(operator).size is not SplittableOperator.size
+
+    @property
+    def tells_time(self) -> bool:
+        """Whether the operator says how far event time has come in its elements."""
+        return type(self.operator).watermark is not SplittableOperator.watermark
+
+    @cached_property
+    def _written(self) -> JsonCodec:
+        return JsonCodec(self.into, self._payload)
+
+    @classmethod
+    def of(cls, program: Program) -> dict[str, "Elements"]:
+        """Of all splittable operators, by the input that they come in at, on the driver."""
+        found = (elements_of(program, name, operators[0]) for name, operators in program.operators.items())
+        return {elements.into: elements for elements in found if elements is not None}
+
+    def work_of(self, element: Any, number: Number, source: str | None = None) -> Iterator[WorkItem]:
+        """All that an element stands for, in the parts that the operator makes of it."""
+        block = element if isinstance(element, Block) else None
+        whole = self._whole(element)
+        written = self._written.of(element) if block is None else block_as_json(block)
+        for part in self._parts(element, whole):
+            yield WorkItem(
+                into=self.into,
+                number=number,
+                element=written,
+                start=part.start,
+                end=part.stop,
+                source=source,
+                block=None if block is None else block.block_id,
+                size=self.operator.size(element, part) if self._is_sized else None,
+            )
+
+    def back(self, each: WorkItem) -> Any:
+        """The element; a block is the stretch of it that waits."""
+        if each.block is not None:
+            return each.as_block()
+        try:
+            return self._written.back(each.element)
+        except (ValueError, TypeError) as error:
+            raise ElementUnreadable(self.into, each.element, error) from error
+
+    def truncated(self, each: WorkItem) -> tuple[WorkItem | None, WorkItem | None]:
+        """What of it is still done when the application drains, and what waits for a later launch."""
+        kept = self.operator.truncate(self.back(each), each.restriction)
+        if kept is None:
+            return None, each
+        if kept.start != each.start or kept.stop > each.end:
+            raise TruncatedWrong(self.into, each.restriction, kept)
+        if kept.stop == each.end:
+            return each, None
+        later = stretch_of(each, kept.stop, each.end)
+        return (stretch_of(each, each.start, kept.stop) if kept.stop > each.start else None), later
+
+    def cut_near(self, each: WorkItem, position: int) -> int | None:
+        """Where what waits may be cut near a position: its tracker says; None: nowhere."""
+        tracker = self.operator.tracker(self.back(each), each.restriction)
+        # a share of what lies after the offset before the first, where a tracker stands that nobody began
+        split = tracker.try_split((position - each.start + 1) / (each.end - each.start + 1))
+        return None if split is None else split.primary.stop
+
+    def _whole(self, element: Any) -> OffsetRange:
+        if isinstance(element, Block):
+            return OffsetRange(element.start, element.end)
+        return self.operator.initial_restriction(element)
+
+    def _parts(self, element: Any, whole: OffsetRange) -> Iterator[OffsetRange]:
+        reached = whole.start
+        for part in self.operator.split(element, whole):
+            if part.start != reached:
+                raise PartsWrong(self.into, whole, f"{part} follows what ends at {reached}")
+            reached = part.stop
+            yield part
+        if reached != whole.stop:
+            raise PartsWrong(self.into, whole, f"the last part ends at {reached}")
+
+
+def elements_of(program: Program, name: str, operator: Operator) -> Elements | None:
+    """The elements of an operator, if it is splittable; an input has one wire."""
+    if not isinstance(operator, SplittableOperator):
+        return None
+    into = name, work_port(operator)
+    wire = next((target for target in program.targets.values() if target.into == into), None)
+    return None if wire is None else Elements(wire.address, operator, wire.payload)
