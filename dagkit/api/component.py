@@ -12,10 +12,9 @@ from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
+from dagkit.api.declared import Assignable, PerInstance
 from dagkit.api.files import OutputFiles
-from dagkit.api.metrics import MetricField
 from dagkit.api.ports import InputPort, OutputPort
-from dagkit.api.state import Declared, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Component(BaseModel):
         extra="forbid",
         arbitrary_types_allowed=True,
         validate_default=True,
-        ignored_types=(InputPort, OutputPort, Declared, OutputFiles, MetricField),
+        ignored_types=(InputPort, OutputPort, OutputFiles, PerInstance),
     )
     _given: dict[str, Any] = PrivateAttr(default_factory=dict)
     _faults: tuple[Fault, ...] = PrivateAttr(default=())
@@ -85,7 +84,7 @@ class Component(BaseModel):
     def __setattr__(self, name: str, value: Any) -> None:
         """Properties are frozen; declared state and metrics are there to change."""
         declared = getattr(type(self), name, None)
-        if isinstance(declared, State | MetricField):
+        if isinstance(declared, Assignable):
             declared.__set__(self, value)
             return
         try:

@@ -1,7 +1,10 @@
 """Class-level declarations, such as ports and state, that an author annotates: `n: State[int] = State(0)`."""
 
 import inspect
-from typing import Any, ClassVar, Final, get_args, get_origin, get_type_hints
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar, get_args, get_origin, get_type_hints, overload
+
+T = TypeVar("T")
 
 
 class Annotation:
@@ -41,3 +44,60 @@ def resolved(written: Any, module: str) -> Any:
         return get_type_hints(bearer, include_extras=True)["declared"]
     except NameError:
         return Any
+
+
+class PerInstance(ABC, Generic[T]):
+    """A declaration on a class whose value belongs to each instance. The first read makes the value.
+
+    The instance holds the values by name in one of its stores. Each kind of declaration names its store: checkpoints
+    save state, and metrics start over with each window.
+    """
+
+    name: str
+
+    store: ClassVar[str]
+    """The private attribute of an instance that holds the values."""
+
+    _annotation = Annotation(None, __name__)
+    """Replaced by that of its class, where the declaration stands in one."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        self._annotation = annotation_of(owner, name)
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: Any, owner: type) -> "Self | T":
+        if instance is None:
+            return self
+        # operators read their values for each item: pydantic's `__getattr__` takes four times as long
+        values = instance.__pydantic_private__[self.store]
+        if self.name not in values:
+            values[self.name] = self.fresh()
+        value: T = values[self.name]
+        return value
+
+    @classmethod
+    def values_of(cls, instance: Any) -> dict[str, Any]:
+        """The values that an instance has of this kind of declaration, by name."""
+        values: dict[str, Any] = instance.__pydantic_private__[cls.store]
+        return values
+
+    @abstractmethod
+    def fresh(self) -> T:
+        """The value that an instance starts with: its own, so that two partitions or attempts never share a list."""
+
+
+class Assignable(Generic[T]):
+    """Lets an operator replace the value of a declaration: `self.count = 3`.
+
+    It is no ABC, since each assignment asks for it: `isinstance` of an ABC takes longer than the assignment itself.
+    """
+
+    name: str
+    store: ClassVar[str]
+
+    def __set__(self, instance: Any, value: T) -> None:
+        instance.__pydantic_private__[self.store][self.name] = value

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+from typing import Any, ClassVar, TypeVar, overload
 
-from dagkit.api.declared import annotation_of
+from dagkit.api.declared import Assignable, PerInstance
 from dagkit.errors import DagkitError
 
 T = TypeVar("T")
@@ -59,34 +59,17 @@ class MetricUnplain(DagkitError):
         )
 
 
-class MetricField(Generic[T]):
+class MetricField(PerInstance[T], Assignable[T]):
     """A metric that the operator counts up itself."""
 
-    name: str
+    store = "_measured"
 
     def __init__(self, start: T, aggregators: Sequence[Aggregator] | None) -> None:
         self.start = start
         self.aggregators = aggregators
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-        annotation_of(owner, name)
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> T: ...
-    def __get__(self, instance: Any, owner: type) -> "Self | T":
-        if instance is None:
-            return self
-        measured = _measured_by(instance)
-        if self.name not in measured:
-            measured[self.name] = deepcopy(self.start)
-        value: T = measured[self.name]
-        return value
-
-    def __set__(self, instance: Any, value: T) -> None:
-        _measured_by(instance)[self.name] = value
+    def fresh(self) -> T:
+        return deepcopy(self.start)
 
 
 @overload
@@ -167,7 +150,7 @@ def metrics_of(operator: Any) -> dict[str, Any]:
 
 def start_over(operator: Any) -> None:
     """The metrics that are fields begin anew."""
-    _measured_by(operator).clear()
+    MetricField.values_of(operator).clear()
 
 
 def aggregated(
@@ -185,12 +168,6 @@ def aggregated(
         if values := [metrics[name] for metrics in told if name in metrics]:
             found.update(metric.aggregated(values))
     return found
-
-
-def _measured_by(operator: Any) -> dict[str, Any]:
-    # with each item, perhaps: the way through pydantic's `__getattr__` takes four times as long
-    measured: dict[str, Any] = operator.__pydantic_private__["_measured"]
-    return measured
 
 
 def _is_plain(value: Any) -> bool:

@@ -13,15 +13,15 @@ text, bytes, None, and tuples, lists, dicts and sets of these come back.
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from copy import deepcopy
 from functools import lru_cache
-from typing import Any, Generic, Protocol, Self, TypeVar, get_args, get_origin, overload
+from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin
 
 from pydantic import JsonValue, PydanticSchemaGenerationError, TypeAdapter
 
-from dagkit.api.declared import Annotation, annotation_of
+from dagkit.api.declared import Assignable, PerInstance
 from dagkit.api.tagged import Unwritable, tagged, untagged
 from dagkit.schema import spelled
 
@@ -30,16 +30,10 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Declared(ABC):
-    """What both kinds of state share: a name, and a way to text and back."""
+class Declared(PerInstance[T]):
+    """What both kinds of state share: the store that checkpoints save, and a way to JSON and back."""
 
-    name: str
-
-    _annotation: Annotation | None = None
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-        self._annotation = annotation_of(owner, name)
+    store = "_kept"
 
     @property
     def _arguments(self) -> tuple[Any, ...]:
@@ -47,7 +41,7 @@ class Declared(ABC):
         subscripted = getattr(self, "__orig_class__", None)
         if subscripted is not None:
             return get_args(subscripted)
-        return () if self._annotation is None else self._annotation.arguments()
+        return self._annotation.arguments()
 
     def _argument(self, index: int) -> Any:
         """One of the arguments; anything, where none were written."""
@@ -59,15 +53,11 @@ class Declared(ABC):
         """What it is declared as."""
 
     @abstractmethod
-    def fresh(self) -> Any:
-        """What a partition starts with."""
-
-    @abstractmethod
-    def saved(self, value: Any) -> JsonValue:
+    def saved(self, value: T) -> JsonValue:
         """The value as JSON."""
 
     @abstractmethod
-    def restored(self, saved: JsonValue) -> Any:
+    def restored(self, saved: JsonValue) -> T:
         """The value that `saved` gave."""
 
 
@@ -191,27 +181,11 @@ _TELLING = (Any, object, bytes, float)
 _KNOWN = (*_CONTAINERS, *_TELLING, str, int, float, bool, None, type(None), ...)
 
 
-class State(Declared, Generic[T]):
+class State(Declared[T], Assignable[T]):
     """One value for each partition of the operator."""
 
     def __init__(self, default: T | Callable[[], T]) -> None:
         self._default = default
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> T: ...
-    def __get__(self, instance: Any, owner: type) -> "Self | T":
-        if instance is None:
-            return self
-        kept = kept_by(instance)
-        if self.name not in kept:
-            kept[self.name] = self.fresh()
-        value: T = kept[self.name]
-        return value
-
-    def __set__(self, instance: Any, value: T) -> None:
-        kept_by(instance)[self.name] = value
 
     @property
     def spelled(self) -> str:
@@ -287,24 +261,11 @@ class Keyed(MutableMapping[K, V]):
         self.codes[key] = code
 
 
-class KeyedState(Declared, Generic[K, V]):
+class KeyedState(Declared[Keyed[K, V]], Generic[K, V]):
     """Values by key, which move with their key when the number of partitions changes."""
 
     def __init__(self, make: Callable[[], V]) -> None:
         self._make = make
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> Keyed[K, V]: ...
-    def __get__(self, instance: Any, owner: type) -> "Self | Keyed[K, V]":
-        if instance is None:
-            return self
-        kept = kept_by(instance)
-        if self.name not in kept:
-            kept[self.name] = self.fresh()
-        keyed: Keyed[K, V] = kept[self.name]
-        return keyed
 
     @property
     def spelled(self) -> str:
@@ -325,17 +286,10 @@ class KeyedState(Declared, Generic[K, V]):
         return keyed
 
 
-def kept_by(operator: Any) -> dict[str, Any]:
-    """The live state of one operator instance, by name."""
-    # asked for with each item that changes state: the way through pydantic's `__getattr__` takes four times as long
-    kept: dict[str, Any] = operator.__pydantic_private__["_kept"]
-    return kept
-
-
 @lru_cache(maxsize=1024)
-def declared_state(operator: type) -> Mapping[str, Declared]:
+def declared_state(operator: type) -> Mapping[str, Declared[Any]]:
     """The state that a class declares, by name, that of its bases first."""
-    found: dict[str, Declared] = {}
+    found: dict[str, Declared[Any]] = {}
     for ancestor in reversed(operator.__mro__):
         found.update({name: value for name, value in vars(ancestor).items() if isinstance(value, Declared)})
     return found

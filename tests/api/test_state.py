@@ -112,7 +112,7 @@ def test_a_key_of_any_type_is_found_again(key: Hashable) -> None:
     ],
     ids=named,
 )
-def test_a_value_comes_back_as_it_was(state: Declared, value: Any) -> None:
+def test_a_value_comes_back_as_it_was(state: Declared[Any], value: Any) -> None:
     back = state.restored(json.loads(json.dumps(state.saved(value), allow_nan=False)))
     assert told(back) == told(value)
 
@@ -129,7 +129,7 @@ def test_a_value_comes_back_as_it_was(state: Declared, value: Any) -> None:
     ],
     ids=named,
 )
-def test_a_value_that_would_not_come_back_is_refused(state: Declared, value: Any) -> None:
+def test_a_value_that_would_not_come_back_is_refused(state: Declared[Any], value: Any) -> None:
     holder = type("Holder", (Operator,), {"held": state})
     operator = live(holder(), {})
     operator.held = value

@@ -63,7 +63,7 @@ def _dealt(name: str, program: Program, states: Sequence[SavedState]) -> tuple[S
 
 
 def _dealt_anew(
-    states: Sequence[SavedState], owners: Sequence[PartitionKeys], declared: Mapping[str, Declared]
+    states: Sequence[SavedState], owners: Sequence[PartitionKeys], declared: Mapping[str, Declared[Any]]
 ) -> tuple[SavedState, ...]:
     """As many partitions as before, which may own other keys; what several of them hold stays where it is."""
     allocated = [dict(state) for state in states]

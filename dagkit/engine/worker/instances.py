@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from dagkit.api.operators import Operator, batch_handler_of, handler_name, handler_of, sending
 from dagkit.api.ports import input_ports
-from dagkit.api.state import Declared, Keyed, KeyedState, declared_state, kept_by
+from dagkit.api.state import Declared, Keyed, KeyedState, declared_state
 from dagkit.api.tagged import Unwritable
 from dagkit.engine.program.program import Keying
 from dagkit.errors import DagkitError
@@ -75,11 +75,11 @@ def live(configured: Operator, saved: SavedState) -> Operator:
     declared = declared_state(type(operator))
     for name, value in saved.items():
         if name in declared:
-            kept_by(operator)[name] = _restored(operator, name, declared[name], value)
+            Declared.values_of(operator)[name] = _restored(operator, name, declared[name], value)
     return operator
 
 
-def _restored(operator: Operator, name: str, declared: Declared, value: JsonValue) -> Any:
+def _restored(operator: Operator, name: str, declared: Declared[Any], value: JsonValue) -> Any:
     try:
         return declared.restored(value)
     except (ValueError, TypeError) as error:
@@ -90,10 +90,11 @@ def saved(operator: Operator, called: str = "") -> SavedState:
     """The state that the operator has now, as JSON; what was never touched is left out."""
     declared = declared_state(type(operator))
     called = f"{called} ({type(operator).__name__})" if called else type(operator).__name__
-    return {name: _saved(called, name, declared[name], value) for name, value in sorted(kept_by(operator).items())}
+    values = Declared.values_of(operator)
+    return {name: _saved(called, name, declared[name], value) for name, value in sorted(values.items())}
 
 
-def _saved(operator: str, name: str, declared: Declared, value: Any) -> JsonValue:
+def _saved(operator: str, name: str, declared: Declared[Any], value: Any) -> JsonValue:
     try:
         return declared.saved(value)
     except Unwritable as error:
