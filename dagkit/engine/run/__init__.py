@@ -1,0 +1,1 @@
+"""The loop: it decides what to do next, and does it."""
