@@ -1,11 +1,12 @@
 """Lambdas in loops: a loop gives what calls would give, and where nobody can be sure of that there are calls."""
 
 import ast
+import bdb
 import linecache
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any
 
 import cloudpickle
@@ -137,3 +138,26 @@ def test_an_error_shows_the_line_of_the_lambda() -> None:
     last = traceback.extract_tb(caught.value.__traceback__)[-1]
     assert (last.filename, last.lineno) == (__file__, function.__code__.co_firstlineno)
     assert "1 / number" in str(last.line)
+
+
+class Breaking(bdb.Bdb):
+    """A debugger with a breakpoint on one line, which writes down what a name means at each stop."""
+
+    def __init__(self, line: int, name: str) -> None:
+        super().__init__()
+        self.set_break(__file__, line)
+        self.name = name
+        self.seen: list[Any] = []
+
+    def user_line(self, frame: FrameType) -> None:
+        if self.break_here(frame) and self.name in frame.f_locals:
+            self.seen.append(frame.f_locals[self.name])
+        self.set_continue()
+
+
+def test_a_breakpoint_on_the_line_of_the_lambda_stops_for_each_value() -> None:
+    function = lambda number: number > LIMIT  # noqa: E731 - a lambda is meant
+    assert is_looped(function)
+    debugger = Breaking(function.__code__.co_firstlineno, "number")
+    debugger.runcall(keeping(function), [3, 4, 5])
+    assert list(dict.fromkeys(debugger.seen)) == [3, 4, 5]
