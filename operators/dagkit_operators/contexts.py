@@ -15,17 +15,16 @@ from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit_operators.blocks import Record
 from dagkit_operators.bytewise import places_in
+from dagkit_operators.chunk import Chunk, unescaped
 from dagkit_operators.lines import (
     CHUNK_SIZE,
     LONGEST_LINE,
-    Chunk,
     LineTooLong,
     Seekable,
     after_header,
     chunks,
     filled,
     first_start,
-    unescaped,
 )
 
 if TYPE_CHECKING:

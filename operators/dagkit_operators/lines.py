@@ -1,24 +1,22 @@
-"""Lines of a stretch of bytes: each line belongs to the stretch in which it starts, wherever the file was cut.
+"""Lines of a stretch of a file: each line belongs to the stretch in which it starts, wherever the file was cut.
 
-Nothing is decoded and no line is copied: a chunk is a window on a buffer that is used again, with the places where its
-lines end. A line longer than the buffer makes the buffer grow, up to a limit.
+They are read in chunks, into a buffer that is used again. A line longer than the buffer makes the buffer grow, up to a
+limit.
 """
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from dagkit.errors import printable
-from dagkit_operators.bytewise import offsets_of, places_in
+from dagkit_operators.chunk import LOOKED_BACK, Chunk, run_before
 
-if TYPE_CHECKING:  # whoever only compiles does not load numpy
-    from dagkit_operators.bytewise import Bytes, Places
+if TYPE_CHECKING:  # compiling alone does not load numpy
+    from dagkit_operators.bytewise import Bytes
 
 CHUNK_SIZE = 1 << 20
 """Bytes read at a time: more leaves the processor's cache, less costs calls."""
 LONGEST_LINE = 1 << 30
 """Bytes of a line beyond which it is no line but a fault."""
-LOOKED_BACK = 4096
-"""Bytes in which the start of a chunk's last line, or the ends of its first, are looked for first."""
 
 
 class LineTooLong(ValueError):
@@ -40,153 +38,6 @@ class Seekable(Protocol):
 
     def seek(self, offset: int, /) -> int: ...
     def readinto(self, buffer: memoryview, /) -> int | None: ...
-
-
-class Chunk:
-    """Whole lines, one after the other, with what ends them. Good until the next chunk is asked for.
-
-    Where lines end is found when it is asked for: what only wants the bytes, or the text, is spared that. It is a run
-    of positions, too, those in the file at which its lines start: the first and the last are known before all others.
-    """
-
-    __slots__ = ("_count", "_is_ended", "_last_start", "_offsets", "_wanted", "base", "data", "delimiter", "escape")
-
-    def __init__(
-        self,
-        data: "Bytes",
-        base: int,
-        delimiter: bytes,
-        offsets: "Places | None" = None,
-        escape: bytes = b"",
-        *,
-        wanted: bool = False,
-        last_start: int | None = None,
-        is_ended: bool | None = None,
-    ) -> None:
-        self.data = data
-        self.base = base
-        """Where `data` starts in the file."""
-        self.delimiter = delimiter
-        self.escape = escape
-        self._offsets = offsets
-        self._wanted = wanted
-        """Whether it is to be expected that the ends are asked for: then they are counted, and the bytes are not."""
-        self._count: int | None = None
-        self._last_start = last_start
-        self._is_ended = is_ended
-
-    def __len__(self) -> int:
-        """How many lines there are."""
-        if self._count is None:
-            self._count = self._counted()
-        return self._count
-
-    def __getitem__(self, index: int, /) -> int:
-        """Where a line starts in the file."""
-        if index == 0:
-            return self.base
-        if index == -1:
-            return self.base + self.last_start
-        return self.base + int(self.starts[index])
-
-    def _counted(self) -> int:
-        if self.knows_ends or self._wanted or len(self.delimiter) > 1 or self.escape:
-            return len(self.offsets) - 1
-        import numpy as np  # noqa: PLC0415
-
-        return int(np.count_nonzero(self.data == self.delimiter[0])) + (not self.is_ended)
-
-    @property
-    def knows_ends(self) -> bool:
-        """Whether somebody has asked where the lines end."""
-        return self._offsets is not None
-
-    @property
-    def is_ended(self) -> bool:
-        """Whether the last line is ended, as all others are."""
-        if self._is_ended is None:
-            self._is_ended = self._looked_at_the_end()
-        return self._is_ended
-
-    def _looked_at_the_end(self) -> bool:
-        place = len(self.data) - len(self.delimiter)
-        if self.data[-len(self.delimiter) :].tobytes() != self.delimiter:
-            return False
-        return not self.escape or run_before(self.data, place, self.escape) % 2 == 0
-
-    @property
-    def offsets(self) -> "Places":
-        """Where each line starts in `data`, and the last one ends; as narrow as they can be: add them to an `int`."""
-        if self._offsets is None:
-            import numpy as np  # noqa: PLC0415
-
-            offsets = _offsets(self.data, self.delimiter, self.escape)
-            self._offsets = offsets if self.is_ended else np.append(offsets, offsets.dtype.type(len(self.data)))
-        return self._offsets
-
-    @property
-    def ends(self) -> "Places":
-        """Where each line ends in `data`, its delimiter included."""
-        return self.offsets[1:]
-
-    @property
-    def starts(self) -> "Places":
-        """Where each line starts in `data`."""
-        return self.offsets[:-1]
-
-    @property
-    def last_start(self) -> int:
-        """Where the last line starts in `data`."""
-        if self._last_start is None:
-            self._last_start = self._looked_back()
-        return self._last_start
-
-    def _looked_back(self) -> int:
-        if self.escape or self._offsets is not None:
-            return int(self.offsets[-2]) if len(self.offsets) > 1 else 0
-        place = len(self.data) - (len(self.delimiter) if self.is_ended else 0)
-        width = LOOKED_BACK
-        while True:
-            before = max(0, place - width)
-            found = self.data[before:place].tobytes().rfind(self.delimiter)
-            if found >= 0:
-                return before + found + len(self.delimiter)
-            if not before:
-                return 0
-            width *= 8
-
-    def up_to(self, count: int) -> "Chunk":
-        """The first lines alone."""
-        offsets = self.offsets[: count + 1]
-        return Chunk(self.data[: int(offsets[-1])], self.base, self.delimiter, offsets, self.escape)
-
-    def parted(self, count: int) -> "tuple[Chunk, Chunk]":
-        """The first so many lines, and the others, of which nothing is looked at."""
-        offsets = self._first_offsets(count)[: count + 1]
-        stop = int(offsets[-1])
-        first = Chunk(self.data[:stop], self.base, self.delimiter, offsets, self.escape)
-        known = None if self._offsets is None else self._offsets[count:] - stop
-        others = Chunk(
-            self.data[stop:],
-            self.base + stop,
-            self.delimiter,
-            known,
-            self.escape,
-            last_start=None if self._last_start is None else self._last_start - stop,
-            is_ended=self._is_ended,
-        )
-        others._count = len(self) - count
-        return first, others
-
-    def _first_offsets(self, count: int) -> "Places":
-        """Where at least so many lines start, and one more or the end."""
-        width = max(LOOKED_BACK, 256 * count)
-        while self._offsets is None and width < len(self.data):
-            offsets = _offsets(self.data[:width], self.delimiter, self.escape)
-            if len(offsets) > count:
-                return offsets
-            width *= 8
-        return self.offsets
 
 
 def delimiter_of(text: str | bytes) -> bytes:
@@ -418,36 +269,3 @@ def filled(stream: Seekable, view: memoryview) -> int:
             break
         count += got
     return count
-
-
-def run_before(data: "Bytes | bytearray", place: int, byte: bytes) -> int:
-    """How often a byte stands right before a place, one after the other."""
-    sought, before = byte[0], place
-    while before and data[before - 1] == sought:
-        before -= 1
-    return place - before
-
-
-def _offsets(data: "Bytes", delimiter: bytes, escape: bytes) -> "Places":
-    """Where lines start, and where the last one that is ended ends; the data begins with one."""
-    last = len(delimiter) - 1
-    if last == 0 and not escape:
-        return offsets_of(data, delimiter[0])
-    import numpy as np  # noqa: PLC0415
-
-    ends = offsets_of(data[last:], delimiter[last])[1:].astype(places_in(len(data))) + last
-    for distance in range(1, last + 1):
-        ends = ends[data[ends - 1 - distance] == delimiter[last - distance]]
-    if escape:
-        ends = unescaped(data, ends, len(delimiter), escape)
-    return np.concatenate(([0], ends), dtype=places_in(len(data)))
-
-
-def unescaped(data: "Bytes", ends: "Places", length: int, escape: bytes) -> "Places":
-    """Those of the ends before which the so many bytes are not escaped."""
-    import numpy as np  # noqa: PLC0415
-
-    places = ends - length
-    suspects = np.flatnonzero((places > 0) & (data[places - 1] == escape[0]))
-    escaped = [index for index in suspects.tolist() if run_before(data, int(places[index]), escape) % 2]
-    return np.delete(ends, escaped)

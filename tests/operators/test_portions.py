@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from dagkit_operators.chunk import Chunk
 from dagkit_operators.contexts import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, in_portions
-from dagkit_operators.lines import Chunk
 
 LINES = 100_000
 
