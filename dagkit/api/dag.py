@@ -12,10 +12,10 @@ from typing import Any, ClassVar, TypeVar, overload
 
 from dagkit.api.attributes import Attribute, Locality
 from dagkit.api.component import Component
-from dagkit.api.ports import Inlet, Outlet, called, input_ports, output_ports
+from dagkit.api.port_pairs import pair_meant
+from dagkit.api.ports import Inlet, MissingPort, Outlet, called, input_ports, output_ports
 from dagkit.api.traces import shown_path
 from dagkit.errors import Code, Diagnostic, Where, did_you_mean
-from dagkit.schema import assignable
 
 T = TypeVar("T")
 ComponentT = TypeVar("ComponentT", bound=Component)
@@ -30,25 +30,6 @@ class Placement:
     name: str
     component: Component
     where: Where
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MissingPort:
-    """Stands for a port that was asked for and is not there, so that a drawing which fails is reported as a whole."""
-
-    operator: Any
-    name: str
-    """What it was called; empty where an operator was wired, and any port of it may have been meant."""
-    stream_name: str | None = None
-
-    def named(self, stream: str) -> "MissingPort":
-        return MissingPort(self.operator, self.name, stream)
-
-    def __rshift__(self, sink: Any) -> Any:
-        return self.operator.wire(self, sink)
-
-    def __repr__(self) -> str:
-        return f"{called(self.operator)}.{self.name}"
 
 
 @dataclass(slots=True, eq=False)
@@ -253,11 +234,7 @@ class Dag:
     def wire(self, source: Any, sink: Any) -> Any:
         """Draw what `source >> sink` means: one outlet into one inlet, chosen where operators stand for their ports."""
         where = _author_line()
-        pair: tuple[Outlet[Any] | MissingPort, Inlet[Any] | MissingPort] | str = (
-            _pair_around(source, sink)
-            if isinstance(source, MissingPort) or isinstance(sink, MissingPort)
-            else _fitting_pair(source, sink)
-        )
+        pair = pair_meant(source, sink)
         if isinstance(pair, str):
             self._fault(
                 "wiring-ambiguous",
@@ -396,53 +373,3 @@ def _called(dag: Dag, end: Any) -> str:
     """What the author calls this end of a wire."""
     placement = dag.placement_of(end)
     return placement.name if placement else repr(end) if isinstance(end, Inlet | Outlet) else called(end)
-
-
-def _fitting_pair(source: Any, sink: Any) -> tuple[Outlet[Any], Inlet[Any]] | str:
-    """The one pair of ports that `source >> sink` can mean, or why there is no such one."""
-    outlets = (
-        [source] if isinstance(source, Outlet) else [Outlet(source, p) for p in output_ports(type(source)).values()]
-    )
-    inlets = (
-        [sink]
-        if isinstance(sink, Inlet)
-        else [Inlet(sink, p) for p in input_ports(type(sink)).values()]
-        if isinstance(sink, Component)
-        else []
-    )
-    pairs = [(o, i) for o in outlets for i in inlets if assignable(o.port.payload, i.port.payload)]
-    if len(outlets) == len(inlets) == 1:
-        return outlets[0], inlets[0]
-    for choose in (_all_pairs, _main_pairs, _required_pairs):
-        chosen = choose(pairs)
-        if len(chosen) == 1:
-            return chosen[0]
-    if not pairs:
-        return "no output of the left fits an input of the right"
-    return "any of " + ", ".join(f"{o.port.name} to {i.port.name}" for o, i in pairs) + " would fit"
-
-
-def _pair_around(source: Any, sink: Any) -> tuple[Outlet[Any] | MissingPort, Inlet[Any] | MissingPort]:
-    """The ends of a wire of which one is missing; beside it, an operator does not tell which port was meant."""
-    return (
-        source if isinstance(source, Outlet | MissingPort) else MissingPort(source, ""),
-        sink if isinstance(sink, Inlet | MissingPort) else MissingPort(sink, ""),
-    )
-
-
-Pair = tuple[Outlet[Any], Inlet[Any]]
-
-
-def _all_pairs(pairs: list[Pair]) -> list[Pair]:
-    return pairs
-
-
-def _main_pairs(pairs: list[Pair]) -> list[Pair]:
-    """Those between main ports, where an end that has none is not asked."""
-    outputs_marked = any(o.port.main for o, _ in pairs)
-    inputs_marked = any(i.port.main for _, i in pairs)
-    return [(o, i) for o, i in pairs if o.port.main >= outputs_marked and i.port.main >= inputs_marked]
-
-
-def _required_pairs(pairs: list[Pair]) -> list[Pair]:
-    return [(o, i) for o, i in _main_pairs(pairs) if i.port.required]

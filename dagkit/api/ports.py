@@ -182,6 +182,25 @@ class Outlet(Generic[T_co]):
         return f"{called(self.operator)}.{self.port.name}"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MissingPort:
+    """Stands for a port that was asked for and is not there, so that a drawing which fails is reported as a whole."""
+
+    operator: Any
+    name: str
+    """What it was called; empty where an operator was wired, and any port of it may have been meant."""
+    stream_name: str | None = None
+
+    def named(self, stream: str) -> "MissingPort":
+        return MissingPort(self.operator, self.name, stream)
+
+    def __rshift__(self, sink: Any) -> Any:
+        return self.operator.wire(self, sink)
+
+    def __repr__(self) -> str:
+        return f"{called(self.operator)}.{self.name}"
+
+
 def called(component: Any) -> str:
     """The name under which a component was placed, else that of its class."""
     dag = getattr(component, "_placed", None)

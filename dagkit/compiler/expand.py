@@ -7,8 +7,8 @@ from typing import Any, Literal
 from dagkit.api.application import Module
 from dagkit.api.attributes import Scope
 from dagkit.api.configuration import Config
-from dagkit.api.dag import Dag, MissingPort
-from dagkit.api.ports import Outlet
+from dagkit.api.dag import Dag
+from dagkit.api.ports import MissingPort, Outlet
 from dagkit.compiler.alike import told_once
 from dagkit.compiler.draw import draw
 from dagkit.errors import Code, Diagnostic, Where

@@ -15,8 +15,9 @@ from typing import Any
 
 from dagkit.api.application import Module
 from dagkit.api.component import Component
-from dagkit.api.dag import Dag, MissingPort
+from dagkit.api.dag import Dag
 from dagkit.api.operators import Operator
+from dagkit.api.ports import MissingPort
 from dagkit.api.traces import author_where, is_authored, shown_path
 from dagkit.errors import Diagnostic, Where
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from dagkit.api.attributes import Attribute, Scope
 from dagkit.api.configuration import Origin, Source
-from dagkit.api.dag import Assignment, Dag, MissingPort, Placement
+from dagkit.api.dag import Assignment, Dag, Placement
 from dagkit.api.dag import Stream as DrawnStream
-from dagkit.api.ports import Inlet, Outlet
+from dagkit.api.ports import Inlet, MissingPort, Outlet
 from dagkit.errors import Diagnostic, Where
 from dagkit.graph.frozen import End, Graph, Node, Setting, Stream
 
