@@ -1,22 +1,19 @@
 """Partitioning: as how many each operator runs, which keys each partition owns, and who said so."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from fractions import Fraction
-from itertools import combinations
-from typing import Any
 
-from dagkit.api.attributes import Locality, OperatorContext, PortContext
+from dagkit.api.attributes import OperatorContext, PortContext
 from dagkit.api.configuration import DEFAULT, Origin, Source
-from dagkit.api.operators import InputOperator, Operator
-from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext, PartitionKeys
+from dagkit.api.operators import InputOperator
+from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext
 from dagkit.api.state import KeyedState, declared_state
-from dagkit.api.traces import told
 from dagkit.api.work import SplittableOperator, work_port
 from dagkit.compiler.alike import told_once
+from dagkit.compiler.partition_answers import asked
+from dagkit.compiler.rules.affinity_rules import localities_have_an_effect
 from dagkit.compiler.rules.partition_rules import parallel_heads
-from dagkit.errors import Diagnostic, Severity, Where, did_you_mean
+from dagkit.errors import Diagnostic, Severity
 from dagkit.graph import Graph, Node
 from dagkit.plan.model import Why
 
@@ -57,33 +54,8 @@ def partition(
         else:
             settled[name] = _partitioned(graph, node, head, mirrored, faults)
     faults += (fault for node in graph.nodes for fault in _unkeyed(graph, node, settled[node.name]))
-    faults += _unkept_localities(graph, settled)
+    faults += localities_have_an_effect(graph, {name: found.count for name, found in settled.items()})
     return settled, told_once(faults, graph)
-
-
-def _unkept_localities(graph: Graph, settled: Mapping[str, Partitioning]) -> Iterator[Diagnostic]:
-    """Ends that work in different processes, or exchange items, share neither a thread nor a container."""
-    for stream, source, sink in graph.edges():
-        if (
-            stream.locality not in (Locality.THREAD_LOCAL, Locality.CONTAINER_LOCAL)
-            or graph.by_name[source.node].is_delay
-        ):
-            continue
-        reason = None
-        if isinstance(graph.by_name[source.node].operator, InputOperator):
-            reason = f"{source.node} finds work on the driver, and {sink.node} does it on the workers"
-        elif not graph.by_name[sink.node].port_value(sink.port, PortContext.PARTITION_PARALLEL) and (
-            settled[source.node].count > 1 or settled[sink.node].count > 1
-        ):
-            reason = f"items change partitions between {source.node} and {sink.node}"
-        if reason is not None:
-            yield Diagnostic(
-                "locality-ignored",
-                f"{stream.locality} of stream {stream.name!r} has no effect here: {reason}",
-                "remove it when the application runs nowhere else",
-                stream.locality_origin.where or stream.where,
-                Severity.ADVISORY,
-            )
 
 
 def _unkeyed(graph: Graph, node: Node, partitioning: Partitioning) -> Iterator[Diagnostic]:
@@ -153,98 +125,6 @@ def partitioner_of(graph: Graph, node: Node) -> tuple[Partitioner | None, Origin
         setting = graph.setting(node, OperatorContext.PARTITIONER)
         return (setting.value if isinstance(setting.value, Partitioner) else None), setting.origin
     return (node.operator if isinstance(node.operator, Partitioner) else None), None
-
-
-def asked(
-    partitioner: Partitioner,
-    partitions: Sequence[Partition],
-    context: PartitioningContext,
-    node: Node,
-    origin: Origin | None,
-) -> tuple[tuple[Partition, ...], Diagnostic | None]:
-    """What the partitioner answers, and what is wrong with the answer."""
-    said = f"the {type(partitioner).__name__} of {node.name}"
-    where = (origin.where if origin else None) or node.where
-    help_ = "define_partitions must give back at least one Partition"
-    try:
-        given: Any = partitioner.define_partitions(partitions, context)
-        answer = () if given is None else tuple(given)
-    except (Exception, SystemExit) as raised:  # noqa: BLE001 - the author's code may raise anything: it is reported
-        return (), Diagnostic("partition-invalid", f"{said} raised {told(raised)}", help_, where)
-    if not answer:
-        return (), Diagnostic("partition-invalid", f"{said} gave no partitions", help_, where)
-    return answer, invalid(node, answer, said, where)
-
-
-def invalid(node: Node, answer: Sequence[Any], said: str = "", where: Where | None = None) -> Diagnostic | None:
-    """What is wrong with the partitions that somebody gave an operator."""
-    wrong = next(_no_partitions(answer), None) or next(_wrong_keys(answer, node), None)
-    if wrong is None:
-        return None
-    whose = said or f"whoever partitioned {node.name}"
-    return Diagnostic("partition-invalid", f"{whose} {wrong[0]}", wrong[1], where or node.where)
-
-
-def _no_partitions(answer: Sequence[Any]) -> Iterator[tuple[str, str]]:
-    """What is no Partition, or is made of something else than an operator and keys, and what to do."""
-    for given in answer:
-        if not isinstance(given, Partition):
-            yield f"gave {_described(given)}, not Partition", "give back a list of Partition(operator, keys)"
-        elif not isinstance(given.operator, Operator):
-            yield f"gave a Partition of {_described(given.operator)}, not of an operator", "write Partition(operator)"
-        elif not isinstance(_untyped(given.keys), Mapping):
-            yield f"gave keys of {_described(given.keys)}, not by port", "write keys={port: PartitionKeys(mask, keys)}"
-
-
-def _untyped(value: Any) -> Any:
-    """The value as authors gave it, who need not have kept to the type."""
-    return value
-
-
-def _described(given: object) -> str:
-    return (
-        "None" if given is None else f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
-    )
-
-
-def _wrong_keys(partitions: Sequence[Partition], node: Node) -> Iterator[tuple[str, str]]:
-    """What is wrong with the keys of partitions, and what to do: authors write these too."""
-    owned: list[tuple[Any, Any]] = [entry for partition in partitions for entry in partition.keys.items()]
-    for port, keys in owned:
-        if port not in node.input_ports:
-            yield f"keys {port!r}, which is no input of {node.name}", did_you_mean(str(port), node.input_ports)
-        elif not isinstance(keys, PartitionKeys):
-            yield f"keys {port!r} by {_described(keys)}, not PartitionKeys", "write PartitionKeys(mask, keys)"
-        elif not isinstance(_untyped(keys.mask), int):
-            yield f"keys {port!r} with a mask of {_described(keys.mask)}, not int", "write PartitionKeys(mask, keys)"
-        elif not _are_whole_numbers(keys.keys):
-            help_ = "write PartitionKeys(mask, keys), keys a frozenset of whole numbers"
-            yield f"keys {port!r} by {_described(keys.keys)}, not frozenset of int", help_
-    for port in dict.fromkeys(port for port, _ in owned):
-        wrong = _not_shared_out([partition.keys.get(port) for partition in partitions])
-        if wrong is not None:
-            yield f"keys {port!r} so that {wrong}", "let deal_keys(count) share them out, one entry for each partition"
-
-
-def _are_whole_numbers(keys: object) -> bool:
-    return isinstance(keys, AbstractSet | Sequence) and all(isinstance(key, int) for key in keys)
-
-
-def _not_shared_out(owners: Sequence[PartitionKeys | None]) -> str | None:
-    """Why some items would be lost or doubled; each code must have one owner, and masks may differ."""
-    owning = [keys for keys in owners if keys is not None]
-    if len(owning) < len(owners):
-        return f"{len(owners) - len(owning)} of {len(owners)} partitions have none of them"
-    if any(keys.mask < 0 for keys in owning):
-        return "a mask is below zero"
-    reached = [(keys.mask, frozenset(key for key in keys.keys if key & ~keys.mask == 0)) for keys in owning]
-    for (mask, some), (other_mask, others) in combinations(reached, 2):
-        common = mask & other_mask
-        if {key & common for key in some} & {key & common for key in others}:
-            return "two partitions own the same, whose items would be doubled"
-    if sum(Fraction(len(keys), 1 << mask.bit_count()) for mask, keys in reached) < 1:
-        return "some have no owner, and their items would be lost"
-    return None
 
 
 def _mismatch(node: Node, head: str, wanted: int, got: int) -> Diagnostic:

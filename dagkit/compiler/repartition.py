@@ -9,7 +9,8 @@ from dagkit.api.partitioning import Partition, PartitioningContext, StatelessPar
 from dagkit.api.stats import BatchedOperatorStats
 from dagkit.compiler.fuse import fuse
 from dagkit.compiler.order import order, running_order
-from dagkit.compiler.partition import Partitioning, asked, invalid, keyable, partition, partitioner_of
+from dagkit.compiler.partition import Partitioning, keyable, partition, partitioner_of
+from dagkit.compiler.partition_answers import asked, invalid
 from dagkit.compiler.steps import Compilation
 from dagkit.errors import ApplicationFaults, Diagnostic, did_you_mean, errors_among
 from dagkit.graph import Graph, Node

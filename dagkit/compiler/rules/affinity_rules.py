@@ -1,13 +1,14 @@
 """Laws of the places: which operators may share a thread, a process or a host, and which must not."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 import networkx as nx
 
 from dagkit.api.affinity import AffinityRule, AffinityRulesSet, AffinityType
-from dagkit.api.attributes import DagContext, Locality, OperatorContext
+from dagkit.api.attributes import DagContext, Locality, OperatorContext, PortContext
+from dagkit.api.operators import InputOperator
 from dagkit.errors import Diagnostic, Severity, Where, did_you_mean
 from dagkit.graph import Graph, Node
 
@@ -56,6 +57,34 @@ def _thread_owners(graph: Graph) -> dict[str, str]:
         shares = streams and all(s.locality is Locality.THREAD_LOCAL for s in streams) and len(above) == 1
         owners[name] = above.pop() if shares else name
     return {node.name: owners.get(node.name, node.name) for node in graph.nodes}
+
+
+def localities_have_an_effect(graph: Graph, counts: Mapping[str, int]) -> Iterator[Diagnostic]:
+    """Ends that work in different processes, or exchange items, share neither a thread nor a container.
+
+    This law is asked when partitions are counted, by `dagkit.compiler.partition`.
+    """
+    for stream, source, sink in graph.edges():
+        if (
+            stream.locality not in (Locality.THREAD_LOCAL, Locality.CONTAINER_LOCAL)
+            or graph.by_name[source.node].is_delay
+        ):
+            continue
+        reason = None
+        if isinstance(graph.by_name[source.node].operator, InputOperator):
+            reason = f"{source.node} finds work on the driver, and {sink.node} does it on the workers"
+        elif not graph.by_name[sink.node].port_value(sink.port, PortContext.PARTITION_PARALLEL) and (
+            counts[source.node] > 1 or counts[sink.node] > 1
+        ):
+            reason = f"items change partitions between {source.node} and {sink.node}"
+        if reason is not None:
+            yield Diagnostic(
+                "locality-ignored",
+                f"{stream.locality} of stream {stream.name!r} has no effect here: {reason}",
+                "remove it when the application runs nowhere else",
+                stream.locality_origin.where or stream.where,
+                Severity.ADVISORY,
+            )
 
 
 def affinity_names_operators_that_exist(graph: Graph) -> Iterator[Diagnostic]:
