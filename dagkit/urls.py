@@ -1,13 +1,13 @@
 """What a place means: a path of this machine, or a URL that pyarrow or fsspec open.
 
-`file:` URLs are paths, with nothing quoted. What follows a `?` in a URL are options of its filesystem. In URLs that
-pyarrow knows, paths are quoted; fsspec takes them as they stand.
+`file:` URLs are paths, in which `%FF` is a byte. What follows a `?` in a URL are options of its filesystem. In URLs
+that pyarrow knows, paths are quoted; fsspec takes them as they stand.
 """
 
 import os
 from functools import lru_cache
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
 from dagkit.errors import printable
 
@@ -30,7 +30,16 @@ def is_url(place: str) -> bool:
 
 def local_path(place: str) -> str:
     """The path on this machine, of what is no URL that a filesystem is asked for."""
-    return unquote(urlsplit(place).path) if place.startswith("file:") else place
+    return os.fsdecode(unquote_to_bytes(urlsplit(place).path)) if place.startswith("file:") else place
+
+
+def as_text(path: str) -> str:
+    """A path of this machine as text that a ledger holds: a `file:` URL if its name is not UTF-8, else the path."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return f"file://{quote(os.fsencode(path))}"
+    return path
 
 
 def absolute(place: str, home: str = "") -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from dagkit.errors import InputUnreadable, printable
-from dagkit.urls import absolute, below, is_url, local_path, plain, resolved, shown
+from dagkit.urls import absolute, as_text, below, is_url, local_path, plain, resolved, shown
 
 REMOTE_READ = 8 << 20
 """Bytes that are asked of another machine at a time."""
@@ -46,6 +46,7 @@ class Found:
     """A file as it was when somebody looked."""
 
     path: str
+    """As a ledger holds it: see `dagkit.urls.as_text`."""
     length: int
     modified_millis: int
 
@@ -146,7 +147,9 @@ def _status(path: str) -> os.stat_result | None:
 
 def _found(path: str, status: os.stat_result) -> Found | None:
     """A regular file; None for anything else."""
-    return Found(path, status.st_size, status.st_mtime_ns // 1_000_000) if stat.S_ISREG(status.st_mode) else None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return Found(as_text(path), status.st_size, status.st_mtime_ns // 1_000_000)
 
 
 def exists(path: str) -> bool:
@@ -167,6 +170,7 @@ def files_below(folder: str, *, recursive: bool, wanted: Callable[[str], Any] = 
     if is_url(folder):
         yield from (found for below_it, found in _remote_files(folder, recursive=recursive) if wanted(below_it))
         return
+    folder = local_path(folder)
     for path in _local_entries(folder, recursive=recursive, entered=set()):
         status = _status(path) if wanted(path[len(folder) :].lstrip("/")) else None
         if status is None:

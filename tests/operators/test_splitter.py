@@ -466,12 +466,6 @@ def test_a_pattern_that_is_none_is_a_fault(field: str) -> None:
     assert (fault.path, "no regular expression" in fault.message) == (f"scanner.{field}", True)
 
 
-def test_a_name_that_is_no_text_is_an_error_and_not_passed_over(tmp_path: Path, clock: FakeClock) -> None:
-    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff")).write_text("x")
-    with pytest.raises(ValueError, match=r"udcff' is no text, so no ledger can hold it; rename the file"):
-        window(splitter(clock, tmp_path))
-
-
 def test_without_a_clock_the_time_is_that_of_the_machine(folder: Path) -> None:
     at_work = Alone(FileSplitterInput(scanner={"files": [str(folder)]}))
     assert len(window(at_work)[0]) == 12

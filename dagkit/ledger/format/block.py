@@ -100,7 +100,7 @@ def unwritable(what: str, error: ValueError) -> ValueUnwritable:
         why = f"text in it is not Unicode: {error.object[error.start]!r}"
     if isinstance(error, ValidationError):
         why = error.errors(include_url=False, include_input=False)[0]["msg"]
-    help_ = "leave it out or spell it otherwise; a file whose name is not UTF-8 must be renamed"
+    help_ = "leave it out or spell it otherwise; write a path that is not UTF-8 as a file: URL"
     return ValueUnwritable(Fault("value-unwritable", f"{what} cannot be written as JSON: {why}", help_))
 
 

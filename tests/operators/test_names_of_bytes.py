@@ -1,0 +1,136 @@
+"""Files whose names are not UTF-8, as Linux allows, are found, read and known again as any other file."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit import Dag
+from dagkit.ledger.audit.verify import verify
+from dagkit.testing import Alone, FakeClock, Rehearsal
+from dagkit.urls import as_text, local_path, plain, shown
+from dagkit_operators import (
+    FileSplitterInput,
+    LineReader,
+    LineRejected,
+    MatchFiles,
+    PartWriter,
+    ReadFiles,
+    TailFiles,
+)
+from dagkit_operators.places import looked_up
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder whose name is not UTF-8, with such a file and another one."""
+    folder = tmp_path / os.fsdecode(b"in\xff")
+    folder.mkdir()
+    (folder / os.fsdecode(b"a \xe4%41.log")).write_text("one\n")
+    (folder / "b.log").write_text("two\n")
+    return folder
+
+
+def written(folder: Path) -> str:
+    """The folder as a ledger holds it."""
+    return f"file://{folder.parent}/in%FF"
+
+
+@given(st.binary(min_size=1, max_size=30).filter(lambda name: b"\0" not in name))
+def test_a_name_comes_back_from_its_text(name: bytes) -> None:
+    path = f"/{os.fsdecode(name)}"
+    text = as_text(path)
+    assert json.loads(json.dumps(text, ensure_ascii=False).encode()) == text
+    assert local_path(text) == path
+    assert (text == path) == _is_utf8(name)
+
+
+def _is_utf8(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def test_such_a_file_is_split_read_and_not_read_again(folder: Path) -> None:
+    clock = FakeClock()
+    splitter = Alone(FileSplitterInput(scanner={"files": folder}), now=clock.now)
+    splitter.look()
+    blocks = splitter.sent()
+    assert [block.path for block in blocks] == [f"{written(folder)}/a%20%E4%2541.log", f"{written(folder)}/b.log"]
+    reader = Alone(LineReader())
+    for block in blocks:
+        reader.work(block)
+    assert [record.value for record in reader.sent()] == ["one", "two"]
+    clock.advance(seconds=10)
+    splitter.look()
+    assert splitter.sent() == []
+
+
+def test_patterns_match_the_name_as_it_is(folder: Path) -> None:
+    for given_as in (
+        written(folder),
+        f"{written(folder)}/a*.log",
+        f"{folder}/a*",
+        f"{written(folder)}/a%20%E4%2541.log",
+    ):
+        match = Alone(MatchFiles())
+        match.work(given_as)
+        assert f"{written(folder)}/a%20%E4%2541.log" in [file.path for file in match.sent()]
+    scanner = {"files": folder, "file_pattern_regular_exp": ".*/a \udce4%41[.]log"}
+    splitter = Alone(FileSplitterInput(scanner=scanner), now=FakeClock().now)
+    splitter.look()
+    assert len(splitter.sent()) == 1
+
+
+def test_such_a_file_is_followed_under_another_name(folder: Path) -> None:
+    path = folder / os.fsdecode(b"a \xe4%41.log")
+    match, tail = Alone(MatchFiles()), Alone(TailFiles())
+    match.work(as_text(str(path)))
+    (file,) = match.sent()
+    left = tail.operator.initial_restriction(file)
+    tail.work(file, left)
+    left = tail.deferred.residual
+    with path.rename(folder / os.fsdecode(b"\xfe")).open("a") as renamed:
+        renamed.write("three\n")
+    tail = tail.restarted()
+    tail.work(file, left)
+    assert tail.sent() == ["three"]
+
+
+def test_such_a_compressed_file_is_decompressed_and_named_where_it_is_wrong(folder: Path) -> None:
+    path = folder / os.fsdecode(b"\xff.gz")
+    path.write_bytes(gzip.compress(b"1\nx\n"))
+    match = Alone(MatchFiles())
+    match.work(as_text(str(path)))
+    (file,) = match.sent()
+    with pytest.raises(LineRejected, match=r"/in\\udcff/\\udcff\.gz: the line at byte 2 is rejected"):
+        Alone(ReadFiles(parse=int), connected=["messages"]).work(file)
+
+
+@pytest.mark.slow
+def test_an_application_reads_such_files_and_its_ledger_proves_it(folder: Path, tmp_path: Path) -> None:
+    def populate_dag(dag: Dag, conf: object) -> None:
+        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": folder}))
+        reader = dag.add_operator("Reader", LineReader())
+        writer = dag.add_operator("Writer", PartWriter(file_path=tmp_path / "out"))
+        splitter >> reader >> writer
+
+    rehearsal = Rehearsal(populate_dag)
+    rehearsal.run()
+    assert [path.read_text() for path in (tmp_path / "out").iterdir()] == ["one\ntwo\n"]
+    assert verify(rehearsal.ledger).is_complete
+
+
+def test_a_file_url_means_the_very_bytes(folder: Path) -> None:
+    found = looked_up(f"{written(folder)}/a%20%E4%2541.log")
+    assert found is not None
+    assert (plain(found.path), shown(found.path)) == (
+        f"{folder}/a \udce4%41.log",
+        f"{folder.parent}/in\\udcff/a \\udce4%41.log",
+    )
