@@ -4,18 +4,21 @@ It grows at once where that pays, and shrinks only when fewer have been enough f
 has nothing to do is little, and what it costs to come too late is the time of everybody who waits.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from dagkit.scaling.policy_inputs import LONGEST_MILLIS, Decision, Past, ScalingInputs
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
+
+from dagkit.scaling.policy import LONGEST_MILLIS, Decision, ScalingInputs, ScalingPolicy
+from dagkit.scaling.wording import available
 
 NOTHING_WAITS = "nothing waits"
 UNMEASURED = "as many as can work at once, for nothing is measured yet"
 ALL = "as many as can work at once"
 ENOUGH = "as few as work it off in time"
-TOO_MANY = "more than max_readers"
-TOO_FEW = "fewer than min_readers"
+TOO_MANY = "more than max_partitions"
+TOO_FEW = "fewer than min_partitions"
 FITS = "the count that there is"
 NO_GAIN = "more would not be worth the change"
 COOLING = "fewer would do, and have to do so for longer"
@@ -27,16 +30,10 @@ WORTH = 1.1
 GROWTH_MILLIS = 5_000.0
 """How much work there must be for cores that the cluster does not have yet: so long it takes to get them."""
 MOST_PATIENCE = 32
-NOT_LOW: Mapping[str, int | None] = {
-    "low_since_millis": None,
-    "low_half_millis": None,
-    "low_most": 0,
-    "low_most_before": 0,
-}
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class DrainEstimate:
     """How long a backlog would last with so many partitions."""
 
     inputs: ScalingInputs
@@ -45,7 +42,7 @@ class Forecast:
     def work_millis(self) -> float:
         """Of one slot alone, without what windows cost."""
         per_second = self.inputs.capacity.positions_per_second
-        assert per_second, "a forecast needs something that was measured"
+        assert per_second, "an estimate needs something that was measured"
         return self.inputs.backlog.positions * 1000 / per_second
 
     def millis(self, count: int) -> float:
@@ -66,96 +63,133 @@ class Forecast:
         return min(most, max(1, ceil(self.work_millis / left))) if left > 0 else most
 
 
-def decide_drain(inputs: ScalingInputs) -> Decision:
+class DrainMemory(BaseModel):
+    """What the policy remembers of its earlier looks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    shrunk_at_millis: int | None = None
+    low_since_millis: int | None = None
+    """Since when fewer partitions would have been enough."""
+    low_half_millis: int | None = None
+    """When the half of a cool-down began that is under way."""
+    low_most: int = 0
+    """The most that were needed in it."""
+    low_most_before: int = 0
+    """The most that were needed in the half before: what was needed earlier is forgotten."""
+    patience: PositiveInt = 1
+    """How many times the cool-down is waited for: it grows with each change that came to be regretted."""
+
+
+class Drain(ScalingPolicy):
     """As many partitions as work the backlog off soonest, within the bounds and what the cluster has."""
-    wanted, rule = _wanted(inputs)
-    before, least, most = inputs.before, inputs.settings.min_readers, inputs.settings.max_readers
-    if most is not None and before > most:
-        return _changed(inputs, max(wanted, least), TOO_MANY)
-    if before < least:
-        return _changed(inputs, max(wanted, least), TOO_FEW if wanted <= least else rule)
-    if wanted < before:
-        return _fewer(inputs, wanted, rule)
-    past = _looked(inputs).model_copy(update=NOT_LOW)
-    if wanted == before:
-        return Decision(before, FITS, past)
-    if not _pays(inputs, wanted):
-        return Decision(before, NO_GAIN, past)
-    return _changed(inputs, wanted, rule)
+
+    name = "drain"
+
+    target_drain_millis: NonNegativeInt = 0
+    """How soon a backlog is to be worked off: it takes no more partitions than that needs. 0: as soon as may be."""
+    cool_down_millis: NonNegativeInt = 10_000
+    """How long fewer partitions must be enough before some are taken away."""
+
+    def decide(self, inputs: ScalingInputs) -> Decision:
+        return _Look(self, inputs, DrainMemory.model_validate(inputs.memory)).decision()
+
+    def explain(self, inputs: ScalingInputs, after: int) -> Sequence[str]:
+        """The cores, and how long the backlog would last before and after."""
+        parts = [available(inputs.capacity)]
+        if inputs.capacity.positions_per_second and inputs.backlog.positions:
+            estimate, counts = DrainEstimate(inputs), sorted({inputs.before, after})
+            parts.append(" and ".join(f"{estimate.millis(count) / 1000:.3g} s with {count}" for count in counts))
+        return parts
 
 
-def _wanted(inputs: ScalingInputs) -> tuple[int, str]:
-    """How many there would be, were there none, and why."""
-    least, backlog = inputs.settings.min_readers, inputs.backlog
-    if not backlog.blocks:
-        return least, NOTHING_WAITS
-    most = max(least, min(_reach(inputs), max(backlog.pieces, backlog.endless, 1)))
-    if not inputs.capacity.positions_per_second:
-        return most, UNMEASURED
-    enough = Forecast(inputs).fewest(most, inputs.settings.target_drain_millis)
-    wanted = max(least, enough, min(most, backlog.endless))
-    return wanted, ALL if wanted == most else ENOUGH
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One look at a backlog."""
+
+    policy: Drain
+    inputs: ScalingInputs
+    memory: DrainMemory
+
+    def decision(self) -> Decision:
+        wanted, rule = self._wanted()
+        before, settings = self.inputs.before, self.inputs.settings
+        least, most = settings.min_partitions, settings.max_partitions
+        if most is not None and before > most:
+            return self._changed(max(wanted, least), TOO_MANY)
+        if before < least:
+            return self._changed(max(wanted, least), TOO_FEW if wanted <= least else rule)
+        if wanted < before:
+            return self._fewer(wanted, rule)
+        memory = DrainMemory(shrunk_at_millis=self.memory.shrunk_at_millis, patience=self.memory.patience)
+        if wanted == before:
+            return _decided(before, FITS, memory)
+        if not self._pays(wanted):
+            return _decided(before, NO_GAIN, memory)
+        return self._changed(wanted, rule)
+
+    def _wanted(self) -> tuple[int, str]:
+        """How many there would be, were there none, and why."""
+        least, backlog = self.inputs.settings.min_partitions, self.inputs.backlog
+        if not backlog.blocks:
+            return least, NOTHING_WAITS
+        most = max(least, min(self._reach(), max(backlog.pieces, backlog.endless, 1)))
+        if not self.inputs.capacity.positions_per_second:
+            return most, UNMEASURED
+        enough = DrainEstimate(self.inputs).fewest(most, self.policy.target_drain_millis)
+        wanted = max(least, enough, min(most, backlog.endless))
+        return wanted, ALL if wanted == most else ENOUGH
+
+    def _reach(self) -> int:
+        """The most that can work at once; where the cluster can grow and it is worth the wait, as many again."""
+        capacity = self.inputs.capacity
+        reach = capacity.cores
+        if capacity.most_cores > capacity.cores and capacity.positions_per_second:
+            work = DrainEstimate(self.inputs).work_millis / max(1, capacity.cores)
+            if work > max(GROWTH_MILLIS, self.policy.target_drain_millis):
+                reach = min(capacity.most_cores, 2 * capacity.cores)
+        return max(1, min(reach, self.inputs.settings.max_partitions or reach))
+
+    def _pays(self, wanted: int) -> bool:
+        """Whether so many more are worth a change, which costs about a window."""
+        inputs = self.inputs
+        if not inputs.capacity.positions_per_second or inputs.backlog.endless > inputs.before:
+            return True
+        estimate = DrainEstimate(inputs)
+        now, then = estimate.millis(inputs.before), estimate.millis(wanted)
+        return now > max(self.policy.target_drain_millis, WORTH * (then + inputs.capacity.window_millis))
+
+    def _fewer(self, wanted: int, rule: str) -> Decision:
+        """Some are taken away once clearly fewer have been enough for as long as the cool-down asks."""
+        memory, at = self._lower(wanted), self.inputs.at_millis
+        assert memory.low_since_millis is not None, "it is low now"
+        most = max(memory.low_most, memory.low_most_before)
+        if at - memory.low_since_millis >= self._cool_down and WORTH * most <= self.inputs.before:
+            return self._changed(most, rule)
+        return _decided(self.inputs.before, COOLING, memory)
+
+    def _lower(self, wanted: int) -> DrainMemory:
+        """What is remembered of a time in which fewer would do: the most that were needed in its last half."""
+        memory, at = self.memory, self.inputs.at_millis
+        if memory.low_since_millis is None or memory.low_half_millis is None:
+            return memory.model_copy(update={"low_since_millis": at, "low_half_millis": at, "low_most": wanted})
+        if at - memory.low_half_millis < self._cool_down / 2:
+            return memory.model_copy(update={"low_most": max(wanted, memory.low_most)})
+        return memory.model_copy(update={"low_half_millis": at, "low_most": wanted, "low_most_before": memory.low_most})
+
+    @property
+    def _cool_down(self) -> int:
+        return self.policy.cool_down_millis * self.memory.patience
+
+    def _changed(self, after: int, rule: str) -> Decision:
+        """A change, remembered: where it takes back one that was just made, the next is waited for longer."""
+        shrunk, at, patience = self.memory.shrunk_at_millis, self.inputs.at_millis, self.memory.patience
+        shrinks = after < self.inputs.before
+        if not shrinks and shrunk is not None:
+            soon = at - shrunk < 2 * self._cool_down
+            patience = min(MOST_PATIENCE, 2 * patience) if soon else max(1, patience // 2)
+        return _decided(after, rule, DrainMemory(shrunk_at_millis=at if shrinks else shrunk, patience=patience))
 
 
-def _reach(inputs: ScalingInputs) -> int:
-    """The most that can work at once; where the cluster can grow and it is worth the wait, as many again."""
-    settings, capacity = inputs.settings, inputs.capacity
-    reach = capacity.cores
-    if capacity.most_cores > capacity.cores and capacity.positions_per_second:
-        work = Forecast(inputs).work_millis / max(1, capacity.cores)
-        if work > max(GROWTH_MILLIS, settings.target_drain_millis):
-            reach = min(capacity.most_cores, 2 * capacity.cores)
-    return max(1, min(reach, settings.max_readers or reach))
-
-
-def _pays(inputs: ScalingInputs, wanted: int) -> bool:
-    """Whether so many more are worth a change, which costs about a window."""
-    if not inputs.capacity.positions_per_second or inputs.backlog.endless > inputs.before:
-        return True
-    forecast = Forecast(inputs)
-    now, then = forecast.millis(inputs.before), forecast.millis(wanted)
-    return now > max(inputs.settings.target_drain_millis, WORTH * (then + inputs.capacity.window_millis))
-
-
-def _fewer(inputs: ScalingInputs, wanted: int, rule: str) -> Decision:
-    """Some are taken away once clearly fewer have been enough for as long as the cool-down asks."""
-    past, at = _lower(inputs, wanted), inputs.at_millis
-    assert past.low_since_millis is not None, "it is low now"
-    most = max(past.low_most, past.low_most_before)
-    if at - past.low_since_millis >= _cool_down(inputs) and WORTH * most <= inputs.before:
-        return _changed(inputs, most, rule)
-    return Decision(inputs.before, COOLING, past)
-
-
-def _lower(inputs: ScalingInputs, wanted: int) -> Past:
-    """What is remembered of a time in which fewer would do: the most that were needed in its last half."""
-    past, at = _looked(inputs), inputs.at_millis
-    if past.low_since_millis is None or past.low_half_millis is None:
-        return past.model_copy(update={"low_since_millis": at, "low_half_millis": at, "low_most": wanted})
-    if at - past.low_half_millis < _cool_down(inputs) / 2:
-        return past.model_copy(update={"low_most": max(wanted, past.low_most)})
-    return past.model_copy(update={"low_half_millis": at, "low_most": wanted, "low_most_before": past.low_most})
-
-
-def _cool_down(inputs: ScalingInputs) -> int:
-    return inputs.settings.cool_down_millis * inputs.past.patience
-
-
-def _looked(inputs: ScalingInputs) -> Past:
-    return inputs.past.model_copy(update={"looked_at_millis": inputs.at_millis})
-
-
-def _changed(inputs: ScalingInputs, after: int, rule: str) -> Decision:
-    """A change, remembered: where it takes back one that was just made, the next is waited for longer."""
-    past, at = inputs.past, inputs.at_millis
-    shrinks, patience = after < inputs.before, past.patience
-    if not shrinks and past.shrunk_at_millis is not None:
-        soon = at - past.shrunk_at_millis < 2 * _cool_down(inputs)
-        patience = min(MOST_PATIENCE, 2 * patience) if soon else max(1, patience // 2)
-    changed = Past(
-        looked_at_millis=at,
-        changed_at_millis=at,
-        shrunk_at_millis=at if shrinks else past.shrunk_at_millis,
-        patience=patience,
-    )
-    return Decision(after, rule, changed)
+def _decided(after: int, rule: str, memory: DrainMemory) -> Decision:
+    return Decision(after, rule, memory.model_dump(mode="json"))

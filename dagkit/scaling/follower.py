@@ -1,30 +1,35 @@
-"""Following a backlog: what a listener keeps between two looks, and how its statistics become a decision."""
+"""Following a backlog: what is kept between two looks, and how statistics become a decision."""
 
-from dataclasses import replace
+from collections.abc import Mapping
 
-from dagkit.api.stats import Backlog, BatchedOperatorStats, Response
-from dagkit.scaling.policies import NOT_YET, decide
-from dagkit.scaling.policy_inputs import Past, ScalingInputs, ScalingSettings
+from pydantic import JsonValue
+
+from dagkit.api.stats import Backlog, BatchedOperatorStats, Capacity, Response
+from dagkit.scaling.policy import Decision, ScalingInputs, ScalingSettings, decide
 
 
 class Follower:
-    """Answers for an operator: one look for each round of its partitions."""
+    """Asks the policy of one operator: one look for each round of its partitions."""
 
     def __init__(self) -> None:
-        self.past = Past()
+        self._looked_at_millis: int | None = None
+        self._memory: Mapping[str, JsonValue] = {}
         self._queued: dict[int, int] = {}
-        """How much waits for each partition that was told since the last look."""
+        """How much waits for each partition whose statistics came since the last look."""
         self._rule: str | None = None
 
     def answer(self, settings: ScalingSettings, stats: BatchedOperatorStats) -> Response:
-        """What to do, once the last partition of a round was told; until then, nothing."""
-        inputs = self._inputs(settings, stats)
-        if inputs is None:
+        """What to do, once the policy has heard enough partitions of a round; until then, nothing."""
+        self._hear(stats)
+        policy = settings.chosen
+        backlog = policy.backlog(stats, self._queued)
+        if backlog is None:
             return Response()
-        decision = decide(inputs)
-        if decision.rule == NOT_YET:
+        at = 0 if stats.at is None else round(stats.at.timestamp() * 1000)
+        looked = self.look(settings, stats.partitions, at, backlog, stats.capacity)
+        if looked is None:
             return Response()
-        self.past = decision.past
+        inputs, decision = looked
         self._queued.clear()
         changes, reason_is_new = decision.after != inputs.before, decision.rule != self._rule
         self._rule = decision.rule
@@ -33,31 +38,28 @@ class Follower:
             load_indicator=(decision.after > inputs.before) - (decision.after < inputs.before),
             repartition_note=decision.rule,
             partitions=decision.after,
-            policy=settings.policy,
+            policy=policy.name,
             inputs=inputs.as_json() if changes or reason_is_new else None,
         )
 
-    def _inputs(self, settings: ScalingSettings, stats: BatchedOperatorStats) -> ScalingInputs | None:
-        """What to decide from; none where it is not this call that is to be answered."""
-        self._hear(stats)
-        backlog, counts_blocks = stats.backlog, settings.policy == "apex"
-        as_apex = counts_blocks and settings.apex_compat
-        if as_apex or (counts_blocks and backlog is None):
-            if not self._queued:
-                return None
-            blocks = sum(self._queued.values())
-            backlog = replace(backlog or Backlog(), blocks=blocks, pieces=blocks)
-        is_last = stats.partition == stats.partitions - 1
-        if backlog is None or not (is_last or as_apex):  # in Apex, whoever is told first decides for all
-            return None
-        return ScalingInputs(
+    def look(
+        self, settings: ScalingSettings, before: int, at_millis: int, backlog: Backlog, capacity: Capacity
+    ) -> tuple[ScalingInputs, Decision] | None:
+        """What is decided, and from what; None before the interval is over."""
+        inputs = ScalingInputs(
             settings=settings,
-            before=stats.partitions,
-            at_millis=0 if stats.at is None else round(stats.at.timestamp() * 1000),
+            before=before,
+            at_millis=at_millis,
             backlog=backlog,
-            capacity=stats.capacity,
-            past=self.past,
+            capacity=capacity,
+            looked_at_millis=self._looked_at_millis,
+            memory=self._memory,
         )
+        if not inputs.is_due:
+            return None
+        decision = decide(inputs)
+        self._looked_at_millis, self._memory = at_millis, decision.memory
+        return inputs, decision
 
     def _hear(self, stats: BatchedOperatorStats) -> None:
         ports = stats.last_windowed_stats[-1].input_ports if stats.last_windowed_stats else ()

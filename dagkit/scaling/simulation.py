@@ -13,8 +13,8 @@ from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from dagkit.api.stats import Backlog, Capacity
-from dagkit.scaling.policies import decide
-from dagkit.scaling.policy_inputs import LONGEST_MILLIS, PIECE, Past, ScalingInputs, ScalingSettings
+from dagkit.scaling.follower import Follower
+from dagkit.scaling.policy import LONGEST_MILLIS, PIECE, ScalingSettings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,16 +110,11 @@ def fixed(count: int) -> Chooser:
 
 def following(settings: ScalingSettings) -> Chooser:
     """As many as a policy says."""
-    past = Past()
+    follower = Follower()
 
     def choose(before: int, at: float, backlog: Backlog, capacity: Capacity) -> tuple[int, str]:
-        nonlocal past
-        inputs = ScalingInputs(
-            settings=settings, before=before, at_millis=round(at), backlog=backlog, capacity=capacity, past=past
-        )
-        decision = decide(inputs)
-        past = decision.past
-        return decision.after, decision.rule
+        looked = follower.look(settings, before, round(at), backlog, capacity)
+        return (before, "") if looked is None else (looked[1].after, looked[1].rule)
 
     return choose
 

@@ -1,10 +1,10 @@
 """Reading blocks: each record belongs to exactly one block, however the file was split."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Generic, Self, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Generic, Self, TypeVar
 
-from pydantic import Field, NonNegativeInt, PositiveInt, PrivateAttr, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, PrivateAttr, field_validator, model_validator
 
 from dagkit import (
     Batch,
@@ -22,7 +22,8 @@ from dagkit import (
     auto_metric,
 )
 from dagkit.ranges import OffsetRange, RestrictionTracker
-from dagkit.scaling import Follower, Policy, ScalingSettings, refuse_crossed
+from dagkit.scaling import Follower, ScalingSettings
+from dagkit.scaling.policy import policy_class, policy_of, refuse_crossed
 from dagkit_operators.blocks import Record
 from dagkit_operators.contexts import FixedLength, ReadAheadLines, ReaderContext
 from dagkit_operators.lines import CHUNK_SIZE
@@ -31,6 +32,9 @@ from dagkit_operators.strides import StrideTracker
 from dagkit_operators.text import TextForm
 
 T = TypeVar("T")
+
+POLICY_PROPERTIES = ("target_drain_millis", "cool_down_millis", "apex_compat")
+"""Properties of a reader that it passes to its policy, where that has a setting of this name."""
 
 
 class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQueueSize, Generic[T]):
@@ -50,8 +54,13 @@ class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQue
     messages = OutputPort[Record[T]](main=True)
     bytes_read = auto_metric(0)
 
-    policy: Policy = "drain"
-    """How their number follows the backlog. `drain`: as many as work it off soonest. `apex`: one for each block."""
+    policy: str = "drain"
+    """How their number follows the backlog. `drain`: as many as work it off soonest. `apex`: one for each block.
+
+    Another policy is named by its entry point in `dagkit.policies`, or as `package.module:Class`.
+    """
+    policy_settings: Mapping[str, Any] = {}
+    """Settings of the policy's own, by name."""
     min_readers: PositiveInt = 1
     """Partitions at least, and to begin with."""
     max_readers: PositiveInt | None = None
@@ -71,21 +80,33 @@ class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQue
 
     _follower: Follower = PrivateAttr(default_factory=Follower)
 
+    @field_validator("policy")
+    @classmethod
+    def _policy_is_known(cls, policy: str) -> str:
+        policy_class(policy)
+        return policy
+
     @model_validator(mode="after")
-    def _bounds_in_order(self) -> Self:
-        refuse_crossed(self.min_readers, self.max_readers)
+    def _settings_hold(self) -> Self:
+        refuse_crossed("min_readers", self.min_readers, "max_readers", self.max_readers)
+        policy_of(self.policy, self._settings_of_policy)
         return self
+
+    @property
+    def _settings_of_policy(self) -> dict[str, Any]:
+        """Of the properties that are settings of a policy, those that the chosen one has."""
+        known = policy_class(self.policy).model_fields
+        own = {name: getattr(self, name) for name in POLICY_PROPERTIES if name in known}
+        return {**own, **self.policy_settings}
 
     def scaling_settings(self) -> ScalingSettings:
         """How its number of partitions follows the backlog."""
         return ScalingSettings(
             policy=self.policy,
-            min_readers=self.min_readers,
-            max_readers=self.max_readers,
+            policy_settings=self._settings_of_policy,
+            min_partitions=self.min_readers,
+            max_partitions=self.max_readers,
             interval_millis=self.interval_millis,
-            target_drain_millis=self.target_drain_millis,
-            cool_down_millis=self.cool_down_millis,
-            apex_compat=self.apex_compat,
         )
 
     @abstractmethod
@@ -111,7 +132,8 @@ class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQue
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
         """As many as were asked to mirror, or are wanted; else `min_readers` to begin with, and later as there are."""
         begins = len(partitions) == 1 and partitions[0].stats is None
-        first = 1 if self.policy == "apex" and self.apex_compat else self.min_readers
+        settings = self.scaling_settings()
+        first = settings.chosen.begins_with(settings)
         wanted = context.parallel_count or context.wanted or (first if begins else len(partitions))
         return [*partitions[:wanted], *[Partition(self)] * (wanted - len(partitions))]
 

@@ -13,7 +13,7 @@ from dagkit.engine.facts import Fact, Scaled
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.ledger import Ledger, Span, Work
-from dagkit.scaling import Past, ScalingInputs, ScalingSettings, decide
+from dagkit.scaling import Follower, ScalingSettings
 from dagkit.testing import FakeClock
 from tests.engine.cast import lines_through_filter
 
@@ -32,7 +32,7 @@ class Recording:
     read: int = 0
     blocks: int = 0
     window: int = 0
-    past: Past = field(default_factory=Past)
+    follower: Follower = field(default_factory=Follower)
     clock: FakeClock = field(default_factory=FakeClock)
 
     def __post_init__(self) -> None:
@@ -54,15 +54,11 @@ class Recording:
     def decide(self) -> Scaled:
         """What the reader decides now."""
         waiting = self.found - self.read
-        inputs = ScalingInputs(
-            settings=self.settings,
-            before=self.count,
-            at_millis=round(self.clock.now().timestamp() * 1000),
-            backlog=Backlog(-(-waiting // MIB), waiting, -(-waiting // MIB)),
-            capacity=self.capacity,
-            past=self.past,
-        )
-        decision = decide(inputs)
+        backlog = Backlog(-(-waiting // MIB), waiting, -(-waiting // MIB))
+        at = round(self.clock.now().timestamp() * 1000)
+        looked = self.follower.look(self.settings, self.count, at, backlog, self.capacity)
+        assert looked is not None, "there is no interval between looks"
+        inputs, decision = looked
         fact = Scaled(
             operator="reader",
             at=self.clock.now(),
@@ -72,7 +68,7 @@ class Recording:
             rule=decision.rule,
             inputs=inputs.as_json(),
         )
-        self.past, self.count = decision.past, decision.after
+        self.count = decision.after
         return fact
 
     def run(self, positions: int, seconds: float, facts: Sequence[Fact], *, queue: Sequence[WorkItem] = ()) -> None:

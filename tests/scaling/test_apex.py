@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Backlog
-from dagkit.scaling import Decision, Past, ScalingInputs, ScalingSettings, decide
+from dagkit import Backlog, Capacity
+from dagkit.scaling import Decision, Follower, ScalingInputs, ScalingSettings, decide
 from dagkit.scaling.apex import AS_MANY, LEAST, MOST, POWER
-from dagkit.scaling.policies import NOT_YET
 
 
 def _looked(
@@ -16,16 +15,13 @@ def _looked(
     before: int = 1,
     least: int = 1,
     most: int | None = 16,
-    at: int = 0,
-    past: Past | None = None,
-    interval: int | None = None,
     compat: bool = False,
 ) -> Decision:
     settings = ScalingSettings(
-        policy="apex", min_readers=least, max_readers=most, interval_millis=interval, apex_compat=compat
+        policy="apex", policy_settings={"apex_compat": compat}, min_partitions=least, max_partitions=most
     )
     backlog = Backlog(blocks=blocks, pieces=blocks)
-    return decide(ScalingInputs(settings=settings, before=before, at_millis=at, backlog=backlog, past=past or Past()))
+    return decide(ScalingInputs(settings=settings, before=before, at_millis=0, backlog=backlog))
 
 
 @pytest.mark.parametrize(
@@ -57,24 +53,26 @@ def test_the_most_is_not_rounded() -> None:
     assert _looked(100, most=12).after == 12
 
 
-@pytest.mark.parametrize(("compat", "count"), [(False, 3), (True, 2)], ids=["min_readers is kept", "as Malhar does"])
+@pytest.mark.parametrize(("compat", "count"), [(False, 3), (True, 2)], ids=["the minimum is kept", "as Malhar does"])
 def test_rounding_goes_below_the_least_only_where_malhar_is_wanted(compat: bool, count: int) -> None:
     assert _looked(3, before=4, least=3, compat=compat).after == count
 
 
+def _follow(follower: Follower, settings: ScalingSettings, blocks: int, before: int, at: int) -> int | None:
+    looked = follower.look(settings, before, at, Backlog(blocks=blocks), Capacity())
+    return None if looked is None else looked[1].after
+
+
 def test_the_second_look_waits_for_the_interval() -> None:
-    first = _looked(10, interval=500)
-    assert first.after == 8
-    early = _looked(100, before=8, at=499, past=first.past, interval=500)
-    assert (early.after, early.rule) == (8, NOT_YET)
-    assert _looked(10, before=8, at=500, past=first.past, interval=500).after == 8
-    assert _looked(100, before=8, at=500, past=first.past, interval=500).after == 16
+    follower, settings = Follower(), ScalingSettings(policy="apex", interval_millis=500)
+    looks = [(10, 1, 0), (100, 8, 499), (10, 8, 500), (100, 8, 999), (100, 8, 1000)]
+    assert [_follow(follower, settings, *look) for look in looks] == [8, None, 8, None, 16]
 
 
 def test_the_interval_is_two_minutes_unless_set() -> None:
-    past = _looked(10).past
-    assert _looked(100, before=8, at=119_999, past=past).rule == NOT_YET
-    assert _looked(100, before=8, at=120_000, past=past).after == 16
+    follower, settings = Follower(), ScalingSettings(policy="apex")
+    looks = [(10, 1, 0), (100, 8, 119_999), (100, 8, 120_000)]
+    assert [_follow(follower, settings, *look) for look in looks] == [8, None, 16]
 
 
 @given(st.integers(0, 10**7), st.integers(1, 64), st.integers(1, 40), st.integers(0, 40))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Backlog, Capacity
-from dagkit.scaling import Decision, Past, ScalingInputs, ScalingSettings, decide
+from dagkit.scaling import Decision, Drain, ScalingInputs, ScalingSettings, decide
 from dagkit.scaling.drain import ALL, COOLING, ENOUGH, FITS, NO_GAIN, NOTHING_WAITS, TOO_FEW, TOO_MANY, UNMEASURED
 
 MIB = 1 << 20
@@ -18,9 +18,15 @@ ONE_SMALL = Backlog(blocks=1, positions=MIB, pieces=1)
 
 
 def _inputs(backlog: Backlog, before: int = 1, *, capacity: Capacity = FOUR, at: int = 0, **settings: Any) -> Any:
-    past = settings.pop("past", Past())
+    memory = settings.pop("memory", {})
+    own = {name: settings.pop(name) for name in Drain.model_fields if name in settings}
     return ScalingInputs(
-        settings=ScalingSettings(**settings), before=before, at_millis=at, backlog=backlog, capacity=capacity, past=past
+        settings=ScalingSettings(policy_settings=own, **settings),
+        before=before,
+        at_millis=at,
+        backlog=backlog,
+        capacity=capacity,
+        memory=memory,
     )
 
 
@@ -40,15 +46,15 @@ def _looked(*args: Any, **kwargs: Any) -> Decision:
             Backlog(1, 4000 * MIB, 4000), 1, {}, 4, ALL, id="one large block that can be cut takes every core"
         ),
         pytest.param(Backlog(1, 4000 * MIB, 1), 1, {}, 1, FITS, id="one that cannot be cut is left to one"),
-        pytest.param(LARGE, 1, {"max_readers": 3}, 3, ALL, id="no more than max_readers"),
-        pytest.param(LARGE, 1, {"max_readers": 100}, 4, ALL, id="no more than there are cores"),
-        pytest.param(LARGE, 1, {"min_readers": 6}, 6, TOO_FEW, id="as many as min_readers, whatever there is"),
-        pytest.param(Backlog(), 1, {"min_readers": 2}, 2, TOO_FEW, id="never fewer than min_readers"),
+        pytest.param(LARGE, 1, {"max_partitions": 3}, 3, ALL, id="no more than max_partitions"),
+        pytest.param(LARGE, 1, {"max_partitions": 100}, 4, ALL, id="no more than there are cores"),
+        pytest.param(LARGE, 1, {"min_partitions": 6}, 6, TOO_FEW, id="as many as min_partitions, whatever there is"),
+        pytest.param(Backlog(), 1, {"min_partitions": 2}, 2, TOO_FEW, id="never fewer than min_partitions"),
         pytest.param(ONE_SMALL, 1, {}, 1, FITS, id="a block that is soon read changes nothing"),
         pytest.param(Backlog(4, 4 * MIB, 4), 1, {}, 1, NO_GAIN, id="what is soon read by one is not worth a change"),
         pytest.param(LARGE, 1, {"target_drain_millis": 25_000}, 2, ENOUGH, id="two are in time, three sooner"),
         pytest.param(LARGE, 1, {"target_drain_millis": 60_000}, 1, FITS, id="one is in time"),
-        pytest.param(LARGE, 9, {"max_readers": 4}, 4, TOO_MANY, id="a lower max_readers holds at once"),
+        pytest.param(LARGE, 9, {"max_partitions": 4}, 4, TOO_MANY, id="a lower max_partitions holds at once"),
         pytest.param(
             Backlog(3, 0, 3, endless=3), 1, {}, 3, ALL, id="each block without an end gets a partition of its own"
         ),
@@ -69,46 +75,46 @@ def test_cores_that_are_not_there_yet_are_asked_for_in_doubles() -> None:
 def test_none_are_taken_away_before_the_cool_down() -> None:
     first = _looked(Backlog(), 4, at=1000)
     assert (first.after, first.rule) == (4, COOLING)
-    early = _looked(Backlog(), 4, at=10_999, past=first.past)
+    early = _looked(Backlog(), 4, at=10_999, memory=first.memory)
     assert (early.after, early.rule) == (4, COOLING)
-    late = _looked(Backlog(), 4, at=11_000, past=early.past)
+    late = _looked(Backlog(), 4, at=11_000, memory=early.memory)
     assert (late.after, late.rule) == (1, NOTHING_WAITS)
 
 
 def test_a_burst_in_between_begins_the_cool_down_anew() -> None:
-    quiet = _looked(Backlog(), 4, at=0).past
-    busy = _looked(LARGE, 4, at=5000, past=quiet).past
-    again = _looked(Backlog(), 4, at=10_000, past=busy)
+    quiet = _looked(Backlog(), 4, at=0).memory
+    busy = _looked(LARGE, 4, at=5000, memory=quiet).memory
+    again = _looked(Backlog(), 4, at=10_000, memory=busy)
     assert again.after == 4
-    assert _looked(Backlog(), 4, at=19_999, past=again.past).after == 4
-    assert _looked(Backlog(), 4, at=20_000, past=again.past).after == 1
+    assert _looked(Backlog(), 4, at=19_999, memory=again.memory).after == 4
+    assert _looked(Backlog(), 4, at=20_000, memory=again.memory).after == 1
 
 
 def test_as_many_stay_as_were_needed_in_the_meantime() -> None:
-    quiet = _looked(Backlog(), 4, at=0).past
-    some = _looked(Backlog(2, 2000 * MIB, 2), 4, at=5000, past=quiet).past
-    assert _looked(Backlog(), 4, at=10_000, past=some).after == 2
+    quiet = _looked(Backlog(), 4, at=0).memory
+    some = _looked(Backlog(2, 2000 * MIB, 2), 4, at=5000, memory=quiet).memory
+    assert _looked(Backlog(), 4, at=10_000, memory=some).after == 2
 
 
 def test_a_few_too_many_are_let_be_until_clearly_fewer_do() -> None:
     many = Capacity(cores=20, most_cores=20, positions_per_second=100 * MIB)
     nearly = _looked(Backlog(19, 19_000 * MIB, 19), 20, capacity=many, at=0)
     assert (nearly.after, nearly.rule) == (20, COOLING)
-    later = _looked(Backlog(), 20, capacity=many, at=10_000, past=nearly.past)
+    later = _looked(Backlog(), 20, capacity=many, at=10_000, memory=nearly.memory)
     assert (later.after, later.rule) == (20, COOLING)
-    assert _looked(Backlog(), 20, capacity=many, at=20_000, past=later.past).after == 1
+    assert _looked(Backlog(), 20, capacity=many, at=20_000, memory=later.memory).after == 1
 
 
 def test_whoever_flaps_waits_longer_each_time() -> None:
     """A burst comes just after each time that partitions were taken away."""
-    past, count, at, changes = Past(), 1, 0, []
+    memory, count, at, changes = {}, 1, 0, []
     for second in range(1000):
         at = second * 1000
         burst = count == 1 and second % 3 == 0
-        decision = _looked(LARGE if burst else Backlog(), count, at=at, past=past)
+        decision = _looked(LARGE if burst else Backlog(), count, at=at, memory=memory)
         if decision.after != count:
             changes.append(second)
-        count, past = decision.after, decision.past
+        count, memory = decision.after, decision.memory
     assert len(changes) < 16
     waits = [later - earlier for earlier, later in zip(changes[::2], changes[1::2], strict=False)]
     assert waits == sorted(waits)
@@ -138,7 +144,7 @@ def test_the_count_is_within_its_bounds_and_its_inputs_can_be_kept(
     backlog: Backlog, capacity: Capacity, before: int, least: int, more: int | None
 ) -> None:
     most = None if more is None else least + more
-    inputs = _inputs(backlog, before, capacity=capacity, min_readers=least, max_readers=most)
+    inputs = _inputs(backlog, before, capacity=capacity, min_partitions=least, max_partitions=most)
     decision = decide(inputs)
     assert least <= decision.after
     assert most is None or decision.after <= most
@@ -148,4 +154,4 @@ def test_the_count_is_within_its_bounds_and_its_inputs_can_be_kept(
 @given(backlogs, capacities, st.integers(1, 3000))
 def test_with_nothing_new_the_next_look_changes_nothing(backlog: Backlog, capacity: Capacity, before: int) -> None:
     first = _looked(backlog, before, capacity=capacity)
-    assert _looked(backlog, first.after, capacity=capacity, past=first.past).after == first.after
+    assert _looked(backlog, first.after, capacity=capacity, memory=first.memory).after == first.after

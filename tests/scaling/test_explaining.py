@@ -4,7 +4,8 @@ import pytest
 
 from dagkit import Backlog, Capacity
 from dagkit.scaling import ScalingInputs, ScalingSettings, decide
-from dagkit.scaling.explaining import amount, sentence
+from dagkit.scaling.explaining import sentence
+from dagkit.scaling.wording import amount
 
 APEX, DRAIN = ScalingSettings(policy="apex"), ScalingSettings()
 MEASURED = Capacity(cores=4, most_cores=4, positions_per_second=20e6)
@@ -44,7 +45,7 @@ MEASURED = Capacity(cores=4, most_cores=4, positions_per_second=20e6)
             ),
         ),
         (APEX, 1, Backlog(9), MEASURED, "9 blocks wait, 0 positions; 1 becomes 8: the power of two up to the blocks"),
-        (APEX, 1, Backlog(), MEASURED, "no block waits; 1 stays: fewer blocks than min_readers"),
+        (APEX, 1, Backlog(), MEASURED, "no block waits; 1 stays: fewer blocks than min_partitions"),
     ],
 )
 def test_what_is_told_of_a_decision(

@@ -8,7 +8,7 @@ from dagkit.testing import FakeClock
 
 CLOCK = FakeClock()
 APEX = ScalingSettings(policy="apex", interval_millis=500)
-AS_MALHAR = ScalingSettings(policy="apex", apex_compat=True, interval_millis=500)
+AS_MALHAR = ScalingSettings(policy="apex", policy_settings={"apex_compat": True}, interval_millis=500)
 DRAIN = ScalingSettings()
 
 

@@ -1,11 +1,10 @@
 """`dagkit scale`: why there are so many partitions, and how many there would have been."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
 import rich_click as click
-from pydantic import ValidationError
 
 from dagkit.cli.application.asking import answered, waiting
 from dagkit.cli.application.options import spoken
@@ -16,6 +15,7 @@ from dagkit.engine.history.backlogs import Decided, Recorded, backlog_millis, de
 from dagkit.ledger import Ledger
 from dagkit.scaling import ScalingSettings, decide
 from dagkit.scaling.explaining import became, sentence
+from dagkit.scaling.policy import in_a_line
 from dagkit.scaling.simulation import Course, following, simulated
 from dagkit.urls import absolute
 
@@ -65,7 +65,7 @@ def simulate(*, path: str, operator: str | None, settings: Sequence[str], output
     lines = [
         _recorded_line(told),
         *(
-            {"what": what, **_line(told, simulated(world, following(how), begins_with=max(first, how.min_readers)))}
+            {"what": what, **_line(told, simulated(world, following(how), begins_with=max(first, how.min_partitions)))}
             for what, how in courses.items()
         ),
     ]
@@ -124,21 +124,23 @@ def _sentence(decided: Decided) -> str:
     return became(fact.before, fact.after, fact.rule)
 
 
+READERS: Mapping[str, str] = {"min_readers": "min_partitions", "max_readers": "max_partitions"}
+"""What a block reader calls these settings."""
+
+
 def _with(settings: ScalingSettings, changed: Sequence[str]) -> ScalingSettings:
     """The settings with these in their place."""
     values: dict[str, Any] = {}
     for text in changed:
         spelled, equals, value = text.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{text!r} is no NAME=VALUE", param_hint="--set")
         name = snake(spelled.strip())
-        if not equals or name not in ScalingSettings.model_fields:
-            known = ", ".join(ScalingSettings.model_fields)
-            raise click.BadParameter(f"{text!r} sets none of {known}", param_hint="--set")
-        values[name] = None if value.strip().lower() == "none" else value.strip()
+        values[READERS.get(name, name)] = None if value.strip().lower() == "none" else value.strip()
     try:
-        return ScalingSettings.model_validate({**settings.model_dump(), **values})
-    except ValidationError as invalid:
-        said = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}".lstrip(": ") for e in invalid.errors())
-        raise click.BadParameter(said, param_hint="--set") from invalid
+        return settings.changed(values)
+    except ValueError as invalid:
+        raise click.BadParameter(in_a_line(invalid), param_hint="--set") from invalid
 
 
 def _recorded_line(told: Recorded) -> dict[str, Any]:

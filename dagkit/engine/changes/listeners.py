@@ -23,7 +23,7 @@ from dagkit.engine.work.split import CutNear, nowhere
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.protocol import Answer, Cores
 from dagkit.graph import Node
-from dagkit.scaling.policy_inputs import PIECE
+from dagkit.scaling.policy import PIECE
 
 _logger = logging.getLogger(__name__)
 

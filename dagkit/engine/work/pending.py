@@ -12,7 +12,7 @@ from dagkit.engine.work.schedule import Scheduler, WindowSchedule
 from dagkit.engine.work.split import SlotResult
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.work.window_size import WindowSizer
-from dagkit.scaling.policy_inputs import LONGEST_MILLIS
+from dagkit.scaling.policy import LONGEST_MILLIS
 
 
 class PendingWork:

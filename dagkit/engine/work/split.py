@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from dagkit.engine.facts import Split
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import Number, WorkItem, end_of, has_end, name_of, part_of, place_of, stretch_of
-from dagkit.scaling.policy_inputs import PIECE
+from dagkit.scaling.policy import PIECE
 
 LEAST = PIECE
 """Positions of a piece at least where nothing is known of their cost: less is not worth a cut."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import NamedTuple
 
-from dagkit.scaling.policy_inputs import LONGEST_MILLIS
+from dagkit.scaling.policy import LONGEST_MILLIS
 
 FIRST_POSITIONS = 512 << 20
 """What a slot is given before anything was measured: more than it reads in time, for what it leaves costs nothing."""

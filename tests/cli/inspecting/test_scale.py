@@ -50,7 +50,7 @@ def test_an_operator_that_nobody_decided_about_is_told_with_those_that_there_are
 def test_settings_of_a_simulation_may_be_spelled_as_in_a_property_file(dagkit, tmp_path: Path) -> None:
     burst(tmp_path)
     answer = dagkit("scale", "simulate", str(tmp_path / "app"), "--set", "maxReaders=1", "--json")
-    assert answer.document["settings"]["max_readers"] == 1
+    assert answer.document["settings"]["max_partitions"] == 1
 
 
 def test_its_help_lists_its_own_commands_in_one(dagkit) -> None:
@@ -64,7 +64,7 @@ def test_simulate_sets_what_was_beside_what_would_have_been(dagkit, tmp_path: Pa
     path = str(tmp_path / "app")
     document = dagkit("scale", "simulate", path, "--set", "max_readers=1", "--json").document
     was, again, other = document["courses"]
-    assert (document["operator"], document["settings"]["max_readers"]) == ("reader", 1)
+    assert (document["operator"], document["settings"]["max_partitions"]) == ("reader", 1)
     assert (was["what"], was["backlog_millis"], was["most"], was["changes"]) == ("recorded", 10_500, 4, 2)
     assert again["backlog_millis"] == pytest.approx(10_500, rel=0.1)
     assert other["backlog_millis"] > 38_000
@@ -95,21 +95,21 @@ def test_simulate_for_people(dagkit, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
-        ("max_reader=3", "sets none of policy, min_readers"),
-        ("max_readers", "sets none of"),
-        ("max_readers=many", "max_readers: Input should be a valid integer"),
-        ("min_readers=9", "min_readers 9 is greater than max_readers 4"),
+        ("max_reader=3", "'max_reader' is none of policy, min_partitions"),
+        ("max_readers", "no NAME=VALUE"),
+        ("max_readers=many", "max_partitions: Input should be a valid integer"),
+        ("min_readers=9", "min_partitions 9 is greater than max_partitions 4"),
     ],
 )
 def test_what_cannot_be_set_is_told(dagkit, tmp_path: Path, setting: str, told: str) -> None:
-    burst(tmp_path, ScalingSettings(max_readers=4))
+    burst(tmp_path, ScalingSettings(max_partitions=4))
     answer = dagkit("scale", "simulate", str(tmp_path / "app"), "--set", setting)
     assert answer.code == 2
     assert told in " ".join(answer.err.replace("│", "").split())
 
 
 def test_a_bound_can_be_taken_away(dagkit, tmp_path: Path) -> None:
-    burst(tmp_path, ScalingSettings(max_readers=2))
+    burst(tmp_path, ScalingSettings(max_partitions=2))
     path = str(tmp_path / "app")
     assert dagkit("scale", "simulate", path, "--set", "max_readers=none", "--json").document["courses"][2]["most"] == 4
 

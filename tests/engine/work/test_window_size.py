@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.engine.work.window_size import FIRST_POSITIONS, LEAST_ERROR, WindowLength, WindowSizer
-from dagkit.scaling.policy_inputs import LONGEST_MILLIS
+from dagkit.scaling.policy import LONGEST_MILLIS
 
 NEW = WindowSizer(500.0)
 RIGHT = WindowSizer(500.0, positions=1000.0, millis=10.0, overhead_millis=100.0, error=0.04)

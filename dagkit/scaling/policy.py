@@ -1,0 +1,213 @@
+"""What a policy is, what it decides from, and what comes of it. All inputs have a JSON form, for the ledger."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
+
+from dagkit.api.stats import Backlog, BatchedOperatorStats, Capacity
+from dagkit.errors import did_you_mean
+from dagkit.scaling.registry import class_named
+from dagkit.scaling.wording import available
+
+LONGEST_MILLIS = 10_000.0
+"""Of a window in the middle of a large backlog: so long that what a window costs besides its work hardly shows."""
+PIECE = 1 << 20
+"""Positions that are worth a slot of their own, where nothing is known of what they cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How many partitions there are to be, and why."""
+
+    after: int
+    rule: str
+    """Which rule settled it, in a few words; equal words mean an equal reason."""
+    memory: Mapping[str, JsonValue] = field(default_factory=dict)
+    """What the policy wants to find in `ScalingInputs.memory` at its next look."""
+
+
+class ScalingPolicy(BaseModel, ABC):
+    """Decides how many partitions follow a backlog. Its fields are its settings.
+
+    `decide` is a pure function of its inputs: a recorded decision can be made again. What a policy has to remember, it
+    returns as `Decision.memory`, and is given back at the next look.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: ClassVar[str]
+    """What ledgers, metrics and explanations call it."""
+    default_interval_millis: ClassVar[int] = 0
+    """The time between two looks, where `interval_millis` is not set."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Call a policy by the name of its class where it declares none."""
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__
+
+    @abstractmethod
+    def decide(self, inputs: "ScalingInputs") -> Decision:
+        """Return the number of partitions, at least 1, and the rule that settled it."""
+
+    def backlog(self, stats: BatchedOperatorStats, queued: Mapping[int, int]) -> Backlog | None:  # noqa: ARG002 - for those that count queues
+        """The backlog to decide from, or None to wait for the statistics of the next partition.
+
+        It is asked for each partition of a round, in order; `queued` is how many blocks wait for each partition so
+        far. Unless overridden, the policy waits for the last partition, and decides from the backlog of all.
+        """
+        return stats.backlog if stats.partition == stats.partitions - 1 else None
+
+    def begins_with(self, settings: "ScalingSettings") -> int:
+        """How many partitions there are before the first look."""
+        return settings.min_partitions
+
+    def explain(self, inputs: "ScalingInputs", after: int) -> Sequence[str]:  # noqa: ARG002 - for those that compare
+        """What the policy considered beside the backlog, in parts of a sentence."""
+        return [available(inputs.capacity)]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ScalingSettings(_Value):
+    """How an operator follows its backlog."""
+
+    policy: str = "drain"
+    """The policy's name: `drain`, `apex`, one of the entry points `dagkit.policies`, or `package.module:Class`."""
+    policy_settings: Mapping[str, JsonValue] = {}
+    """The policy's own settings; all of them are filled in."""
+    min_partitions: PositiveInt = 1
+    """Partitions at least."""
+    max_partitions: PositiveInt | None = None
+    """Partitions at most; without it the policy decides: 16 by `apex`, every core of the cluster by `drain`."""
+    interval_millis: NonNegativeInt | None = None
+    """The time between two looks; without it, what the policy declares: two minutes by `apex`, and none by `drain`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, given: Any) -> Any:
+        """Settings that the policy refuses are refused here; those left out get the policy's defaults."""
+        if not isinstance(given, Mapping):
+            return given
+        name, own = given.get("policy", "drain"), given.get("policy_settings", {})
+        if not isinstance(name, str) or not isinstance(own, Mapping):
+            return given  # pydantic refuses it in its own words
+        return {**given, "policy_settings": policy_of(name, own).model_dump(mode="json")}
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Self:
+        refuse_crossed("min_partitions", self.min_partitions, "max_partitions", self.max_partitions)
+        return self
+
+    @property
+    def chosen(self) -> ScalingPolicy:
+        """The policy, with its own settings."""
+        return policy_of(self.policy, self.policy_settings)
+
+    def changed(self, values: Mapping[str, Any]) -> Self:
+        """The same with these settings, common ones or the policy's own; another policy begins with its defaults."""
+        policy = policy_class(str(values.get("policy", self.policy)))
+        shared = [name for name in type(self).model_fields if name != "policy_settings"]
+        unknown = next((name for name in values if name not in (*shared, *policy.model_fields)), None)
+        if unknown is not None:
+            raise ValueError(f"{unknown!r} is none of {', '.join([*shared, *policy.model_fields])}")
+        own = {**self.policy_settings, **values}
+        return type(self).model_validate(
+            {
+                **self.model_dump(),
+                **{name: values[name] for name in shared if name in values},
+                "policy_settings": {name: own[name] for name in policy.model_fields if name in own},
+            }
+        )
+
+    @property
+    def interval(self) -> int:
+        """The milliseconds between two looks."""
+        return self.chosen.default_interval_millis if self.interval_millis is None else self.interval_millis
+
+
+def policy_class(name: str) -> type[ScalingPolicy]:
+    """The policy of this name, or at this place; `PolicyUnknown` says what is wrong with it."""
+    return class_named(name, ScalingPolicy)  # type: ignore[type-abstract] # only compared with
+
+
+def policy_of(name: str, settings: Mapping[str, JsonValue]) -> ScalingPolicy:
+    """The policy of this name with its own settings; ValueError says which of them it refuses."""
+    cls = policy_class(name)
+    for setting in settings:
+        if setting not in cls.model_fields:
+            raise ValueError(
+                f"the policy {cls.name} has no setting {setting!r}; {did_you_mean(setting, cls.model_fields)}"
+            )
+    try:
+        return cls.model_validate(settings)
+    except ValidationError as invalid:
+        raise ValueError(in_a_line(invalid)) from invalid
+
+
+def in_a_line(invalid: ValueError) -> str:
+    """What is wrong with settings, in one line."""
+    if not isinstance(invalid, ValidationError):
+        return str(invalid)
+    faults = invalid.errors(include_url=False)
+    told = [f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in faults]
+    return "; ".join(one.removeprefix(": ") for one in told)
+
+
+def refuse_crossed(least_name: str, least: int, most_name: str, most: int | None) -> None:
+    """Raise ValueError unless there is a count between the bounds."""
+    if most is not None and least > most:
+        raise ValueError(f"{least_name} {least} is greater than {most_name} {most}")
+
+
+class ScalingInputs(_Value):
+    """All that a decision is made of."""
+
+    settings: ScalingSettings = Field(default_factory=ScalingSettings)
+    before: PositiveInt
+    """How many partitions there are."""
+    at_millis: int
+    """When it is decided, in milliseconds since 1970."""
+    backlog: Backlog = Backlog()
+    capacity: Capacity = Capacity()
+    looked_at_millis: int | None = None
+    """When the policy decided last; None before its first look."""
+    memory: Mapping[str, JsonValue] = {}
+    """What the policy remembers of its earlier looks; empty before the first."""
+
+    @classmethod
+    def of(cls, recorded: Mapping[str, JsonValue]) -> Self:
+        """The inputs that were recorded."""
+        return cls.model_validate(recorded)
+
+    def as_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the interval since the last look is over."""
+        looked = self.looked_at_millis
+        return looked is None or self.at_millis >= looked + self.settings.interval
+
+
+def decide(inputs: ScalingInputs) -> Decision:
+    """How many partitions there are to be, by the policy that is set."""
+    policy = inputs.settings.chosen
+    decision = policy.decide(inputs)
+    if decision.after < 1:
+        raise ValueError(f"the policy {policy.name} decided for {decision.after} partitions; at least 1 must remain")
+    return decision

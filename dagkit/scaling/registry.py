@@ -1,0 +1,65 @@
+"""The registry of scaling policies: a name leads to the class that decides.
+
+A policy is built in, or an installed distribution names it in the entry-point group `dagkit.policies`, or a setting
+gives its place, `package.module:Class`. Nothing that is found this way is called before it is known to be a policy.
+"""
+
+import importlib
+import importlib.metadata
+import inspect
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from dagkit.errors import did_you_mean
+
+T = TypeVar("T")
+
+GROUP = "dagkit.policies"
+"""The entry-point group in which a distribution names its policies: `name = "package.module:Class"`."""
+BUILT_IN: Mapping[str, str] = {"drain": "dagkit.scaling.drain:Drain", "apex": "dagkit.scaling.apex:Apex"}
+
+
+class PolicyUnknown(ValueError):
+    """A name leads to no policy."""
+
+
+def policy_names() -> list[str]:
+    """Every name that can be set without the place of a class: built-in policies first."""
+    return list(dict.fromkeys([*BUILT_IN, *sorted(point.name for point in _entry_points())]))
+
+
+def class_named(name: str, base: type[T]) -> type[T]:
+    """The policy class of this name or at this place; `base` is what each policy is a subclass of."""
+    place = BUILT_IN.get(name) or next((point.value for point in _entry_points() if point.name == name), None)
+    if place is None and not {".", ":"} & set(name):
+        help_ = did_you_mean(name, policy_names(), "name one by package.module:Class")
+        raise PolicyUnknown(f"there is no policy {name!r}; {help_}")
+    found = _found_at(place or name)
+    if not (inspect.isclass(found) and issubclass(found, base)):
+        raise PolicyUnknown(f"{place or name} is no subclass of {base.__name__}")
+    if inspect.isabstract(found):
+        raise PolicyUnknown(f"{place or name} is abstract: it has no decide(self, inputs)")
+    return found
+
+
+def _entry_points() -> importlib.metadata.EntryPoints:
+    return importlib.metadata.entry_points(group=GROUP)
+
+
+def _found_at(place: str) -> Any:
+    """What stands at `package.module:Class`, or `package.module.Class`; nothing is called."""
+    module_name, colon, path = place.partition(":")
+    if not colon:
+        module_name, _, path = place.rpartition(".")
+    if not all(part.isidentifier() for part in (*module_name.split("."), *path.split("."))):
+        raise PolicyUnknown(f"{place!r} is no place of a class; write package.module:Class")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except Exception as broken:
+        problem = f"{place}: the module {module_name} cannot be imported: {type(broken).__name__}: {broken}"
+        raise PolicyUnknown(problem) from broken
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise PolicyUnknown(f"{place}: {getattr(found, '__qualname__', module_name)} has no {part!r}")
+        found = getattr(found, part)
+    return found

@@ -1,0 +1,28 @@
+"""Amounts and capacities in words, for the sentences that explain decisions."""
+
+from dagkit.api.stats import Backlog, Capacity
+
+
+def waiting(backlog: Backlog) -> str:
+    if not backlog.blocks:
+        return "no block waits"
+    blocks = "1 block waits" if backlog.blocks == 1 else f"{backlog.blocks} blocks wait"
+    endless = f", {backlog.endless} of them without an end" if backlog.endless else ""
+    return f"{blocks}{endless}, {amount(backlog.positions)} positions"
+
+
+def available(capacity: Capacity) -> str:
+    """The cores, and how fast one reads."""
+    more = f" of {capacity.most_cores} to be had" if capacity.most_cores > capacity.cores else ""
+    cores = f"1 core{more}" if capacity.cores == 1 else f"{capacity.cores} cores{more}"
+    rate = capacity.positions_per_second
+    return cores if rate is None else f"{cores}, each reads {amount(rate)} in a second"
+
+
+def amount(number: float) -> str:
+    """A number in three digits, with the letter of its thousands."""
+    for letter in ("", "k", "M", "G", "T"):
+        if abs(number) < 999.5:
+            return f"{number:.3g}{letter}"
+        number /= 1000
+    return f"{number:.3g}P"
