@@ -9,11 +9,12 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 from dagkit.errors import InputUnreadable, printable
+from dagkit.patterns import is_whole
 from dagkit.urls import absolute, as_text, below, is_url, local_path, plain, resolved, shown
 
 REMOTE_READ = 8 << 20
@@ -206,7 +207,7 @@ def files_like(pattern: str) -> Iterator[Found]:
         yield named
         return
     folder, likeness = _folder_and_likeness(place)
-    matches = _matching(likeness)
+    matches = matching(likeness)
     yield from files_below(
         folder,
         recursive=not likeness or "/" in likeness or "**" in likeness,
@@ -229,12 +230,17 @@ def _folder_and_likeness(place: str) -> tuple[str, str]:
     return (folder or "/") + mark + options, path[len(folder) :].lstrip("/")
 
 
-def _matching(likeness: str) -> Callable[[str], Any]:
+_NOTHING = r"[^\x00-\x{10FFFF}]"
+"""What no character matches, as RE2 writes it."""
+
+
+def matching(likeness: str) -> Callable[[str], Any]:
     if not likeness:
         return lambda _: True
     from fsspec.utils import glob_translate  # noqa: PLC0415 - only patterns need it
 
-    return re.compile(glob_translate(likeness)).match
+    translated = glob_translate(likeness).removesuffix(r"\Z").replace("(?!)", _NOTHING)
+    return partial(is_whole, translated)
 
 
 def _local_entries(folder: str, *, recursive: bool, entered: set[tuple[int, int]]) -> Iterator[str]:

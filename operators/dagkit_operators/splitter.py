@@ -4,7 +4,6 @@ import base64
 import hashlib
 import logging
 import os
-import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, PrivateAttr, field_validator
 
 from dagkit import Block, Context, InputOperator, OutputPort, State, Until
+from dagkit.patterns import HELP, is_whole, refusal
 from dagkit.urls import absolute, plain, shown
 from dagkit_operators.blocks import FileInfo
 from dagkit_operators.places import (
@@ -74,10 +74,9 @@ class DirectoryScanner(BaseModel):
     @field_validator("file_pattern_regular_exp", "ignore_file_pattern_regular_exp")
     @classmethod
     def _compiles(cls, pattern: str | None) -> str | None:
-        try:
-            re.compile(pattern or "")
-        except re.error as error:
-            raise ValueError(f"it is no regular expression: {error}") from error
+        why_not = None if pattern is None else refusal(pattern)
+        if why_not is not None:
+            raise ValueError(f"it is no regular expression: {why_not}; {HELP}")
         return pattern
 
     def scan(self, *, once_there: bool = False) -> Iterator[Found]:
@@ -105,9 +104,7 @@ class DirectoryScanner(BaseModel):
 
     def _matches(self, path: str) -> bool:
         wanted, unwanted = self.file_pattern_regular_exp, self.ignore_file_pattern_regular_exp
-        return (wanted is None or re.fullmatch(wanted, path) is not None) and (
-            unwanted is None or re.fullmatch(unwanted, path) is None
-        )
+        return (wanted is None or is_whole(wanted, path)) and (unwanted is None or not is_whole(unwanted, path))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,16 @@
 
 import logging
 import os
+import re
 import shutil
 from datetime import timedelta
 from pathlib import Path
 
 import fsspec
 import pytest
+from fsspec.utils import glob_translate
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dagkit import Context, Dag
 from dagkit.api.running import Until
@@ -17,7 +21,7 @@ from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import FileInfo, Items, Map, MatchFiles
 from dagkit_operators.identities import EDGE, Identities, has_identity
-from dagkit_operators.places import files_like
+from dagkit_operators.places import files_like, matching
 from tests.engine.cast import Collect, Desk, arrived
 
 
@@ -58,6 +62,19 @@ def tree(tmp_path: Path) -> Path:
 def test_a_pattern_means_files(pattern: str, meant: list[str], tree: Path) -> None:
     found = [str(Path(found.path).relative_to(tree)) for found in files_like(f"{tree}/{pattern}")]
     assert sorted(found) == meant
+
+
+GLOBS = st.text("[]!*?-a\\^&:.(){}|+$,", max_size=8).filter(lambda pattern: "**" not in pattern)
+
+
+@given(GLOBS, st.text("a-.[]", min_size=1, max_size=6))
+def test_patterns_match_what_fsspec_matches(pattern: str, name: str) -> None:
+    assert bool(matching(pattern)(name)) == (not pattern or re.match(glob_translate(pattern), name) is not None)
+
+
+def test_a_pattern_of_many_stars_ends(tmp_path: Path) -> None:
+    (tmp_path / ("a" * 200)).touch()
+    assert list(files_like(f"{tmp_path}/{'a*' * 30}b")) == []
 
 
 def test_a_relative_pattern_is_taken_from_where_the_launch_was_started_and_not_from_where_a_worker_is(

@@ -460,6 +460,20 @@ def test_without_paths_there_is_a_fault(given: object) -> None:
     assert FileSplitterInput(scanner={"files": given}).faults
 
 
+def test_a_pattern_that_repeats_what_repeats_ends(tmp_path: Path) -> None:
+    """Python's matcher would be at it for years, and could not be interrupted."""
+    (tmp_path / ("a" * 100 + "!")).touch()
+    assert found_below(tmp_path, file_pattern_regular_exp=".*/(a+)+") == set()
+    assert found_below(tmp_path, ignore_file_pattern_regular_exp=".*/(a+)+") == {"a" * 100 + "!"}
+
+
+@pytest.mark.parametrize("field", ["file_pattern_regular_exp", "ignore_file_pattern_regular_exp"])
+def test_a_pattern_that_looks_ahead_is_a_fault_that_says_what_there_is(field: str) -> None:
+    (fault,) = FileSplitterInput(scanner={"files": ["a"], field: "(?!b).*"}).faults
+    assert fault.path == f"scanner.{field}"
+    assert fault.message.startswith("it is no regular expression: invalid perl operator: (?!; write it as RE2 has it")
+
+
 @pytest.mark.parametrize("field", ["file_pattern_regular_exp", "ignore_file_pattern_regular_exp"])
 def test_a_pattern_that_is_none_is_a_fault(field: str) -> None:
     (fault,) = FileSplitterInput(scanner={"files": ["input"], field: "*.txt"}).faults

@@ -1,6 +1,5 @@
 """Laws of the places: which operators may share a thread, a process or a host, and which must not."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
@@ -11,6 +10,7 @@ from dagkit.api.attributes import DagContext, Locality, OperatorContext, PortCon
 from dagkit.api.operators import InputOperator
 from dagkit.errors import Diagnostic, Severity, Where, did_you_mean
 from dagkit.graph import Graph, Node
+from dagkit.patterns import HELP, is_whole, refusal
 
 _TIGHTNESS = (Locality.THREAD_LOCAL, Locality.CONTAINER_LOCAL, Locality.NODE_LOCAL, Locality.RACK_LOCAL)
 Pair = tuple[str, str]
@@ -96,11 +96,12 @@ def affinity_names_operators_that_exist(graph: Graph) -> Iterator[Diagnostic]:
                 yield Diagnostic(
                     "affinity-invalid", f"an affinity rule names {name!r}, which is no operator", help_, _line(graph)
                 )
-        if rule.operator_regex is not None and _compiled(rule.operator_regex) is None:
+        why_not = None if rule.operator_regex is None else refusal(rule.operator_regex)
+        if why_not is not None:
             yield Diagnostic(
                 "affinity-invalid",
-                f"the affinity rule's {rule.operator_regex!r} is no regular expression",
-                "mend the pattern",
+                f"the affinity rule's {rule.operator_regex!r} is no regular expression: {why_not}",
+                HELP,
                 _line(graph),
             )
         elif rule.operator_regex is not None and len(_members(graph, rule)) < 2:
@@ -161,15 +162,7 @@ def _members(graph: Graph, rule: AffinityRule) -> list[str]:
     """The operators that a rule is about."""
     if rule.operator_regex is None:
         return [name for name in rule.operators if name in graph.by_name]
-    pattern = _compiled(rule.operator_regex)
-    return [node.name for node in graph.nodes if pattern is not None and pattern.fullmatch(node.name)]
-
-
-def _compiled(pattern: str) -> re.Pattern[str] | None:
-    try:
-        return re.compile(pattern)
-    except re.error:
-        return None
+    return [node.name for node in graph.nodes if is_whole(rule.operator_regex, node.name)]
 
 
 def _pairs(graph: Graph, wanted: AffinityType) -> Iterator[tuple[AffinityRule, Pair]]:

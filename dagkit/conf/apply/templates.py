@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dagkit.conf.grammar.matching import Rank, Rule, Tier
-from dagkit.conf.grammar.patterns import Pattern, compiled
 from dagkit.conf.grammar.property_keys import Keyword
+from dagkit.patterns import is_whole
 
 _TIERS = {
     "matchClassNameRegExp": Tier.TEMPLATE_BY_CLASS,
@@ -62,5 +62,4 @@ def _names(tier: Tier, application: str, operator: str, cls: type) -> tuple[str,
 
 def _matches(pattern: str, names: Sequence[str]) -> bool:
     """Whether the pattern is the whole of one of the names; one that is no pattern matches nothing."""
-    found = compiled(pattern.strip())
-    return isinstance(found, Pattern) and any(found.is_whole(name) for name in names)
+    return any(is_whole(pattern.strip(), name) for name in names)

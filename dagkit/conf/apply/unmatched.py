@@ -24,7 +24,9 @@ from dagkit.conf.grammar.property_keys import (
     parse_path,
     scopes_set_by,
 )
+from dagkit.conf.sources.references import without_secret
 from dagkit.errors import Code, Diagnostic, Severity, Where, did_you_mean
+from dagkit.patterns import HELP, refusal
 
 FOREIGN = (
     "fs.",
@@ -123,7 +125,7 @@ class _Reader:
         elif isinstance(address.sets, AttributeRef) and not scopes_set_by(address.element, address.sets):
             yield self._attribute(rule, address.sets)
         elif faulty is not None:
-            help_ = r"names are regular expressions: write \w* for any letters, or a lone * for any name"
+            help_ = r"names are regular expressions of RE2: write \w* for any letters, or a lone * for any name"
             yield self._fault(rule, f"{faulty.text!r} is no pattern: {faulty.fault}", help_, "key-malformed")
         else:
             yield self._missed(rule)
@@ -169,6 +171,11 @@ class _Reader:
         if rule.position in self.met.unknown:
             return self._unknown(rule)
         if isinstance(rule.address.sets, Keyword):
+            why_not = refusal(str(rule.raw).strip())
+            if why_not is not None:
+                shown = repr(rule.raw) if rule.origin.shown is None else rule.origin.shown
+                why_not = without_secret(why_not, rule.raw, rule.origin.shown)
+                return self._fault(rule, f"{shown} is no pattern: {why_not}", HELP, "key-malformed")
             return self._fault(rule, f"template {name!r} matches no operator by this pattern", self._matchable(rule))
         help_ = f"write operator.NAME.template={name}, or give it a matchIdRegExp that fits an operator"
         return self._fault(rule, f"template {name!r} is used by no operator", help_)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 
-from dagkit.conf.grammar.patterns import NoPattern, Pattern, compiled
+from dagkit.patterns import is_whole, refusal
 
 _PATTERN_SIGNS = re.compile(r"[\\^.\[\]|?*+(){}]")
 """What makes a name more than itself. A `$` alone does not: in the middle of a name, as in `Module$inner`, it is
@@ -43,8 +43,7 @@ class NamePattern:
     @property
     def fault(self) -> str | None:
         """Why the pattern cannot be compiled, where it is one."""
-        pattern = None if self.is_plain or self.text == "*" else compiled(self.text)
-        return str(pattern) if isinstance(pattern, NoPattern) else None
+        return None if self.is_plain or self.text == "*" else refusal(self.text)
 
     def fit(self, name: str) -> Fit:
         """How this holds for a name."""
@@ -54,8 +53,7 @@ class NamePattern:
             return Fit.NOT
         if self.text == "*":
             return Fit.STAR
-        pattern = compiled(self.text)
-        return Fit.PATTERN if isinstance(pattern, Pattern) and pattern.is_whole(name) else Fit.NOT
+        return Fit.PATTERN if is_whole(self.text, name) else Fit.NOT
 
     def __str__(self) -> str:
         return self.text

@@ -3,6 +3,7 @@
 import pytest
 
 from dagkit.conf.apply.settings import Settings
+from dagkit.patterns import HELP
 from tests.conf.samples import Feed, Reader, config
 
 
@@ -79,8 +80,8 @@ def test_a_template_may_hold_more_than_an_operator_has():
         ),
         (
             {"dt.template.t.matchIdRegExp": "(", "dt.operator.operator1.template": "t"},
-            "dt.template.t.matchIdRegExp: template 't' matches no operator by this pattern",
-            "operators here: 'operator1'",
+            "dt.template.t.matchIdRegExp: '(' is no pattern: missing ): (",
+            HELP,
         ),
         (
             {"dt.operator.operator1.template": "tt", "dt.template.t.matchIdRegExp": ".*"},

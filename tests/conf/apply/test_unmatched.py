@@ -176,8 +176,8 @@ def test_keys_that_matched_are_not_told(key):
         (
             "dt.operator.*reader.blockSize",
             "key-malformed",
-            "'*reader' is no pattern: nothing to repeat at position 0",
-            r"names are regular expressions: write \w* for any letters, or a lone * for any name",
+            "'*reader' is no pattern: no argument for repetition operator: *",
+            r"names are regular expressions of RE2: write \w* for any letters, or a lone * for any name",
         ),
         (
             "dt.operator.Block-reader.port.lines.QUEUE_CAPACITY",
