@@ -1,0 +1,94 @@
+"""Ledgers that an earlier dagkit wrote (format `dagkit.memory/1`, 2026-11): they open, resume and verify.
+
+`ledgers.tar.xz` holds the folders of the applications of `applications.py`, some stopped in the middle: a block read in
+part, a window promised and staged, half of the files in place, items held by a delay, elements of a root and of the
+middle of a graph waiting. Beside each `app` lies `out`, the files that were in place by then.
+"""
+
+import json
+import shutil
+import tarfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from tests.engine.cast import Desk
+from tests.ledger.before import applications
+from tests.ledger.before.applications import APPLICATIONS, outputs, write_inputs
+
+KEPT = Path(__file__).with_name("ledgers.tar.xz")
+STOPPED = ["lines-open", "lines-half-finished", "counts-open"]
+DONE = ["lines-done", "counts-done"]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kept folders, unpacked."""
+    folder = tmp_path_factory.mktemp("before")
+    with tarfile.open(KEPT) as packed:
+        packed.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def memory() -> Iterator[None]:
+    """The files that the applications read, in memory; nothing of them is left."""
+    write_inputs()
+    yield
+    fsspec.filesystem("memory").rm("/before", recursive=True)
+
+
+def desk(kept: Path, name: str, home: Path) -> Desk:
+    """A kept folder, copied, and its application."""
+    shutil.copytree(kept / name / "app", home / "app")
+    for file in sorted((kept / name).glob("out/*")):
+        fsspec.filesystem("memory").pipe(f"/before/out/{file.name}", file.read_bytes())
+    return Desk(home, APPLICATIONS[name.partition("-")[0]])
+
+
+def made(desk: Desk) -> Any:
+    """What an application made: its files, and what its operators remember, whatever the order."""
+    state = desk.loop().state
+    return outputs(), {name: Counter(n for one in states for n in one["kept"]) for name, states in state.items()}
+
+
+def checkpoint(desk: Desk) -> Checkpoint:
+    content = desk.ledger().chain(applications.__name__).checkpoint()
+    assert content is not None
+    return Checkpoint.model_validate(json.loads(content))
+
+
+def test_the_kept_ledgers_hold_what_they_are_kept_for(kept: Path, tmp_path: Path) -> None:
+    lines, counts = (checkpoint(desk(kept, name, tmp_path / name)) for name in ("lines-open", "counts-open"))
+    begun = next(each for each in lines.queue if each.element["block_id"] == 0)  # type: ignore[index,call-overload]
+    assert (begun.start, begun.end) == (1, 400)
+    assert [part.file for part in lines.files] == [f"{applications.OUT}/0"]
+    assert counts.held
+    assert {each.into for each in counts.queue} == {"plain.names", "numbered.names"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STOPPED)
+def test_what_was_stopped_resumes_to_the_output_of_an_uninterrupted_run(name: str, kept: Path, tmp_path: Path) -> None:
+    whole = Desk(tmp_path / "whole", APPLICATIONS[name.partition("-")[0]])
+    whole.run()
+    expected = made(whole)
+    write_inputs()
+    stopped = desk(kept, name, tmp_path / "stopped")
+    stopped.run()
+    assert made(stopped) == expected
+    assert stopped.faults() == []
+
+
+@pytest.mark.parametrize("name", DONE)
+def test_what_was_done_verifies_and_has_nothing_to_do(name: str, kept: Path, tmp_path: Path) -> None:
+    done = desk(kept, name, tmp_path)
+    before = done.blocks(), made(done)
+    assert done.faults() == []
+    done.run()
+    assert (done.blocks(), made(done)) == before
