@@ -28,9 +28,7 @@ from dagkit import (
     StatelessPartitioner,
 )
 from dagkit.backends.spark import SparkBackend, local_session
-from dagkit.compiler import compile_application
-from dagkit.engine.program.lower import program_of
-from dagkit.engine.program.program import Program
+from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.worker.outbox import Outbox
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.schema.columns import Arrowed, Lines
@@ -111,8 +109,8 @@ class ByFunction(Operator):
         self.seen += len(lines)
 
 
-def moving(receiver: Operator, slots: int) -> Program:
-    """A program whose senders send all that they make to the receiver's slots."""
+def moving(receiver: Operator, slots: int) -> Compilation:
+    """An application whose senders send all that they make to the receiver's slots."""
 
     def draw(dag: Dag, _: Any) -> None:
         tickets, send = dag.add_operator("tickets", Tickets()), dag.add_operator("send", Send())
@@ -122,7 +120,7 @@ def moving(receiver: Operator, slots: int) -> Program:
         dag.add_stream("tickets", tickets.out, send.tickets)
         dag.add_stream("lines", send.lines, placed.lines)
 
-    return program_of(compile_application(draw))
+    return compile_application(draw)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,8 @@ from dagkit import (
     StatelessPartitioner,
 )
 from dagkit.backends.spark import SparkBackend, local_session
-from dagkit.compiler import compile_application
+from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.program.program import Program
 from dagkit.engine.worker.outbox import Outbox
 from dagkit.engine.worker.protocol import WindowTask
 
@@ -55,8 +54,8 @@ class Pass(Operator):
         self.output.emit(item)
 
 
-def chain(exchanges: int) -> Program:
-    """A program with so many exchanges, and two slots on every level."""
+def chain(exchanges: int) -> Compilation:
+    """An application with so many exchanges, and two slots on every level."""
 
     def draw(dag: Dag, _: Any) -> None:
         before: Any = dag.add_operator("source", Source()).out
@@ -69,9 +68,9 @@ def chain(exchanges: int) -> Program:
         dag.set_input_port_attribute(last.input, PortContext.PARTITION_PARALLEL, True)
         dag.add_stream("last stream", before, last.input)
 
-    program = program_of(compile_application(draw))
-    assert program.levels == exchanges + 1, "each stream but the last is exchanged"
-    return program
+    compilation = compile_application(draw)
+    assert program_of(compilation).levels == exchanges + 1, "each stream but the last is exchanged"
+    return compilation
 
 
 class Windows:

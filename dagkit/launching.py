@@ -24,8 +24,6 @@ from dagkit.clock import Timer
 from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.steps import Author
 from dagkit.engine.points import Probe
-from dagkit.engine.program.lower import program_of
-from dagkit.engine.program.program import Program
 from dagkit.engine.reports.run_events import Observer
 from dagkit.engine.run.loop import Loop, RunSettings
 from dagkit.engine.worker.protocol import Backend
@@ -99,10 +97,10 @@ def launch_compiled(
     After so many `windows` it stops, whatever is left. One that is not `durable` survives a crash of its process, and
     not one of its machine. `observers` are told what happens; a `probe` may crash the run at any step.
     """
-    program, place = program_of(compilation), absolute(str(path or application_path(compilation)))
+    place = absolute(str(path or application_path(compilation)))
     with _signals() as interrupts:
         ledger = Ledger.create(place, clock=clock, durable=durable)
-        with _backend(compilation, program, machine) as backend:
+        with _backend(compilation, machine) as backend:
             loop = Loop(
                 compilation,
                 backend,
@@ -129,7 +127,7 @@ def application_path(compilation: Compilation) -> str:
 
 
 @contextlib.contextmanager
-def _backend(compilation: Compilation, program: Program, machine: Machine) -> Iterator[Backend]:
+def _backend(compilation: Compilation, machine: Machine) -> Iterator[Backend]:
     if machine.backend == "reference":
         from dagkit.backends.reference import ReferenceBackend  # noqa: PLC0415 - only one of the two is loaded
 
@@ -137,12 +135,8 @@ def _backend(compilation: Compilation, program: Program, machine: Machine) -> It
         return
     from dagkit.backends.spark import SparkBackend  # noqa: PLC0415 - as above
 
-    with _session(machine) as session:
-        backend = SparkBackend(program, session)
-        try:
-            yield backend
-        finally:
-            backend.close()
+    with _session(machine) as session, contextlib.closing(SparkBackend(compilation, session)) as backend:
+        yield backend
 
 
 @contextlib.contextmanager

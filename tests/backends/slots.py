@@ -6,7 +6,6 @@ from dagkit.compiler import Compilation
 from dagkit.engine.files.publish import put_in_place
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.program.program import Program
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Answer, Cores, WindowTask
 from dagkit.engine.worker.slot import SlotRun
@@ -15,8 +14,8 @@ from dagkit.engine.worker.slot import SlotRun
 class InSlots:
     """What a worker does, without the journey there and back."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, compilation: Compilation) -> None:
+        self.load(compilation)
 
     def load(self, compilation: Compilation) -> None:
         self.program = program_of(compilation)

@@ -27,7 +27,6 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import compile_application
-from dagkit.engine.program.lower import program_of
 from dagkit.engine.reports.run_events import Measured
 from dagkit.engine.run.loop import Loop, RunSettings
 from dagkit.ledger import Ledger
@@ -104,11 +103,11 @@ def measure(request: pytest.FixtureRequest) -> Measure:
 
     def measured(draw: Any) -> Sequence[Measured]:
         compilation = compile_application(draw)
-        program, told = program_of(compilation), list[Measured]()
+        told = list[Measured]()
         if request.param == "spark":
-            backend: Any = SparkBackend(program, request.getfixturevalue("spark"))
+            backend: Any = SparkBackend(compilation, request.getfixturevalue("spark"))
         else:
-            backend = ReferenceBackend(compilation) if request.param == "reference" else InSlots(program)
+            backend = ReferenceBackend(compilation) if request.param == "reference" else InSlots(compilation)
         Loop(
             compilation,
             backend,

@@ -30,7 +30,6 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop, RunSettings
 from dagkit.engine.worker.protocol import Answer, Backend, Cores, WindowTask
 from dagkit.errors import ApplicationFaults
@@ -387,7 +386,7 @@ SLIDING = Sketch(
 def test_fused_operators_come_to_what_single_ones_do(sketch: Sketch) -> None:
     plain = compiled(sketch, batches=False)
     expected = came(plain, ReferenceBackend(plain))
-    assert came(plain, InSlots(program_of(plain))) == expected
+    assert came(plain, InSlots(plain)) == expected
 
 
 @pytest.mark.slow
@@ -398,7 +397,7 @@ def test_batches_come_to_what_single_items_do(sketch: Sketch) -> None:
     plain, batched = compiled(sketch, batches=False), compiled(sketch, batches=True)
     expected = came(plain, ReferenceBackend(plain))
     assert came(batched, ReferenceBackend(batched)) == expected
-    assert came(batched, InSlots(program_of(batched))) == expected
+    assert came(batched, InSlots(batched)) == expected
 
 
 @pytest.mark.slow
@@ -408,7 +407,7 @@ def test_spark_comes_to_what_the_reference_does(spark: SparkSession) -> None:
     @given(sketches, st.booleans())
     def holds(sketch: Sketch, batches: bool) -> None:
         compilation = compiled(sketch, batches=batches)
-        backend = SparkBackend(program_of(compilation), spark)
+        backend = SparkBackend(compilation, spark)
         try:
             assert came(compilation, backend) == came(compilation, ReferenceBackend(compilation))
         finally:

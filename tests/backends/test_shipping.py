@@ -10,10 +10,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import cloudpickle
 import pytest
 
 from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, PortContext, StreamCodec
 from dagkit.api import installed
+from dagkit.backends.spark import SparkBackend
 from dagkit.backends.spark.shipping import Known, by_value, modules_of, shipped
 from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
@@ -224,3 +226,12 @@ def test_a_class_that_goes_with_an_item_is_whole_on_the_other_side(author: Modul
     with by_value([author]):
         data = Known([]).dumps(author.Customer)
     assert read_elsewhere(data, tmp_path) == "Customer(name='anna', orders=7)\n"
+
+
+def test_a_backend_that_cannot_be_made_leaves_no_module_by_value(written: Written) -> None:
+    author = written("greeting", AUTHOR)
+    session: Any = None
+    with pytest.raises(AttributeError) as raised:
+        SparkBackend(compile_application(author.populate_dag), session)
+    assert raised.traceback, "the frames keep the unfinished backend alive, so that nothing is undone by its deletion"
+    assert "greeting" not in cloudpickle.list_registry_pickle_by_value()

@@ -26,7 +26,7 @@ from dagkit import (
 )
 from dagkit.backends.spark import SparkBackend, SparkFailed
 from dagkit.backends.spark.task import Told
-from dagkit.compiler import compile_application
+from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.failures import OperatorFailed, WindowLost, WorkerFailed
 from dagkit.engine.files.folders import PiecesLost
 from dagkit.engine.files.staging import Part
@@ -65,23 +65,19 @@ class Collect(Operator):
         self.arrived.append(str(item))
 
 
-def program(draw: Any) -> Program:
-    return program_of(compile_application(draw))
-
-
-def counting(partitions: int) -> Program:
+def counting(partitions: int) -> Compilation:
     def draw(dag: Any, conf: object) -> None:
         words = dag.add_operator("words", Words())
         count = dag.add_operator("count", Count())
         dag.set_operator_attribute(count, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
         words >> count >> dag.add_operator("collect", Collect())
 
-    return program(draw)
+    return compile_application(draw)
 
 
-def sent(program: Program, items: list[Any], source: str = "words", port: str = "out") -> tuple[Any, ...]:
+def sent(compilation: Compilation, items: list[Any], source: str = "words", port: str = "out") -> tuple[Any, ...]:
     outbox = Outbox(0)
-    for target in program.sources[source][port]:
+    for target in program_of(compilation).sources[source][port]:
         outbox.channel(target).batch(Batch.of(items))
     return tuple(outbox.rest())
 
@@ -130,7 +126,7 @@ class Careful(StreamCodec[str]):
         return len(item)
 
 
-def coded(receiver: str) -> Program:
+def coded(receiver: str) -> Compilation:
     """Words go from the driver to `near`, from there to `far`, and back to `near` in the next window."""
 
     def draw(dag: Any, conf: object) -> None:
@@ -145,7 +141,7 @@ def coded(receiver: str) -> Program:
         port = {"near": near.words, "far": far.input, "again": near.again}[receiver]
         dag.set_input_port_attribute(port, PortContext.STREAM_CODEC, Careful())
 
-    return program(draw)
+    return compile_application(draw)
 
 
 @pytest.mark.parametrize("word", ["unwritable", "unreadable"])
@@ -187,7 +183,7 @@ def blown_up(dag: Any, conf: object) -> None:
 
 def test_large_state_goes_to_each_slot_by_itself(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dagkit.backends.spark.backend.LARGEST_SHARED_BYTES", 1000)
-    blowing = program(blown_up)
+    blowing = compile_application(blown_up)
     backend = SparkBackend(blowing, session)
     texts = [str(number) * 1_000_000 for number in range(4)]
     state: Any = {}
@@ -213,7 +209,7 @@ class Laden(Blow):
 @pytest.mark.parametrize("draw", [blown_up, laden], ids=["state", "program"])
 def test_what_is_large_leaves_nothing_on_the_drivers_disk(spark: SparkSession, draw: Any) -> None:
     folder = Path(str(spark.sparkContext._temp_dir))
-    large = program(draw)
+    large = compile_application(draw)
     backend = SparkBackend(large, spark)
     before = set(folder.rglob("*"))
     state: Any = {}
@@ -274,8 +270,8 @@ def test_what_skips_a_level_passes_through_it(session: SparkSession) -> None:
         dag.add_stream("same", same.output, count.words, pair.far)
         dag.add_stream("counts", count.totals, pair.near)
 
-    skipping = program(draw)
-    assert skipping.levels == 3
+    skipping = compile_application(draw)
+    assert program_of(skipping).levels == 3
     backend = SparkBackend(skipping, session)
     answer = backend.run(WindowTask(1, sent(skipping, ["a", "b", "a"])))
     (paired,) = state_of(answer, "pair")
@@ -308,7 +304,7 @@ def test_what_is_held_back_comes_to_the_driver(session: SparkSession) -> None:
         dag.add_stream("out", turn.output, delay.input)
         dag.add_stream("again", delay.output, turn.again)
 
-    delaying = program(draw)
+    delaying = compile_application(draw)
     backend = SparkBackend(delaying, session)
     first = backend.run(WindowTask(1, sent(delaying, ["a", "b"])))
     second = backend.run(WindowTask(2, first.delayed))
@@ -326,8 +322,11 @@ class Exit(Operator):
         os._exit(1)
 
 
-def ending(operator: Operator) -> Program:
-    return program(lambda dag, conf: dag.add_operator("words", Words()) >> dag.add_operator("ends", operator))
+def ending(operator: Operator) -> Compilation:
+    def draw(dag: Any, conf: object) -> None:
+        dag.add_operator("words", Words()) >> dag.add_operator("ends", operator)
+
+    return compile_application(draw)
 
 
 def test_what_fails_in_spark_is_told_as_a_failure_of_spark(session: SparkSession) -> None:
@@ -361,10 +360,10 @@ def told_by(program: Program, above: bytes) -> list[Told]:
 def test_parts_of_a_window_that_do_not_fit_together_are_no_answer(spark: SparkSession) -> None:
     counting_words = counting(2)
     backend = SparkBackend(counting_words, spark)
-    whole = told_by(counting_words, b"first")
+    whole = told_by(program_of(counting_words), b"first")
     backend._check(WindowTask(4), whole)
     with pytest.raises(SparkFailed, match="ran part of window 4 again"):
-        backend._check(WindowTask(4), told_by(counting_words, b"second"))
+        backend._check(WindowTask(4), told_by(program_of(counting_words), b"second"))
     with pytest.raises(AssertionError, match="every slot reports"):
         backend._check(WindowTask(4), whole[1:])
     with pytest.raises(AssertionError, match="each slot reports once"):

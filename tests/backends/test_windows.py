@@ -143,7 +143,7 @@ def start(request: pytest.FixtureRequest) -> Start:
 
     def on_spark(draw: Any) -> Runs:
         compilation = compile_application(draw)
-        return Runs(compilation, SparkBackend(program_of(compilation), request.getfixturevalue("spark")))
+        return Runs(compilation, SparkBackend(compilation, request.getfixturevalue("spark")))
 
     return on_reference if request.param == "reference" else on_spark
 

@@ -16,7 +16,6 @@ from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.checkpoint.next_checkpoint import parts_of
 from dagkit.engine.files.publish import in_order
 from dagkit.engine.files.staging import StagingPlace
-from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop, RunSettings
 from dagkit.engine.work.item import WorkItem, stretch_of
 from dagkit.engine.worker.protocol import Backend, WindowTask
@@ -66,10 +65,9 @@ def make(request: pytest.FixtureRequest) -> Make:
     def made(compilation: Compilation) -> Backend:
         if request.param == "reference":
             return Hurried(ReferenceBackend(compilation))
-        program = program_of(compilation)
         if request.param == "slots":
-            return Hurried(InSlots(program))
-        return Hurried(SparkBackend(program, request.getfixturevalue("spark")))
+            return Hurried(InSlots(compilation))
+        return Hurried(SparkBackend(compilation, request.getfixturevalue("spark")))
 
     return made
 

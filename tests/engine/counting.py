@@ -12,7 +12,6 @@ from dagkit import Batch, Dag, InputPort, Operator, OperatorContext, PortContext
 from dagkit.api.running import Until
 from dagkit.backends.spark import SparkBackend, local_session
 from dagkit.compiler import compile_application
-from dagkit.engine.program.lower import program_of
 from dagkit.engine.reports.run_events import Committed, Observer, RunEvent
 from dagkit.engine.run.loop import Loop
 from dagkit_operators import Items
@@ -104,6 +103,6 @@ def run(home: Path, told: Connection, leave: Semaphore) -> None:
 
 def on_spark(home: Path, lasts_millis: float) -> None:
     """Twenty million on Spark, in windows of a length."""
-    backend = SparkBackend(program_of(compile_application(TWENTY_MILLION)), local_session(2))
+    backend = SparkBackend(compile_application(TWENTY_MILLION), local_session(2))
     desk = Desk(home, TWENTY_MILLION, until=Until.STOPPED, backend=lambda _: Hurried(backend, lasts_millis))
     count(desk, 20_000_000, lambda happening: print(happening, flush=True))  # noqa: T201

@@ -138,6 +138,7 @@ class ReferenceBackend:
 
     def load(self, compilation: Compilation) -> None:
         """Whatever window is run from here on is one of this."""
+        self.compilation = compilation
         fused = compilation.steps["fused"]
         assert isinstance(fused, Fused), "an application is compiled to the end before it runs"
         self.fused = fused

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import lru_cache
+from types import ModuleType
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +23,6 @@ from dagkit.compiler import Compilation
 from dagkit.engine.failures import CodecFailed, WindowLost
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.program.program import Program
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Answer, Cores, WindowTask
 from dagkit.errors import DagkitError
@@ -40,34 +40,31 @@ class SparkFailed(WindowLost):
 
 
 class SparkBackend:
-    """A program on a Spark session, classic or Connect; the session stays whoever's it is."""
+    """A compiled application on a Spark session, classic or Connect. The caller owns the session and stops it."""
 
-    def __init__(self, program: Program, spark: SparkSession) -> None:
+    def __init__(self, compilation: Compilation, spark: SparkSession) -> None:
         self.spark = spark
-        self._modules = modules_of(program)
-        self._by_value = by_value(self._modules)
-        self._by_value.__enter__()
-        self._ship(program)
-        ship_own_code(spark)
-        self._jobs = Jobs(spark)
-        self._cores = CoresOf(spark)
-        self._closed = False
+        with ExitStack() as undone:
+            self._by_value = undone.enter_context(ExitStack())
+            """While this is open, cloudpickle writes the author's modules by value."""
+            self._modules: list[ModuleType] = []
+            self.load(compilation)
+            ship_own_code(spark)
+            self._jobs = Jobs(spark)
+            undone.callback(self._jobs.end)
+            self._cores = CoresOf(spark)
+            self._open = undone.pop_all()
 
     def load(self, compilation: Compilation) -> None:
-        """Whatever window is run from here on is one of this."""
+        """Run this application in every later window."""
         program = program_of(compilation)
         modules = modules_of(program)
-        if modules != self._modules:  # a class that nobody had named before
-            self._by_value.__exit__(None, None, None)
+        if modules != self._modules:
+            self._by_value.close()
+            self._by_value.enter_context(by_value(modules))
             self._modules = modules
-            self._by_value = by_value(modules)
-            self._by_value.__enter__()
-        self._ship(program)
-
-    def _ship(self, program: Program) -> None:
-        """The program is on its way with every window that follows."""
         self.program = program
-        self.shipped, self._known = shipped(program, self._modules)
+        self.shipped, self._known = shipped(program, modules)
         self._frames = Frames(self._known, program.targets)
 
     def cores(self) -> Cores:
@@ -95,11 +92,8 @@ class SparkBackend:
                 as_job.run_as_job(self.spark)
 
     def close(self) -> None:
-        """Nothing runs any more."""
-        if not self._closed:
-            self._closed = True
-            self._jobs.end()
-            self._by_value.__exit__(None, None, None)
+        """End what runs. A second call does nothing."""
+        self._open.close()
 
     def _frame(self, assignment: WindowTask, given: Mapping[int, Mapping[int, bytes]], until: ExitStack) -> DataFrame:
         """The job of one window, which may be run until that is left; what may fail here is Spark."""

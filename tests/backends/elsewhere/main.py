@@ -9,20 +9,19 @@ from words import draw  # type: ignore[import-not-found] # beside this file
 from dagkit import Batch
 from dagkit.backends.spark import SparkBackend, session_at
 from dagkit.compiler import compile_application
-from dagkit.engine.program.lower import program_of
 from dagkit.engine.worker.outbox import Outbox
 from dagkit.engine.worker.protocol import WindowTask
 
 
 def main(master: str, mark: str, *words: str) -> None:
     """Two windows with the same words."""
-    program = program_of(compile_application(lambda dag, _: draw(dag, mark, is_heard)))
+    compilation = compile_application(lambda dag, _: draw(dag, mark, is_heard))
     session = session_at(master)
-    backend = SparkBackend(program, session)
+    backend = SparkBackend(compilation, session)
     state = {}
     for window in (1, 2):
         outbox = Outbox(0)
-        for target in program.sources["words"]["out"]:
+        for target in backend.program.sources["words"]["out"]:
             outbox.channel(target).batch(Batch.of(list(words)))
         answer = backend.run(WindowTask(window, tuple(outbox.rest()), state))
         state = {(report.level, report.slot): report.state for report in answer.reports}

@@ -34,7 +34,6 @@ from dagkit.engine.changes.reconfiguration import Scaling
 from dagkit.engine.facts import Scaled
 from dagkit.engine.history.history import history
 from dagkit.engine.points import Point
-from dagkit.engine.program.lower import program_of
 from dagkit.engine.run.loop import Loop
 from dagkit.testing.crashes import Crash, CrashAfter
 from tests.backends.slots import InSlots
@@ -328,7 +327,7 @@ def test_whatever_counts_change_and_whenever_it_crashes_the_outcome_is_the_same(
     draw = everything(looks, counts)
     desk = Desk(tmp_path_factory.mktemp("counts"), draw, backend=Hurried)
     if fused:
-        desk.backend = lambda _: Hurried(InSlots(program_of(compile_application(draw))))
+        desk.backend = lambda _: Hurried(InSlots(compile_application(draw)))
     for probe in probes:
         with suppress(Crash):
             run(desk, wishes, crash=probe)

@@ -154,7 +154,7 @@ def in_slots(desk: Desk) -> Loop:
     """A loop on operators that are fused as on Spark."""
     compilation = compile_application(desk.draw)
     settings = RunSettings(desk.place, desk.until, durable=False, home=str(desk.home))
-    return Loop(compilation, InSlots(program_of(compilation)), Ledger.create(desk.place, durable=False), settings)
+    return Loop(compilation, InSlots(compilation), Ledger.create(desk.place, durable=False), settings)
 
 
 wherever = pytest.mark.parametrize("loop", [in_slots, Desk.loop], ids=["slots", "reference"])
@@ -463,7 +463,7 @@ def test_a_file_of_several_windows_is_whole_when_somebody_says_so(tmp_path: Path
 
 @pytest.mark.parametrize("on", [ReferenceBackend, InSlots], ids=["reference", "slots"])
 def test_where_nothing_can_be_staged_nothing_is_committed(tmp_path: Path, on: Any) -> None:
-    desk = Desk(tmp_path, writing(tmp_path), backend=lambda backend: on_program(on, backend))
+    desk = Desk(tmp_path, writing(tmp_path), backend=lambda backend: made_on(on, backend))
     Ledger.create(desk.place, durable=False)
     (tmp_path / "app" / "staging").write_text("in the way")
     with pytest.raises(OperatorFailed, match=r"writer failed in window 1.* a piece of .*numbers\.txt cannot be staged"):
@@ -474,8 +474,8 @@ def test_where_nothing_can_be_staged_nothing_is_committed(tmp_path: Path, on: An
     assert desk.faults() == []
 
 
-def on_program(on: Any, backend: Any) -> Any:
-    return backend if on is ReferenceBackend else on(backend.program)
+def made_on(on: Any, backend: Any) -> Any:
+    return on(backend.compilation)
 
 
 def test_a_file_that_cannot_be_put_in_place_is_put_there_by_the_next_run(tmp_path: Path) -> None:
@@ -649,7 +649,7 @@ def test_a_handler_that_returns_fails_by_the_name_of_its_operator_and_without_li
 
     words = r"^returns failed in window 1, slot 0: Returning.process returned 1, and .* not `return item`$"
     with pytest.raises(OperatorFailed, match=words):
-        Desk(tmp_path, draw, backend=lambda backend: on_program(on, backend)).run()
+        Desk(tmp_path, draw, backend=lambda backend: made_on(on, backend)).run()
 
 
 class Anything(RowOperator):
@@ -672,7 +672,7 @@ def test_a_key_that_cannot_be_taken_fails_by_the_name_of_whom_it_is_for(tmp_path
         dag.add_stream("totals", sums.totals, dag.add_operator("collect", Collect()).input)
 
     with pytest.raises(OperatorFailed, match=r"^sums failed in window 1, slot 0.*: TypeError: "):
-        Desk(tmp_path, draw, backend=lambda backend: on_program(on, backend)).run()
+        Desk(tmp_path, draw, backend=lambda backend: made_on(on, backend)).run()
 
 
 class Unsaved(Operator):
