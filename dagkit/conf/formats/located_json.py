@@ -3,12 +3,24 @@
 import codecs
 import json
 import re
+from bisect import bisect_left
 from functools import cache
 from json import decoder, scanner
 from typing import Any
 
-from dagkit.conf.formats.toml_lines import Lines
 from dagkit.conf.formats.written import ParseError, wrong_bytes
+
+
+class Lines:
+    """A text whose lines are asked for again and again, so that its ends of line are found once."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._ends = [found.start() for found in re.finditer("\n", text)]
+
+    def line_of(self, offset: int) -> int:
+        """The line, counted from one, that holds this offset."""
+        return bisect_left(self._ends, offset) + 1
 
 
 class JsonObject(dict[str, Any]):

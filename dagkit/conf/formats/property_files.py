@@ -14,7 +14,7 @@ from dagkit.api.traces import shown_path
 from dagkit.conf.formats.hadoop import read_hadoop
 from dagkit.conf.formats.nesting import TOO_DEEP, is_too_deep
 from dagkit.conf.formats.regular_files import regular_bytes
-from dagkit.conf.formats.toml_lines import line_of_offset, toml_lines
+from dagkit.conf.formats.toml_lines import toml_lines
 from dagkit.conf.formats.written import ParseError, WrittenKey, wrong_bytes
 from dagkit.conf.grammar.property_keys import PREFIXES, SECTION_WORDS
 from dagkit.errors import Diagnostic, Where
@@ -72,7 +72,7 @@ def read_properties(data: bytes) -> tuple[list[WrittenKey], list[ParseError]]:
     except UnicodeDecodeError:
         text = data.decode("iso-8859-1")
     if (nul := text.find("\0")) >= 0:
-        raise ParseError("it holds a NUL byte, so it is no text", "save it as UTF-8", line_of_offset(text, nul))
+        raise ParseError("it holds a NUL byte, so it is no text", "save it as UTF-8", text.count("\n", 0, nul) + 1)
     return list(_pairs(text)), []
 
 

@@ -18,8 +18,10 @@ from dagkit.conf.formats.toml_lines import toml_lines
         ("a = [\n1, # ]\n2]\nb = 1", {("a",): 1, ("b",): 4}),
         ('a = """\nb = 1\n"""\nc = 1', {("a",): 1, ("c",): 4}),
         ("a = '''\n\\'''\nc = 1", {("a",): 1, ("c",): 3}),
-        ('a = "]#"\nb = {c = "}", d = [1]}\ne = 1', {("a",): 1, ("b",): 2, ("e",): 3}),
-        ("\"a b\".'c.d' . e = 1", {("a b", "c.d", "e"): 1}),
+        ('a = "]#"\nb = {c = "}", d = [1]}\ne = 1', {("a",): 1, ("b",): 2, ("b", "c"): 2, ("b", "d"): 2, ("e",): 3}),
+        ("\"a b\".'c.d' . e = 1", {("a b",): 1, ("a b", "c.d"): 1, ("a b", "c.d", "e"): 1}),
+        ("[t.u]\na = 1", {("t", "u"): 1, ("t", "u", "a"): 2}),
+        ("a = [ # [t]\n[1], 2,\n'[u]',\n]\n[t] # ]\nb = 1", {("a",): 1, ("t",): 5, ("t", "b"): 6}),
         ("[[t]]\na = 1\n[[t]]\na = 2", {("t",): 1, ("t", "a"): 2}),
         ('a = """"quoted""""\nb = 1', {("a",): 1, ("b",): 2}),
     ],
@@ -32,6 +34,8 @@ from dagkit.conf.formats.toml_lines import toml_lines
         "a literal text has no escapes",
         "signs in texts are none",
         "keys in quotes may hold anything",
+        "a table has all of its name",
+        "a list may hold what looks like a table",
         "the first of several tables",
         "quotes at the end of a long text",
     ],
@@ -51,4 +55,5 @@ def test_every_key_is_found_on_the_line_where_it_was_written(pairs):
     for key, value in pairs:
         expected[key,] = text.count("\n") + 1
         text += f"{key} = {value} # the rest\n"
-    assert toml_lines(text) == expected
+    found = toml_lines(text)
+    assert {path: line for path, line in found.items() if len(path) == 1} == expected
