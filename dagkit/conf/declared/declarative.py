@@ -1,10 +1,6 @@
-"""Reading applications that are declared in a file, and writing one as keys."""
+"""Reading applications that are declared in a file."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-
-import javaproperties
 
 from dagkit.api.traces import shown_path
 from dagkit.conf.declared.declaration import DeclaredApplication
@@ -36,26 +32,3 @@ def declared_application(path: Path) -> DeclaredApplication:
     if file.faults:
         raise ApplicationFaults(name, file.faults)
     return DeclaredApplication(declaration=declared_in_properties(file.written, name))
-
-
-@dataclass(frozen=True, slots=True)
-class DumpedStream:
-    """A stream as keys say it, its ends as `OPERATOR.PORT`."""
-
-    name: str
-    source: str
-    sinks: Sequence[str]
-    locality: str | None = None
-
-
-def dump_properties(
-    classes: Mapping[str, str], streams: Iterable[DumpedStream], settings: Mapping[str, str] | None = None
-) -> str:
-    """An application as keys: the classes of its operators by name, its streams, and whatever else is set by key."""
-    keys = {f"dt.operator.{name}.classname": class_name for name, class_name in classes.items()}
-    for stream in streams:
-        keys[f"dt.stream.{stream.name}.source"] = stream.source
-        keys[f"dt.stream.{stream.name}.sinks"] = ",".join(stream.sinks)
-        if stream.locality is not None:
-            keys[f"dt.stream.{stream.name}.locality"] = stream.locality
-    return str(javaproperties.dumps({**keys, **(settings or {})}, timestamp=None))

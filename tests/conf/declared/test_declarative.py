@@ -12,7 +12,7 @@ from dagkit.api.dag import Dag
 from dagkit.api.partitioning import StatelessPartitioner
 from dagkit.compiler import compile_application
 from dagkit.conf.apply.settings import Settings
-from dagkit.conf.declared.declarative import DumpedStream, declared_application, dump_properties
+from dagkit.conf.declared.declarative import declared_application
 from dagkit.conf.sources.references import MASK
 from dagkit.errors import ApplicationFaults, ApplicationNotFound
 from dagkit.plan.parse import write_plan
@@ -433,19 +433,3 @@ def test_a_file_that_is_not_there(declare):
     declare(PLANNED)
     with pytest.raises(ApplicationNotFound, match=r"did you mean 'declared\.json'"):
         declared_application(Path("declard.json"))
-
-
-# -- keys from facts -------------------------------------------------------------------------------------------------
-
-
-def test_what_is_dumped_as_keys_is_read_back(declare):
-    dumped = dump_properties(
-        {"feed": FEED, "reader": READER},
-        [DumpedStream("the lines", "feed.output", ["reader.lines", "reader.side"], "THREAD_LOCAL")],
-        {"dt.operator.reader.blockSize": "7"},
-    )
-    dag = drawn(declare(dumped, "dumped.properties"))
-    assert dag.faults == []
-    assert [p.name for p in dag.placements] == ["feed", "reader"]
-    assert (dag.streams[0].name, dag.streams[0].locality, len(dag.streams[0].sinks)) == ("the lines", "THREAD_LOCAL", 2)
-    assert dag.operator("reader").block_size == 7
