@@ -1,6 +1,5 @@
 """Series: every figure that Prometheus is told, by name. The instruments are made of this list, and the page too."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,8 +52,6 @@ ALL = (
     Series("dagkit_recoveries_total", "counter", ("app",), "windows that a launch found promised and not committed"),
 )
 """In the order of the page."""
-
-BY_NAME: Mapping[str, Series] = {series.name: series for series in ALL}
 
 USER = "dagkit_user_"
 """What the metrics that operators declare are told under, with their own names behind; labelled as OPERATOR says."""

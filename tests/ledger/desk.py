@@ -13,6 +13,7 @@ from dagkit.ledger import (
     MetadataBlock,
     Record,
     Span,
+    Transaction,
     Work,
     WorkBlock,
     checkpoint_of,
@@ -91,6 +92,17 @@ def state(consumed: Sequence[tuple[int, int]], pending: Sequence[tuple[int, int]
         pending=tuple(Span(source=source, start=a, end=b) for a, b in pending),
     )
     return json.dumps({"work": work.as_json()}).encode()
+
+
+def brings_input(planned: Transaction) -> bool:
+    """Whether any input brought a block that was not consumed yet, with data or without."""
+    return any(each.input.new_block_hash for each in planned.inputs)
+
+
+def new_offsets(planned: Transaction) -> tuple[int | None, int | None]:
+    """What the transaction consumes of its one input: `(prev, new]`."""
+    (only,) = planned.inputs
+    return only.input.prev_offset, only.input.new_offset
 
 
 def remark(text: str, schema: DataSchema = WORK_SCHEMA) -> SetDataSchema:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from dagkit.ledger.chain.chain import Chain
 from dagkit.ledger.chain.witness import InputChain, InputChains
 from dagkit.ledger.format.block import Pointer, Record
-from dagkit.ledger.format.events import AddData, Event, ExecuteTransform
+from dagkit.ledger.format.events import AddData, Event, ExecuteTransform, ExecuteTransformInput
 from dagkit.ledger.format.faults import ChainBroken, Fault, LedgerError
 from dagkit.ledger.rules import InputBlock, Proposal, judge
-from dagkit.ledger.rules.standing import Standing, advance, carry
+from dagkit.ledger.rules.standing import Standing, advance, carry, consumed_numbers
 
 
 @dataclass(slots=True)
@@ -46,6 +46,14 @@ class ReplayWitness:
             return None  # the input chain is broken there, and is told of by its own name
         return found if found.hash == block_hash else None
 
+    def number_of(self, given: ExecuteTransformInput) -> int | None:
+        """The number of the block up to which an input is consumed; of a chain kept elsewhere it is believed."""
+        assert given.new_block_hash is not None, "an input that brought nothing has no new block"
+        if not self.knows_input(given.dataset_id):
+            return self.numbers.get(given.dataset_id)
+        found = self.input_block(given.dataset_id, given.new_block_hash)
+        return None if found is None else found.seq
+
     def _chain(self, dataset_id: str) -> InputChain | None:
         try:
             return self.chains(dataset_id)
@@ -63,7 +71,7 @@ def replay(chain: Chain, chains: InputChains) -> Iterator[tuple[Standing, Record
         faults = judge(Proposal(record.block, standing, witness))
         if faults:
             raise ChainBroken(*(Fault(f.code, f.problem, f.help, chain.name, record.seq) for f in faults))
-        if record.carry != carry(standing, event, _consumed(event, standing, witness)):
+        if record.carry != carry(standing, event, consumed_numbers(event, standing, witness.number_of)):
             raise ChainBroken(_forged(chain.name, record.seq))
         yield standing, record
         standing = advance(standing, record)
@@ -91,23 +99,6 @@ def _numbers(event: Event, record: Record) -> Mapping[str, int | None]:
         return {}
     said = record.carry.consumed or ()
     return {given.dataset_id: number for given, number in zip(event.query_inputs, said, strict=False)}
-
-
-def _consumed(event: Event, standing: Standing, witness: ReplayWitness) -> tuple[int | None, ...] | None:
-    """What the block must say of where its inputs' blocks lie; of a chain kept elsewhere it is believed."""
-    if not isinstance(event, ExecuteTransform):
-        return None
-    numbers: list[int | None] = []
-    for given in event.query_inputs:
-        last = standing.consumed.get(given.dataset_id)
-        if given.new_block_hash is None:
-            numbers.append(None if last is None else last.seq)
-        elif witness.knows_input(given.dataset_id):
-            found = witness.input_block(given.dataset_id, given.new_block_hash)
-            numbers.append(None if found is None else found.seq)
-        else:
-            numbers.append(witness.numbers.get(given.dataset_id))
-    return tuple(numbers)
 
 
 def _forged(chain: str, seq: int) -> Fault:

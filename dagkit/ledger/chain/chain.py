@@ -28,7 +28,7 @@ from dagkit.ledger.format.faults import (
 )
 from dagkit.ledger.format.hashing import hash_of
 from dagkit.ledger.rules import InputBlock, Proposal, judge
-from dagkit.ledger.rules.standing import Standing, advance, carry, resume
+from dagkit.ledger.rules.standing import Standing, advance, carry, consumed_numbers, resume
 from dagkit.ledger.stores.store import Store
 
 _LOOKS = 10
@@ -214,7 +214,7 @@ class Chain:
         contents = {hash_of(content): content for content in objects}
         witness = StoredWitness(self.log, self.objects, self.standing, self._chains, frozenset(contents), numbers or {})
         self._judge(block, witness)
-        consumed = _numbers(block.event, self.standing, witness)
+        consumed = consumed_numbers(block.event, self.standing, witness.number_of)
         small = {name: content.decode() for name, content in contents.items() if is_small(content)}
         record, line = seal(block, carry(self.standing, block.event, consumed), small)
         if expected_hash is not None and record.hash != expected_hash:
@@ -314,21 +314,6 @@ class Chain:
         carried, name = record.carry.state, event.new_checkpoint.physical_hash
         keeper = self.log.at(carried) if carried is not None and name == event.prev_checkpoint else record
         return self.objects.get("checkpoints", name, keeper)
-
-
-def _numbers(event: Event, standing: Standing, witness: StoredWitness) -> tuple[int | None, ...] | None:
-    """Under what numbers the inputs' last consumed blocks are found."""
-    if not isinstance(event, ExecuteTransform):
-        return None
-    numbers: list[int | None] = []
-    for given in event.query_inputs:
-        last = standing.consumed.get(given.dataset_id)
-        if given.new_block_hash is None:
-            numbers.append(None if last is None else last.seq)
-        else:
-            block = witness.input_block(given.dataset_id, given.new_block_hash)
-            numbers.append(None if block is None else block.seq)
-    return tuple(numbers)
 
 
 def _of(chain: str, fault: Fault) -> Fault:

@@ -30,7 +30,7 @@ class Objects:
 
     def put(self, shelf: Shelf, content: bytes) -> None:
         """The content is kept, and young; one that is there already stays, unless it was torn."""
-        key = self._key(shelf, hash_of(content))
+        key = self.key(shelf, hash_of(content))
         while True:
             try:
                 return self._store.create(key, content)
@@ -53,7 +53,7 @@ class Objects:
             self._store.replace(key, content)
 
     def has(self, shelf: Shelf, name: str) -> bool:
-        return self._store.exists(self._key(shelf, name))
+        return self._store.exists(self.key(shelf, name))
 
     def get(self, shelf: Shelf, name: str, record: Record) -> bytes:
         """The content that the record names, whole and unchanged, or the fault is named."""
@@ -62,7 +62,7 @@ class Objects:
             return inline.encode()
         what = "slice" if shelf == "data" else "checkpoint"
         try:
-            content = self._store.get(self._key(shelf, name))
+            content = self._store.get(self.key(shelf, name))
         except KeyMissing:
             code: LedgerCode = "data-missing" if shelf == "data" else "checkpoint-missing"
             raise ChainBroken(self._fault(code, f"its {what} {name} is not there", record)) from None
@@ -76,9 +76,6 @@ class Objects:
         return self._store.names(f"{self._folder}/{shelf}")
 
     def key(self, shelf: Shelf, name: str) -> str:
-        return self._key(shelf, name)
-
-    def _key(self, shelf: Shelf, name: str) -> str:
         return f"{self._folder}/{shelf}/{name}"
 
     def _fault(self, code: LedgerCode, problem: str, record: Record) -> Fault:

@@ -65,8 +65,6 @@ class Log:
         self.chain = chain
         self.blocks_read = 0
         """How many records were read, for whoever wants to know what an operation costs."""
-        self.blocks_packed = 0
-        """How many records had to be read again to be packed; each at most once in the life of a chain."""
         self._recent: dict[int, bytes] = {}
         """The lines appended here that are not packed yet, so that packing need not read them again."""
 
@@ -254,7 +252,6 @@ class Log:
 
     def _again(self, seq: int) -> bytes:
         """A line that an earlier session appended; a damaged one stays a file, which a copy can still mend."""
-        self.blocks_packed += 1
         line = self._line(seq)
         unseal(line, self.chain, seq)
         return line

@@ -60,22 +60,6 @@ class Transaction:
     def next_offset(self) -> int:
         return 0 if self.prev_offset is None else self.prev_offset + 1
 
-    @property
-    def has_input(self) -> bool:
-        """Whether any input brought a block that was not consumed yet, with data or without."""
-        return any(planned.input.new_block_hash for planned in self.inputs)
-
-    @property
-    def new_records(self) -> Mapping[str, range]:
-        """The offsets that are new, by input."""
-        return {
-            p.input.dataset_id: range(
-                0 if p.input.prev_offset is None else p.input.prev_offset + 1,
-                0 if p.input.last_offset is None else p.input.last_offset + 1,
-            )
-            for p in self.inputs
-        }
-
     def add_data(
         self,
         new_data: DataSlice | None = None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dagkit.ledger.chain.contents import Objects
 from dagkit.ledger.chain.log import Log
 from dagkit.ledger.format.block import Pointer, Record
-from dagkit.ledger.format.events import AddData, Event, ExecuteTransform
+from dagkit.ledger.format.events import AddData, Event, ExecuteTransform, ExecuteTransformInput
 from dagkit.ledger.format.faults import ChainBroken
 from dagkit.ledger.rules import InputBlock
 from dagkit.ledger.rules.standing import Standing
@@ -86,6 +86,12 @@ class StoredWitness:
             found = chain.block(number)
             return found if found.hash == block_hash else None
         return self._in_backlog(chain, dataset_id, block_hash)
+
+    def number_of(self, given: ExecuteTransformInput) -> int | None:
+        """The number of the block up to which an input is consumed."""
+        assert given.new_block_hash is not None, "an input that brought nothing has no new block"
+        found = self.input_block(given.dataset_id, given.new_block_hash)
+        return None if found is None else found.seq
 
     def _in_backlog(self, chain: InputChain, dataset_id: str, block_hash: str) -> InputBlock | None:
         """Nobody said where it lies, so the blocks not yet consumed are asked, newest first."""

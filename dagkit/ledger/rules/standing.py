@@ -15,6 +15,7 @@ from dagkit.ledger.format.events import (
     DatasetKind,
     Event,
     ExecuteTransform,
+    ExecuteTransformInput,
     Seed,
     SetTransform,
     SourceState,
@@ -77,6 +78,17 @@ class Standing:
     @property
     def source_state(self) -> SourceState | None:
         return self.data.new_source_state if isinstance(self.data, AddData) else None
+
+
+def consumed_numbers(
+    event: Event, standing: Standing, number_of: Callable[[ExecuteTransformInput], int | None]
+) -> tuple[int | None, ...] | None:
+    """Under what numbers the last consumed blocks of the inputs are found; `number_of` is asked for new ones."""
+    if not isinstance(event, ExecuteTransform):
+        return None
+    last = (standing.consumed.get(given.dataset_id, Position()) for given in event.query_inputs)
+    pairs = zip(event.query_inputs, last, strict=True)
+    return tuple(before.seq if given.new_block_hash is None else number_of(given) for given, before in pairs)
 
 
 def carry(standing: Standing, event: Event, consumed: tuple[int | None, ...] | None) -> Carry:

@@ -15,7 +15,7 @@ from dagkit.ledger.format.hashing import canonical
 from dagkit.ledger.format.proof import PARTS_SCHEMA
 from dagkit.ledger.rules.standing import advance
 from dagkit.ledger.stores import MemoryStore
-from tests.ledger.desk import APPLICATION, SPLITTER, STRANGER, Desk, remark
+from tests.ledger.desk import APPLICATION, SPLITTER, STRANGER, Desk, brings_input, remark
 
 STEPS = st.lists(
     st.sampled_from(
@@ -53,7 +53,7 @@ def act(desk: Desk, steps: list[str]) -> Desk:
             desk.app.append(remark(f"step {number}", PARTS_SCHEMA))
         elif step == "retransform":
             desk.ledger.application(APPLICATION, [SPLITTER], transform_of(f"plan {number}", "0.1.0"))
-        elif desk.app.plan_next().has_input:
+        elif brings_input(desk.app.plan_next()):
             window(desk, step, number)
     return desk
 

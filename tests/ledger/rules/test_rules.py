@@ -35,7 +35,7 @@ from dagkit.ledger.format.events import (
 from dagkit.ledger.rules import DATA, DECLARATIONS, ORDER, Proposal, judge
 from dagkit.ledger.rules.standing import Standing
 from dagkit.ledger.stores import MemoryStore
-from tests.ledger.desk import STRANGER, Desk, forged, remark
+from tests.ledger.desk import STRANGER, Desk, brings_input, forged, new_offsets, remark
 
 ROWS = lines_of([{"row": 1}])
 STATE = b'{"state":1}'
@@ -331,15 +331,15 @@ def test_consuming_input_is_progress_even_before_any_watermark_or_checkpoint(des
     desk.discover((0, 10))
     desk.window()
     assert desk.app.standing.data.new_data is None
-    assert not desk.app.plan_next().has_input
+    assert not brings_input(desk.app.plan_next())
 
 
 def test_a_first_input_of_one_record_is_not_up_to_date(desk):
     """The reference implementation takes offset 0 after none for nothing new."""
     desk.discover((0, 10))
     planned = desk.app.plan_next()
-    assert planned.has_input
-    assert planned.new_records == {desk.root.dataset_id: range(1)}
+    assert brings_input(planned)
+    assert new_offsets(planned) == (None, 0)
 
 
 # ---- declarations
