@@ -73,6 +73,7 @@ Code = Literal[
     "affinity-invalid",
     "affinity-conflicting",
     "affinity-ignored",
+    "output-read",
     # property files
     "file-unreadable",
     "key-malformed",

@@ -7,11 +7,12 @@ class Writer(Operator):
         self.files.open(f"{record.block_id:x}", block=record.block_id).write(record.value.encode())
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, Self, overload
+from typing import TYPE_CHECKING, Any, Protocol, Self, overload, runtime_checkable
 
 from dagkit.api.declared import annotation_of
+from dagkit.urls import absolute, is_url
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -46,8 +47,16 @@ class OutputFiles:
 
     name: str
 
-    def __init__(self, directory: Callable[[Any], Any], *, of_blocks: bool = True) -> None:
+    def __init__(
+        self,
+        directory: Callable[[Any], Any],
+        *,
+        of_blocks: bool = True,
+        examples: Callable[[Any], Iterable[str]] = lambda _: ("file",),
+    ) -> None:
         self.directory = directory
+        self.examples = examples
+        """Names that files may have; the compiler asks those who find files whether they would read such a file."""
         self.of_blocks = of_blocks
         """Whether any of them may belong to a block: it then holds what was made of the block in the block's order."""
 
@@ -66,6 +75,34 @@ class OutputFiles:
         files: Files | None = instance.__pydantic_private__["_services"].get(self.name)
         assert files is not None, f"{owner.__name__}.{self.name} is there while a window runs, and at no other time"
         return files
+
+
+@runtime_checkable
+class FileFinder(Protocol):
+    """An operator that looks for files by itself."""
+
+    def would_find(self, path: str, items: Sequence[object]) -> bool:
+        """Whether it would find a file at an absolute path or URL, given the items that are known to come in."""
+
+
+@runtime_checkable
+class KnownItems(Protocol):
+    """An operator that knows before the application runs what it is going to send."""
+
+    def known_items(self) -> Sequence[object]:
+        """What it sends."""
+
+
+def example_files(operator: Any) -> Mapping[str, Sequence[str]]:
+    """Paths that files of an operator may have, by the folder that they are written to."""
+    found: dict[str, list[str]] = {}
+    for declared in output_files(operator.__class__).values():
+        folder = absolute(str(declared.directory(operator)))
+        path, mark, options = folder.partition("?") if is_url(folder) else (folder, "", "")
+        found.setdefault(folder, []).extend(
+            f"{path.rstrip('/')}/{name}{mark}{options}" for name in declared.examples(operator)
+        )
+    return found
 
 
 @lru_cache(maxsize=1024)

@@ -25,6 +25,10 @@ class Items(InputOperator, Generic[T]):
     sent = State(0)
     """How many of them were sent."""
 
+    def known_items(self) -> tuple[T, ...]:
+        """What it sends."""
+        return self.items
+
     def emit_tuples(self) -> None:
         for item in self.items[self.sent : self.sent + MOST]:
             self.output.emit(item)

@@ -1,7 +1,7 @@
 """Finding files by patterns, wherever in a graph the patterns come from."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import chain
 
@@ -12,7 +12,7 @@ from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
 from dagkit.urls import absolute, shown
 from dagkit_operators.blocks import FileInfo
 from dagkit_operators.identities import Identities
-from dagkit_operators.places import exists, files_like, is_pattern, missing, reading_from
+from dagkit_operators.places import exists, files_like, is_pattern, missing, reading_from, would_match
 from dagkit_operators.splitter import KEPT_OF_GONE
 
 _THEN = "or give another pattern"
@@ -48,6 +48,10 @@ class MatchFiles(SplittableOperator[str]):
 
     def setup(self, context: Context) -> None:
         self._home = context.home
+
+    def would_find(self, path: str, items: Sequence[object]) -> bool:
+        """Whether it would find a file at this path; only patterns of `Items` are known before the application runs."""
+        return any(isinstance(pattern, str) and would_match(pattern, path) for pattern in items)
 
     def initial_restriction(self, element: str) -> OffsetRange:  # noqa: ARG002 - every pattern is looked at so often
         """The looks that are to be taken."""

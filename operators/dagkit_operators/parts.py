@@ -35,7 +35,11 @@ class PartWriter(Operator, Generic[T]):
 
     kind = "files.part-writer/1"
     input = InputPort[T]()
-    files = OutputFiles(lambda writer: writer.file_path, of_blocks=False)
+    files = OutputFiles(
+        lambda writer: writer.file_path,
+        of_blocks=False,
+        examples=lambda writer: [writer.file_name.format(partition=0, number=0, window=1)],
+    )
 
     file_path: str = Field(default=..., min_length=1)
     """The directory that the files are written to: a path or a URL."""

@@ -188,6 +188,29 @@ def _log_passed_over(path: str, kind: str) -> None:
     _log.warning("%s is %s, and is passed over: only regular files are read", printable(path), kind)
 
 
+def path_below(place: str, folder: str) -> str | None:
+    """The path of a place from a folder on, empty for the folder itself; None if it lies elsewhere.
+
+    Links that lead to either are followed.
+    """
+    path, start = _real(place), _real(folder)
+    if path == start:
+        return ""
+    start = f"{start.rstrip('/')}/"
+    return path[len(start) :] if path.startswith(start) else None
+
+
+def _real(place: str) -> str:
+    return place.partition("?")[0].rstrip("/") if is_url(place) else os.path.realpath(local_path(place))
+
+
+def would_match(pattern: str, place: str) -> bool:
+    """Whether a file at this place would be one of `files_like` this pattern."""
+    folder, likeness = _folder_and_likeness(absolute(pattern))
+    below_it = path_below(place, folder)
+    return below_it is not None and not unfinished(below_it) and bool(matching(likeness)(below_it))
+
+
 def unfinished(below: str) -> bool:
     """Whether a path below a folder is of a hidden or unfinished file, or lies in a hidden folder."""
     parts = below.split("/")

@@ -5,7 +5,7 @@ import hashlib
 import logging
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 
 from dagkit import Block, Context, InputOperator, OutputPort, State, Until
 from dagkit.patterns import HELP, is_whole, refusal
-from dagkit.urls import absolute, plain, shown
+from dagkit.urls import absolute, is_url, plain, shown
 from dagkit_operators.blocks import FileInfo
 from dagkit_operators.places import (
     Found,
@@ -23,6 +23,7 @@ from dagkit_operators.places import (
     files_below,
     looked_up,
     missing,
+    path_below,
     reading_from,
     refuse_special,
     unfinished,
@@ -99,6 +100,16 @@ class DirectoryScanner(BaseModel):
         else:
             raise missing(root, _THEN)
 
+    def would_find(self, place: str) -> bool:
+        """Whether a scan would find a file at this place."""
+        return any(self._would_find(place, root) for root in map(absolute, self.files))
+
+    def _would_find(self, place: str, root: str) -> bool:
+        below, shown_root = path_below(place, root), root.partition("?")[0].rstrip("/") if is_url(root) else root
+        if not below:
+            return below is not None and self._matches(shown_root)
+        return (self.recursive or "/" not in below) and self._wanted(shown_root, below)
+
     def _wanted(self, root: str, below: str) -> bool:
         return self._matches(f"{root}/{below}") and not (self.skip_unfinished and unfinished(below))
 
@@ -161,6 +172,10 @@ class FileSplitterInput(InputOperator):
     _next_scan: datetime | None = PrivateAttr(default=None)
     """When the next scan is due; none: at once."""
     _scans: int = PrivateAttr(default=0)
+
+    def would_find(self, path: str, items: Sequence[object]) -> bool:  # noqa: ARG002 - none come in
+        """Whether it would find a file at this path."""
+        return self.scanner.would_find(path)
 
     def setup(self, context: Context) -> None:
         self._context = context

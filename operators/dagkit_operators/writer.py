@@ -20,7 +20,7 @@ class RecordWriter(Operator):
     kind = "files.record-writer/1"
     stateless = True
     input = InputPort[Record[str] | Record[bytes]](key="block_id")
-    files = OutputFiles(lambda writer: writer.file_path)
+    files = OutputFiles(lambda writer: writer.file_path, examples=lambda _: ("0",))
 
     file_path: str = Field(default=..., min_length=1)
     """The directory that the files are written to: a path or a URL."""

@@ -82,7 +82,7 @@ def test_patterns_match_the_name_as_it_is(folder: Path) -> None:
         match = Alone(MatchFiles())
         match.work(given_as)
         assert f"{written(folder)}/a%20%E4%2541.log" in [file.path for file in match.sent()]
-    scanner = {"files": folder, "file_pattern_regular_exp": ".*/a \udce4%41[.]log"}
+    scanner = {"files": folder, "file_pattern_regular_exp": r".*/a \?%41[.]log"}
     splitter = Alone(FileSplitterInput(scanner=scanner), now=FakeClock().now)
     splitter.look()
     assert len(splitter.sent()) == 1

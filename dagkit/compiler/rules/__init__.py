@@ -16,6 +16,7 @@ from dagkit.compiler.rules.attribute_rules import (
     settings_can_be_pickled,
     settings_hold_values_of_their_kind,
 )
+from dagkit.compiler.rules.file_rules import no_operator_finds_what_another_writes
 from dagkit.compiler.rules.graph_rules import (
     an_application_has_operators,
     every_loop_holds_a_delay,
@@ -93,6 +94,7 @@ RULES: tuple[Rule, ...] = (
     affinity_agrees_with_the_streams,
     hosts_agree_with_affinity,
     thread_affinity_joins_connected_operators,
+    no_operator_finds_what_another_writes,
     attributes_off_the_platform_are_told,
 )
 

@@ -1,0 +1,135 @@
+"""An application is refused if it would find what it writes, and not if a pattern or a folder keeps them apart."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Dag, InputPort, Operator, OutputFiles
+from dagkit.compiler import compile_application
+from dagkit.errors import ApplicationFaults
+from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, PartWriter, ReadFiles, RecordWriter
+
+
+class Notes(Operator):
+    """Writes files whose names nobody knows before."""
+
+    input = InputPort(object)
+    files = OutputFiles(lambda notes: notes.folder)
+    folder: str
+
+    def process(self, item: object) -> None: ...
+
+
+def codes(populate_dag: Callable[[Dag, object], None]) -> list[str]:
+    try:
+        compile_application(populate_dag)
+    except ApplicationFaults as faults:
+        return list(faults.codes)
+    return []
+
+
+def scanning(scanner: dict[str, Any], writer: Operator) -> list[str]:
+    def populate_dag(dag: Dag, conf: object) -> None:
+        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner=scanner))
+        splitter >> dag.add_operator("Reader", LineReader()) >> dag.add_operator("Writer", writer)
+
+    return codes(populate_dag)
+
+
+def matching(*patterns: str, out: str) -> list[str]:
+    def populate_dag(dag: Dag, conf: object) -> None:
+        items = dag.add_operator("Patterns", Items[str](items=patterns))
+        match, read = dag.add_operator("Match", MatchFiles()), dag.add_operator("Read", ReadFiles())
+        items >> match >> read >> dag.add_operator("Writer", PartWriter(file_path=out))
+
+    return codes(populate_dag)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with input and a link that leads to it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "input").mkdir()
+    (tmp_path / "link").symlink_to("input")
+    return tmp_path
+
+
+@pytest.mark.parametrize("out", ["input", "input/out", "./x/../input/out", "link/out", "file:input/out"])
+@pytest.mark.parametrize("root", ["input", "link", "input/", "."])
+def test_output_in_a_scanned_folder_is_refused(root: str, out: str, here: Path) -> None:
+    out = out.replace("file:", f"file://{here}/")
+    for writer in (RecordWriter(file_path=out), PartWriter(file_path=out), Notes(folder=out)):
+        assert scanning({"files": [root]}, writer) == ["output-read"]
+
+
+@pytest.mark.parametrize(
+    ("scanner", "out"),
+    [
+        pytest.param({"files": ["input"]}, "output", id="elsewhere"),
+        pytest.param({"files": ["input"]}, "input2", id="a name that begins alike"),
+        pytest.param({"files": ["input/deep"]}, "input", id="above the input"),
+        pytest.param({"files": ["input"]}, "input/.out", id="hidden"),
+        pytest.param({"files": ["input"], "recursive": False}, "input/out", id="deeper than is looked"),
+        pytest.param({"files": ["input"], "file_pattern_regular_exp": r".*\.log"}, "input", id="of other names"),
+        pytest.param({"files": ["input"], "ignore_file_pattern_regular_exp": r".*/out/.*"}, "input/out", id="ignored"),
+        pytest.param({"files": ["s3://bucket/in?region=x"]}, "s3://bucket/out?region=x", id="in a bucket"),
+    ],
+)
+def test_output_that_no_scan_finds_is_none(scanner: dict[str, Any], out: str) -> None:
+    assert scanning(scanner, PartWriter(file_path=out)) == []
+
+
+def test_output_in_a_scanned_folder_of_a_bucket_is_refused() -> None:
+    writer = PartWriter(file_path="s3://bucket/in/out?region=x")
+    assert scanning({"files": ["s3://bucket/in?region=x"]}, writer) == ["output-read"]
+
+
+def test_names_are_those_that_the_writer_gives() -> None:
+    scanner = {"files": ["input"], "file_pattern_regular_exp": r".*\.log"}
+    assert scanning(scanner, PartWriter(file_path="input", file_name="{partition}-{number}.log")) == ["output-read"]
+    assert scanning({"files": ["input/0"]}, RecordWriter(file_path="input")) == ["output-read"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "out", "refused"),
+    [
+        ("input", "input", True),
+        ("link", "input/out", True),
+        ("input/*", "input", True),
+        ("input/*", "input/out", False),
+        ("input/**", "input/out", True),
+        ("in*/*", "input", True),
+        ("input/*.log", "input", False),
+        ("input/**/part-*", "input/a/b", True),
+        ("input/**", "input/.out", False),
+    ],
+)
+def test_output_that_a_pattern_means_is_refused(pattern: str, out: str, refused: bool) -> None:
+    assert matching("elsewhere", pattern, out=out) == (["output-read"] if refused else [])
+
+
+def test_patterns_that_are_faulty_are_their_own_fault() -> None:
+    def populate_dag(dag: Dag, conf: object) -> None:
+        items = dag.add_operator("Patterns", Items[str]())
+        match, read = dag.add_operator("Match", MatchFiles()), dag.add_operator("Read", ReadFiles())
+        items >> match >> read >> dag.add_operator("Writer", PartWriter(file_path="output"))
+
+    assert codes(populate_dag) == ["property-invalid"]
+
+
+def test_the_report_names_both_and_what_to_do(here: Path) -> None:
+    def populate_dag(dag: Dag, conf: object) -> None:
+        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["input"]}))
+        (
+            splitter
+            >> dag.add_operator("Reader", LineReader())
+            >> dag.add_operator("Writer", RecordWriter(file_path="link"))
+        )
+
+    with pytest.raises(ApplicationFaults) as raised:
+        compile_application(populate_dag)
+    (told,) = raised.value.diagnostics
+    assert told.problem == f"Writer writes to {here}/link, where Splitter would find its files and read them"
+    assert told.help == "let Writer write to a folder outside of the input, or leave its files out by a pattern"
