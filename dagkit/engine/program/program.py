@@ -40,10 +40,6 @@ class Keying:
             return self.codec.get_partition(item)
         return routing_code(item if self.key is None else self.key(item))
 
-    def code_of_key(self, key: Any) -> int:
-        """The code of a key itself, for state that is kept under the very keys that items are routed by."""
-        return routing_code(key)
-
     def codes(self, batch: Batch[Any]) -> "npt.NDArray[np.int64]":
         """The lowest 32 bits of the codes of many items."""
         if self.codec is not None:

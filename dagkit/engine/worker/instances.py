@@ -13,6 +13,7 @@ from dagkit.api.tagged import Unwritable
 from dagkit.engine.program.program import Keying
 from dagkit.errors import DagkitError
 from dagkit.schema.batch import Batch
+from dagkit.schema.routing import routing_code
 
 SavedState = Mapping[str, JsonValue]
 """The declared state of one operator, by name."""
@@ -168,8 +169,8 @@ def receiver(operator: Operator, port: str, keying: Keying) -> Receiver:
         by_batch = None  # only the codec knows where a key belongs, and it is asked with the item
     if not callable(getattr(operator, handler_name(input_ports(type(operator))[port]), None)):
         assert by_batch is not None, f"{type(operator).__name__} has no method for {port}"
-        return of_batches(_with_keys(by_batch, keyed, keying))
-    return _counted(operator, port, None if by_batch is None else _with_keys(by_batch, keyed, keying), keyed, keying)
+        return of_batches(_with_keys(by_batch, keyed))
+    return _counted(operator, port, None if by_batch is None else _with_keys(by_batch, keyed), keyed, keying)
 
 
 def _counted(
@@ -224,13 +225,13 @@ def _with_code(operator: Operator, handle: Take, keyed: Sequence[Keyed[Any, Any]
     return take
 
 
-def _with_keys(handle: Take, keyed: Sequence[Keyed[Any, Any]], keying: Keying) -> Take:
+def _with_keys(handle: Take, keyed: Sequence[Keyed[Any, Any]]) -> Take:
     if not keyed:
         return handle
 
     def take(batch: Batch[Any]) -> None:
         for state in keyed:
-            state.code_of = keying.code_of_key
+            state.code_of = routing_code  # such state is kept under the very keys that items are routed by
         handle(batch)
         for state in keyed:
             state.code_of = None
