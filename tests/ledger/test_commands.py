@@ -4,9 +4,7 @@ import json
 import threading
 
 import pytest
-from click.testing import CliRunner
 
-from dagkit.cli.inspecting.ledger import ledger as group
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import LocalStore
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk
@@ -21,18 +19,6 @@ def here(tmp_path) -> Desk:
         desk.window(5, consumed=[(start, start + 10)])
     desk.discover((20, 30), size=30)
     return desk
-
-
-@pytest.fixture
-def run(here):
-    def run(*words, code=0):
-        words = [str(here.store.root) if word == "PATH" else str(word) for word in words]
-        answer = CliRunner().invoke(group, words)
-        assert answer.exception is None or isinstance(answer.exception, SystemExit), answer.exception
-        assert answer.exit_code == code, answer.output
-        return answer
-
-    return run
 
 
 def test_ls_lists_the_chains(run):
