@@ -13,3 +13,19 @@ settings.load_profile("dagkit")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow tests run after all others, and those on Spark last: what takes no time proves or fails first."""
     items.sort(key=lambda item: sum(item.get_closest_marker(name) is not None for name in ("slow", "spark")))
+
+
+@pytest.fixture(scope="session")
+def bucket(tmp_path_factory):
+    """An S3 server that speaks HTTP, and a bucket in it."""
+    boto3 = pytest.importorskip("boto3")
+    moto = pytest.importorskip("moto.server")
+
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    endpoint = f"http://{host}:{port}"
+    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
+    boto3.client("s3", endpoint_url=endpoint, **keys).create_bucket(Bucket="ledgers")
+    yield endpoint
+    server.stop()

@@ -1,18 +1,19 @@
 """An application's folder: its chains by name, and the marker that says who can read them.
 
 PATH/ledger/ledger.json
-PATH/ledger/chains/<name>/{blocks,segments,data,checkpoints,planned,refs}
+PATH/ledger/chains/<name>/{blocks,segments,data,checkpoints,planned}
+PATH/heads/<name>
 """
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import quote, unquote
 
 from dagkit.clock import Clock, SystemClock
 from dagkit.ledger.chain.chain import Chain
-from dagkit.ledger.chain.log import Log
+from dagkit.ledger.chain.log import HEADS, Log
 from dagkit.ledger.chain.witness import InputChain
 from dagkit.ledger.format.block import parse, unreadable
 from dagkit.ledger.format.events import (
@@ -59,11 +60,10 @@ class Ledger:
     ) -> "Ledger":
         """The ledger of the application's folder, which exists from here on."""
         store = open_store(place, filesystem, durable=durable, **options)
-        marker = json.dumps(Marker().as_json()) + "\n"
         try:
-            store.create(_MARKER, marker.encode())
-        except KeyTaken:
             _check(store)
+        except ChainNotFound:
+            _mark(store)
         return cls(store, clock)
 
     @classmethod
@@ -84,10 +84,8 @@ class Ledger:
         return [name for name in self._folders() if self._log(name).is_unborn()]
 
     def _folders(self) -> list[str]:
-        """What has another name than a chain's folder was put there by somebody else, and is left alone."""
-        found = self.store.folders(f"{_FOLDER}/chains")
-        names = [(unquote(folder), f"{_FOLDER}/chains/{folder}") for folder in found]
-        return sorted(name for name, folder in names if _is_name(name) and folder_of(name) == folder)
+        """The names of chains that have a folder or are remembered; what has another form of name is not ours."""
+        return sorted({*_named(self.store.folders(f"{_FOLDER}/chains")), *_remembered(self.store)})
 
     def _log(self, name: str) -> Log:
         return Log(self.store, folder_of(name), name)
@@ -138,7 +136,8 @@ class Ledger:
     def _unfilled(self, name: str) -> Chain:
         chain = Chain(self.store, folder_of(name), name, **self._given)
         if not chain.log.is_unborn():
-            raise BlockRefused(Fault("chain-exists", "the chain exists already", "import into an empty ledger", name))
+            problem = "the chain exists already, or is remembered"
+            raise BlockRefused(Fault("chain-exists", problem, "import into an empty folder", name))
         return chain
 
     def by_id(self, dataset_id: str) -> Chain | None:
@@ -171,7 +170,7 @@ class Ledger:
         if name is None:
             return None
         try:
-            chain = self.chain(name)  # opened, not looked for by refs/head: that is a hint, and may be missing
+            chain = self.chain(name)  # opened, not looked for by its hint: that may be missing
         except ChainNotFound:
             return None
         return chain.as_input if chain.dataset_id == dataset_id else None
@@ -182,9 +181,9 @@ class Ledger:
         except ChainNotFound:
             return self.create_chain(name, kind)
         if chain.kind is not kind:
-            raise BlockRefused(
-                Fault("event-misplaced", f"it is a {chain.kind} chain, not a {kind} one", "choose another name", name)
-            )
+            help_ = "choose another name; or, if folders of chains were exchanged, put them back"
+            raise BlockRefused(Fault("event-misplaced", f"it is a {chain.kind} chain, not a {kind} one", help_, name))
+        chain.keep_head()
         return chain
 
     def _declare(self, chain: Chain, event: SetDataSchema | SetTransform) -> None:
@@ -212,6 +211,16 @@ def folder_of(name: str) -> str:
     return f"{_FOLDER}/chains/{_encoded(name)}"
 
 
+def _remembered(store: Store) -> list[str]:
+    """The names of the chains whose heads were noted."""
+    return _named(store.names(HEADS))
+
+
+def _named(files: Iterable[str]) -> list[str]:
+    """The chains that files or folders are called after; what is called otherwise is left alone."""
+    return [name for file in files if _is_name(name := unquote(file)) and _encoded(name) == file]
+
+
 def _is_name(name: str) -> bool:
     try:
         return bool(name) and not name.startswith(".") and len(_encoded(name)) <= _LONGEST_NAME
@@ -223,17 +232,16 @@ def _encoded(name: str) -> str:
     return quote(name, safe="").replace(".", "%2E")
 
 
-def _check(store: Store) -> None:
+def _mark(store: Store) -> None:
+    """A ledger begins here; another driver may begin it at the same time."""
     try:
-        content = store.get(_MARKER)
-    except KeyMissing:
-        raise ChainNotFound(
-            Fault(
-                "chain-missing",
-                f"{store} holds no ledger",
-                "point to the folder that the application runs in: .dagkit/NAME, unless it was told another",
-            )
-        ) from None
+        store.create(_MARKER, (json.dumps(Marker().as_json()) + "\n").encode())
+    except KeyTaken:
+        _check(store)
+
+
+def _check(store: Store) -> None:
+    content = _marker(store)
     try:
         document = read_json(content)
     except ValueError as error:
@@ -247,3 +255,29 @@ def _check(store: Store) -> None:
         help_ = f"use {readers}" if readers else fault.help
         raise VersionUnreadable(Fault(fault.code, fault.problem, help_))
     parse(Marker, document, LEDGER_FORMAT)
+
+
+def _marker(store: Store) -> bytes:
+    """The content of ledger.json; a place without one holds no ledger, or has lost it."""
+    try:
+        return store.get(_MARKER)
+    except KeyMissing:
+        known = ", ".join(sorted(_remembered(store)))
+    if not known:
+        raise ChainNotFound(
+            Fault(
+                "chain-missing",
+                f"{store} holds no ledger",
+                "point to the folder that the application runs in: .dagkit/NAME, unless it was told another",
+            )
+        )
+    if store.exists(_MARKER):  # another driver has begun the ledger meanwhile: the marker comes before the heads
+        return _marker(store)
+    raise ChainBroken(
+        Fault(
+            "chain-lost",
+            f"{_MARKER} is not in {store}, and {HEADS}/ remembers chains: {known}",
+            f"bring the folder {_FOLDER} back from a copy; to begin again, and read everything a second time, delete "
+            f"all of {store}",
+        )
+    )

@@ -33,19 +33,3 @@ def run(here):
         return answer
 
     return run
-
-
-@pytest.fixture(scope="session")
-def bucket(tmp_path_factory):
-    """An S3 server that speaks HTTP, and a bucket in it."""
-    boto3 = pytest.importorskip("boto3")
-    moto = pytest.importorskip("moto.server")
-
-    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
-    boto3.client("s3", endpoint_url=endpoint, **keys).create_bucket(Bucket="ledgers")
-    yield endpoint
-    server.stop()

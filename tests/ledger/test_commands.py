@@ -1,6 +1,7 @@
 """`dagkit ledger`: human and JSON, and 0 only when all is well."""
 
 import json
+import shutil
 import threading
 
 import pytest
@@ -91,13 +92,29 @@ def test_verify_complete_asks_for_every_byte(run, here):
 
 
 def test_verify_names_the_chain_and_the_block(run, here):
-    path = here.store.root / here.root.log.block_key(3)
+    path = here.store.root / here.root.log.block_key(2)
     path.write_bytes(path.read_bytes().replace(b"a.txt", b"b.txt"))
     answer = run("verify", "PATH", code=1)
-    assert f"{SPLITTER}: block 3:" in answer.stderr
+    assert f"{SPLITTER}: block 2:" in answer.stderr
     document = json.loads(run("verify", "PATH", "--json", code=1).stdout)
     assert [(c["chain"], c["well"]) for c in document["chains"]] == [(SPLITTER, False), (APPLICATION, False)]
-    assert document["chains"][0]["faults"][0]["block"] == 3
+    assert document["chains"][0]["faults"][0]["block"] == 2
+
+
+@pytest.mark.parametrize("only", [[], ["--chain", APPLICATION]], ids=["all chains", "the chain that reads it"])
+@pytest.mark.parametrize("remembered", [True, False])
+def test_verify_never_calls_a_ledger_complete_that_lacks_a_declared_chain(run, here, only, remembered):
+    here.window(5, consumed=[(20, 30)])
+    run("verify", "PATH", "--complete")
+    shutil.rmtree(here.store.root / here.root.log.folder)
+    if not remembered:
+        shutil.rmtree(here.store.root / "heads")
+    answer = run("verify", "PATH", "--complete", *only, code=1)
+    assert f"{SPLITTER}: the chain is gone" in answer.stderr
+    assert f"bring {here.root.log.folder} back from a copy" in answer.stderr
+    document = json.loads(run("verify", "PATH", *only, "--json", code=1).stdout)
+    assert (document["well"], document["complete"]) == (False, False)
+    assert (SPLITTER, False) in [(chain["chain"], chain["well"]) for chain in document["chains"]]
 
 
 def test_verify_may_ask_one_chain_only(run):

@@ -29,6 +29,7 @@ from dagkit.ledger import (
     slice_of,
     transform_of,
 )
+from dagkit.ledger.audit.presence import refuse_missing
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.block import Record
 from dagkit.ledger.format.events import DataField, DataSchema, SourceState
@@ -61,6 +62,7 @@ class Journal:
         name = program.application
         while name in program.sources:
             name += " (application)"
+        refuse_missing(ledger)
         _refuse_another(ledger, name, program)
         others = {*ledger.names(), *program.sources} - {name}
         self.roots: dict[str, Chain] = {source: ledger.root(source) for source in sorted(program.sources)}

@@ -93,7 +93,7 @@ def _orphans(ledger: Ledger, chain: Chain) -> Iterator[Swept]:
 def _temporaries(ledger: Ledger, chain: str) -> Iterator[Swept]:
     if not isinstance(ledger.store, LocalStore):
         return
-    for inner in ("blocks", "segments", "data", "checkpoints", "planned", "refs"):
+    for inner in ("blocks", "segments", "data", "checkpoints", "planned"):
         folder = f"{folder_of(chain)}/{inner}"
         for name in ledger.store.temporaries(folder):
             yield Swept(chain, "temporary", f"{folder}/{name}")
@@ -149,8 +149,8 @@ def _pack(chain: Chain) -> None:
 def set_torn_aside(ledger: Ledger, name: str) -> str | None:
     """The last record, if it was torn and never acknowledged, lies under `torn/`; the chain can be opened again.
 
-    To be done while no driver runs. Only refs/head proves that a block was not acknowledged, by naming the one before
-    it; where it names another or is not there, or where a window consumed the block, the block stays.
+    To be done while no driver runs. Only the noted head proves that a block was not acknowledged, by naming the one
+    before it; where it names another or is not there, or where a window consumed the block, the block stays.
     """
     log = Log(ledger.store, folder_of(name), name)
     last = log.find().last
@@ -176,11 +176,11 @@ def _acknowledgement(ledger: Ledger, log: Log, last: int) -> str | None:
     """Why the block must be taken for committed, or None where it certainly is not."""
     hint = log.hint()
     if hint is None and last > 0:  # a chain of a torn Seed alone has lost nothing but a name made of chance
-        return "refs/head, which would tell whether it was committed, is not there or cannot be read"
+        return "the noted head, which would tell whether it was committed, is not there or cannot be read"
     if hint is not None and hint.seq >= last:
-        return "refs/head says that it was committed"
+        return "the noted head says that it was committed"
     if hint is not None and hint.seq < last - 1:
-        return f"refs/head stands at block {hint.seq}, so it was not kept up, and cannot tell"
+        return f"the noted head is block {hint.seq}, so it was not kept up, and cannot tell"
     for reader in _readers(ledger, log):
         return f"the chain {reader!r} has consumed it, so it was committed"
     return None

@@ -1,15 +1,20 @@
 """Is all well? Every chain replayed, every content hashed, every byte accounted for."""
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from dagkit.ledger.application_ledger import Ledger
 from dagkit.ledger.audit.completeness import RootProof, WindowProof, known_inputs, lists_work
 from dagkit.ledger.audit.content_checks import flaws_of
+from dagkit.ledger.audit.presence import missing, missing_inputs
 from dagkit.ledger.audit.replay import replay
 from dagkit.ledger.chain.chain import Chain
 from dagkit.ledger.chain.witness import InputChain
-from dagkit.ledger.format.events import DatasetKind
-from dagkit.ledger.format.faults import Fault, LedgerError
+from dagkit.ledger.format.events import DatasetKind, SetTransform
+from dagkit.ledger.format.faults import Fault, LedgerCode, LedgerError
+
+LOST: frozenset[LedgerCode] = frozenset({"chain-lost", "chain-swapped"})
+"""A ledger that lacks a chain is not complete, whichever chain the question is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +69,27 @@ def verify(ledger: Ledger, *, only: str | None = None, contents: bool = True) ->
             chain.refresh()  # a chain that is being written may have grown before its readers were opened
     by_id = {chain.dataset_id: chain for chain in opened.values()}
     order = sorted(opened.values(), key=lambda chain: (chain.kind is DatasetKind.DERIVATIVE, chain.name))
-    verdicts = [*broken.values(), *(_chain(chain, by_id, contents=contents) for chain in order)]
-    return Verdict(tuple(v for v in verdicts if only is None or v.name == only))
+    gone = [fault for error in missing(ledger) for fault in error.faults]
+    verdicts = [*broken.values(), *(_chain(chain, by_id, ledger, gone, contents=contents) for chain in order)]
+    return Verdict(tuple(_with(gone, verdicts, only)))
 
 
-def _chain(chain: Chain, by_id: dict[str, Chain], *, contents: bool) -> ChainVerdict:
+def _with(gone: Iterable[Fault], verdicts: Sequence[ChainVerdict], only: str | None) -> Iterator[ChainVerdict]:
+    """The verdicts that were asked for, and one for each chain that is not there: it may be an input of what was."""
+    rest: dict[str, list[Fault]] = {}
+    for fault in dict.fromkeys(gone):
+        rest.setdefault(str(fault.chain), []).append(fault)
+    for verdict in verdicts:
+        faults = dict.fromkeys([*rest.pop(verdict.name, ()), *verdict.faults])
+        if only in (None, verdict.name) or any(fault.code in LOST for fault in faults):
+            yield replace(verdict, faults=tuple(faults))
+    for name, lacking in sorted(rest.items()):
+        yield ChainVerdict(name, None, 0, None, tuple(lacking))
+
+
+def _chain(
+    chain: Chain, by_id: dict[str, Chain], ledger: Ledger, gone: Collection[Fault], *, contents: bool
+) -> ChainVerdict:
     faults: list[Fault] = []
     blocks = 0
 
@@ -84,6 +105,9 @@ def _chain(chain: Chain, by_id: dict[str, Chain], *, contents: bool) -> ChainVer
                 faults += flaws
                 if proof is not None and not flaws:
                     faults += proof.block(record)
+            if isinstance(event := record.block.event, SetTransform):
+                lacking = (fault for error in missing_inputs(chain, event, ledger) for fault in error.faults)
+                faults += (fault for fault in lacking if fault not in gone)
             blocks += 1
         if proof is not None and not faults:
             faults += proof.end()

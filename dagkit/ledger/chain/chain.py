@@ -1,6 +1,6 @@
 """One chain, open: it knows where it stands, judges what is appended, and appends by creating one file.
 
-Opening reads the last block and at most three more, whatever the chain's length; planning and appending read none of
+Opening reads the last block and at most four more, whatever the chain's length; planning and appending read none of
 its own blocks. A `Chain` belongs to one thread. After `SequenceTaken` it appends no more: another writer is at work.
 """
 
@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from dagkit.clock import Clock, SystemClock
-from dagkit.ledger.chain import promises, seeking
+from dagkit.ledger.chain import losses, promises, seeking
 from dagkit.ledger.chain.contents import Objects, is_small
-from dagkit.ledger.chain.log import Found, Log
+from dagkit.ledger.chain.log import HEADS, Found, Hint, Log
 from dagkit.ledger.chain.transaction import Transaction, prepare
 from dagkit.ledger.chain.witness import InputChain, InputChains, StoredWitness
 from dagkit.ledger.format.block import MetadataBlock, Pointer, Record, seal
@@ -22,7 +22,6 @@ from dagkit.ledger.format.faults import (
     ChainBroken,
     ChainNotFound,
     Fault,
-    LedgerCode,
     SequenceTaken,
     StoreError,
 )
@@ -70,7 +69,7 @@ class Chain:
     def create(cls, store: Store, folder: str, name: str, kind: DatasetKind, dataset_id: str, **given: Any) -> "Chain":
         """A new chain that holds its Seed."""
         chain = cls(store, folder, name, **given)
-        if chain.log.find().last is not None or chain.log.hint() is not None:
+        if not chain.log.is_unborn():
             raise BlockRefused(_exists(name))
         chain.append(Seed(dataset_id=dataset_id, dataset_kind=kind))
         return chain
@@ -86,27 +85,57 @@ class Chain:
         """See what others have appended, and be allowed to append again."""
         hint, found = self._looked()
         if found.hole is not None:
-            raise ChainBroken(
-                _lost(self.name, found.hole, "block-missing", "the block is not there, and later ones are")
-            )
-        if found.last is None or (hint is not None and hint.seq > found.last):
-            if hint is None:
-                raise ChainNotFound(_absent(self.name))
-            raise ChainBroken(
-                _lost(self.name, hint.seq, "head-lost", "refs/head says that it was committed, and it is not there")
-            )
+            raise ChainBroken(losses.hole(self.name, found.hole))
+        if found.last is None:
+            self._reopen_where_it_began()
+            return
         record = self.log.record(found.last)
         if hint is not None:
-            noted = record if hint.seq == record.seq else self.log.record(hint.seq)
-            if noted.hash != hint.hash:
-                raise ChainBroken(_forged_head(self.name, hint, noted.hash))
+            self._agrees(hint, record)
+        self._is_linked(record)
         self.standing = resume(record, self.log.at)
         self._fenced, self._wrote = None, False
 
-    def _looked(self) -> tuple[Pointer | None, Found]:
+    def keep_head(self) -> None:
+        """Note the head where no hint names it: a folder without hints is guarded from its first launch on."""
+        hint = self.log.hint()
+        if hint is None or (hint.pointer, hint.dataset) != (self.head, self.dataset_id):
+            self.log.set_hint(self.head, self.dataset_id)
+
+    def _reopen_where_it_began(self) -> None:
+        """No block was found; but a head may be noted, which is done after the first block is created."""
+        if not self.log.is_noted():
+            raise ChainNotFound(losses.absent(self.name))
+        if self.log.find().last is None:
+            raise ChainBroken(losses.lost(self.name, self._folder))
+        self.reopen()  # another driver has created it meanwhile
+
+    def _agrees(self, hint: Hint, record: Record) -> None:
+        """Raise `ChainBroken` unless the chain, which ends at the record, is the one that the hint remembers."""
+        noted = None
+        if hint.seq <= record.seq:
+            noted = record if hint.seq == record.seq else self.log.record(hint.seq)
+            if noted.hash == hint.hash:
+                return
+        seed = self.log.record(0).block.event
+        if hint.dataset is not None and isinstance(seed, Seed) and seed.dataset_id != hint.dataset:
+            raise ChainBroken(losses.swapped(self.name, self._folder, hint.dataset, seed.dataset_id))
+        if noted is None:
+            raise ChainBroken(losses.outdated(self.name, record.seq, hint.seq, f"{HEADS}/ remembers"))
+        raise ChainBroken(losses.forged_head(self.name, hint, noted.hash))
+
+    def _is_linked(self, record: Record) -> None:
+        """Raise `ChainBroken` unless the last block follows the one before it: it costs one read, and no hint tells."""
+        before = record.block.prev_block_hash
+        if record.seq and before is not None:
+            self.log.at(Pointer(seq=record.seq - 1, hash=before))
+        elif record.seq or before is not None:
+            raise ChainBroken(losses.unlinked(self.name, record.seq))
+
+    def _looked(self) -> tuple[Hint | None, Found]:
         """The hint and the listing. What looks like a loss may be files that moved into a segment while they were
         listed, so that it is believed only once two looks agree."""
-        before: tuple[Pointer | None, Found] | None = None
+        before: tuple[Hint | None, Found] | None = None
         for _ in range(_LOOKS):
             hint, found = seen = self.log.hint(), self.log.find()
             lost = found.last is None or (hint is not None and hint.seq > found.last)
@@ -156,6 +185,10 @@ class Chain:
         kept = promises.read(self._store, self._folder, self.name, fresh)
         self._promise = None if kept is None else promises.key(self._folder, fresh)
         return kept or fresh
+
+    def promised(self) -> Transaction | None:
+        """The window that was promised and not appended, whatever its inputs are by now."""
+        return promises.read(self._store, self._folder, self.name, prepare(self.name, self.standing, {}))
 
     def promise(self, transaction: Transaction, notes: Mapping[str, Any] | None = None) -> Transaction:
         """The window will run just so: after a crash `plan_next` gives this very transaction again, notes and all."""
@@ -227,7 +260,7 @@ class Chain:
             raise
         self._wrote = True
         self.standing = advance(self.standing, record)
-        self.log.set_hint(record.pointer)
+        self.log.set_hint(record.pointer, self.dataset_id)
         self._forget_promise(block.event)
         return record
 
@@ -322,30 +355,6 @@ def _of(chain: str, fault: Fault) -> Fault:
 
 def _exists(chain: str) -> Fault:
     return Fault("chain-exists", "the chain exists already", "open it, or choose another name", chain)
-
-
-def _absent(chain: str) -> Fault:
-    return Fault("chain-missing", "there is no such chain here", "`dagkit ledger ls PATH` lists what there is", chain)
-
-
-def _lost(chain: str, seq: int, code: LedgerCode, problem: str) -> Fault:
-    return Fault(
-        code=code,
-        problem=problem,
-        help="it was committed and is lost; bring it back from a copy of the folder",
-        chain=chain,
-        block=seq,
-    )
-
-
-def _forged_head(chain: str, hint: Pointer, found: str) -> Fault:
-    return Fault(
-        code="head-forged",
-        problem=f"refs/head says that it is {hint.hash}, and it is {found}",
-        help="the last block or the head was rewritten; bring the folder back from a copy",
-        chain=chain,
-        block=hint.seq,
-    )
 
 
 def _other_hash(chain: str, record: Record, expected: str) -> Fault:

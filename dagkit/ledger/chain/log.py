@@ -2,7 +2,10 @@
 
     blocks/00000000000000001042.json      the last blocks, one file each: creating the file *is* the append
     segments/00000000000000000000.jsonl   full segments; once one exists, it alone speaks for its numbers
-    refs/head                             which block the last writer appended: a hint, and a witness against loss
+
+and outside the chain's folder, where a copy that replaces the folder leaves it alone:
+
+    heads/<name>                          which block the last writer appended: a hint, and a witness against loss
 
 The last block is always a file of its own, so a listing of `blocks/` (never more than two segments' worth of names)
 finds the head. A segment is created before the files that it replaces are deleted; so a late writer who creates such a
@@ -12,12 +15,13 @@ file anew finds the segment, and knows that it lost.
 import contextlib
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from dagkit.ledger.format import segment
 from dagkit.ledger.format.block import Pointer, Record, parse, unseal
+from dagkit.ledger.format.events import DatasetId
 from dagkit.ledger.format.faults import ChainBroken, Fault, SequenceTaken, StoreError, VersionUnreadable
 from dagkit.ledger.format.hashing import Multihash, canonical, hash_of, read_json
 from dagkit.ledger.format.segment import SEGMENT_SIZE
@@ -32,16 +36,21 @@ _logger = logging.getLogger(__name__)
 _BLOCK_NAME = re.compile(r"([0-9]{20})\.json")
 _SEGMENT_NAME = re.compile(r"([0-9]{20})\.jsonl")
 
-_HINT_SIZE = 240
+_HINT_SIZE = 320
 """Of one size, so that writing it over in place leaves nothing of the one before."""
 
 
+HEADS = "heads"
+"""The folder of the hints. It lies beside the ledger's folder: it must survive what happens to that."""
+
+
 class Hint(Wire):
-    """The last block that a writer appended, as refs/head says it."""
+    """The last block that a writer appended, and of which chain."""
 
     format: Literal["dagkit.head/1"] = HINT_FORMAT
     seq: int
     hash: Multihash
+    dataset: DatasetId | None = None
 
     @property
     def pointer(self) -> Pointer:
@@ -163,11 +172,16 @@ class Log:
 
     def is_unborn(self) -> bool:
         """Whether nothing was ever appended here; a lost chain still has a hint or a segment that tells of it."""
-        return not self.loose() and not self.sealed() and not self.store.exists(self._hint_key)
+        return not self.loose() and not self.sealed() and not self.is_noted()
+
+    def is_noted(self) -> bool:
+        """Whether a writer left a hint, be it torn."""
+        return any(self.store.exists(key) for key in self.hint_keys)
 
     @property
-    def _hint_key(self) -> str:
-        return f"{self.folder}/refs/head"
+    def hint_keys(self) -> tuple[str, str]:
+        """Where the hint lies, and where writers before decision 0105 left it."""
+        return f"{HEADS}/{self.folder.rpartition('/')[2]}", f"{self.folder}/refs/head"
 
     def loose(self) -> list[int]:
         """The numbers of the blocks that are files of their own."""
@@ -182,25 +196,27 @@ class Log:
         matches = map(form.fullmatch, self.store.names(f"{self.folder}/{inner}"))
         return [int(match[1]) for match in matches if match is not None]
 
-    def hint(self) -> Pointer | None:
-        """Which block the last writer said it appended."""
-        try:
-            said = self.store.get(self._hint_key)
-        except KeyMissing:
-            return None
-        try:
-            document = read_json(said)
-            checked = document.pop("check") == _check(document["seq"], document["hash"])
-        except (ValueError, TypeError, KeyError, AttributeError):
-            return None  # torn: the listing knows
-        return parse(Hint, document, HINT_FORMAT, self.chain).pointer if checked else None
+    def hint(self) -> Hint | None:
+        """Which block the last writer said it appended; None where no writer did, or the file is torn."""
+        for key in self.hint_keys:
+            try:
+                said = self.store.get(key)
+            except KeyMissing:
+                continue
+            try:
+                document = read_json(said)
+                checked = document.pop("check") == _check(document)
+            except (ValueError, TypeError, KeyError, AttributeError):
+                return None  # torn: the listing knows
+            return parse(Hint, document, HINT_FORMAT, self.chain) if checked else None
+        return None
 
-    def set_hint(self, pointer: Pointer) -> None:
+    def set_hint(self, pointer: Pointer, dataset: str | None = None) -> None:
         """Leave the hint for the next one who opens; a hint that cannot be left costs nothing but a warning."""
-        said = {"format": HINT_FORMAT, "seq": pointer.seq, "hash": pointer.hash}
-        text = canonical({**said, "check": _check(pointer.seq, pointer.hash)})
+        said = Hint(seq=pointer.seq, hash=pointer.hash, dataset=dataset).as_json()
+        text = canonical({**said, "check": _check(said)})
         try:
-            self.store.note(self._hint_key, f"{text:<{_HINT_SIZE}}\n".encode())
+            self.store.note(self.hint_keys[0], f"{text:<{_HINT_SIZE}}\n".encode())
         except StoreError as error:
             _logger.warning("the head of %s could not be noted: %s", self.chain, error.fault.problem)
 
@@ -316,6 +332,7 @@ class Log:
         )
 
 
-def _check(seq: Any, block_hash: Any) -> str:
+def _check(said: Mapping[str, Any]) -> str:
     """Tells a hint that was torn while it was written from one that lies."""
-    return hash_of(f"{seq} {block_hash}".encode())[-16:]
+    parts = [said["seq"], said["hash"], *([said["dataset"]] if "dataset" in said else [])]
+    return hash_of(" ".join(map(str, parts)).encode())[-16:]

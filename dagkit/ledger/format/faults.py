@@ -7,7 +7,7 @@ A `Fault` is a value: rules and the verifier gather them. An exception carries a
     │   └── ValueUnwritable    a value has no JSON
     ├── SequenceTaken          another writer has appended; this one stops, nothing was changed
     ├── ChainBroken            what is stored is missing, damaged or forged
-    ├── VersionUnreadable      a later dagkit wrote it
+    ├── VersionUnreadable      a later dagkit wrote it, or it follows an older specification
     ├── ChainNotFound          there is no ledger, or no such chain
     └── StoreError             the place itself refuses: full, read-only, unable to create exclusively
 """
@@ -63,6 +63,8 @@ LedgerCode = Literal[
     "schema-incompatible",
     # what is stored
     "chain-missing",
+    "chain-lost",
+    "chain-swapped",
     "chain-exists",
     "chain-name-malformed",
     "block-missing",
@@ -77,6 +79,7 @@ LedgerCode = Literal[
     "data-damaged",
     "checkpoint-damaged",
     "version-unreadable",
+    "version-outdated",
     "field-unknown",
     "manifest-unreadable",
     "value-unwritable",

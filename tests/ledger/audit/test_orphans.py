@@ -18,7 +18,7 @@ from tests.ledger.desk import APPLICATION, SPLITTER, Desk, code_of
 
 def tear(desk: Desk) -> bytes:
     """The last block of the splitter is there in half; gives the head that was noted before it."""
-    head = desk.store.get(f"{desk.root.log.folder}/refs/head")
+    head = desk.store.get(desk.root.log.hint_keys[0])
     desk.discover((20, 30))
     key = desk.root.log.block_key(desk.root.head.seq)
     desk.store.replace(key, desk.store.get(key)[:100])
@@ -27,7 +27,7 @@ def tear(desk: Desk) -> bytes:
 
 def test_a_torn_block_stays_where_no_head_tells_whether_it_was_committed(run, here):
     tear(here)
-    here.store.delete([f"{here.root.log.folder}/refs/head"])
+    here.store.delete([here.root.log.hint_keys[0]])
     assert "[block-torn]" in run("gc", "PATH", "--repair", code=1).stderr
     assert here.store.exists(here.root.log.block_key(here.root.head.seq))
 
@@ -40,19 +40,19 @@ def test_a_torn_block_stays_where_the_head_was_not_kept_up(here):
 
 
 def test_a_torn_block_that_a_window_consumed_stays(here):
-    head = here.store.get(f"{here.root.log.folder}/refs/head")
+    head = here.store.get(here.root.log.hint_keys[0])
     here.discover((20, 30))
     here.window(1, consumed=[(20, 30)])
     key = here.root.log.block_key(here.root.head.seq)
     here.store.replace(key, here.store.get(key)[:100])
-    here.store.replace(f"{here.root.log.folder}/refs/head", head)
+    here.store.replace(here.root.log.hint_keys[0], head)
     with pytest.raises(ChainBroken, match="has consumed it"):
         set_torn_aside(Ledger.open(here.store), SPLITTER)
     assert here.store.exists(key)
 
 
 def test_a_torn_block_is_set_aside_where_the_head_names_the_one_before(run, here):
-    here.store.replace(f"{here.root.log.folder}/refs/head", tear(here))
+    here.store.replace(here.root.log.hint_keys[0], tear(here))
     assert "set aside" in run("gc", "PATH", "--repair").stdout
     run("verify", "PATH")
 
@@ -85,7 +85,7 @@ def test_a_chain_whose_creation_was_killed_can_be_created(here, killed):
 
 def test_a_chain_that_lost_all_its_blocks_is_not_taken_for_one_that_never_was(run, here):
     here.store.delete([here.root.log.block_key(seq) for seq in range(here.root.standing.next_seq)])
-    assert "[head-lost]" in run("verify", "PATH", code=1).stderr
+    assert "[chain-lost]" in run("verify", "PATH", code=1).stderr
 
 
 def test_a_temporary_file_that_is_being_written_stays_whatever_grace_is_asked_for(run, here):
@@ -129,7 +129,7 @@ def test_one_faulty_chain_does_not_keep_the_others_from_being_tidied(run, here):
 
 
 def test_one_chain_that_cannot_be_repaired_does_not_keep_the_others_from_it(run, here):
-    here.store.replace(f"{here.root.log.folder}/refs/head", tear(here))
+    here.store.replace(here.root.log.hint_keys[0], tear(here))
     path = here.store.root / here.app.log.block_key(here.app.head.seq)
     path.write_bytes(path.read_bytes()[:-9])
     assert path.exists()

@@ -236,7 +236,10 @@ def test_a_whole_history_forged_to_the_end_is_noticed_by_its_head(desk):
     assert caught.value.code == "head-forged"
     desk.root.log.set_hint(forged.pointer)
     faults = verify(desk.reopened().ledger).faults
-    assert [(f.code, f.chain, f.block) for f in faults if not f.is_warning] == [("input-block-missing", APPLICATION, 3)]
+    assert [(f.code, f.chain, f.block) for f in faults if not f.is_warning] == [
+        ("link-broken", SPLITTER, 2),
+        ("input-block-missing", APPLICATION, 3),
+    ]
 
 
 def test_a_link_to_another_past_is_named_as_such(desk):

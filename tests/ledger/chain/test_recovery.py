@@ -24,8 +24,9 @@ from dagkit.ledger import (
 from dagkit.ledger.audit.orphans import Sweep, set_torn_aside, sweep
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.chain.contents import Objects
+from dagkit.ledger.format.block import seal
 from dagkit.ledger.stores import LocalStore, MemoryStore
-from tests.ledger.desk import SPLITTER, STRANGER, Desk, remark
+from tests.ledger.desk import SPLITTER, STRANGER, Desk, code_of, remark
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def blocks(desk: Desk) -> Path:
 
 
 def head_note(desk: Desk) -> Path:
-    return desk.store.root / desk.root.log.folder / "refs" / "head"
+    return desk.store.root / desk.root.log.hint_keys[0]
 
 
 def code_of_opening(desk: Desk) -> tuple[str, int | None]:
@@ -63,7 +64,9 @@ def test_a_stale_head_is_caught_up(here):
     again = here.reopened()
     assert again.root.standing == here.root.standing
     again.discover((40, 50))
-    assert here.reopened().root.log.hint() == again.root.head
+    hint = here.reopened().root.log.hint()
+    assert hint is not None
+    assert hint.pointer == again.root.head
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"format": 1}', b"null", b"[]"], ids=str)
@@ -86,6 +89,31 @@ def test_a_head_of_the_future_is_refused(here):
     head_note(here).write_bytes(head_note(here).read_bytes().replace(b"dagkit.head/1", b"dagkit.head/2"))
     with pytest.raises(VersionUnreadable, match="head/2"):
         here.reopened()
+
+
+@pytest.mark.parametrize("link", [STRANGER, None], ids=["of another block", "missing"])
+def test_a_last_block_that_was_edited_and_sealed_again_is_noticed(here, link):
+    """With the hint after it, only the link to the block before tells."""
+    last = here.root.read(4)
+    edited, line = seal(last.block.model_copy(update={"prev_block_hash": link}), last.carry, last.objects)
+    here.store.replace(here.root.log.block_key(4), line)
+    here.root.log.set_hint(edited.pointer)
+    assert code_of_opening(here)[0] == "link-broken"
+
+
+def test_a_chain_without_blocks_is_lost_even_if_its_head_is_torn(here):
+    head_note(here).write_bytes(b"{")
+    here.store.delete([here.root.log.block_key(seq) for seq in range(5)])
+    assert code_of_opening(here) == ("chain-lost", None)
+    assert code_of(lambda: here.reopened_ledger().root(SPLITTER)) == "chain-lost"
+
+
+def test_a_head_that_an_earlier_writer_noted_in_the_chain_s_folder_is_a_witness_too(here):
+    here.store.replace(here.root.log.hint_keys[1], head_note(here).read_bytes())
+    head_note(here).unlink()
+    assert here.reopened().root.standing == here.root.standing
+    here.store.delete([here.root.log.block_key(4)])
+    assert code_of_opening(here) == ("head-lost", 4)
 
 
 def test_a_lost_last_block_is_not_silently_forgotten(here):

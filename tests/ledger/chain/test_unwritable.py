@@ -111,7 +111,7 @@ def test_a_checkpoint_may_keep_a_number_that_is_none_beside_its_work(desk):
 
 @pytest.mark.parametrize("content", [b"[" * DEEP, b"\xff", b'{"format":NaN}'], ids=["deep", "bytes", "NaN"])
 def test_a_marker_or_a_head_that_is_no_json_is_told_or_passed_over(run, here, content):
-    (here.store.root / here.root.log.folder / "refs" / "head").write_bytes(content)
+    (here.store.root / here.root.log.hint_keys[0]).write_bytes(content)
     run("verify", "PATH")
     (here.store.root / "ledger" / "ledger.json").write_bytes(content)
     assert "[manifest-unreadable]" in run("ls", "PATH", code=1).stderr

@@ -1,0 +1,114 @@
+"""A chain that was ever named must be there: what chains declare, consumed and promised is held against the storage.
+
+The noted heads are held against their chains where a chain is opened. Here is what only the chains know of each other.
+All of it costs a constant number of reads for each input, however long the chains are.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from dagkit.ledger.application_ledger import Ledger, folder_of
+from dagkit.ledger.chain.chain import Chain
+from dagkit.ledger.chain.losses import lost, outdated, swapped
+from dagkit.ledger.format.block import Pointer
+from dagkit.ledger.format.events import DatasetKind, SetTransform
+from dagkit.ledger.format.faults import ChainBroken, ChainNotFound, Fault, LedgerError, StoreError
+
+
+def refuse_missing(ledger: Ledger) -> None:
+    """Raise the first kind of error of those that `missing` finds, with the faults of all of them."""
+    errors = list(missing(ledger))
+    if errors:
+        raise type(errors[0])(*(fault for error in errors for fault in error.faults))
+
+
+def missing(ledger: Ledger) -> Iterator[LedgerError]:
+    """Every chain that is named and is not there, is another one, or ends too early; and what cannot be opened."""
+    opened: list[Chain] = []
+    faulty = False
+    for name in ledger.names():
+        try:
+            opened.append(ledger.chain(name))
+        except (ChainNotFound, StoreError):
+            raise  # a folder without a chain has no name in the ledger, so only a race leads here
+        except LedgerError as error:
+            faulty = True
+            yield error
+    readers = [chain for chain in opened if chain.kind is DatasetKind.DERIVATIVE]
+    for chain in readers:
+        try:
+            yield from _missing_of(ledger, chain)
+        except StoreError:
+            raise
+        except LedgerError as error:
+            yield error
+    if not readers and not faulty:
+        yield from _unread(opened)
+
+
+def missing_inputs(chain: Chain, declared: SetTransform, ledger: Ledger) -> Iterator[LedgerError]:
+    """The inputs that a transform of the chain declares and that are missing, or are other chains."""
+    for given in declared.inputs:
+        name = given.alias or given.dataset_ref
+        try:
+            found = ledger.chain(name)
+        except ChainNotFound:
+            yield ChainBroken(lost(name, folder_of(name), f"{chain.name} declares it as an input"))
+        except StoreError:
+            raise
+        except LedgerError as error:
+            yield error
+        else:
+            if found.dataset_id != given.dataset_ref:
+                yield ChainBroken(swapped(name, folder_of(name), given.dataset_ref, found.dataset_id))
+
+
+def _missing_of(ledger: Ledger, chain: Chain) -> Iterator[LedgerError]:
+    declared = chain.last("SetTransform")
+    if declared is None or not isinstance(event := declared.block.event, SetTransform):
+        return  # its creator was stopped after the first block
+    errors = list(missing_inputs(chain, event, ledger))
+    yield from errors
+    if not errors:
+        named = _named_blocks(chain)
+        for given in event.inputs:
+            yield from _missing_blocks(ledger.chain(str(given.alias)), named.get(given.dataset_ref, {}))
+
+
+def _named_blocks(chain: Chain) -> Mapping[str, Mapping[Pointer, str]]:
+    """The blocks of its inputs that the chain consumed last or is to consume next, by input, each with its witness."""
+    named: dict[str, dict[Pointer, str]] = {}
+    for dataset_id, at in chain.standing.consumed.items():
+        if at.seq is not None and at.block_hash is not None:
+            named[dataset_id] = {Pointer(seq=at.seq, hash=at.block_hash): f"{chain.name} has consumed"}
+    promised = chain.promised()
+    for planned in () if promised is None else promised.inputs:
+        last = planned.input.last_block_hash
+        if planned.seq is not None and last is not None:
+            blocks = named.setdefault(planned.input.dataset_id, {})
+            blocks.setdefault(Pointer(seq=planned.seq, hash=last), f"a planned window of {chain.name} consumes")
+    return named
+
+
+def _missing_blocks(chain: Chain, named: Mapping[Pointer, str]) -> Iterator[LedgerError]:
+    for pointer, witness in named.items():
+        if pointer.seq > chain.head.seq:
+            chain.refresh()  # a running driver may have appended since the chain was opened
+        if pointer.seq > chain.head.seq:
+            yield ChainBroken(outdated(chain.name, chain.head.seq, pointer.seq, witness))
+        elif pointer not in (chain.head, chain.standing.data_at):
+            chain.log.at(pointer)
+
+
+def _unread(roots: Iterable[Chain]) -> Iterator[LedgerError]:
+    """Findings are appended after the application's chain has begun: where there are some, it was there."""
+    for root in roots:
+        if root.standing.data_at is not None:
+            yield ChainBroken(
+                Fault(
+                    code="chain-lost",
+                    problem="it has findings, and the application's chain, which says what became of them, is gone",
+                    help="bring the application's folder below ledger/chains back from a copy; a new chain would write "
+                    "everything a second time",
+                    chain=root.name,
+                )
+            )
