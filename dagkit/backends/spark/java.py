@@ -6,6 +6,7 @@ this one option out, and JAVA_HOME points there.
 
 import atexit
 import os
+import shlex
 import shutil
 import tempfile
 from importlib.util import find_spec
@@ -14,7 +15,7 @@ from pathlib import Path
 from dagkit.errors import DagkitError
 
 _LAUNCHER = """#!/bin/sh
-# Runs {java} without the option that asks for a module which this runtime does not have.
+# Runs Java without the option that asks for a module which this runtime does not have.
 for argument do
     shift
     case "$argument" in
@@ -22,7 +23,7 @@ for argument do
     *) set -- "$@" "$argument" ;;
     esac
 done
-exec "{java}" "$@"
+exec {java} "$@"
 """
 
 
@@ -62,6 +63,6 @@ def _launching(java: Path) -> Path:
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     launcher = home / "bin" / "java"
     launcher.parent.mkdir()
-    launcher.write_text(_LAUNCHER.format(java=java), encoding="utf-8")
+    launcher.write_text(_LAUNCHER.format(java=shlex.quote(str(java))), encoding="utf-8")
     launcher.chmod(0o755)
     return home
