@@ -4,14 +4,15 @@ from typing import Any
 
 _HOMES = {
     "SparkBackend": "backend",
-    "SparkFailed": "backend",
+    "SparkFailed": "spark_errors",
     "local_session": "session",
     "running_session": "session",
     "session_at": "session",
+    "stop_session": "session",
 }
 """Each name with its module: a worker, which reads tasks of this package, needs none of them."""
 
-__all__ = ["SparkBackend", "SparkFailed", "local_session", "running_session", "session_at"]
+__all__ = ["SparkBackend", "SparkFailed", "local_session", "running_session", "session_at", "stop_session"]
 
 
 def __getattr__(name: str) -> Any:

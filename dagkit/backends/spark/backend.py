@@ -3,7 +3,7 @@
 import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache
 from types import ModuleType
@@ -18,14 +18,14 @@ from dagkit.backends.spark.jobs import Jobs, is_connect
 from dagkit.backends.spark.placing import Placing
 from dagkit.backends.spark.rows import SPARK_SCHEMA, Kind, rows_in
 from dagkit.backends.spark.shipping import by_value, modules_of, shipped
+from dagkit.backends.spark.spark_errors import SparkFailed, spark_errors
 from dagkit.backends.spark.task import BroadcastTask, Given, LevelTask, TaskFailed, Told
 from dagkit.compiler import Compilation
-from dagkit.engine.failures import CodecFailed, WindowLost
+from dagkit.engine.failures import CodecFailed
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Answer, Cores, WindowTask
-from dagkit.errors import DagkitError
 
 LARGEST_CLOSURE_BYTES = (1 << 20) - (64 << 10)
 """What of a task still travels in the closure, and some room for the rest of it: what is larger than a mebibyte PySpark
@@ -33,10 +33,6 @@ makes a broadcast of, whose file on the driver nobody removes before Spark is st
 LARGEST_SHARED_BYTES = 16 << 20
 """What all slots of a level are given together and still travels to each of them; more goes to each its own."""
 NOTHING_GIVEN = pickle.dumps(Given())
-
-
-class SparkFailed(WindowLost):
-    """Spark could not run a window, for a reason that no operator gave."""
 
 
 class SparkBackend:
@@ -49,7 +45,8 @@ class SparkBackend:
             """While this is open, cloudpickle writes the author's modules by value."""
             self._modules: list[ModuleType] = []
             self.load(compilation)
-            ship_own_code(spark)
+            with spark_errors("Spark could not send dagkit to its workers", spark):
+                ship_own_code(spark)
             self._jobs = Jobs(spark)
             undone.callback(self._jobs.end)
             self._cores = CoresOf(spark)
@@ -69,7 +66,7 @@ class SparkBackend:
 
     def cores(self) -> Cores:
         """What the session's cluster has, and can get."""
-        with _told_as_ours("Spark did not say how many cores there are"):
+        with spark_errors("Spark did not say how many cores there are", self.spark):
             return self._cores.count()
 
     def run(self, assignment: WindowTask) -> Answer:
@@ -77,7 +74,7 @@ class SparkBackend:
         try:
             given = self._given(assignment)
             failing = f"Spark failed in window {assignment.window_id}"
-            with self._jobs.tagged(), _told_as_ours(failing), ExitStack() as run:
+            with spark_errors(failing, self.spark), self._jobs.tagged(), ExitStack() as run:
                 table = self._frame(assignment, given, run).toArrow()
             return self._answer(assignment, table)
         except CodecFailed as error:
@@ -88,7 +85,7 @@ class SparkBackend:
         here, as_job = Placing.of(files, application_path, durable=durable).divided(self.spark)
         here.run_here()
         if as_job.files:  # tags are several calls to Java, and most windows need no job
-            with self._jobs.tagged(), _told_as_ours("Spark failed while files were put in place"):
+            with spark_errors("Spark failed while files were put in place", self.spark), self._jobs.tagged():
                 as_job.run_as_job(self.spark)
 
     def close(self) -> None:
@@ -185,23 +182,3 @@ def _numbers(spark: SparkSession, slots: int) -> DataFrame:
     and the last one is kept, also for the next launch of the session.
     """
     return spark.range(0, slots, 1, slots)
-
-
-@contextmanager
-def _told_as_ours(what: str) -> Iterator[None]:
-    """An error of Spark's, or of its connection, as one of ours that says so."""
-    try:
-        yield
-    except DagkitError:
-        raise
-    except Exception as error:
-        raise SparkFailed(f"{what}: {_told(error)}") from error
-
-
-def _told(error: Exception) -> str:
-    """The type and the words of an error, without the traces of two languages."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if type(error).__name__ == "PythonException":  # its last words are those of the worker
-        traced = [line for line in lines if not line.startswith(("at ", "File ", "JVM stacktrace"))]
-        return traced[-1] if traced else type(error).__name__
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -1,0 +1,62 @@
+"""Errors of Spark as ours: what failed, why, and what to do about it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from dagkit.backends.spark.causes import Cause, cause_of
+from dagkit.backends.spark.jobs import is_connect
+from dagkit.engine.failures import WindowLost, WorkerFailed
+from dagkit.errors import DagkitError
+
+
+class SparkFailed(WindowLost):
+    """Spark could not run a window, for a reason that no operator gave."""
+
+
+class SparkEnded(DagkitError):
+    """The Java process that Spark runs in has ended, and no window can run any more."""
+
+    exit_code: ClassVar[int] = 9
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}: its Java process has ended\n"
+            "  help: the ledger is intact; launch again to resume after the last committed window. "
+            "If Java ends again, give it more memory (spark.driver.memory)"
+        )
+
+
+@contextmanager
+def spark_errors(what: str, spark: SparkSession) -> Iterator[None]:
+    """Raise an error of Spark, or of the connection to it, as one of ours that begins with `what`."""
+    try:
+        yield
+    except DagkitError:
+        raise
+    except Exception as error:
+        if not answers(spark):
+            raise SparkEnded(what) from error
+        cause = cause_of(error)
+        if cause.missing_module:  # another attempt at the window would not find it either
+            raise WorkerFailed(f"{what}: {cause}\n{_help_for_missing(cause)}") from error
+        raise SparkFailed(f"{what}: {cause}") from error
+
+
+def answers(spark: SparkSession) -> bool:
+    """Whether the Java process of a classic session still answers; a Connect session has none."""
+    if is_connect(spark):
+        return True
+    try:
+        spark.sparkContext.statusTracker()
+    except (Py4JError, OSError, AttributeError):  # an AttributeError: the context was stopped, and has no Java any more
+        return False
+    return True
+
+
+def _help_for_missing(cause: Cause) -> str:
+    package = cause.missing_module.partition(".")[0]
+    return f"  help: install {package} for the Python of every worker, or keep operators and payloads from using it"

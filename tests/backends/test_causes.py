@@ -1,0 +1,211 @@
+"""The cause of what fails in Spark, out of the traces of Python and Java."""
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from dagkit import Batch, InputOperator, InputPort, Operator, OutputPort
+from dagkit.backends.spark import SparkBackend, SparkFailed
+from dagkit.backends.spark.causes import LONGEST, Cause, cause_in
+from dagkit.backends.spark.spark_errors import spark_errors
+from dagkit.compiler import compile_application
+from dagkit.engine.failures import WorkerFailed
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.worker.outbox import Outbox
+from dagkit.engine.worker.protocol import WindowTask
+
+TEXTS = {
+    "the words of a worker's Python": (
+        """PythonException:
+  An exception was thrown from the Python worker. Please see the stack trace below.
+[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
+  File "worker.py", line 4207, in invoke_udf
+    func, profiler = read_udfs(
+                     ^^^^^^^^^^
+ModuleNotFoundError: No module named 'orders'
+ SQLSTATE: 38000""",
+        Cause("ModuleNotFoundError: No module named 'orders'"),
+    ),
+    "the exception that was raised last, with all lines of its message": (
+        """PythonException: An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "own.py", line 1, in f
+KeyError: 1
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "own.py", line 2, in f
+own.package.Refused: two
+lines: of words
+
+JVM stacktrace:
+org.apache.spark.api.python.PythonException
+\tat org.apache.spark.api.python.BasePythonRunner""",
+        Cause("Refused: two lines: of words"),
+    ),
+    "what keeps a worker from starting, and on which host": (
+        """Py4JJavaError: An error occurred while calling o136.getResult.
+: org.apache.spark.SparkException: Exception thrown in awaitResult:
+\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:70)
+Caused by: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most \
+recent failure: Lost task 0.3 in stage 1.0 (TID 3) (10.0.0.7 executor 2): org.apache.spark.SparkException:
+Error from python worker:
+  Traceback (most recent call last):
+    File "daemon.py", line 129, in manager
+      listen_sock.bind(socket_path)
+  OSError: AF_UNIX path too long
+PYTHONPATH was:
+  /opt/spark
+org.apache.spark.SparkException: EOFException occurred while reading the port number from pyspark.daemon's stdout
+\tat org.apache.spark.api.python.PythonWorkerFactory""",
+        Cause("OSError: AF_UNIX path too long", "10.0.0.7"),
+    ),
+    "the innermost exception of Java's that has a message": (
+        """Py4JJavaError: An error occurred while calling o136.getResult.
+: org.apache.spark.SparkException: Exception thrown in awaitResult:
+Caused by: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most \
+recent failure: Lost task 0.3 in stage 1.0 (TID 3) (10.0.0.7 executor 2): java.lang.reflect.InvocationTargetException
+\tat java.base/java.lang.reflect.Method.invoke(Method.java:569)
+Caused by: java.lang.NumberFormatException: For input string: "abc"
+Caused by: java.lang.IllegalStateException
+\t... 37 more
+
+Driver stacktrace:
+\tat org.apache.spark.scheduler.DAGScheduler""",
+        Cause('NumberFormatException: For input string: "abc"', "10.0.0.7"),
+    ),
+    "not what Java sees of a worker that ended": (
+        """SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, \
+most recent failure: Lost task 0.0 in stage 1.0 (TID 3) (10.0.0.7 executor driver): org.apache.spark.SparkException: \
+Python worker exited unexpectedly.
+\tat org.apache.spark.api.python.BasePythonRunner
+Caused by: java.net.SocketException: Connection reset
+\tat java.base""",
+        Cause("SparkException: Python worker exited unexpectedly."),
+    ),
+    "why an executor was lost": (
+        """SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, \
+most recent failure: Lost task 0.3 in stage 1.0 (TID 3) (10.0.0.7 executor 2): \
+ExecutorLostFailure (executor 2 exited) Reason: Killed by YARN.
+Driver stacktrace:""",
+        Cause("ExecutorLostFailure (executor 2 exited) Reason: Killed by YARN.", "10.0.0.7"),
+    ),
+    "no host where the driver runs the tasks": (
+        """SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, \
+most recent failure: Lost task 0.0 in stage 1.0 (TID 3) (10.0.0.7 executor driver): \
+java.lang.OutOfMemoryError: Java heap space""",
+        Cause("OutOfMemoryError: Java heap space"),
+    ),
+    "an error that Spark has a name for": (
+        """ArithmeticException: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012
+== SQL (line 1, position 1) ==
+id / 0""",
+        Cause("ArithmeticException: [DIVIDE_BY_ZERO] Division by zero."),
+    ),
+    "what a connection says in its details": (
+        """SparkConnectGrpcException: <_InactiveRpcError of RPC that terminated with:
+\tstatus = StatusCode.UNAVAILABLE
+\tdetails = "failed to connect to all addresses"
+>""",
+        Cause("SparkConnectGrpcException: failed to connect to all addresses"),
+    ),
+    "the type of what has no words": ("TimeoutError: ", Cause("TimeoutError")),
+    "no more than can be read": (f"ValueError: {'x' * 9999}", Cause(f"ValueError: {'x' * (LONGEST - 12)}…")),
+}
+
+
+@pytest.mark.parametrize(("text", "cause"), TEXTS.values(), ids=TEXTS)
+def test_a_cause_is(text: str, cause: Cause) -> None:
+    assert cause_in(text) == cause
+
+
+@pytest.mark.parametrize(
+    ("words", "module"),
+    [
+        ("ModuleNotFoundError: No module named 'orders.of_today'", "orders.of_today"),
+        ("ImportError: cannot import name 'orders'", ""),
+        ("ValueError: ModuleNotFoundError: No module named 'orders'", ""),
+    ],
+)
+def test_a_cause_knows_which_module_is_missing(words: str, module: str) -> None:
+    assert Cause(words).missing_module == module
+
+
+class Words(InputOperator):
+    out = OutputPort(str)
+
+
+class Imports:
+    """Needs a module, wherever it is read, that is nowhere."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return __import__, ("orders_of_today",)
+
+
+class Needs(Operator):
+    words = InputPort(str)
+    needed: Any = None
+
+    def process(self, word: str) -> None: ...
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_module_that_workers_lack_is_named_and_the_window_is_not_tried_again(session: SparkSession) -> None:
+    def draw(dag: Any, conf: object) -> None:
+        dag.add_operator("words", Words()) >> dag.add_operator("needs", Needs(needed=Imports()))
+
+    compilation = compile_application(draw)
+    outbox = Outbox(0)
+    for target in program_of(compilation).sources["words"]["out"]:
+        outbox.channel(target).batch(Batch.of(["a"]))
+    backend = SparkBackend(compilation, session)
+    with pytest.raises(WorkerFailed) as raised:
+        backend.run(WindowTask(7, tuple(outbox.rest())))
+    backend.close()
+    assert str(raised.value) == (
+        "Spark failed in window 7: ModuleNotFoundError: No module named 'orders_of_today'\n"
+        "  help: install orders_of_today for the Python of every worker, or keep operators and payloads from using it"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("column", "cause"),
+    [
+        ("id / 0", "ArithmeticException: [DIVIDE_BY_ZERO] Division by zero. "),
+        ("raise_error('no such order')", "SparkRuntimeException: [USER_RAISED_EXCEPTION] no such order"),
+    ],
+)
+def test_what_fails_in_java_is_told_in_its_own_words(session: SparkSession, column: str, cause: str) -> None:
+    with pytest.raises(SparkFailed) as raised, spark_errors("it failed", session):
+        session.range(1).selectExpr(column).toArrow()
+    assert str(raised.value).startswith(f"it failed: {cause}")
+    assert "SQLSTATE" not in str(raised.value)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_of_javas_exceptions_the_innermost_is_told(spark: SparkSession) -> None:
+    with pytest.raises(SparkFailed) as raised, spark_errors("it failed", spark):
+        spark.range(1).selectExpr("java_method('java.lang.Integer', 'parseInt', 'abc')").toArrow()
+    assert str(raised.value) == 'it failed: NumberFormatException: For input string: "abc"'
+
+
+def leave(batches: Iterable[Any]) -> Iterator[Any]:
+    """End the worker's process."""
+    os._exit(1)
+    yield from batches
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_worker_that_ends_is_told_as_that(session: SparkSession) -> None:
+    with pytest.raises(SparkFailed) as raised, spark_errors("it failed", session):
+        session.range(1).mapInArrow(leave, "id long").toArrow()
+    assert str(raised.value).startswith("it failed: SparkException: Python worker exited unexpectedly (crashed)")
