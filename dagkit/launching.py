@@ -142,7 +142,7 @@ def _backend(compilation: Compilation, machine: Machine) -> Iterator[Backend]:
 @contextlib.contextmanager
 def _session(machine: Machine) -> Iterator[Any]:
     """The session that is meant; one that somebody else started stays."""
-    from dagkit.backends.spark import local_session, running_session, session_at  # noqa: PLC0415 - see above
+    from dagkit.backends.spark import local_session, running_session, session_at, stop_session  # noqa: PLC0415 - see above
 
     there = machine.spark or running_session(machine.master)
     if there is not None:
@@ -152,7 +152,7 @@ def _session(machine: Machine) -> Iterator[Any]:
     try:
         yield session
     finally:
-        session.stop()
+        stop_session(session)
 
 
 def _undisturbed(make: Callable[[], Any]) -> Any:

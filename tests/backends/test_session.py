@@ -1,7 +1,13 @@
 """The session that dagkit starts itself."""
 
+import socket
+
 import pytest
 from pyspark.sql import SparkSession
+
+from dagkit.backends.spark import session_at
+from dagkit.backends.spark.master import SparkUnavailable
+from dagkit.backends.spark.session import SparkIncomplete
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -9,3 +15,26 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 def test_its_java_compiles_once_and_leaves_the_processor_to_the_workers(spark: SparkSession) -> None:
     java = spark.sparkContext._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr]
     assert "-XX:TieredStopAtLevel=1" in list(java.getRuntimeMXBean().getInputArguments())
+
+
+@pytest.fixture
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+
+
+@pytest.mark.usefixtures("_no_proxy")
+def test_what_listens_and_is_no_connect_server_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
+    monkeypatch.setattr("dagkit.backends.spark.session.CONNECTED_WITHIN_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"sc://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(SparkUnavailable, match=r"^no Spark Connect server answers at ") as raised:
+            session_at(url)
+    assert str(raised.value).startswith(f"no Spark Connect server answers at {url} within 0.2 s\n  help: ")
+
+
+def test_yarn_needs_to_be_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(SparkIncomplete, match=r"^Spark does not know where YARN is\n  help: set HADOOP_CONF_DIR"):
+        session_at("yarn")

@@ -17,6 +17,7 @@ from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, PortCont
 from dagkit.api import installed
 from dagkit.backends.spark import SparkBackend
 from dagkit.backends.spark.shipping import Known, by_value, modules_of, shipped
+from dagkit.backends.spark.spark_errors import SparkEnded
 from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
 
@@ -231,7 +232,7 @@ def test_a_class_that_goes_with_an_item_is_whole_on_the_other_side(author: Modul
 def test_a_backend_that_cannot_be_made_leaves_no_module_by_value(written: Written) -> None:
     author = written("greeting", AUTHOR)
     session: Any = None
-    with pytest.raises(AttributeError) as raised:
+    with pytest.raises(SparkEnded, match="could not send dagkit") as raised:
         SparkBackend(compile_application(author.populate_dag), session)
     assert raised.traceback, "the frames keep the unfinished backend alive, so that nothing is undone by its deletion"
     assert "greeting" not in cloudpickle.list_registry_pickle_by_value()

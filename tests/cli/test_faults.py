@@ -1,6 +1,7 @@
 """Faults of an author: in the form that people read, with the exit code of their kind, and never a traceback."""
 
 import re
+import socket
 
 import pytest
 
@@ -324,3 +325,22 @@ def test_input_that_is_missing_is_told_in_one_sentence(dagkit, write, finder, th
     answer = dagkit("launch", "reading.py", "--once", "--reference")
     told = f"{finder} cannot read {path.parent}/{named}: there is no such file or directory; {then}"
     assert (answer.code, answer.out, answer.err) == (5, "", f"reading begins\n{told}\n")
+
+
+def test_a_master_that_is_none_is_refused_before_anything_starts(dagkit, word_count):
+    answer = dagkit("launch", word_count, "--master", "sprak://master:7077")
+    assert answer.code == 2
+    assert answer.err == ("'sprak://master:7077' is not a Spark master\n  help: did you mean spark://HOST:PORT?\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["spark", "sc"])
+def test_a_master_at_which_nothing_listens_is_told_in_a_sentence(dagkit, word_count, scheme):
+    with socket.socket() as taken:  # by a socket that accepts nothing
+        taken.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        answer = dagkit("launch", word_count, "-q", "--master", f"{scheme}://{place}", no_proxy="*")
+    assert answer.code == 9
+    first, second = answer.err.splitlines()
+    assert first == f"no Spark at {scheme}://{place}: nothing listens at {place}"
+    assert second.startswith("  help: check the host and the port")

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from dagkit.api.installed import own_folders
 from dagkit.backends.spark.jobs import is_connect
-from dagkit.backends.spark.session import LOCAL
+from dagkit.backends.spark.master import LOCAL
 
 
 def ship_own_code(spark: SparkSession) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 
 from dagkit.backends.spark.jobs import is_connect
-from dagkit.backends.spark.session import LOCAL
+from dagkit.backends.spark.master import LOCAL
 from dagkit.engine.worker.protocol import Cores
 
 LOOKED_EVERY_SECONDS = 5.0

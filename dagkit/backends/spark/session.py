@@ -1,31 +1,28 @@
-"""Sessions: a local Spark for who has none, with the settings that short jobs want, or one at an address."""
+"""Sessions: the one that a process has, a local one, one at a master, or one behind a Spark Connect server."""
 
+import logging
 import os
-import re
 import sys
-from pathlib import Path
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from dagkit.backends.spark.causes import cause_of
 from dagkit.backends.spark.java import ensure_java
 from dagkit.backends.spark.jobs import is_connect
+from dagkit.backends.spark.master import Kind, Master, SparkUnavailable, reach
+from dagkit.backends.spark.session_settings import has_own_logging, settings_for, users_settings
+from dagkit.backends.spark.spark_errors import SparkEnded, answers
 from dagkit.errors import DagkitError
 
-LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:, *\d+)?\])?")
-"""A master in this very process: its threads, and how often a task may fail."""
-_SAYS_ERRORS = Path(__file__).with_name("log4j2.properties")
+CONNECTED_WITHIN_SECONDS = 10.0
+"""How long a Spark Connect server has to speak its protocol, once its port accepts a connection."""
 
-LOCAL_SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.python.unix.domain.socket.enabled": "true",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_SAYS_ERRORS.as_uri()} -XX:TieredStopAtLevel=1",
-}
-"""One job for each window: nothing to adapt, and no page to keep. Java compiles its code once, and quickly: it moves
-blobs and sees no record, so to compile it better costs more than it brings."""
+_given: dict[str, str] = {}
+"""What this process's Java was started with; Spark takes it for the user's settings from then on."""
 
 
 class OtherSession(DagkitError):
@@ -40,6 +37,12 @@ class OtherSession(DagkitError):
         )
 
 
+class SparkIncomplete(DagkitError):
+    """This environment lacks what a master of this kind needs."""
+
+    exit_code: ClassVar[int] = 5
+
+
 def running_session(address: str | None = None) -> SparkSession | None:
     """The session that this process has already, whichever thread began it; it must be at the address, if one is given.
 
@@ -51,6 +54,8 @@ def running_session(address: str | None = None) -> SparkSession | None:
             session.sparkContext.statusTracker()
     except (PySparkException, AttributeError):  # there is none, or its context was stopped and has no Java any more
         return None
+    except (Py4JError, OSError) as error:
+        raise SparkEnded("Spark cannot start a second time in this process; restart Python") from error
     there = session.conf.get("spark.master") or "another place"
     if address is not None and address != there:
         raise OtherSession(address, there)
@@ -64,12 +69,93 @@ def local_session(cores: int | None = None) -> SparkSession:
 
 def session_at(address: str) -> SparkSession:
     """A session at a master, or behind a Spark Connect server where the address begins with `sc:`."""
+    master = Master.of(address)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if address.startswith("sc:"):
-        remote: SparkSession = SparkSession.builder.remote(address).getOrCreate()
-        return remote
+    _check_environment(master)
+    reach(master)
+    try:
+        return _connected(master) if master.kind is Kind.CONNECT else _started(master)
+    except DagkitError:
+        raise
+    except Exception as error:
+        raise SparkUnavailable(f"Spark did not start at {address}: {cause_of(error)}") from error
+
+
+def stop_session(session: SparkSession) -> None:
+    """Stop a session; one whose Java has ended is stopped already."""
+    if answers(session):
+        session.stop()
+
+
+def _check_environment(master: Master) -> None:
+    if master.kind is Kind.CONNECT:
+        try:
+            import pyspark.sql.connect.client  # noqa: F401, PLC0415 - Spark Connect's packages may be missing
+        except ImportError as error:
+            lacking = str(error).partition("\n")[0]
+            raise SparkIncomplete(
+                f"Spark Connect needs packages that are not installed: {lacking}\n"
+                "  help: pip install 'pyspark[connect]'"
+            ) from error
+        return
     ensure_java()
-    builder = SparkSession.builder.master(address).appName("dagkit")
-    for name, value in LOCAL_SETTINGS.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    if master.kind is Kind.YARN and not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys():
+        raise SparkIncomplete(
+            "Spark does not know where YARN is\n"
+            "  help: set HADOOP_CONF_DIR to the folder that holds the cluster's yarn-site.xml and core-site.xml"
+        )
+
+
+def _connected(master: Master) -> SparkSession:
+    """A session behind a Spark Connect server; its client would try for minutes to reach one that speaks otherwise."""
+    import grpc  # noqa: PLC0415 - only for Spark Connect
+    from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415 - as above
+
+    channel = DefaultChannelBuilder(master.url).toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(timeout=CONNECTED_WITHIN_SECONDS)
+    except grpc.FutureTimeoutError as error:
+        raise SparkUnavailable(
+            f"no Spark Connect server answers at {master.url} within {CONNECTED_WITHIN_SECONDS:g} s\n"
+            "  help: check the port; if the server expects TLS, add /;use_ssl=true to the URL"
+        ) from error
+    finally:
+        channel.close()
+    remote: SparkSession = SparkSession.builder.remote(master.url).getOrCreate()
+    return remote
+
+
+def _started(master: Master) -> SparkSession:
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - a Connect client may lack them
+
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # `spark-submit` has started Java, and knows what the user has set
+        SparkContext._ensure_initialized()  # noqa: SLF001 - nothing public connects to it without a context
+    there = dict(SparkConf().getAll())  # empty as long as there is no Java
+    users = dict(there.items() - _given.items()) if there else users_settings()
+    own = settings_for(master, users, logs=not has_own_logging())
+    if not there:
+        _given.update(own)
+    conf = SparkConf(loadDefaults=False).setAll([*users.items(), *own.items()])
+    context = SparkContext.getOrCreate(conf.setMaster(master.url).setAppName("dagkit"))
+    _ignore_ended_java(context)
+    return SparkSession.builder.getOrCreate()
+
+
+def _ignore_ended_java(context: Any) -> None:
+    """PySpark and its gateway print a traceback each when Java ends; dagkit reports that itself, in one sentence."""
+    logging.getLogger().addFilter(_is_other_error)
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = _other_errors(server.handle_error)
+
+
+def _is_other_error(record: logging.LogRecord) -> bool:
+    return not (record.module == "java_gateway" and record.msg == "Exception while sending command.")
+
+
+def _other_errors(handle: Callable[..., None]) -> Callable[..., None]:
+    def handle_error(*where: Any) -> None:
+        if not isinstance(sys.exception(), EOFError | ConnectionError):
+            handle(*where)
+
+    return handle_error

@@ -11,6 +11,7 @@ import rich_click as click
 from click import get_current_context
 
 from dagkit.api.running import Until
+from dagkit.backends.spark.master import Master
 from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output, counted, shown_path, shown_value
@@ -79,8 +80,7 @@ def launch(
     """
     if once + until_idle + drain > 1:
         raise click.UsageError("--once, --until-idle and --drain are different ends; give one of them")
-    if reference and (cores or master):
-        raise click.UsageError("--reference runs without Spark, and takes neither --cores nor --master")
+    machine = _machine(master, cores, reference=reference)
     if metrics_address is not None and metrics_port is None:
         raise click.UsageError("--metrics-address says where --metrics-port is; give that, too")
     lines = Lines(output.fault) if log == "json" else None
@@ -107,7 +107,7 @@ def launch(
                 output.message(f"starting Spark {f'at {master}' if master else 'on this machine'}")
             launched = launch_compiled(
                 compilation,
-                Machine("reference" if reference else "spark", master=master, cores=cores),
+                machine,
                 path=path,
                 until=until,
                 windows=windows,
@@ -118,6 +118,15 @@ def launch(
         output.document("dagkit.launch/1", {**asdict(launched), **asdict(progress.totals)})
     else:
         output.result(progress.summary(launched))
+
+
+def _machine(master: str | None, cores: int | None, *, reference: bool) -> Machine:
+    """The machine that the options name; a URL that no master has is refused before anything is started."""
+    if reference and (cores or master):
+        raise click.UsageError("--reference runs without Spark, and takes neither --cores nor --master")
+    if master is not None:
+        Master.of(master)
+    return Machine("reference" if reference else "spark", master=master, cores=cores)
 
 
 def _metrics() -> "Prometheus":

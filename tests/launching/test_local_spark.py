@@ -1,0 +1,143 @@
+"""A launch on a local Spark as a process: where it listens, and what happens when its Java ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.spark,
+    pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux shows its processes as files"),
+]
+
+APPLICATION = """
+import os
+from dagkit import *
+
+class Ticks(InputOperator):
+    output = OutputPort(int)
+    told = State(0)
+    def emit_tuples(self):
+        self.told += 1
+        self.output.emit(self.told)
+
+class Last(Operator):
+    input = InputPort(int)
+    seen = State[list[int]](list)
+    def process(self, item):
+        self.seen.append(item)
+        if item == 3 and os.path.exists("working"):
+            open("working", "w").close()
+            open("waiting").close()
+
+class Endless(StreamingApplication):
+    def populate_dag(self, dag, conf):
+        dag.add_operator("Ticks", Ticks()) >> dag.add_operator("Last", Last())
+"""
+"""Its third window says that it runs, and then waits for ever."""
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "dagkit.cli", *arguments]
+
+
+@pytest.fixture
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What a launch of the application needs; the working directory holds it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "endless.py").write_text(APPLICATION, encoding="utf-8")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+@pytest.fixture
+def launched(tmp_path: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """A launch whose third window runs and does not end."""
+    for name in ("working", "waiting"):
+        os.mkfifo(tmp_path / name)
+    with subprocess.Popen(  # noqa: S603 - our own command
+        command("launch", "endless.py", "--cores", "1"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        (tmp_path / "working").read_text()
+        yield process
+        for one in (*below(process.pid), process.pid) if process.poll() is None else ():
+            with suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
+
+
+def below(process: int) -> list[int]:
+    """The processes that one started, and those that these started."""
+    found: list[int] = []
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        for child in map(int, (thread / "children").read_text().split()):
+            found += [child, *below(child)]
+    return found
+
+
+def sockets_of(process: int) -> Iterator[str]:
+    """The inodes of the sockets that a process has open; one that has ended by now has none."""
+    with suppress(FileNotFoundError):
+        for file in Path(f"/proc/{process}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                yield str(file.readlink()).removeprefix("socket:[").removesuffix("]")
+
+
+def listening() -> dict[str, str]:
+    """The address, in hexadecimal digits, of each socket that waits for connections, by its inode."""
+    tables = (Path(f"/proc/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6"))
+    rows = [row.split() for table in tables for row in table]
+    return {row[9]: row[1].partition(":")[0] for row in rows if row[3] == "0A"}
+
+
+def test_a_local_spark_listens_to_this_machine_alone(launched: subprocess.Popen[str]) -> None:
+    addresses = listening()
+    open_sockets = {inode for each in (launched.pid, *below(launched.pid)) for inode in sockets_of(each)}
+    found = {addresses[inode] for inode in open_sockets & addresses.keys()}
+    assert found, "Java waits for its driver"
+    assert found <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+
+
+def test_when_java_ends_the_launch_says_so_in_a_sentence_and_the_next_one_resumes(
+    launched: subprocess.Popen[str], environment: dict[str, str], tmp_path: Path
+) -> None:
+    (java,) = (one for one in below(launched.pid) if Path(f"/proc/{one}/comm").read_text() == "java\n")
+    os.kill(java, signal.SIGKILL)
+    _, told = launched.communicate(timeout=120)
+    assert launched.returncode == 9
+    assert "Traceback" not in told
+    assert "\n".join(told.splitlines()[-2:]) == (
+        "Spark failed in window 3: its Java process has ended\n"
+        "  help: the ledger is intact; launch again to resume after the last committed window. If Java ends again, "
+        "give it more memory (spark.driver.memory)"
+    )
+    (tmp_path / "working").unlink()
+    for arguments in (
+        ["ledger", "verify", ".dagkit/Endless"],
+        ["launch", "endless.py", "--reference", "--windows", "2", "--json"],
+    ):
+        again = subprocess.run(command(*arguments), check=True, capture_output=True, text=True, env=environment)  # noqa: S603
+    assert json.loads(again.stdout)["window_id"] == 4
+
+
+def test_without_the_packages_of_spark_connect_a_launch_says_what_to_install(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import sys; sys.modules['grpc'] = None; from dagkit.cli import main; main()")
+    launch = [sys.executable, str(program), "launch", "endless.py", "--master", "sc://127.0.0.1", "-q"]
+    done = subprocess.run(launch, check=False, capture_output=True, text=True, env=environment)  # noqa: S603
+    assert done.returncode == 5
+    first, second = done.stderr.splitlines()
+    assert first.startswith("Spark Connect needs packages that are not installed: ")
+    assert "grpcio" in first
+    assert second == "  help: pip install 'pyspark[connect]'"
