@@ -25,7 +25,8 @@ from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.steps import Author
 from dagkit.engine.points import Probe
 from dagkit.engine.reports.run_events import Observer
-from dagkit.engine.run.loop import Loop, RunSettings
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.protocol import Backend
 from dagkit.ledger import Ledger
 from dagkit.observers.spans import tracing
@@ -102,15 +103,17 @@ def launch_compiled(
         ledger = Ledger.create(place, clock=clock, durable=durable)
         with _backend(compilation, machine) as backend:
             loop = Loop(
-                compilation,
-                backend,
-                ledger,
-                RunSettings(place, until, windows, durable=durable, home=str(Path.cwd())),
-                fingerprint=fingerprint(compilation.plan),
-                version=sys.modules["dagkit"].__version__,
-                clock=clock,
-                observers=[*observers, *tracing()],
-                probe=probe,
+                RunState(
+                    compilation,
+                    backend,
+                    ledger,
+                    RunSettings(place, until, windows, durable=durable, home=str(Path.cwd())),
+                    fingerprint=fingerprint(compilation.plan),
+                    version=sys.modules["dagkit"].__version__,
+                    clock=clock,
+                    observers=[*observers, *tracing()],
+                    probe=probe,
+                )
             )
             interrupts.end(loop)
             loop.run()

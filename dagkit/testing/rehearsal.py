@@ -18,7 +18,8 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.clock import Timer
 from dagkit.compiler import compile_application
 from dagkit.compiler.steps import Author
-from dagkit.engine.run.loop import Loop, RunSettings
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.instances import SavedState
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
@@ -49,10 +50,10 @@ class Rehearsal:
 
     def state_of(self, operator: str) -> Sequence[SavedState]:
         """The state that each partition of an operator was left in."""
-        return [dict(state) for state in self.loop.state.get(operator, ())]
+        return [dict(state) for state in self.loop.run_state.state.get(operator, ())]
 
     def _run(self, windows: int | None) -> None:
         settings = RunSettings(self._folder, Until.ONCE, windows, durable=False, home=str(Path.cwd()))
-        self.loop = Loop(self.compilation, self.backend, self.ledger, settings, clock=self.clock)
+        self.loop = Loop(RunState(self.compilation, self.backend, self.ledger, settings, clock=self.clock))
         self.loop.run()
         self.ledger.forget()

@@ -28,7 +28,8 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import compile_application
 from dagkit.engine.reports.run_events import Measured
-from dagkit.engine.run.loop import Loop, RunSettings
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.ledger import Ledger
 from dagkit.ledger.stores import MemoryStore
 from tests.backends.slots import InSlots
@@ -109,11 +110,13 @@ def measure(request: pytest.FixtureRequest) -> Measure:
         else:
             backend = ReferenceBackend(compilation) if request.param == "reference" else InSlots(compilation)
         Loop(
-            compilation,
-            backend,
-            Ledger(MemoryStore()),
-            RunSettings("nowhere", until=Until.IDLE, overlap=1),
-            observers=[lambda happening: told.append(happening) if isinstance(happening, Measured) else None],
+            RunState(
+                compilation,
+                backend,
+                Ledger(MemoryStore()),
+                RunSettings("nowhere", until=Until.IDLE, overlap=1),
+                observers=[lambda happening: told.append(happening) if isinstance(happening, Measured) else None],
+            )
         ).run()
         return told
 

@@ -30,7 +30,8 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.run.loop import Loop, RunSettings
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.protocol import Answer, Backend, Cores, WindowTask
 from dagkit.errors import ApplicationFaults
 from dagkit.ledger import Ledger
@@ -351,10 +352,10 @@ def came(compilation: Compilation, backend: Backend) -> Came:
     counted = Counted(backend)
     once = RunSettings("nowhere", until=Until.ONCE, windows=12)
     # time stands still, so that no backend is so slow that a source is looked at once more
-    loop = Loop(compilation, counted, Ledger(MemoryStore()), once, clock=FakeClock())
+    loop = Loop(RunState(compilation, counted, Ledger(MemoryStore()), once, clock=FakeClock()))
     loop.run()
     found: dict[str, Any] = {"windows": loop.checkpoint.window, "figures": counted.figures}
-    for name, states in loop.state.items():
+    for name, states in loop.run_state.state.items():
         if name.startswith("collect"):
             found[name] = Counter(item for state in states for item in state.get("arrived", []))  # type: ignore[union-attr, misc]
         elif name.startswith("tally") and "." not in name:

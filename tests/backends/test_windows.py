@@ -31,7 +31,8 @@ from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.changes.reconfiguration import Scaling
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.run.loop import Loop, RunSettings
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.protocol import Backend, WindowTask
 from dagkit.engine.worker.slot import SlotRun
 from dagkit.ledger import Ledger
@@ -118,16 +119,16 @@ class Runs:
     def window(self, *wishes: Scaling) -> None:
         """Run one window, after other counts are wished for, and forget all that is not in the ledger."""
         self.loop = Loop(
-            self.compilation, self.backend, self.ledger, RunSettings("nowhere", until=Until.ONCE, windows=1)
+            RunState(self.compilation, self.backend, self.ledger, RunSettings("nowhere", until=Until.ONCE, windows=1))
         )
         for wish in wishes:
-            self.loop.changing.wish(wish)
+            self.loop.run_state.changing.wish(wish)
         self.loop.run()
         self.ledger.forget()
 
     def state_of(self, operator: str) -> Sequence[Mapping[str, Any]]:
         """The state that each partition was left in."""
-        return self.loop.state.get(operator, ())
+        return self.loop.run_state.state.get(operator, ())
 
 
 Start = Callable[[Any], Runs]

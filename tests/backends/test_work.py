@@ -16,7 +16,8 @@ from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.checkpoint.next_checkpoint import parts_of
 from dagkit.engine.files.publish import in_order
 from dagkit.engine.files.staging import StagingPlace
-from dagkit.engine.run.loop import Loop, RunSettings
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.work.item import WorkItem, stretch_of
 from dagkit.engine.worker.protocol import Backend, WindowTask
 from dagkit.ledger import Ledger
@@ -75,10 +76,10 @@ def make(request: pytest.FixtureRequest) -> Make:
 def told(draw: Any, make: Make) -> list[Any]:
     """What was collected when all was done."""
     compilation, ledger = compile_application(draw), Ledger(MemoryStore())
-    loop = Loop(compilation, make(compilation), ledger, RunSettings("nowhere", until=Until.ONCE))
+    loop = Loop(RunState(compilation, make(compilation), ledger, RunSettings("nowhere", until=Until.ONCE)))
     loop.run()
     assert verify(ledger).faults == ()
-    return [_plain(item) for state in loop.state["collect"] for item in state.get("arrived", [])]
+    return [_plain(item) for state in loop.run_state.state["collect"] for item in state.get("arrived", [])]
 
 
 def _plain(item: Any) -> Any:

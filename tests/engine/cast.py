@@ -26,7 +26,8 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.points import Probe
 from dagkit.engine.reports.run_events import RunEvent
-from dagkit.engine.run.loop import Loop, RunSettings
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.run.run_state import RunSettings, RunState
 from dagkit.engine.worker.protocol import Answer, Backend, Cores, WindowTask
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
@@ -202,14 +203,16 @@ class Desk:
         """A loop that knows nothing but what is in the folder."""
         compilation = compile_application(self.draw, Config.of(self.conf))
         return Loop(
-            compilation,
-            self.backend(ReferenceBackend(compilation)),
-            ledger or Ledger.create(self.place, durable=False),
-            RunSettings(self.place, self.until, windows, overlap=self.overlap, durable=False, home=str(self.home)),
-            fingerprint=fingerprint(compilation.plan),
-            clock=self.clock,
-            probe=probe,
-            observers=observers,
+            RunState(
+                compilation,
+                self.backend(ReferenceBackend(compilation)),
+                ledger or Ledger.create(self.place, durable=False),
+                RunSettings(self.place, self.until, windows, overlap=self.overlap, durable=False, home=str(self.home)),
+                fingerprint=fingerprint(compilation.plan),
+                clock=self.clock,
+                probe=probe,
+                observers=observers,
+            )
         )
 
     def run(self, **given: Any) -> Loop:
@@ -256,7 +259,7 @@ def files_in(folder: Path) -> list[Path]:
 
 def arrived(loop: Loop, operator: str = "collect") -> list[Any]:
     """What a collector was left with, one partition after the other."""
-    return [item for state in loop.state.get(operator, ()) for item in state.get("arrived", [])]
+    return [item for state in loop.run_state.state.get(operator, ()) for item in state.get("arrived", [])]
 
 
 def lines_through_filter(

@@ -12,6 +12,7 @@ from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.facts import Fact, Scaled
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.promise import WindowPromise
 from dagkit.ledger import Ledger, Span, Work
 from dagkit.scaling import Follower, ScalingSettings
 from dagkit.testing import FakeClock
@@ -74,7 +75,7 @@ class Recording:
     def run(self, positions: int, seconds: float, facts: Sequence[Fact], *, queue: Sequence[WorkItem] = ()) -> None:
         """A window that reads so much in so much time."""
         at = self.journal.roots["splitter"].head.seq
-        self.journal.promise({"splitter": at}, {})
+        self.journal.promise({"splitter": at}, WindowPromise(deal={}, lasts_millis=0.0))
         self.clock.advance(seconds=seconds)
         self.window += 1
         source = "a.txt"

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dagkit.api.state import declared_state
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
@@ -71,12 +71,12 @@ def refuse_stranded_findings(program: Program, findings: Iterable[Discovery]) ->
             raise FindingsStranded(operator, port, count)
 
 
-def refuse_stranded(program: Program, checkpoint: Checkpoint, allocation: Mapping[str, Any]) -> None:
+def refuse_stranded(program: Program, checkpoint: Checkpoint, promised: Iterable[str]) -> None:
     """Returns only if there is an input for every block that waits and every item that a delay holds."""
     inputs = sorted({target.address for target in program.targets.values()})
     queues = program.queued_slots
     waiting = [each.into for each in checkpoint.queue]
-    for into in [*waiting, *allocation]:
+    for into in [*waiting, *promised]:
         blocks = max(1, waiting.count(into))
         told = f"{blocks} block{'s wait' if blocks > 1 else ' waits'}"
         if into not in inputs:

@@ -14,6 +14,7 @@ from dagkit.engine.checkpoint.discoveries import Discovery, DiscoveryCodec
 from dagkit.engine.checkpoint.watermarks import watermark_of
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
+from dagkit.engine.work.promise import WindowPromise
 from dagkit.engine.worker.instances import SavedState
 from dagkit.errors import DagkitError
 from dagkit.ledger import (
@@ -108,8 +109,8 @@ class Journal:
             ]
         return [finding for _, finding in sorted(found, key=lambda each: (each[0], each[1].operator, each[1].seq))]
 
-    def promised(self) -> tuple[Mapping[str, Any], Mapping[str, int]] | None:
-        """The window that was promised and not committed: what was noted of it, and up to which findings it goes."""
+    def promised(self) -> tuple[WindowPromise, Mapping[str, int]] | None:
+        """The window that was promised and not committed, and up to which discoveries it goes."""
         planned = self._followed(self.chain.plan_next(self._nothing_new()))
         if not planned.promised:
             return None
@@ -119,7 +120,7 @@ class Journal:
         for name, seq in upto.items():
             if seq > self._heads[name].seq:  # somebody found it, and promised it, while this one was opening
                 raise self.roots[name].log.taken(seq)
-        return planned.notes, upto
+        return WindowPromise.model_validate(planned.notes), upto
 
     # ---- writing
 
@@ -143,12 +144,12 @@ class Journal:
         self._heads[finding.operator] = root.head
         return Discovery(finding.operator, finding.emitted, record.seq)
 
-    def promise(self, upto: Mapping[str, int], notes: Mapping[str, Any]) -> None:
+    def promise(self, upto: Mapping[str, int], promise: WindowPromise) -> None:
         """The next window will be given the findings up to these, and will run as noted, crash or no crash."""
         given = {self.roots[name].dataset_id: seq for name, seq in upto.items()}
         unseen = {root.dataset_id: 0 for root in self.roots.values()}  # its Seed, and no finding
         limits = {**unseen, **self._nothing_new(), **given}
-        planned = self._followed(self.chain.plan_next(limits))
+        planned, notes = self._followed(self.chain.plan_next(limits)), promise.as_notes()
         if planned.promised and (planned.notes != notes or _limits_of(planned) != limits):
             raise SequenceTaken(_promised_by_another(self.chain.name))
         self._planned = planned if planned.promised else self.chain.promise(planned, notes)

@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self
+from typing import Self
 
 from dagkit.api.attributes import OperatorContext
-from dagkit.engine.worker.protocol import Answer, WindowTask, Backend
-from dagkit.engine.work.schedule import WindowSchedule
-from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.checkpoint.next_checkpoint import ConsumedWork
+from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.program import Program
-from dagkit.engine.work.split import all_in
 from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.promise import WindowPromise
+from dagkit.engine.work.schedule import WindowSchedule
+from dagkit.engine.work.split import all_in
+from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
 
 ATTEMPTS_AT_LOST_WINDOWS = 2
 """How often a window is tried again that was lost with a machine, and not by an operator's failure."""
@@ -30,7 +31,7 @@ class InFlightWindow:
     given: Sequence[WorkItem]
     """The blocks that came into the queue with its findings."""
     round: WindowSchedule
-    notes: dict[str, Any]
+    promise: WindowPromise
     began: datetime
     alone: bool
     """Whether no other window was in flight then."""
@@ -95,7 +96,9 @@ class InFlightWindows:
     @property
     def ahead(self) -> int:
         """How much work that is."""
-        return sum(len(hand) for flight in self._flying for slot_work in flight.round.allocation.values() for hand in slot_work)
+        return sum(
+            len(hand) for flight in self._flying for slot_work in flight.round.allocation.values() for hand in slot_work
+        )
 
     def submit(self, flight: InFlightWindow) -> None:
         """It is the youngest."""

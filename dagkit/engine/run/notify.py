@@ -3,19 +3,19 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from dagkit.engine.worker.protocol import Answer, Figures
+from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.facts import Fact
 from dagkit.engine.failures import OperatorFailed, WindowLost
-from dagkit.engine.run.in_flight import InFlightWindow
-from dagkit.engine.checkpoint.discoveries import Discovery
-from dagkit.engine.reports.measuring import Measuring, aggregators_of
-from dagkit.engine.reports.run_events import Committed, Failed, Found, RunEvent, Observer, Observers, Queue, Started
-from dagkit.engine.program.program import Program
-from dagkit.engine.work.split import all_in
 from dagkit.engine.files.staging import Part
-from dagkit.engine.work.summary import ProgramSummary
-from dagkit.engine.work.queue import WorkQueue
+from dagkit.engine.program.program import Program
+from dagkit.engine.reports.measuring import Measuring, aggregators_of
+from dagkit.engine.reports.run_events import Committed, Failed, Found, Observer, Observers, Queue, RunEvent, Started
+from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.work.item import WorkItem, length_of
+from dagkit.engine.work.queue import WorkQueue
+from dagkit.engine.work.split import all_in
+from dagkit.engine.work.summary import ProgramSummary
+from dagkit.engine.worker.protocol import Answer, Figures
 from dagkit.graph import Graph
 
 
@@ -49,7 +49,14 @@ class EventPublisher:
         self.tell(Failed(flight.window_id, operator, told, again))
 
     def committed(
-        self, flight: InFlightWindow, answer: Answer, parts: Sequence[Part], *, files: int, queue: WorkQueue, now: datetime
+        self,
+        flight: InFlightWindow,
+        answer: Answer,
+        parts: Sequence[Part],
+        *,
+        files: int,
+        queue: WorkQueue,
+        now: datetime,
     ) -> None:
         """A window is in the ledger; what of the queue waits now is what it left."""
         self.tell(

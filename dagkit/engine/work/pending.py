@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from dagkit.api.running import Until
 from dagkit.engine.work.drain_policy import DrainPolicy, next_due, renewed
 from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.promise import WindowPromise
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.schedule import Scheduler, WindowSchedule
 from dagkit.engine.work.split import SlotResult
@@ -67,9 +67,9 @@ class PendingWork:
         self.queue.wake(now, self._later.asks_again)
         return self._dealer.next(window_id, traits.slots, traits.near, overlaps=overlaps)
 
-    def again(self, notes: Mapping[str, Any], traits: ProgramSummary) -> WindowSchedule:
+    def again(self, promise: WindowPromise, traits: ProgramSummary) -> WindowSchedule:
         """What a window is to do that was promised."""
-        given = self._dealer.again(notes, traits.slots)
+        given = self._dealer.again(promise, traits.slots)
         self.truncate(traits)
         return given
 

@@ -4,10 +4,10 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import Number, WorkItem, amount_of, has_end, length_of, place_of, stretch_of
+from dagkit.engine.work.promise import PromisedItem
 from dagkit.engine.work.split import LATER, Allocation, ItemEnd, SlotWork, SplitPlanner, allocated, joined
 
 WORTH_LEAVING = 1.25
@@ -145,14 +145,16 @@ class WorkQueue:
                 hand.extend(further)
         return allocation
 
-    def take_these(self, allocation: Mapping[str, Sequence[Sequence[Any]]], slots: Mapping[str, int]) -> Allocation:
+    def take_these(
+        self, promised: Mapping[str, Sequence[Sequence[PromisedItem]]], slots: Mapping[str, int]
+    ) -> Allocation:
         """The very stretches, by number, start and end, that a window was promised; to the slots that there are now."""
         taken: dict[str, SlotWork] = {}
         deferred, self.deferred = self.deferred, []
         for each in deferred:  # some of it may have been due
             self._line(each.into).append(each)
-        for into, slot_work in allocation.items():
-            stretches = [(slot, tuple(n), start, end) for slot, hand in enumerate(slot_work) for n, start, end in hand]
+        for into, slot_work in promised.items():
+            stretches = [(slot, n, start, end) for slot, hand in enumerate(slot_work) for n, start, end in hand]
             taken[into] = [[] for _ in range(slots[into])]
             for slot, each in self._stretches(into, stretches):
                 taken[into][slot % slots[into]].append(each)
@@ -227,11 +229,3 @@ def _taken_out(found: Sequence[list[WorkItem]], start: int, end: int) -> WorkIte
         parts[at : at + 1] = [part for part in rest if part.start < part.end]
     one = first if len(over) == 1 else first.model_copy(update={"end": last.end, "size": None})
     return stretch_of(one, start, end)
-
-
-def places(allocation: Allocation) -> dict[str, list[list[list[Any]]]]:
-    """A deal as a promise keeps it: each stretch by its number, its start and its end."""
-    return {
-        into: [[[list(each.number), each.start, each.end] for each in hand] for hand in slot_work]
-        for into, slot_work in allocation.items()
-    }

@@ -5,12 +5,12 @@ The loop and the simulator ask the same dealer, so that what is simulated is wha
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from dagkit.engine.facts import Split
 from dagkit.engine.work.cost import CostEstimate, learnt
-from dagkit.engine.work.item import WorkItem, end_of, stretch_of
-from dagkit.engine.work.queue import WorkQueue, places
+from dagkit.engine.work.item import WorkItem, end_of, has_end, stretch_of
+from dagkit.engine.work.promise import WindowPromise
+from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.split import Allocation, CutNear, ItemEnd, SlotResult, SplitBackoff, SplitPlanner, all_in
 from dagkit.engine.work.window_size import WindowSizer
 
@@ -32,10 +32,14 @@ class WindowSchedule:
     """Where that was."""
 
     @property
-    def notes(self) -> dict[str, Any]:
-        """What a promise keeps of it, so that `Scheduler.again` deals it again."""
-        cuts = [cut.model_dump(mode="json") for cut in self.cuts]
-        return {"deal": places(self.allocation), "lasts_millis": self.lasts_millis, "cuts": cuts}
+    def is_endless(self) -> bool:
+        """Whether all of it is work without an end: such a window only asks whether there is more of it by now."""
+        allocated = all_in(self.allocation)
+        return bool(allocated) and not any(map(has_end, allocated))
+
+    def promise(self, *, last: bool) -> WindowPromise:
+        """What `Scheduler.again` needs to give the same work out again."""
+        return WindowPromise.of(self.allocation, self.lasts_millis, self.cuts, last=last)
 
 
 @dataclass
@@ -61,10 +65,10 @@ class Scheduler:
         allocation = self.queue.take(slots, work, cutter, besides=0.0 if overlaps else BESIDES)
         return WindowSchedule(allocation, length.lasts_millis, forecast, tuple(cutter.made), frozenset(cutter.places))
 
-    def again(self, notes: Mapping[str, Any], slots: Mapping[str, int]) -> WindowSchedule:
-        """Take from the queue what a window was promised that never was committed; nothing is expected of it."""
-        cuts = tuple(Split.model_validate(cut) for cut in notes.get("cuts", ()))
-        return WindowSchedule(self.queue.take_these(notes["deal"], slots), notes["lasts_millis"], CostEstimate(), cuts)
+    def again(self, promise: WindowPromise, slots: Mapping[str, int]) -> WindowSchedule:
+        """Take from the queue what a window was promised that was not committed; nothing is expected of it."""
+        allocation = self.queue.take_these(promise.deal, slots)
+        return WindowSchedule(allocation, promise.lasts_millis, CostEstimate(), promise.cuts)
 
     def over(self, given: WindowSchedule, worked: Sequence[SlotResult], whole_millis: float | None = None) -> None:
         """A window has ended: what it left waits again, and what it showed is known."""

@@ -41,7 +41,7 @@ def test_a_property_is_set_in_an_application_that_runs(dagkit, tmp_path: Path) -
         answer = dagkit("set", str(tmp_path / "app"), "times", "factor", "10")
         assert answer.out.startswith("times.factor is 10 from window ")
         assert answer.out.endswith(" on, and was 1\n")
-        assert loop.program.operators["times"][0].factor == 10
+        assert loop.run_state.program.operators["times"][0].factor == 10
         refused = dagkit("set", str(tmp_path / "app"), "times", "faktor", "10")
         assert refused.code == 3
         assert "did you mean 'factor'?" in refused.err
@@ -76,7 +76,7 @@ def test_a_count_is_set_in_an_application_that_runs(dagkit, tmp_path: Path) -> N
     with running(tmp_path) as loop:
         document = dagkit("scale", "set", str(tmp_path / "app"), "times", "3", "--json").document
         assert (document["operator"], document["before"], document["after"]) == ("times", 1, 3)
-        assert len(loop.program.operators["times"]) == 3
+        assert len(loop.run_state.program.operators["times"]) == 3
         refused = dagkit("scale", "set", str(tmp_path / "app"), "script", "3")
         assert refused.code == 3
         assert "script finds work on the driver" in refused.err

@@ -188,7 +188,7 @@ class Restless:
         if point is Point.APPENDED and window_id in self.wishes:
             assert self.loop is not None
             operator, count = self.wishes[window_id]
-            self.loop.changing.wish(Scaling(operator, count))
+            self.loop.run_state.changing.wish(Scaling(operator, count))
             self.told.append(window_id)
 
 
@@ -208,7 +208,7 @@ def run(desk: Desk, wishes: Mapping[int, tuple[str, int]], *, crash: CrashAfter 
 
 def kept(loop: Loop, operator: str, state: str) -> dict[int, int]:
     """What all partitions of an operator hold under their keys; each key is held once."""
-    entries: list[Any] = [entry for each in loop.state.get(operator, ()) for entry in each.get(state, [])]  # type: ignore[union-attr]
+    entries: list[Any] = [entry for each in loop.run_state.state.get(operator, ()) for entry in each.get(state, [])]  # type: ignore[union-attr]
     assert len({entry[0] for entry in entries}) == len(entries)
     return {entry[0]: entry[1] for entry in entries if entry[1]}
 
@@ -244,29 +244,29 @@ def test_one_operator_gets_other_partitions_and_nothing_else_changes(
     loop = run(desk, {1: (operator, after)})
     assert came(loop) == expected(LOOKS)
     assert scaled(desk) == [(operator, before, after)]
-    now = {name: len(loop.program.operators[name]) for name in SCALED}
+    now = {name: len(loop.run_state.program.operators[name]) for name in SCALED}
     assert now == {**counts, operator: after}
-    assert len(loop.program.operators["same"]) == now["digits"]
+    assert len(loop.run_state.program.operators["same"]) == now["digits"]
 
 
 def test_a_count_outlives_the_run_that_it_was_set_in(tmp_path: Path) -> None:
     desk = Desk(tmp_path, everything(LOOKS, ONES), backend=Hurried)
     run(desk, {1: ("tally", 3)})
-    assert len(desk.loop().program.operators["tally"]) == 3
+    assert len(desk.loop().run_state.program.operators["tally"]) == 3
     assert came(desk.run()) == expected(LOOKS)
 
 
 def test_whoever_edits_the_configuration_after_a_count_was_set_has_spoken_last(tmp_path: Path) -> None:
     run(Desk(tmp_path, everything(LOOKS, ONES), backend=Hurried), {1: ("tally", 3)})
     edited = Desk(tmp_path, everything(LOOKS, {**ONES, "tally": 2}))
-    assert len(edited.loop().program.operators["tally"]) == 2
+    assert len(edited.loop().run_state.program.operators["tally"]) == 2
 
 
 def test_a_promise_made_with_other_counts_is_kept_with_those_that_there_are(tmp_path: Path) -> None:
     desk = Desk(tmp_path, everything(LOOKS, {**ONES, "digits": 3}), backend=Hurried)
     with suppress(Crash):
         run(desk, {1: ("digits", 1)}, crash=CrashAfter(Point.RUNNING, 2))  # promised to one, and not committed
-    assert len(desk.loop().program.operators["digits"]) == 3
+    assert len(desk.loop().run_state.program.operators["digits"]) == 3
     assert came(desk.run()) == expected(LOOKS)
 
 
@@ -299,7 +299,7 @@ def test_what_cannot_be_is_refused_by_name_and_the_run_goes_on(
     assert came(loop) == expected(LOOKS)
     assert why in caplog.text
     assert scaled(desk) == []
-    assert loop.changing.shape.partitions == {}
+    assert loop.run_state.changing.shape.partitions == {}
 
 
 wished = st.dictionaries(st.integers(1, 9), st.tuples(st.sampled_from(SCALED), st.integers(1, 4)), max_size=5)

@@ -70,7 +70,7 @@ def tallied(looks: tuple[tuple[int, ...], ...], partitions: int, name: str = "ta
 def counts(desk: Desk, windows: int | None = None, name: str = "tally") -> dict[int, int]:
     """What all partitions counted together; no two of them the same number."""
     loop = desk.run(windows=windows)
-    entries = [entry for state in loop.state.get(name, ()) for entry in state.get("counts", [])]  # type: ignore[union-attr]
+    entries = [entry for state in loop.run_state.state.get(name, ()) for entry in state.get("counts", [])]  # type: ignore[union-attr]
     keys = [entry[0] for entry in entries]  # type: ignore[index]
     assert len(set(keys)) == len(keys)
     return {key: value for key, value, _ in entries}  # type: ignore[misc, str-unpack]
@@ -138,7 +138,7 @@ def test_what_every_partition_was_told_of_stays_with_each(tmp_path: Path) -> Non
         dag.add_stream("told", again.out, knows.told)
 
     Desk(tmp_path, draw).run(windows=1)
-    states = Desk(tmp_path, draw).run().state["knows"]
+    states = Desk(tmp_path, draw).run().run_state.state["knows"]
     assert [[entry[:2] for entry in state["known"]] for state in states] == [[[1, 2], [2, 2]]] * 2  # type: ignore[index, union-attr]
 
 
@@ -154,7 +154,7 @@ def test_state_of_partitions_that_are_no_more_is_not_dropped(tmp_path: Path) -> 
     Desk(tmp_path, draw(3)).run()
     with pytest.raises(StateStranded, match="total has 2 partitions and had 3, and its state total"):
         Desk(tmp_path, draw(2)).run()
-    assert sum(int(state.get("total", 0)) for state in Desk(tmp_path, draw(4)).run().state["total"]) == 15  # type: ignore[arg-type]
+    assert sum(int(state.get("total", 0)) for state in Desk(tmp_path, draw(4)).run().run_state.state["total"]) == 15  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("now", [1, 2, 5])
@@ -188,8 +188,8 @@ def test_an_operator_that_was_added_joins_in(tmp_path: Path) -> None:
 
     Desk(tmp_path, draw(with_total=False)).run(windows=1)
     loop = Desk(tmp_path, draw(with_total=True)).run()
-    assert loop.state["total"] == ({"total": 2},)
-    assert len(loop.state["tally"][0]["counts"]) == 2  # type: ignore[arg-type]
+    assert loop.run_state.state["total"] == ({"total": 2},)
+    assert len(loop.run_state.state["tally"][0]["counts"]) == 2  # type: ignore[arg-type]
 
 
 def test_a_property_that_was_changed_holds_from_the_next_window_on(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_property_that_was_changed_holds_from_the_next_window_on(tmp_path: Pat
         return drawn
 
     Desk(tmp_path, draw(1)).run(windows=1)
-    assert Desk(tmp_path, draw(10)).run().state["total"] == ({"total": 21},)
+    assert Desk(tmp_path, draw(10)).run().run_state.state["total"] == ({"total": 21},)
 
 
 def test_an_operator_that_was_renamed_does_not_begin_anew_unnoticed(tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_items_in_a_delay_for_an_input_that_was_renamed_are_not_lost(tmp_path: P
     Desk(tmp_path, looping()).run(windows=2)
     with pytest.raises(WorkStranded, match=r"1 items were held back by a delay for round\.again"):
         Desk(tmp_path, looping("rounds")).run()
-    assert Desk(tmp_path, looping()).run().state["round"] == ({"seen": [5, 4, 3, 2, 1, 0]},)
+    assert Desk(tmp_path, looping()).run().run_state.state["round"] == ({"seen": [5, 4, 3, 2, 1, 0]},)
 
 
 def test_items_in_a_delay_for_a_partition_that_is_no_more_are_not_lost(tmp_path: Path) -> None:
@@ -379,14 +379,14 @@ def test_an_input_operator_that_is_gone_leaves_nothing_unworked(tmp_path: Path) 
     Desk(tmp_path, fed("a", "b")).crash(CrashAfter(Point.PLANNED, 1))
     with pytest.raises(FindingsLeft, match="the input operator b is gone"):
         Desk(tmp_path, fed("a")).run()
-    assert Desk(tmp_path, fed("a", "b")).run().state["b-total"] == ({"total": 3},)
+    assert Desk(tmp_path, fed("a", "b")).run().run_state.state["b-total"] == ({"total": 3},)
 
 
 def test_an_input_operator_may_go_when_all_that_it_found_is_done_and_another_may_come(tmp_path: Path) -> None:
     Desk(tmp_path, fed("a", "b")).run()
     Desk(tmp_path, fed("a", looks=((1,), (2,), (3,)))).run()
     desk = Desk(tmp_path, fed("a", "c"))
-    assert desk.run().state["c-total"] == ({"total": 3},)
+    assert desk.run().run_state.state["c-total"] == ({"total": 3},)
     assert desk.faults() == []
 
 
@@ -409,7 +409,7 @@ def test_a_loop_goes_on_after_a_crash_at_any_step(tmp_path: Path, point: Point, 
     desk = Desk(tmp_path, looping())
     desk.crash(CrashAfter(point, window), CrashAfter(point, window + 1))
     loop = desk.run()
-    assert loop.state["round"] == ({"seen": [5, 4, 3, 2, 1, 0]},)
+    assert loop.run_state.state["round"] == ({"seen": [5, 4, 3, 2, 1, 0]},)
     assert loop.checkpoint.window == 6
     assert desk.faults() == []
 

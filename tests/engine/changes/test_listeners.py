@@ -186,7 +186,7 @@ def test_a_property_file_names_who_listens_and_who_partitions(tmp_path: Path) ->
     desk = Desk(tmp_path, from_files, conf=conf)
     loop = desk.run(windows=2)
     assert [(f.before, f.after, f.policy) for f in facts(desk)][:1] == [(2, 4, "StatelessThroughputBasedPartitioner")]
-    assert len(loop.program.operators["digits"]) == 4
+    assert len(loop.run_state.program.operators["digits"]) == 4
 
 
 def from_files(dag: Dag, conf: object) -> None:
@@ -254,8 +254,8 @@ def test_a_reader_with_default_settings_uses_all_cores_on_one_file(
     seen: list[int] = []
 
     def observe(_: Any) -> None:
-        if loop.in_flight:
-            seen.append(len(loop.program.operators["reader"]))
+        if loop.run_state.in_flight:
+            seen.append(len(loop.run_state.program.operators["reader"]))
 
     loop: Loop = desk.loop(observers=[observe])
     loop.run()
@@ -284,7 +284,7 @@ def test_readers_that_have_nothing_to_do_go_away_once_nothing_came_for_a_while(
 
     def observe(happening: RunEvent) -> None:
         if isinstance(happening, Committed):
-            counts.append(len(loop.program.operators["reader"]))
+            counts.append(len(loop.run_state.program.operators["reader"]))
             if counts[-1] == 1:
                 loop.stop()
 

@@ -205,12 +205,12 @@ def test_a_secret_is_set_by_reference_and_stands_nowhere(tmp_path: Path, monkeyp
     desk = Desk(tmp_path, multiplied(), clock=FakeClock())
     asking = Asking(desk, {1: SetValue(operator="times", name="password", value="${env:DOOR}")})
     loop = desk.run(probe=asking)
-    assert loop.program.operators["times"][0].password == "sesame-open-up"  # type: ignore[attr-defined] # noqa: S105
+    assert loop.run_state.program.operators["times"][0].password == "sesame-open-up"  # type: ignore[attr-defined] # noqa: S105
     assert not [path for path in Path(desk.place).rglob("*") if path.is_file() and b"sesame" in path.read_bytes()]
     (reply,) = asking.replies()
     assert reply is not None
     assert reply.after == "${env:DOOR}"
-    assert desk.loop().program.operators["times"][0].password == "sesame-open-up"  # type: ignore[attr-defined] # noqa: S105
+    assert desk.loop().run_state.program.operators["times"][0].password == "sesame-open-up"  # type: ignore[attr-defined] # noqa: S105
 
 
 def test_a_count_is_set_by_hand(tmp_path: Path) -> None:
@@ -243,8 +243,8 @@ def test_an_attribute_that_may_change_does(tmp_path: Path) -> None:
     )
     loop = desk.run(probe=asking)
     assert sorted(arrived(loop)) == [1, 2, 3, 4]
-    assert len(loop.program.operators["times"]) == 3
-    assert loop.program.attributes["times"]["OperatorContext.RECOVERY_ATTEMPTS"] == 7
+    assert len(loop.run_state.program.operators["times"]) == 3
+    assert loop.run_state.program.attributes["times"]["OperatorContext.RECOVERY_ATTEMPTS"] == 7
     assert all(reply is not None and reply.done for reply in asking.replies())
 
 

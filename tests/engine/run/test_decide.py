@@ -39,8 +39,12 @@ def seen(outlook: LoopState = QUIET, **known: Any) -> LoopState:
 @pytest.mark.parametrize(
     ("outlook", "action"),
     [
-        pytest.param(seen(unfinished=True, in_flight=1, completed=True), Finish(), id="files come before the next commit"),
-        pytest.param(seen(in_flight=2, overlap=2, completed=True, waiting=9), Commit(), id="a commit comes before work"),
+        pytest.param(
+            seen(unfinished=True, in_flight=1, completed=True), Finish(), id="files come before the next commit"
+        ),
+        pytest.param(
+            seen(in_flight=2, overlap=2, completed=True, waiting=9), Commit(), id="a commit comes before work"
+        ),
         pytest.param(
             seen(stopping=Stopping.AFTER_WINDOW, in_flight=1), Await(), id="who stops waits for what is in flight"
         ),
@@ -107,9 +111,9 @@ def test_the_next_action(outlook: LoopState, action: Action) -> None:
 
 def outlooks() -> Iterator[LoopState]:
     """All that differ in anything that a decision looks at."""
-    in_flight = [(0, False, 1), (0, False, 2), (1, False, 1), (1, True, 1), (1, False, 2), (1, True, 2), (2, False, 2)]
+    flying = [(0, False, 1), (0, False, 2), (1, False, 1), (1, True, 1), (1, False, 2), (1, True, 2), (2, False, 2)]
     either = (False, True)
-    for until, stopping, left, (in_flight, completed, overlap) in product(Until, Stopping, (None, 0, 1), in_flight):
+    for until, stopping, left, (in_flight, completed, overlap) in product(Until, Stopping, (None, 0, 1), flying):
         for waiting, found, promised, has_delayed_items, begun in product((0, 5), (0, 1), either, either, either):
             for next_look, in_vain, undrained, closes, beat in product(
                 (None, NOW, SOON), either, either, either, (None, NOW, LATER)

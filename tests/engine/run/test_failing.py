@@ -30,17 +30,18 @@ from dagkit import (
 )
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
-from dagkit.engine.worker.protocol import WindowTask
-from dagkit.engine.failures import Failure, OperatorFailed, failure_of, place_of, who_failed
 from dagkit.engine.checkpoint.next_checkpoint import PieceLate
-from dagkit.engine.worker.instances import StateUnreadable, StateUnwritable
-from dagkit.engine.run.loop import Loop, RunSettings
-from dagkit.engine.program.lower import program_of
-from dagkit.engine.points import Point
-from dagkit.engine.files.folders import FileUnplaced
-from dagkit.engine.worker.slot import SlotRun
-from dagkit.engine.files.staging import StagingFailed, StagingPlace
 from dagkit.engine.codec import ItemUnwritable
+from dagkit.engine.failures import Failure, OperatorFailed, failure_of, place_of, who_failed
+from dagkit.engine.files.folders import FileUnplaced
+from dagkit.engine.files.staging import StagingFailed, StagingPlace
+from dagkit.engine.points import Point
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.run.run_state import RunSettings, RunState
+from dagkit.engine.worker.instances import StateUnreadable, StateUnwritable
+from dagkit.engine.worker.protocol import WindowTask
+from dagkit.engine.worker.slot import SlotRun
 from dagkit.errors import DagkitError, InputUnreadable
 from dagkit.ledger import Ledger, StoreError
 from dagkit.ranges import OffsetRange, RestrictionTracker
@@ -154,7 +155,8 @@ def in_slots(desk: Desk) -> Loop:
     """A loop on operators that are fused as on Spark."""
     compilation = compile_application(desk.draw)
     settings = RunSettings(desk.place, desk.until, durable=False, home=str(desk.home))
-    return Loop(compilation, InSlots(compilation), Ledger.create(desk.place, durable=False), settings)
+    ledger = Ledger.create(desk.place, durable=False)
+    return Loop(RunState(compilation, InSlots(compilation), ledger, settings))
 
 
 wherever = pytest.mark.parametrize("loop", [in_slots, Desk.loop], ids=["slots", "reference"])

@@ -2,11 +2,11 @@
 
 from dagkit import Block, Config, Dag
 from dagkit.compiler import compile_application
-from dagkit.engine.worker.protocol import Answer, Report
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.next_checkpoint import ConsumedWork, next_checkpoint
 from dagkit.engine.program.lower import program_of
-from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.work.item import WorkItem
+from dagkit.engine.worker.protocol import Answer, Report
 from dagkit_operators import DirectoryScanner, FileSplitterInput, LineReader
 
 

@@ -11,8 +11,8 @@ import pytest
 from dagkit import Dag, InputPort, Operator, OperatorContext, OutputPort, State
 from dagkit.api.running import Until
 from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.reports.run_events import Committed, Ended, Found, RunEvent, Measured, Resumed, Started
 from dagkit.engine.points import Point
+from dagkit.engine.reports.run_events import Committed, Ended, Found, Measured, Resumed, RunEvent, Started
 from dagkit.testing import FakeClock
 from dagkit.testing.crashes import CrashAfter
 from tests.engine.cast import Collect, Desk, Draw, Script, arrived
@@ -87,7 +87,10 @@ def test_windows_without_work_are_not_run_and_not_appended(tmp_path: Path) -> No
     loop.run()
     commits = [at - began for happening, at in seen if isinstance(happening, Committed)]
     assert commits == [timedelta(0), timedelta(milliseconds=1400)]
-    assert desk.blocks() == {"script": 4, loop.journal.chain.name: 5}  # a Seed, a schema, two findings; two windows
+    assert desk.blocks() == {
+        "script": 4,
+        loop.run_state.journal.chain.name: 5,
+    }  # a Seed, a schema, two findings; two windows
 
 
 def test_stopped_goes_on_until_somebody_stops_it(tmp_path: Path) -> None:
@@ -109,7 +112,7 @@ def test_a_signal_may_stop_it_while_it_wakes_up(tmp_path: Path) -> None:
     loop = Desk(tmp_path, told((1,))).loop()
 
     def interrupted() -> None:
-        with loop._woken._cond:
+        with loop.run_state.woken._cond:
             loop.stop()
 
     thread = threading.Thread(target=interrupted, daemon=True)

@@ -8,10 +8,10 @@ import pytest
 
 from dagkit import Config, Dag
 from dagkit.compiler import Compilation
-from dagkit.engine.worker.protocol import Answer, WindowTask, Backend, Cores
 from dagkit.engine.failures import WindowLost
-from dagkit.engine.run.in_flight import ATTEMPTS_AT_LOST_WINDOWS
 from dagkit.engine.reports.run_events import Failed, RunEvent
+from dagkit.engine.run.in_flight import ATTEMPTS_AT_LOST_WINDOWS
+from dagkit.engine.worker.protocol import Answer, Backend, Cores, WindowTask
 from tests.engine.cast import Collect, Desk, Script, arrived
 
 

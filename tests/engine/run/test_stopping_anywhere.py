@@ -85,11 +85,11 @@ def test_a_window_that_was_promised_runs_again_with_the_same_blocks_and_the_same
 ) -> None:
     desk = with_lines(tmp_path)
     assert desk.crash(CrashAfter(point, 1)) == 1
-    promised = desk.loop().journal.promised()
+    promised = desk.loop().run_state.journal.promised()
     desk.crash(CrashAfter(Point.RUNNING, 1))
-    assert desk.loop().journal.promised() == promised
+    assert desk.loop().run_state.journal.promised() == promised
     assert promised is not None
-    (allocation,) = promised[0]["deal"].values()
+    (allocation,) = promised[0].deal.values()
     assert [len(hand) for hand in allocation] == [2, 1]
 
 
@@ -111,7 +111,7 @@ def test_a_crash_with_two_windows_in_flight_changes_nothing(
     others: list[set[int]] = []
 
     def probe(at: Point, window_id: int) -> None:
-        others.append({flight.window_id for flight in loop.in_flight} | {window_id})
+        others.append({flight.window_id for flight in loop.run_state.in_flight} | {window_id})
         CrashAfter(point, 2)(at, window_id)
 
     desk.backend = InPairs

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.worker.protocol import Answer, WindowTask, Backend, Cores
 from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.failures import OperatorFailed
-from dagkit.engine.run.loop import Loop
-from dagkit.engine.program.lower import program_of
 from dagkit.engine.points import Point
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.work.promise import WindowPromise
+from dagkit.engine.worker.protocol import Answer, Backend, Cores, WindowTask
 from dagkit.ledger import BlockRefused, Ledger, SequenceTaken
 from dagkit.ledger.chain.log import Log
 from dagkit.testing.crashes import CrashAfter
@@ -89,7 +90,7 @@ def test_a_plan_that_another_driver_promised_is_not_run_as_ones_own(tmp_path: Pa
     late = desk.loop()
     assert desk.crash(CrashAfter(Point.PLANNED, 2)) == 1
     with pytest.raises(SequenceTaken, match="another driver promised another plan of this window"):
-        late.journal.promise({}, {"deal": {}, "lasts_millis": 1.0, "last": False})
+        late.run_state.journal.promise({}, WindowPromise(deal={}, lasts_millis=1.0))
 
 
 @dataclass

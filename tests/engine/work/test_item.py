@@ -105,7 +105,7 @@ def asked_in_vain(home: Path, times: int = 9, **given: Any) -> Loop:
 
 
 def test_asking_in_vain_keeps_no_place_for_what_is_not_written(tmp_path: Path) -> None:
-    assert asked_in_vain(tmp_path).outputs._uncommitted == []
+    assert asked_in_vain(tmp_path).run_state.outputs._uncommitted == []
 
 
 def told_of_windows(heard: list[RunEvent]) -> list[tuple[type, int]]:
@@ -184,7 +184,7 @@ def test_what_ended_and_what_came_of_it_are_in_the_ledger_though_that_has_nothin
 
     desk(there=False).run()
     loop = desk(there=True).run()
-    assert [each.into for each in loop.queue.all()] == ["second.numbers"]
+    assert [each.into for each in loop.run_state.queue.all()] == ["second.numbers"]
     assert [each.into for each in loop.checkpoint.queue] == ["second.numbers"]
 
 
@@ -203,11 +203,11 @@ def test_nothing_is_dealt_before_it_is_due(tmp_path: Path) -> None:
     loop = desk.run(windows=1)
     (waiting,) = loop.checkpoint.queue
     assert waiting.due is not None
-    assert (waiting.start, len(loop.queue), loop.queue.deferred) == (2, 0, [waiting])
-    loop.queue.wake(waiting.due - timedelta(microseconds=1), lambda _: True)
-    assert len(loop.queue) == 0
-    loop.queue.wake(waiting.due, lambda _: True)
-    assert (len(loop.queue), loop.queue.deferred) == (1, [])
+    assert (waiting.start, len(loop.run_state.queue), loop.run_state.queue.deferred) == (2, 0, [waiting])
+    loop.run_state.queue.wake(waiting.due - timedelta(microseconds=1), lambda _: True)
+    assert len(loop.run_state.queue) == 0
+    loop.run_state.queue.wake(waiting.due, lambda _: True)
+    assert (len(loop.run_state.queue), loop.run_state.queue.deferred) == (1, [])
 
 
 def test_what_is_put_off_is_due_so_long_after_its_window_however_long_that_waited_for_a_core(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_a_drain_that_is_cut_off_goes_on(tmp_path: Path, point: Point, senders: 
 
 def test_further_outputs_carry_what_is_sent_to_them(tmp_path: Path) -> None:
     loop = desk_of(tmp_path, senders=1).run()
-    others = [tuple(item["~tuple"]) for state in loop.state["collect"] for item in state.get("others", [])]  # type: ignore[union-attr,call-overload,index] # as it was written
+    others = [tuple(item["~tuple"]) for state in loop.run_state.state["collect"] for item in state.get("others", [])]  # type: ignore[union-attr,call-overload,index] # as it was written
     assert sorted(others) == [each for each in numbers(loop) if each[1] % 2]
 
 

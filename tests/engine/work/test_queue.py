@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from dagkit.api.work import Block
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WorkItem, length_of
-from dagkit.engine.work.queue import WorkQueue, places
+from dagkit.engine.work.promise import WindowPromise
+from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.split import Allocation, SplitPlanner, anywhere, place_in
 from dagkit.ranges import OFFSET_INFINITY
 
@@ -34,6 +35,10 @@ def take(queue: WorkQueue, slots: int, each: float) -> Allocation:
 def slot_work(allocation: object) -> list[list[int]]:
     """Which blocks each slot got."""
     return [[each.number[0] for each in hand] for hand in allocation[INTO]]  # type: ignore[index]
+
+
+def promised(allocation):
+    return WindowPromise.of(allocation, 0.0, (), last=False).deal
 
 
 @pytest.mark.parametrize(
@@ -87,7 +92,7 @@ def test_no_slot_has_more_than_the_others_by_more_than_its_last_block(lengths: l
 def test_a_promised_deal_is_dealt_again(lengths: list[int], slots: int, each: float) -> None:
     first, second = queue_of(*lengths), queue_of(*lengths)
     allocation = take(first, slots, each)
-    assert second.take_these(places(allocation), {INTO: slots}) == allocation
+    assert second.take_these(promised(allocation), {INTO: slots}) == allocation
     assert second.all() == first.all()
 
 
@@ -95,7 +100,7 @@ def test_a_promised_deal_is_dealt_again(lengths: list[int], slots: int, each: fl
 def test_a_promised_deal_is_dealt_whole_to_fewer_or_more_slots(lengths: list[int], before: int, now: int) -> None:
     first, second = queue_of(*lengths), queue_of(*lengths)
     allocation = take(first, before, 10)
-    again = second.take_these(places(allocation), {INTO: now})
+    again = second.take_these(promised(allocation), {INTO: now})
     assert len(again[INTO]) == now
     assert sorted(chain.from_iterable(slot_work(again))) == sorted(chain.from_iterable(slot_work(allocation)))
     assert second.all() == first.all()
@@ -105,7 +110,7 @@ def test_blocks_of_one_number_and_two_files_are_told_apart() -> None:
     blocks = [block(0, 5, path="a"), block(0, 5, path="b")]
     first, second = WorkQueue.of(blocks), WorkQueue.of(blocks)
     allocation = take(first, 1, 1)
-    assert [each.source for each in second.take_these(places(allocation), {INTO: 1})[INTO][0]] == ["a"]
+    assert [each.source for each in second.take_these(promised(allocation), {INTO: 1})[INTO][0]] == ["a"]
     assert [each.source for each in second.all()] == ["b"]
 
 
@@ -145,11 +150,11 @@ def test_what_its_operator_divided_stays_apart() -> None:
 
 def test_a_promised_stretch_may_be_of_several_parts() -> None:
     queue = WorkQueue.of([block(1, 5), block(0, 3), block(1, 5, start=5), block(1, 5, start=10)])
-    (hand,) = queue.take_these({INTO: [[[[1], 2, 12]]]}, {INTO: 1})[INTO]
+    (hand,) = queue.take_these({INTO: [[((1,), 2, 12)]]}, {INTO: 1})[INTO]
     assert [(each.start, each.end) for each in hand] == [(2, 12)]
     assert [(each.number[0], each.start, each.end) for each in queue.all()] == [(1, 0, 2), (0, 0, 3), (1, 12, 15)]
     with pytest.raises(AssertionError, match="does not wait"):
-        queue.take_these({INTO: [[[[1], 1, 13]]]}, {INTO: 1})
+        queue.take_these({INTO: [[((1,), 1, 13)]]}, {INTO: 1})
 
 
 def test_the_end_of_a_line_is_left_to_the_next_window_in_part() -> None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from dagkit import Block
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import WorkItem, length_of
-from dagkit.engine.work.queue import WorkQueue, places
+from dagkit.engine.work.promise import WindowPromise
+from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.split import (
     EVEN,
     LEAST,
@@ -181,13 +182,13 @@ def test_a_promised_cut_is_made_again() -> None:
     first, second = (WorkQueue.of(of_lengths(100 * MIB, 7 * MIB)) for _ in range(2))
     allocation = first.take({INTO: 2}, {INTO: 1e9}, cutter())
     assert stretches([*map(list, allocation[INTO])]) == [[(0, 0, 53)], [(0, 53, 100), (1, 100, 107)]]
-    assert second.take_these(places(allocation), {INTO: 2}) == allocation
+    assert second.take_these(WindowPromise.of(allocation, 0.0, (), last=False).deal, {INTO: 2}) == allocation
     assert len(second) == 0
 
 
 def test_what_stands_around_a_promised_stretch_waits_still() -> None:
     queue = WorkQueue.of(of_lengths(100))
-    (taken,) = queue.take_these({INTO: [[[[0], 10, 30]]]}, {INTO: 1})[INTO][0]
+    (taken,) = queue.take_these({INTO: [[((0,), 10, 30)]]}, {INTO: 1})[INTO][0]
     assert (taken.start, taken.end) == (10, 30)
     assert [(each.start, each.end) for each in queue.all()] == [(0, 10), (30, 100)]
 

@@ -32,7 +32,7 @@ def test_a_block_is_read_by_several_at_once_where_its_order_can_be_kept(
     tmp_path: Path, writer: type[RecordWriter] | type[PartWriter[str]], fused: bool, cut: set[str]
 ) -> None:
     def draw(dag: Dag, conf: object) -> None:
-        splitter = dag.add_operator("splitter", FileSplitterInput(scanner={"files": [str(tmp_path)]}))
+        splitter = dag.add_operator("splitter", FileSplitterInput(scanner={"files": [str(tmp_path / "in")]}))
         reader = dag.add_operator("reader", LineReader(min_readers=2))
         keep = dag.add_operator("filter", Filter(bool))
         last = dag.add_operator("writer", writer(file_path=str(tmp_path / "out")))

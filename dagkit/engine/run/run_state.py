@@ -1,0 +1,147 @@
+"""What a run knows between two actions: built from the ledger, and shared by the loop and the committer."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from dagkit.api.running import Until
+from dagkit.clock import SystemClock, Timer
+from dagkit.compiler import Compilation
+from dagkit.engine.changes.listeners import StatsListeners
+from dagkit.engine.changes.reconfiguration import Reconfiguration
+from dagkit.engine.changes.requests import RequestInbox
+from dagkit.engine.changes.running_plan import RunningPlan
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.engine.checkpoint.compatibility import refuse_renamed, refuse_stranded, refuse_stranded_findings
+from dagkit.engine.checkpoint.delays import first_of_delays, restored
+from dagkit.engine.checkpoint.journal import Journal
+from dagkit.engine.checkpoint.next_checkpoint import State
+from dagkit.engine.checkpoint.redistribute import redistribute_state
+from dagkit.engine.facts import Fact
+from dagkit.engine.files.outputs import Outputs
+from dagkit.engine.inputs.discover import DriverInputs
+from dagkit.engine.points import Point, Probe
+from dagkit.engine.program.program import Program
+from dagkit.engine.reports.run_events import Observer
+from dagkit.engine.run.in_flight import InFlightWindows
+from dagkit.engine.run.notify import EventPublisher
+from dagkit.engine.work.pending import PendingWork
+from dagkit.engine.work.queue import WorkQueue
+from dagkit.engine.work.summary import ProgramSummary
+from dagkit.engine.worker.outbox import Sent
+from dagkit.engine.worker.protocol import Backend, WindowTask
+from dagkit.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How a launch runs."""
+
+    application_path: str
+    until: Until = Until.STOPPED
+    windows: int | None = None
+    """Windows at most; none: any number."""
+    overlap: int = 2
+    """Windows in flight at most."""
+    durable: bool = True
+    """Whether a commit survives a power cut, and not only a crash."""
+    home: str = ""
+    """The folder that relative paths of operators are taken from."""
+
+
+class Woken(threading.Event):
+    """An event that a signal's handler may set, also while the thread that it interrupts is at this very event."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cond = threading.Condition(threading.RLock())
+
+
+class RunState:
+    """One run, as the last commit left it and as it goes on."""
+
+    def __init__(
+        self,
+        compilation: Compilation,
+        backend: Backend,
+        ledger: Ledger,
+        settings: RunSettings,
+        *,
+        fingerprint: str = "",
+        version: str = "",
+        clock: Timer | None = None,
+        observers: Sequence[Observer] = (),
+        probe: Probe | None = None,
+    ) -> None:
+        self.backend = backend
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.publisher = EventPublisher(observers, compilation.graph)
+        self.probe = probe or _not_probed
+        self.woken = Woken()
+        plan = RunningPlan.of(compilation)
+        self.journal = Journal(ledger, plan.program, fingerprint, version)
+        checkpoint = self.checkpoint = self.journal.checkpoint()
+        if checkpoint.partitions or checkpoint.altered:
+            plan = RunningPlan.resumed(plan.compilation, checkpoint)
+            backend.load(plan.compilation)
+        self.changing = Reconfiguration(plan, RequestInbox(ledger.store, self.clock.now, checkpoint.answered))
+        self.listeners = StatsListeners(plan, self.clock.now())
+        self.facts: list[Fact] = []
+        """What was decided since the last commit."""
+        self.beat: datetime | None = None
+        """When the next window begins though nothing came."""
+        self._restore(checkpoint)
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        """Take state, items, work and files from the checkpoint, and refuse what the plan has no place for."""
+        program, settings = self.program, self.settings
+        self.promise = self.journal.promised()
+        """The window that was promised and not committed, until it is started again."""
+        refuse_stranded(program, checkpoint, self.promise[0].deal if self.promise else ())
+        refuse_renamed(program, checkpoint.state)
+        self.state, self.held = self.carried(program)
+        self.summary = ProgramSummary.of(program)
+        self.pending_work = PendingWork(checkpoint.queue, settings.until, self.summary.millis)
+        self.driver_inputs = DriverInputs(self.journal, settings.until, self.clock)
+        refuse_stranded_findings(program, self.driver_inputs.found)
+        self.outputs = Outputs(checkpoint, settings.application_path, durable=settings.durable, home=settings.home)
+        self.in_flight = InFlightWindows(self.backend, settings.overlap, self.woken.set)
+        if self.promise is None:
+            self.pending_work.truncate(self.summary)
+
+    def carried(self, program: Program) -> tuple[State, list[Sent]]:
+        """The state and held items of the last checkpoint, for another program; raise if it cannot take them."""
+        held = restored(program, self.checkpoint.held) if self.checkpoint.window else first_of_delays(program)
+        return redistribute_state(program, self.checkpoint.state), held
+
+    @property
+    def program(self) -> Program:
+        """What runs now."""
+        return self.changing.shape.program
+
+    @property
+    def queue(self) -> WorkQueue:
+        """What waits."""
+        return self.pending_work.queue
+
+    @property
+    def next_window(self) -> int:
+        """The number of the next window to start."""
+        return self.checkpoint.window + len(self.in_flight) + 1
+
+    @property
+    def overlap(self) -> int:
+        """How many windows may be in flight."""
+        return self.settings.overlap if self.summary.overlaps else 1
+
+    def staged_by(self, task: WindowTask) -> WindowTask:
+        """The task with a folder of its own to stage in, if any operator writes files."""
+        if not self.summary.writes:
+            return task
+        return replace(task, staging=self.outputs.attempt(task.window_id))
+
+
+def _not_probed(point: Point, window_id: int) -> None:
+    """Let the run pass every point."""
