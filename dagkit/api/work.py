@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from dagkit.api.operators import Operator
 from dagkit.api.ports import input_ports
@@ -55,6 +55,12 @@ class SplittableOperator(Operator, Generic[T]):
 
     served_by_engine = True
     """Its `process` is given a tracker besides, which only the engine makes; another input has a method of its own."""
+
+    reads_positions: ClassVar[bool] = True
+    """Whether its offsets are positions of what it reads, bytes of files above all, and are counted as what was read.
+
+    False where they only number steps, such as looks at a folder.
+    """
 
     def initial_restriction(self, element: T) -> OffsetRange:
         """The whole work that an element stands for; without an end where it stops at OFFSET_INFINITY.

@@ -33,6 +33,7 @@ class MatchFiles(SplittableOperator[str]):
 
     kind = "files.match/1"
     partitionable = False
+    reads_positions = False
     patterns = InputPort(str)
     files = OutputPort(FileInfo)
 

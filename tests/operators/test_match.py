@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from dagkit import Context, Dag
 from dagkit.api.running import Until
+from dagkit.engine.reports.run_events import Committed, Measured, RunEvent
 from dagkit.engine.worker.instances import live
 from dagkit.errors import InputUnreadable
 from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
 from dagkit.testing import Alone, FakeClock
-from dagkit_operators import FileInfo, Items, Map, MatchFiles
+from dagkit_operators import FileInfo, Items, Map, MatchFiles, ReadFiles
 from dagkit_operators.identities import EDGE, Identities, has_identity
 from dagkit_operators.places import files_like, matching
 from tests.engine.cast import Collect, Desk, arrived
@@ -153,6 +154,23 @@ def test_a_further_look_that_finds_nothing_was_in_vain_and_a_run_until_idle_ends
     loop = desk.run(windows=9)
     assert arrived(loop) == [str(tree / "a.log"), str(tree / "b.log")]
     assert loop.checkpoint.window < 3
+
+
+@pytest.mark.parametrize("continuously", [False, True])
+def test_a_look_is_no_byte_that_was_read(tree: Path, tmp_path: Path, continuously: bool) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        patterns = dag.add_operator("patterns", Items(items=(f"{tree}/*.log",)))
+        match = patterns >> dag.add_operator("match", MatchFiles(continuously=continuously))
+        match >> dag.add_operator("read", ReadFiles()) >> dag.add_operator("collect", Collect())
+
+    told: list[RunEvent] = []
+    Desk(tmp_path / "home", draw, until=Until.IDLE, clock=FakeClock()).run(windows=9, observers=[told.append])
+    read = {"match": 0, "read": 0}
+    for measured in (each for each in told if isinstance(each, Measured)):
+        for name in read:
+            read[name] += sum(partition.positions for partition in measured.operators.get(name, ()))
+    assert read == {"match": 0, "read": len("a.log\nb.log\n")}
+    assert sum(each.positions for each in told if isinstance(each, Committed)) == read["read"]
 
 
 def test_a_pattern_that_was_looked_at_once_is_done_and_one_more_element_of_it_finds_what_came(

@@ -87,7 +87,7 @@ class Report:
     put_off: Mapping[ItemEnd, Deferred[OffsetRange]] = field(default_factory=dict)
     """How long what of it was put off for, by where it ends: when it is due, whoever hears of it says by his clock."""
     positions: int = 0
-    """How many positions were worked through."""
+    """How many positions were read."""
     busy_millis: float = 0.0
     figures: Mapping[str, Figures] = field(default_factory=dict)
     """What each operator did in this slot, by name."""

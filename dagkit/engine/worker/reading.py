@@ -43,6 +43,7 @@ class Reading:
         self.put_off: dict[ItemEnd, Deferred[OffsetRange]] = {}
         """What of that there was nothing to do of yet, by where it ends."""
         self.positions = 0
+        """How many positions were read."""
         self.worked = 0.0
         """How much work that was, as the operator counts."""
         self.reached: datetime | None = None
@@ -129,12 +130,11 @@ class Reading:
             stop = each.end if residual is None else residual.start
             after, millis = (began - self._made) * 1000, (ended - began) * 1000
             self.stretches.append(Stretch(each.source, each.start, stop, after, millis))
+        done = length_of(each) if residual is None else residual.start - each.start
+        self.positions += done if self.operator.reads_positions else 0
         if residual is None:
-            self.positions += length_of(each)
             self.worked += amount_of(each)
             return
-        done = residual.start - each.start
-        self.positions += done
         self.worked += done * density_of(each)
         changes = {
             "due": None,
