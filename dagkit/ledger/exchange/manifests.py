@@ -21,6 +21,7 @@ from dagkit.ledger.format.block import MetadataBlock, Record, parse
 from dagkit.ledger.format.events import AddData, DataEvent, DatasetKind, ExecuteTransform, Seed
 from dagkit.ledger.format.faults import BlockRefused, ChainBroken, Fault, VersionUnreadable
 from dagkit.ledger.format.hashing import canonical, read_json
+from dagkit.ledger.format.outdated import outdated
 from dagkit.ledger.format.wire import Wire
 from dagkit.ledger.stores.store import refused
 
@@ -206,6 +207,8 @@ def read_blocks(path: Path, chain: str) -> Iterator[MetadataBlock]:
 
 
 def _block(document: Any, chain: str) -> MetadataBlock:
+    if (old := outdated(document, chain)) is not None:  # before its version: the fabric counts manifests otherwise
+        raise VersionUnreadable(old)
     version = document.get("version") if isinstance(document, dict) else None
     if type(version) is not int or version != MANIFEST_VERSION:
         fault = Fault(

@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError
 from dagkit.ledger.format.events import DatasetId, DatasetKind, Event
 from dagkit.ledger.format.faults import ChainBroken, Fault, ValueUnwritable, VersionUnreadable
 from dagkit.ledger.format.hashing import Multihash, canonical, hash_of, read_json
+from dagkit.ledger.format.outdated import outdated
 from dagkit.ledger.format.wire import Instant, Wire
 
 BLOCK_FORMAT: Literal["dagkit.block/1"] = "dagkit.block/1"
@@ -123,6 +124,8 @@ def unseal(line: bytes, chain: str, seq: int) -> Record:
 
 
 def _unsealed(document: Any, line: bytes, chain: str, seq: int) -> Record:
+    if isinstance(document, dict) and "hash" not in document:  # no record of ours, but perhaps another tool's block
+        _refuse_outdated(document, chain, seq)
     _own_hash(document, chain, seq)
     record = parse(Record, document, BLOCK_FORMAT, chain, seq)
     _, again = _sealed(record.block, record.carry, record.objects)
@@ -164,6 +167,7 @@ def parse(model: type[WireT], document: Any, known: str, chain: str | None = Non
     try:
         return model.model_validate(document)
     except ValidationError as error:
+        _refuse_outdated(document, chain, seq)
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         if first["type"] in ("extra_forbidden", "union_tag_invalid"):
@@ -174,6 +178,11 @@ def parse(model: type[WireT], document: Any, known: str, chain: str | None = Non
                 Fault("manifest-unreadable", problem, "compare it with a manifest that dagkit exported", chain)
             ) from error
         raise ChainBroken(_damaged(chain, seq, f"cannot be read: {problem}")) from error
+
+
+def _refuse_outdated(document: Any, chain: str | None, seq: int | None) -> None:
+    if (fault := outdated(document, chain, seq)) is not None:
+        raise VersionUnreadable(fault)
 
 
 def unreadable(said: str, known: str, chain: str | None = None, seq: int | None = None) -> Fault:

@@ -162,7 +162,7 @@ class ChainBroken(LedgerError):
 
 
 class VersionUnreadable(LedgerError):
-    """A dagkit of another version wrote it."""
+    """A dagkit of another version wrote it, or it follows an older specification."""
 
     exit_code: ClassVar[int] = 6
 
