@@ -18,9 +18,9 @@ from dagkit.api.operators import InputOperator, Operator, main_outlet, sending
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.running import Context, Until
 from dagkit.api.work import Block, SplittableOperator, work_port
-from dagkit.engine.inputs.driver_input import look
 from dagkit.engine.program.program import Keying
 from dagkit.engine.worker.instances import Receiver, SavedState, bind_output, live, receiver, saved
+from dagkit.engine.worker.lifecycle import Life, look
 from dagkit.ranges import Deferred, OffsetRange, RestrictionTracker
 from dagkit.schema.batch import Batch
 
@@ -120,8 +120,8 @@ class Alone(Generic[OperatorT]):
             "now": now,
             "connected": connected,
         }
-        self.operator.setup(context)
-        self.operator.activate(context)
+        self._life = Life(self.operator)
+        self._life.set_up(context)
 
     def _listen(self, port: str) -> None:
         items = self._sent[port] = []
@@ -138,23 +138,15 @@ class Alone(Generic[OperatorT]):
     def window(self, *, last: bool = False) -> Iterator[int]:
         """One window; what is sent to the operator inside belongs to it. After the last one nothing comes for now."""
         start_over(self.operator)
-        self._commit(self.window_id - 1)
-        self.operator.begin_window(self.window_id)
+        self._life.commit(self.window_id - 1)
+        self._life.begin(self.window_id)
         yield self.window_id
         for into in self._into.values():
             if into.flush is not None:
                 into.flush()
-        if last:
-            self.operator.drained()
-        self.operator.end_window()
-        self.operator.before_checkpoint(self.window_id)
+        self._life.end(self.window_id, last=last)
+        self._life.save(self.window_id)
         self.window_id += 1
-
-    def _commit(self, window_id: int) -> None:
-        """Tell it of the last window, if there was one."""
-        if window_id > 0:
-            self.operator.checkpointed(window_id)
-            self.operator.committed(window_id)
 
     def send(self, *items: Any, to: str | None = None) -> None:
         """Let items flow in one by one, into the only input or the one that is named."""
@@ -171,11 +163,11 @@ class Alone(Generic[OperatorT]):
         assert isinstance(self.operator, InputOperator), f"{name} is no input operator"
         assert not self.ended, f"{name} has ended, and is not asked again"
         if self.window_id != self._looked_for:
-            self._commit(self._looked_for)
+            self._life.commit(self._looked_for)
             start_over(self.operator)
         self._looked_for = self.window_id
         before = self._emitted()
-        self.ended = look(self.operator, self.window_id, lambda: self._emitted() > before)
+        self.ended = look(self.operator, self._life, self.window_id, lambda: self._emitted() > before)
         if self._emitted() > before:
             self.window_id += 1
 
@@ -243,8 +235,7 @@ class Alone(Generic[OperatorT]):
 
     def restarted(self) -> "Alone[OperatorT]":
         """The operator in another process: its saved state and the files are there, and nothing else of what it was."""
-        self.operator.deactivate()
-        self.operator.teardown()
+        self._life.tear_down()
         again = Alone(self.operator, state=self.state, window_id=self.window_id, **self._again)
         again.files = self.files
         again.operator._services.update(self.files)  # noqa: SLF001 - in the place of the engine

@@ -340,9 +340,11 @@ class _Window:
         """What several senders sent, as one."""
         unifier = _live(make(), {}, ["unified"])
         unifier.operator.setup(context)
+        unifier.operator.activate(context)
         unifier.operator.begin_window(self.assignment.window_id)
         unifier.take("parts", arrived, Keying())
         unifier.operator.end_window()
+        unifier.operator.deactivate()
         unifier.operator.teardown()
         return unifier.sent["unified"]
 

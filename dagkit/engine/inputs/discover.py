@@ -8,7 +8,6 @@ from dagkit.api.running import Until
 from dagkit.clock import Timer
 from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.checkpoint.journal import Journal
-from dagkit.engine.failures import tear_down
 from dagkit.engine.inputs.driver_input import DriverInput, context_of, delivered, queued
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.elements import Elements
@@ -65,7 +64,8 @@ class DriverInputs:
 
     def tear_down(self, window_id: int) -> None:
         """They work no more, whatever they raise: the run has failed."""
-        tear_down((each.operator for each in self._at_work.values()), window_id)
+        for each in self._at_work.values():
+            each.abandon(window_id)
 
     def _lively(self, program: Program, name: str, state: SavedState, window_id: int, *, ended: bool) -> DriverInput:
         """An input operator at work, with the state that it was left in."""

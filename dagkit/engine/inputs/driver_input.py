@@ -12,7 +12,7 @@ from dagkit.api.controls import Stamped
 from dagkit.api.metrics import metrics_of, start_over
 from dagkit.api.operators import InputOperator
 from dagkit.api.ports import output_ports
-from dagkit.api.running import Context, Shutdown, Until
+from dagkit.api.running import Context, Until
 from dagkit.api.work import Block
 from dagkit.engine.checkpoint.discoveries import Discovery, DiscoveryCodec, Emitted
 from dagkit.engine.failures import failure_of
@@ -20,23 +20,9 @@ from dagkit.engine.program.program import Program, Target
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.instances import SavedState, bind_output, live, of_items, saved
+from dagkit.engine.worker.lifecycle import Life, look
 from dagkit.engine.worker.outbox import Outbox, Sent
 from dagkit.engine.worker.protocol import Figures
-
-
-def look(operator: InputOperator, window_id: int, has_emitted: Callable[[], bool]) -> bool:
-    """Let it emit what there is; whether that was the last."""
-    ended = False
-    operator.begin_window(window_id)
-    try:
-        operator.emit_tuples()
-        if not has_emitted():
-            operator.handle_idle_time()
-    except Shutdown:
-        ended = True
-    operator.end_window()
-    operator.before_checkpoint(window_id)
-    return ended
 
 
 class DriverInput:
@@ -47,6 +33,7 @@ class DriverInput:
         assert isinstance(operator, InputOperator), "only input operators run on the driver"
         self.name = name
         self.operator = operator
+        self._life = Life(operator)
         self.ended = ended
         self.next_look: datetime | None = None
         self.in_vain = False
@@ -58,9 +45,12 @@ class DriverInput:
         for port in self._ports:
             keep = self._keep(port)
             bind_output(operator, port, [replace(of_items(keep), control=keep)])
-        with self._named(context.window_id):
-            operator.setup(context)
-            operator.activate(context)
+        try:
+            with self._named(context.window_id):
+                self._life.set_up(context)
+        except BaseException:
+            self.abandon(context.window_id)
+            raise
 
     def due(self, now: datetime) -> bool:
         return not self.ended and (self.next_look is None or self.next_look <= now)
@@ -72,7 +62,7 @@ class DriverInput:
             start_over(self.operator)
         began, cpu_nanos = time.monotonic(), time.thread_time_ns()
         with self._named(window_id):
-            self.ended |= look(self.operator, window_id, lambda: bool(self._emitted))
+            self.ended |= look(self.operator, self._life, window_id, lambda: bool(self._emitted))
             again = self.operator.looks_again_in_millis()
             metrics = metrics_of(self.operator)
         spent = (time.monotonic() - began) * 1000, time.thread_time_ns() - cpu_nanos
@@ -97,14 +87,16 @@ class DriverInput:
     def commit(self, window_id: int) -> None:
         """Tell it that a window can never come back."""
         with self._named(window_id):
-            self.operator.checkpointed(window_id)
-            self.operator.committed(window_id)
+            self._life.commit(window_id)
 
     def end(self, window_id: int) -> None:
         """It works no more."""
         with self._named(window_id):
-            self.operator.deactivate()
-            self.operator.teardown()
+            self._life.tear_down()
+
+    def abandon(self, window_id: int) -> None:
+        """It works no more, whatever it raises: the run has failed."""
+        self._life.abandon(window_id)
 
     @contextmanager
     def _named(self, window_id: int) -> Iterator[None]:

@@ -15,6 +15,7 @@ from dagkit.api.work import work_port
 from dagkit.engine.program.program import Keying, Port, Program, StageProgram, Target
 from dagkit.engine.worker.control_tuples import Controls
 from dagkit.engine.worker.instances import Receiver, SavedState, bind_output, live, of_items, receiver, to_all
+from dagkit.engine.worker.lifecycle import Life
 from dagkit.engine.worker.outbox import Outbox
 from dagkit.engine.worker.protocol import SlotState, WindowTask
 from dagkit.engine.worker.reading import Reading
@@ -49,7 +50,7 @@ class Binding:
         self._kept = kept
         self._held: dict[str, list[Any]] = {}
         """What each delay holds back."""
-        self._merging: dict[int, tuple[Operator, Receiver]] = {}
+        self._merging: dict[int, tuple[Life, Receiver]] = {}
         """The unifier of each wire that has one, once its first items came."""
         self._entrances: dict[Port, Receiver] = {}
         self._controls = {name: Controls(name, operator, self.flush_into) for name, operator in operators.items()}
@@ -81,8 +82,12 @@ class Binding:
             if self.program.targets[wire].into[0] == name:
                 if into.flush is not None:
                     into.flush()
-                unifier.end_window()
-                unifier.teardown()
+                unifier.end(self.window.window_id)
+                unifier.tear_down()
+
+    def unifiers(self) -> list[Life]:
+        """The unifiers that were made so far."""
+        return [unifier for unifier, _ in self._merging.values()]
 
     def slide(self, name: str) -> None:
         """What an operator's windows hold goes on, where they slide with this one."""
@@ -121,10 +126,10 @@ class Binding:
         if target.wire not in self._merging:
             unifier = live(target.unifier(), {})
             bind_output(unifier, "unified", [self._entrances[target.into]])
-            window = self.window
-            unifier.setup(self.program.context_of(target.into[0], self.outbox.slot, window.window_id, window.home))
-            unifier.begin_window(window.window_id)
-            self._merging[target.wire] = unifier, receiver(unifier, "parts", Keying())
+            life, window = Life(unifier), self.window
+            self._merging[target.wire] = life, receiver(unifier, "parts", Keying())
+            life.set_up(self.program.context_of(target.into[0], self.outbox.slot, window.window_id, window.home))
+            life.begin(window.window_id)
         return self._merging[target.wire][1]
 
     def _bind(self, stage: StageProgram) -> None:

@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dagkit.api.metrics import metrics_of
-from dagkit.api.operators import Operator
 from dagkit.api.ports import input_ports
 from dagkit.api.work import work_port
-from dagkit.engine.failures import CodecFailed, OperatorFailed, failure_of, place_of, tear_down, who_failed
+from dagkit.engine.failures import CodecFailed, OperatorFailed, failure_of, place_of, who_failed
 from dagkit.engine.files.staging import Staging, serve_files
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.elements import elements_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.binding import Binding
 from dagkit.engine.worker.instances import SavedState, live, saved
+from dagkit.engine.worker.lifecycle import Life
 from dagkit.engine.worker.outbox import NOTHING_SENT, Outbox, Sent
 from dagkit.engine.worker.protocol import Figures, Report, SlotState, WindowTask
 from dagkit.engine.worker.reading import Reading
@@ -52,8 +52,7 @@ class SlotRun:
             if (elements := elements_of(program, name, operator)) is not None
         }
         """Of each splittable operator."""
-        self._set_up: list[Operator] = []
-        """Those that are to be torn down, whatever happens."""
+        self._lives = {name: Life(operator, program.windows[name]) for name, operator in self.operators.items()}
         self._last = assignment.last
         self._millis: dict[str, float] = {}
         """When each operator was through with the window, from its start."""
@@ -82,7 +81,8 @@ class SlotRun:
             with self._abandoning():
                 yield from self._run(arriving)
         except BaseException as error:
-            tear_down(self._set_up, self.window_id)
+            for life in [*self._lives.values(), *self.binding.unifiers()]:
+                life.abandon(self.window_id)
             if isinstance(error, OperatorFailed) or not isinstance(error, Exception):
                 raise
             raise self._failure(error) from error
@@ -137,8 +137,10 @@ class SlotRun:
         return (time.monotonic() - self._started) * 1000
 
     def _run(self, arriving: Iterable[tuple[int, Batch[Any]] | None]) -> Iterator[Sent]:
-        for name, operator in self.operators.items():
-            self._begin(name, operator)
+        for name, life in self._lives.items():
+            life.set_up(self.program.context_of(name, self.slot, self.window_id, self.home))
+            life.commit(self.committed)
+            life.begin(self.window_id)
         for arrived in arriving:
             if arrived is None:
                 yield NOTHING_SENT
@@ -147,42 +149,26 @@ class SlotRun:
             self.binding.take(self.program.targets[wire], batch)
             yield from self.outbox.ready()
         self.binding.flush()
-        for name, operator in self.operators.items():
+        for name in self.operators:
             self.binding.merge_into(name)
             self.binding.flush_into(name)
             if name in self.readings:
                 for _ in self.readings[name].work():
                     yield from self.outbox.ready()
-            self._end(name, operator)
+            self._end(name)
             yield from self.outbox.ready()
         self.binding.let_go()
-        for operator in self.operators.values():
-            operator.before_checkpoint(self.window_id)
-            operator.deactivate()
-            operator.teardown()
-            self._set_up.remove(operator)
+        for life in self._lives.values():
+            life.save(self.window_id)
+            life.tear_down()
         yield from self.outbox.rest()
 
-    def _begin(self, name: str, operator: Operator) -> None:
-        context = self.program.context_of(name, self.slot, self.window_id, self.home)
-        operator.setup(context)
-        self._set_up.append(operator)
-        operator.activate(context)
-        if self.committed:
-            operator.checkpointed(self.committed)
-            operator.committed(self.committed)
-        if (self.window_id - 1) % self.program.windows[name] == 0:
-            operator.begin_window(self.window_id)
-
-    def _end(self, name: str, operator: Operator) -> None:
+    def _end(self, name: str) -> None:
         self.binding.end_controls(name)
-        if self._last:
-            operator.drained()
-        if self.window_id % self.program.windows[name] == 0:
-            operator.end_window()
+        self._lives[name].end(self.window_id, last=self._last)
         self.binding.slide(name)
         self._millis[name] = self._since_start()
-        self._metrics[name] = metrics_of(operator)
+        self._metrics[name] = metrics_of(self.operators[name])
 
     def _flush(self) -> None:
         self.binding.flush()

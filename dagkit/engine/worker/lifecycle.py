@@ -1,0 +1,87 @@
+"""The life of an operator: the order in which it is called, and what is still called where something failed.
+
+setup, activate
+for each window: checkpointed and committed (of the last window that can never come back), begin_window, the items,
+    drained (in the last window of a launch), end_window, before_checkpoint
+deactivate, teardown
+
+All that run operators call them through `Life`, except the reference backend: it spells the order out once more, so
+that comparing the two proves this one.
+"""
+
+import logging
+from collections.abc import Callable
+
+from dagkit.api.operators import InputOperator, Operator
+from dagkit.api.running import Context, Shutdown
+
+_logger = logging.getLogger(__name__)
+
+
+class Life:
+    """One live operator, from `setup` to `teardown`."""
+
+    def __init__(self, operator: Operator, windows: int = 1) -> None:
+        self.operator = operator
+        self._windows = windows
+        """Streaming windows in one window of the operator."""
+        self._owed: list[Callable[[], None]] = []
+        """The callbacks that end what was begun, the next one last."""
+
+    def set_up(self, context: Context) -> None:
+        """Call `setup` and `activate`. From then on `teardown` and `deactivate` are owed, whatever happens."""
+        self.operator.setup(context)
+        self._owed.append(self.operator.teardown)
+        self.operator.activate(context)
+        self._owed.append(self.operator.deactivate)
+
+    def commit(self, window_id: int) -> None:
+        """Report the last window that can never come back; nothing where the id is 0."""
+        if window_id:
+            self.operator.checkpointed(window_id)
+            self.operator.committed(window_id)
+
+    def begin(self, window_id: int) -> None:
+        """Begin a streaming window, and the operator's own window where it begins with this one."""
+        if (window_id - 1) % self._windows == 0:
+            self.operator.begin_window(window_id)
+
+    def end(self, window_id: int, *, last: bool = False) -> None:
+        """End a streaming window, and the operator's own where it ends with this one; after the last, none comes."""
+        if last:
+            self.operator.drained()
+        if window_id % self._windows == 0:
+            self.operator.end_window()
+
+    def save(self, window_id: int) -> None:
+        """Prepare for saving the state. The caller saves it afterwards."""
+        self.operator.before_checkpoint(window_id)
+
+    def tear_down(self) -> None:
+        """Call what is owed: `deactivate`, then `teardown`."""
+        while self._owed:
+            self._owed.pop()()
+
+    def abandon(self, window_id: int) -> None:
+        """Call what is owed after a window failed. What this raises is only logged: the first failure is reported."""
+        while self._owed:
+            try:
+                self._owed.pop()()
+            except Exception:  # the failure that led here is raised by the caller
+                name = type(self.operator).__name__
+                _logger.exception("%s could not be torn down after window %d failed", name, window_id)
+
+
+def look(operator: InputOperator, life: Life, window_id: int, has_emitted: Callable[[], bool]) -> bool:
+    """Let an input operator emit what there is: a look is a window of its own. Return whether it was the last look."""
+    ended = False
+    life.begin(window_id)
+    try:
+        operator.emit_tuples()
+        if not has_emitted():
+            operator.handle_idle_time()
+    except Shutdown:
+        ended = True
+    life.end(window_id)
+    life.save(window_id)
+    return ended

@@ -1,0 +1,215 @@
+"""The life of an operator: every engine calls it in the same order, and what was begun is ended once."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from dagkit import Dag, InputPort, Operator, OperatorContext, OutputPort, StatelessPartitioner, Unifier
+from dagkit.backends.reference import ReferenceBackend
+from dagkit.compiler import compile_application
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.worker.lifecycle import Life
+from dagkit.testing import Alone
+from tests.backends.slots import InSlots
+from tests.engine.cast import Collect, Desk, Script
+
+
+class Noted(Operator):
+    """Writes down how it is called; fails where it is asked to."""
+
+    kind = "lifecycle.noted/1"
+    fails_in: str = ""
+    calls: ClassVar[list[str]] = []
+
+    def note(self, call: str) -> None:
+        self.calls.append(call)
+        if call.partition(" ")[0] == self.fails_in:
+            raise ValueError(f"no {call}")
+
+    def setup(self, context: Any) -> None:
+        self.note("setup")
+
+    def activate(self, context: Any) -> None:
+        self.note("activate")
+
+    def begin_window(self, window_id: int) -> None:
+        self.note(f"begin_window {window_id}")
+
+    def drained(self) -> None:
+        self.note("drained")
+
+    def end_window(self) -> None:
+        self.note("end_window")
+
+    def before_checkpoint(self, window_id: int) -> None:
+        self.note(f"before_checkpoint {window_id}")
+
+    def checkpointed(self, window_id: int) -> None:
+        self.note(f"checkpointed {window_id}")
+
+    def committed(self, window_id: int) -> None:
+        self.note(f"committed {window_id}")
+
+    def deactivate(self) -> None:
+        self.note("deactivate")
+
+    def teardown(self) -> None:
+        self.note("teardown")
+
+
+class Taking(Noted):
+    kind = "lifecycle.taking/1"
+    input = InputPort(int)
+
+    def process(self, item: int) -> None:
+        self.note(f"process {item}")
+
+
+class Merging(Noted, Unifier[int]):
+    kind = "lifecycle.merging/1"
+
+    def process(self, item: int) -> None:
+        self.note(f"process {item}")
+        self.unified.emit(item)
+
+
+class Failing(Merging):
+    kind = "lifecycle.failing/1"
+    fails_in: str = "process"
+
+
+class Numbers(Operator):
+    input = InputPort(int)
+    output = OutputPort(int, unifier=Merging)
+
+    def process(self, item: int) -> None:
+        self.output.emit(item)
+
+
+class NumbersInVain(Numbers):
+    output = OutputPort(int, unifier=Failing)
+
+
+class Finding(Script, Noted):
+    """An input operator that writes down how it is called."""
+
+    kind = "lifecycle.finding/1"
+
+
+@pytest.fixture
+def calls() -> Iterator[list[str]]:
+    Noted.calls.clear()
+    yield Noted.calls
+    Noted.calls.clear()
+
+
+def in_windows(*windows: str) -> list[str]:
+    return [call for window in windows for call in window.split(", ")]
+
+
+TWO_WINDOWS_AND_THE_LAST = in_windows(
+    "setup, activate, begin_window 1, process 7, end_window, before_checkpoint 1, deactivate, teardown",
+    "setup, activate, checkpointed 1, committed 1, begin_window 2, process 8, end_window, before_checkpoint 2",
+    "deactivate, teardown",
+    "setup, activate, checkpointed 2, committed 2, begin_window 3, drained, end_window, before_checkpoint 3",
+    "deactivate, teardown",
+)
+
+
+@pytest.mark.parametrize("on", [ReferenceBackend, InSlots])
+def test_an_operator_lives_in_one_order_on_every_backend(tmp_path: Path, on: Any, calls: list[str]) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("numbers", Script(looks=((7,), (8,)))) >> dag.add_operator("takes", Taking())
+
+    Desk(tmp_path, draw, backend=lambda backend: on(backend.compilation)).run()
+    assert calls == TWO_WINDOWS_AND_THE_LAST
+
+
+def test_an_operator_alone_lives_in_that_order(calls: list[str]) -> None:
+    alone = Alone(Taking())
+    for item in (7, 8):
+        with alone.window(last=True):
+            alone.send(item)
+    alone.restarted()
+    assert calls == in_windows(
+        "setup, activate, begin_window 1, process 7, drained, end_window, before_checkpoint 1",
+        "checkpointed 1, committed 1, begin_window 2, process 8, drained, end_window, before_checkpoint 2",
+        "deactivate, teardown",
+        "setup, activate",
+    )
+
+
+def unified(numbers: type[Operator]) -> Any:
+    def draw(dag: Dag, conf: object) -> None:
+        sends = dag.add_operator("sends", numbers())
+        dag.set_operator_attribute(sends, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+        dag.add_operator("numbers", Script(looks=((7,),))) >> sends >> dag.add_operator("collect", Collect())
+
+    return draw
+
+
+@pytest.mark.parametrize("on", [ReferenceBackend, InSlots])
+def test_a_unifier_lives_as_any_operator_does(tmp_path: Path, on: Any, calls: list[str]) -> None:
+    Desk(tmp_path, unified(Numbers), backend=lambda backend: on(backend.compilation)).run()
+    assert calls == in_windows("setup, activate, begin_window 1, process 7, end_window, deactivate, teardown")
+
+
+def test_a_unifier_that_fails_is_torn_down(tmp_path: Path, calls: list[str]) -> None:
+    with pytest.raises(ValueError, match="no process 7"):
+        Desk(tmp_path, unified(NumbersInVain), backend=lambda backend: InSlots(backend.compilation)).run()
+    assert calls == in_windows("setup, activate, begin_window 1, process 7, deactivate, teardown")
+
+
+def test_an_input_operator_that_cannot_be_activated_is_torn_down(tmp_path: Path, calls: list[str]) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("finds", Finding(looks=((7,),), fails_in="activate")) >> dag.add_operator("collect", Collect())
+
+    with pytest.raises(OperatorFailed, match=r"finds failed .* no activate"):
+        Desk(tmp_path, draw).run()
+    assert calls == ["setup", "activate", "teardown"]
+
+
+@pytest.mark.parametrize(
+    ("fails_in", "ended"),
+    [
+        pytest.param("setup", [], id="nothing is owed before setup has returned"),
+        pytest.param("activate", ["teardown"], id="what is not active is not deactivated"),
+        pytest.param("begin_window", ["deactivate", "teardown"], id="an active operator is deactivated"),
+    ],
+)
+def test_what_failed_is_ended_as_far_as_it_was_begun(fails_in: str, ended: list[str], calls: list[str]) -> None:
+    draw = compile_application(lambda dag, _: dag.add_operator("s", Script()) >> dag.add_operator("takes", Taking()))
+    life = Life(Taking(fails_in=fails_in))
+    with pytest.raises(ValueError, match=f"no {fails_in}"):
+        _begin(life, program_of(draw).context_of("takes", 0, 1))
+    calls.clear()
+    life.abandon(1)
+    life.abandon(1)
+    assert calls == ended
+
+
+def _begin(life: Life, context: Any) -> None:
+    life.set_up(context)
+    life.begin(1)
+
+
+def test_teardown_is_called_though_deactivate_fails(calls: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    compiled = compile_application(lambda dag, _: dag.add_operator("s", Script()) >> dag.add_operator("t", Taking()))
+    life = Life(Taking(fails_in="deactivate"))
+    life.set_up(program_of(compiled).context_of("t", 0, 1))
+    with caplog.at_level(logging.ERROR):
+        life.abandon(3)
+    assert calls == ["setup", "activate", "deactivate", "teardown"]
+    assert caplog.messages == ["Taking could not be torn down after window 3 failed"]
+
+
+def test_an_application_window_begins_and_ends_with_its_first_and_last_streaming_window(calls: list[str]) -> None:
+    life = Life(Taking(), windows=3)
+    for window_id in range(1, 7):
+        life.begin(window_id)
+        life.end(window_id)
+    assert calls == ["begin_window 1", "end_window", "begin_window 4", "end_window"]
