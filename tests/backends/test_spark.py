@@ -28,7 +28,7 @@ from dagkit.backends.spark import SparkBackend, SparkFailed
 from dagkit.backends.spark.task import Told
 from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.failures import OperatorFailed, WindowLost, WorkerFailed
-from dagkit.engine.files.folders import PiecesLost
+from dagkit.engine.files.pieces import PiecesLost
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from dagkit.api.files import output_files
-from dagkit.engine.files.folders import LocalFolder, folder_at, look_at, make_folder
+from dagkit.engine.files.local_folder import LocalFolder, make_folder
+from dagkit.engine.files.open_folder import folder_at
+from dagkit.engine.files.pieces import look_at
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
 from dagkit.errors import DagkitError, printable

@@ -7,8 +7,8 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dagkit.engine.files import folders as places
-from dagkit.engine.files.folders import PiecesLost, folder_at
+from dagkit.engine.files.open_folder import folder_at, write_together
+from dagkit.engine.files.pieces import PiecesLost, remove
 from dagkit.engine.files.publish import in_order, pieces_of
 from dagkit.engine.files.staging import Part, StagingFailed, StagingPlace, by_file
 
@@ -62,7 +62,7 @@ def last_ones(parts: Sequence[Part]) -> list[Part]:
 def forget(replaced: Sequence[Part], application_path: str) -> None:
     """The pieces are gone: a commit has named the one that holds them all."""
     home = folder_at(application_path)
-    places.remove([home.path_of(part.part) for part in replaced])
+    remove([home.path_of(part.part) for part in replaced])
 
 
 def _together(parts: Sequence[Part], attempt: StagingPlace) -> Part:
@@ -71,7 +71,7 @@ def _together(parts: Sequence[Part], attempt: StagingPlace) -> Part:
     below, pieces = folder_at(attempt.application_path).below(inner), pieces_of(parts, attempt.application_path)
     try:
         below.make()
-        places.write_together(pieces, below, name, durable=attempt.durable)
+        write_together(pieces, below, name, durable=attempt.durable)
     except FileNotFoundError as error:
         raise PiecesLost(last.file) from error
     except OSError as error:

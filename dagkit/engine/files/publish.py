@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Iterable, Mapping
 
-from dagkit.engine.files import folders as places
-from dagkit.engine.files.folders import Piece, folder_at
+from dagkit.engine.files import open_folder
+from dagkit.engine.files.open_folder import folder_at
+from dagkit.engine.files.pieces import Piece, is_in_place, look_at, remove
 from dagkit.engine.files.staging import Part, StagingPlace
 
 _logger = logging.getLogger(__name__)
@@ -28,13 +29,13 @@ def in_order(parts: Iterable[Part]) -> list[Part]:
 def put_in_place(files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
     """Make each file of its pieces."""
     for file, parts in files.items():
-        places.put_in_place(pieces_of(parts, application_path), file, durable=durable)
+        open_folder.put_in_place(pieces_of(parts, application_path), file, durable=durable)
 
 
 def refuse_lost(files: Mapping[str, Iterable[Part]], application_path: str) -> None:
     """Returns only if each file is whole, or can be made; nobody has begun with them, so that nobody took one away."""
     for file, parts in files.items():
-        places.is_in_place(pieces_of(parts, application_path), file)
+        is_in_place(pieces_of(parts, application_path), file)
 
 
 def still_to_place(files: Mapping[str, list[Part]], application_path: str) -> dict[str, list[Part]]:
@@ -46,12 +47,12 @@ def still_to_place(files: Mapping[str, list[Part]], application_path: str) -> di
     rest = {}
     for file, parts in files.items():
         pieces = pieces_of(parts, application_path)
-        whole, *seen = places.look_at([file, *(piece.path for piece in pieces)])
+        whole, *seen = look_at([file, *(piece.path for piece in pieces)])
         left = [piece for piece, found in zip(pieces, seen, strict=True) if found is not None]
         taken = left != pieces and left == pieces[len(pieces) - len(left) :]
         if taken and (whole is None or whole.length != sum(piece.length for piece in pieces)):
             _logger.warning("%s was put in place, and somebody has taken or changed it since", file)
-            places.remove([piece.path for piece in left])
+            remove([piece.path for piece in left])
         else:
             rest[file] = parts
     return rest

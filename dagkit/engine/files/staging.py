@@ -15,7 +15,9 @@ from pydantic import BaseModel, ConfigDict
 from dagkit.api.files import output_files
 from dagkit.api.operators import Operator
 from dagkit.engine.failures import Failure, OperatorFailed
-from dagkit.engine.files.folders import BUFFER_BYTES, Folder, folder_at
+from dagkit.engine.files.folder import Folder
+from dagkit.engine.files.open_folder import folder_at
+from dagkit.engine.files.pieces import BUFFER_BYTES
 from dagkit.engine.files.sync import Blame, Syncing
 from dagkit.errors import DagkitError, printable
 

@@ -13,7 +13,7 @@ from dagkit.compiler import Compilation
 from dagkit.engine.checkpoint.next_checkpoint import refuse_shared
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.files.checks import FileWrittenAgain, FolderRefused, PiecesUnseen, refuse_unseen, when_began
-from dagkit.engine.files.folders import look_at
+from dagkit.engine.files.pieces import look_at
 from dagkit.engine.files.staging import FileShared, Part, Staging, StagingPlace
 from dagkit.engine.points import Point
 from dagkit.engine.reports.run_events import RunEvent

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dagkit import Dag
 from dagkit.engine.files import compact as gathering
 from dagkit.engine.files.compact import MOST_PIECES, gathered, last_ones
-from dagkit.engine.files.folders import PiecesLost
+from dagkit.engine.files.pieces import PiecesLost
 from dagkit.engine.files.staging import Part, StagingPlace
 from dagkit.engine.points import Point
 from dagkit.testing.crashes import CrashAfter

@@ -13,18 +13,13 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from dagkit.engine.files import folders as places
-from dagkit.engine.files.folders import (
-    FileUnplaced,
-    LocalFolder,
-    Piece,
-    PiecesLost,
-    RemoteFolder,
-    checked,
-    folder_at,
-    look_at,
-    put_in_place,
-)
+from dagkit.engine.files import local_folder, remote_folder
+from dagkit.engine.files import pieces as pieces_module
+from dagkit.engine.files.folder import checked
+from dagkit.engine.files.local_folder import LocalFolder
+from dagkit.engine.files.open_folder import folder_at, put_in_place
+from dagkit.engine.files.pieces import FileUnplaced, Piece, PiecesLost, look_at
+from dagkit.engine.files.remote_folder import RemoteFolder
 from dagkit.testing.crashes import Crash
 from dagkit.urls import parent, resolved
 from dagkit_operators.places import looked_up, opened
@@ -82,7 +77,7 @@ class Interrupted:
             (Path, "unlink"),
             (Path, "mkdir"),
             (os, "fsync"),
-            (places.shutil, "copyfileobj"),
+            (pieces_module.shutil, "copyfileobj"),
         ):
             monkeypatch.setattr(owner, name, self.counted(getattr(owner, name)))
 
@@ -238,7 +233,9 @@ def test_a_piece_that_was_cut_is_put_nowhere(tmp_path: Path, folder: LocalFolder
 
 NEARLY_FULL = """
 import resource, sys
-from dagkit.engine.files.folders import FileUnplaced, Piece, put_in_place
+from dagkit.engine.files.pieces import FileUnplaced
+from dagkit.engine.files.pieces import Piece
+from dagkit.engine.files.open_folder import put_in_place
 
 *pieces, file = sys.argv[1:]
 resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, resource.RLIM_INFINITY))
@@ -374,7 +371,8 @@ def test_pieces_and_file_may_lie_in_different_stores(
         raise Crash("in the middle")
 
     with monkeypatch.context() as patched:
-        patched.setattr(places, "_pour", cut_off)
+        for module in (local_folder, remote_folder):
+            patched.setattr(module, "pour", cut_off)
         with suppress(Crash):
             put_in_place(made, file, durable=True)
     assert out.length(file) in (None, sum(map(len, contents)))  # it is not there, or one piece was moved
@@ -419,7 +417,7 @@ def test_a_store_that_does_not_move_onto_a_file_is_helped() -> None:
 
 def test_folders_that_were_made_for_a_file_survive_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
-    monkeypatch.setattr(places, "_sync_folder", synced.append)
+    monkeypatch.setattr(local_folder, "sync_folder", synced.append)
     put_in_place(pieces(tmp_path, "one"), str(tmp_path / "a" / "b" / "c.txt"), durable=True)
     assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
     synced.clear()

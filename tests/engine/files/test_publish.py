@@ -10,7 +10,7 @@ import pytest
 
 from dagkit import Dag
 from dagkit.compiler import Compilation
-from dagkit.engine.files.folders import PiecesLost
+from dagkit.engine.files.pieces import PiecesLost
 from dagkit.engine.files.publish import is_begun, note_begun, note_finished, put_in_place, still_to_place
 from dagkit.engine.files.staging import Part
 from dagkit.engine.points import Point

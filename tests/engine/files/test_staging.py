@@ -10,7 +10,7 @@ import pytest
 
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.files import staging as staging_module
-from dagkit.engine.files.folders import LocalFolder
+from dagkit.engine.files.local_folder import LocalFolder
 from dagkit.engine.files.publish import (
     is_finished,
     note_finished,

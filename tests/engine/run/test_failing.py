@@ -33,7 +33,7 @@ from dagkit.compiler import compile_application
 from dagkit.engine.checkpoint.next_checkpoint import PieceLate
 from dagkit.engine.codec import ItemUnwritable
 from dagkit.engine.failures import Failure, OperatorFailed, failure_of, place_of, who_failed
-from dagkit.engine.files.folders import FileUnplaced
+from dagkit.engine.files.pieces import FileUnplaced
 from dagkit.engine.files.staging import StagingFailed, StagingPlace
 from dagkit.engine.points import Point
 from dagkit.engine.program.lower import program_of

@@ -1,0 +1,125 @@
+"""The pieces that files are made of: what is there of them, and how they are read and removed."""
+
+import os
+import shutil
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+from urllib.parse import urlsplit
+
+from dagkit.errors import DagkitError, printable
+from dagkit.urls import is_url, resolved
+
+BUFFER_BYTES = 256 << 10
+"""What is written in small pieces is gathered so far; what a chunk of lines leaves is more, and goes out uncopied."""
+
+
+class PiecesLost(DagkitError):
+    """What a file is to be made of is not there any more as it was committed, and neither is the file."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, file: str) -> None:
+        super().__init__(
+            f"staged pieces of {printable(file)} are gone or cut, and it is not whole: somebody removed or changed "
+            "one or the other; bring either back from a copy, for it is committed"
+        )
+        self.file = file
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PiecesLost, (self.file,)
+
+
+class FileUnplaced(DagkitError):
+    """A file of a committed window cannot be where it belongs; what it is made of is kept."""
+
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, file: str, error: OSError) -> None:
+        super().__init__(
+            f"{printable(file)} is committed, and cannot be put in place: {error}; nothing of it is lost: repair "
+            "that, and start again"
+        )
+        self.file, self.error = file, error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FileUnplaced, (self.file, self.error)
+
+
+class Piece(NamedTuple):
+    """What a file is made of, and how long it was when it was committed."""
+
+    path: str
+    length: int
+
+
+class Seen(NamedTuple):
+    """A file that is there."""
+
+    length: int
+    changed: int | None
+    """When it was last written, in nanoseconds, by the clock of its storage; none where that does not tell."""
+
+
+def pour(pieces: Sequence[str], sink: Any) -> None:
+    """One after the other, each from where it lies."""
+    for piece in pieces:
+        with opened(piece) as source:
+            shutil.copyfileobj(source, sink, BUFFER_BYTES)
+
+
+def opened(file: str) -> Any:
+    if not is_url(file):
+        return Path(file).open("rb", buffering=0)
+    try:
+        return resolved(file).filesystem.open_input_stream(resolved(file).path)
+    except FileNotFoundError as error:  # whoever looked for it here would look on this machine
+        raise PiecesLost(file) from error
+
+
+def remove(files: Sequence[str]) -> None:
+    """None of the files is there."""
+    for file in files:
+        if not is_url(file):
+            Path(file).unlink(missing_ok=True)
+    remote = [file for file in files if is_url(file)]
+    for file, found in zip(remote, look_at(remote), strict=True):
+        if found is not None:
+            with suppress(FileNotFoundError):
+                resolved(file).filesystem.delete_file(resolved(file).path)
+
+
+def is_in_place(pieces: Sequence[Piece], file: str) -> bool:
+    """Whether that was done before: a piece is gone only when the file is whole."""
+    whole, *seen = look_at([file, *(piece.path for piece in pieces)])
+    lengths = [there.length for there in seen if there is not None]
+    if lengths == [piece.length for piece in pieces]:
+        return False
+    if len(lengths) == len(pieces) or whole is None or whole.length != sum(piece.length for piece in pieces):
+        raise PiecesLost(file)
+    return True
+
+
+def look_at(files: Sequence[str]) -> list[Seen | None]:
+    """What is there of these files; one call for each on this machine, and one for all of a store elsewhere."""
+    found = {file: _looked_at(file) for file in files if not is_url(file)}
+    stores: dict[tuple[str, str, str], list[str]] = {}
+    for file in files:
+        if is_url(file):
+            parts = urlsplit(file)
+            stores.setdefault((parts.scheme, parts.netloc, parts.query), []).append(file)
+    for remote in stores.values():
+        infos = resolved(remote[0]).filesystem.get_file_info([resolved(file).path for file in remote])
+        for file, info in zip(remote, infos, strict=True):
+            found[file] = Seen(info.size, info.mtime_ns) if info.is_file else None
+    return [found[file] for file in files]
+
+
+def _looked_at(file: str) -> Seen | None:
+    try:
+        status = os.stat(file)  # noqa: PTH116 - there may be many
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return Seen(status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
