@@ -18,7 +18,7 @@ def refuse_missing(ledger: Ledger) -> None:
     """Raise the first kind of error of those that `missing` finds, with the faults of all of them."""
     errors = list(missing(ledger))
     if errors:
-        raise type(errors[0])(*(fault for error in errors for fault in error.faults))
+        raise type(errors[0])(*dict.fromkeys(fault for error in errors for fault in error.faults))
 
 
 def missing(ledger: Ledger) -> Iterator[LedgerError]:
