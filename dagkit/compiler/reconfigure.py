@@ -169,7 +169,7 @@ class _Change:
             )
             return node
         try:
-            value = attribute_value(attribute, self.raw, self.compilation.home)
+            value = attribute_value(attribute, self.raw, self.compilation.home, imports=False)
         except ClassNotFound as missing:
             self.faults.append(Diagnostic("class-not-found", f"{self.key}: {missing}", missing.help))
             return node
@@ -182,7 +182,7 @@ class _Change:
 
     def _conversion(self) -> Conversion:
         codecs = self.compilation.graph.application_value(DagContext.STRING_CODECS)
-        return Conversion(codecs or {}, self.compilation.home)
+        return Conversion(codecs or {}, self.compilation.home, data_only=True)
 
 
 def _holds_secret(component: Component, path: PropertyPath) -> bool:

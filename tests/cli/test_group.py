@@ -1,6 +1,7 @@
 """Each verb answers what it is asked."""
 
 import json
+import sys
 
 import pytest
 
@@ -463,6 +464,51 @@ def test_no_secret_is_shown(dagkit, write, verb, form):
     assert answer.code == 0
     assert answer.out
     assert "hunter2" not in answer.out + answer.err
+
+
+DECLARED = """{
+  "operators": [{"name": "lines", "class": "CLASS"}],
+  "streams": []
+}"""
+
+
+@pytest.mark.parametrize("name", ["this.s", "this:s", "subprocess.Popen"])
+def test_a_declared_application_imports_what_is_its_own(dagkit, write, name):
+    write("declared.json", DECLARED.replace("CLASS", name))
+    answer = dagkit("validate", "declared.json")
+    assert (answer.code, answer.out) == (3, "")
+    assert "this" not in sys.modules
+    assert "is neither the application's nor a library's of operators [class-not-found]" in answer.err
+
+
+def test_a_declared_application_has_the_modules_beside_it(dagkit, write):
+    write(
+        "beside.py",
+        "from dagkit import InputOperator, OutputPort\nclass Lines(InputOperator):\n    output = OutputPort(str)\n",
+    )
+    write("declared.json", DECLARED.replace("CLASS", "beside:Lines"))
+    assert dagkit("validate", "declared.json").code == 0
+
+
+@pytest.mark.parametrize("name", ["subprocess.Popen", "subprocess:Popen", "tiny.Popen"])
+def test_validating_runs_no_program(dagkit, write, tmp_path, name):
+    write("tiny.py", "from subprocess import Popen\n" + TINY)
+    script = write("run.sh", f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    script.chmod(0o755)
+    answer = dagkit("validate", "tiny.py", "-D", f"dt.operator.lines.attr.PARTITIONER={name}:{script}")
+    assert answer.code == 4
+    assert not (tmp_path / "ran").exists()
+
+
+TINY = """
+from dagkit import InputOperator, OutputPort
+
+class Lines(InputOperator):
+    output = OutputPort(str)
+
+def populate_dag(dag, conf):
+    dag.add_operator("lines", Lines())
+"""
 
 
 TYPED_SECRETS = """

@@ -111,7 +111,7 @@ class _Pen:
     def made(self, declared: DeclaredOperator) -> Component | None:
         """The operator with what is said of it by name. Values that do not hold are told when it is configured."""
         try:
-            cls = find_class(declared.class_name)
+            cls = find_class(declared.class_name, is_called=False)
         except ClassNotFound as missing:
             self.fault("class-not-found", f"operator {declared.name!r}: {missing}", missing.help, declared.where)
             return None

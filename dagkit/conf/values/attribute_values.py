@@ -18,7 +18,7 @@ from dagkit.conf.values.classes import find_class, find_function
 from dagkit.conf.values.conversion import Conversion, plain
 from dagkit.conf.values.object_text import CLASS_MARKS, Unfit, object_in_json, parse_json, parse_object, parse_objects
 
-_KINDS: Mapping[str, type] = {
+KINDS: Mapping[str, type] = {
     "MetricsAggregator": MetricsAggregator,
     "Partitioner": Partitioner,
     "StatsListener": StatsListener,
@@ -27,16 +27,17 @@ _KINDS: Mapping[str, type] = {
 """The classes that attributes want instances of, as far as there is a class for them."""
 
 
-def attribute_value(attribute: Attribute[Any], raw: Any, home: str | None = None) -> Any:
+def attribute_value(attribute: Attribute[Any], raw: Any, home: str | None = None, *, imports: bool = True) -> Any:
     """The value that the attribute takes, from text, from a TOML or JSON value, or from code, where it is right.
 
-    `ValueError` says what the attribute wants, in words that follow "KEY is VALUE:".
+    `ValueError` says what the attribute wants, in words that follow "KEY is VALUE:". Without `imports`, as in a
+    request, objects are made of classes that are loaded, and their properties are data.
     """
     if raw is None and attribute.default is None:
         return None
     if raw is None or (isinstance(raw, str) and not raw.strip()):
         raise Unfit("it has no value; write one, or leave the key out")
-    conversion = Conversion(home=home)
+    conversion = Conversion(home=home, data_only=not imports)
     if attribute is DagContext.STRING_CODECS:
         return _codecs(raw, home)
     if isinstance(attribute.holds, Instance):
@@ -84,35 +85,40 @@ _SPOKEN: Mapping[Any, str] = {str: "a text", type: "a class", dict: "key=value p
 
 
 def _instances(holds: Instance, raw: Any, conversion: Conversion) -> Any:
-    """One object, or several in a list; objects from code stay as they are."""
+    """One object, or several in a list; objects from code stay as they are.
+
+    Where dagkit has no class for the kind, nothing is made: the attribute has no effect, and keeps its text.
+    """
+    kind = KINDS.get(holds.of)
+    if kind is None:
+        return raw
     if holds.of == "Partitioner" and str(raw).strip().isdecimal():
         raise Unfit(f"it wants the class of a Partitioner, as in StatelessPartitioner:{str(raw).strip()}")
     if isinstance(raw, str) and not raw.lstrip().startswith(("{", "[")):
         recipes = parse_objects(raw) if holds.many else [parse_object(raw)]
-        made = [conversion.make(recipe) for recipe in recipes]
+        made = [conversion.make(recipe, kind, f"a {holds.of}") for recipe in recipes]
     else:
         data = parse_json(raw) if isinstance(raw, str) else raw
-        made = [_instance(holds, one, conversion) for one in (data if isinstance(data, list | tuple) else [data])]
+        made = [_instance(holds, kind, one, conversion) for one in (data if isinstance(data, list | tuple) else [data])]
     if not holds.many and len(made) != 1:
         raise Unfit(f"it wants one {holds.of}, and these are {len(made)}")
-    kind = _KINDS.get(holds.of)
     for one in made:
         if inspect.isclass(one):
             raise Unfit(f"it wants an object, and this is the class {one.__name__}: write {one.__name__}()")
-        if kind is not None and not isinstance(one, kind):
+        if not isinstance(one, kind):
             raise Unfit(f"it wants a {holds.of}, and {type(one).__name__} is none")
     return made if holds.many else made[0]
 
 
-def _instance(holds: Instance, raw: Any, conversion: Conversion) -> Any:
+def _instance(holds: Instance, kind: type, raw: Any, conversion: Conversion) -> Any:
     if isinstance(raw, str):
-        return conversion.make(parse_object(raw))
+        return conversion.make(parse_object(raw), kind, f"a {holds.of}")
     if not isinstance(raw, Mapping):
         return raw
     recipe = object_in_json(raw)
     if recipe is None:
         raise Unfit(f'it wants JSON that names a class, as in {{"@class": "…", …}}, a kind of {holds.of}')
-    return conversion.make(recipe)
+    return conversion.make(recipe, kind, f"a {holds.of}")
 
 
 def _described(holds: Described, raw: Any, conversion: Conversion) -> Any:
@@ -133,7 +139,7 @@ def _codecs(raw: Any, home: str | None) -> Mapping[type, Callable[[str], Any]]:
     conversion = Conversion(home=home)
     pairs = conversion.convert(Mapping[str, Any], raw)
     return {
-        find_class(cls, home) if isinstance(cls, str) else cls: find_function(codec, home)
+        find_class(cls, home, is_called=False) if isinstance(cls, str) else cls: find_function(codec, home)
         if isinstance(codec, str)
         else codec
         for cls, codec in pairs.items()

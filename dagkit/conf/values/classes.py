@@ -1,25 +1,19 @@
-"""Classes and functions by name: of the application, of dagkit, of operator libraries, of any module, and of Apex."""
+"""Classes and functions by name: of the application, of dagkit, of operator libraries, and of Apex."""
 
 import builtins
 import importlib
-import importlib.metadata
 import importlib.util
 import inspect
 import sys
 from collections.abc import Iterator
-from functools import cache
 from types import ModuleType
 from typing import Any
 
 from dagkit.api import affinity, application, operators, partitioning, stats, streams
+from dagkit.conf.values.code_origin import BUILTINS, LIBRARIES, library_names, may_be_called, may_be_named
 from dagkit.errors import did_you_mean
 
-LIBRARIES = "dagkit.operators"
-"""The entry-point group in which a library names the package that holds its operators."""
-
-_OWN_LIBRARY = "dagkit_operators"
 _API = (operators, partitioning, stats, streams, application, affinity)
-_BUILTINS = ("str", "int", "float", "bool", "bytes", "dict", "list", "tuple", "set", "object")
 _OF_JAVA: dict[str, type] = {
     "java.lang.String": str,
     "java.lang.Integer": int,
@@ -44,59 +38,107 @@ class ClassNotFound(ValueError):
         self.help = help_
 
 
-def find_class(name: str, home: str | None = None) -> type:
-    """The class of this name: `Class`, `package.module.Class`, `package.module:Class`, or the Java name of Apex's."""
-    found = _find(name.strip(), home)
+class ForeignCode(ClassNotFound):
+    """A name leads to code that is neither the author's nor a library's of operators."""
+
+
+def find_class(name: str, home: str | None = None, *, is_called: bool = True, imports: bool = True) -> type:
+    """The class of this name: `Class`, `package.module.Class`, `package.module:Class`, or the Java name of Apex's.
+
+    Modules are imported where `imports` says so, and only those that configuration may name. Unless `is_called` is
+    False, the class is the author's, a library's, dagkit's or one of plain values: code may make objects of it.
+    """
+    found = _find(name.strip(), home, imports=imports)
     if not inspect.isclass(found):
         raise ClassNotFound(f"{name!r} is no class, but {_a(found)}", "name a class")
+    if is_called and not may_be_called(found, home):
+        raise _foreign(name, found.__module__, "subclass it in the application, and name your own class")
     return found
 
 
 def find_function(name: str, home: str | None = None) -> Any:
-    """The function, or another callable, that `module:function` or `package.module.function` names."""
-    found = _find(name.strip(), home)
+    """The function, or another callable, that `module:function` or `package.module.function` names.
+
+    It is the author's, or a library's of operators; of Python itself only methods of plain values are taken.
+    """
+    found = find_object(name, home)
     if not callable(found):
         raise ClassNotFound(f"{name!r} cannot be called; it is {_a(found)}", "name a function as module:function")
     return found
+
+
+def find_object(name: str, home: str | None = None) -> Any:
+    """What `module:name` or `package.module.name` names, which is the author's or a library's."""
+    found = _find(name.strip(), home, imports=True)
+    if not may_be_called(found, home):
+        module = str(getattr(found, "__module__", None) or "Python itself")
+        raise _foreign(name, module, "define a function in the application that calls it, and name that")
+    return found
+
+
+def _foreign(name: str, module: str, instead: str) -> ForeignCode:
+    return ForeignCode(
+        f"{name!r} is code of {module}, which is neither the application's nor a library's of operators",
+        f"{instead}; {_DECLARES}",
+    )
+
+
+_DECLARES = f"a library declares itself under the entry point {LIBRARIES!r}"
 
 
 def _a(found: Any) -> str:
     return "a module" if isinstance(found, ModuleType) else "a function" if callable(found) else repr(found)
 
 
-def _find(name: str, home: str | None) -> Any:
+def _find(name: str, home: str | None, *, imports: bool) -> Any:
     if name in _OF_JAVA:
         return _OF_JAVA[name]
     module, colon, path = name.partition(":")
     if colon:
-        return _in_module(module, path.split("."), name)
+        return _in_module(module, path.split("."), name, home, imports=imports)
+    simple = name.rpartition(".")[2].rpartition("$")[2]
     if "." not in name:
         return _by_simple_name(name, name, home)
-    found = _by_path(name)
-    return _by_simple_name(name, name.rpartition(".")[2].rpartition("$")[2], home) if found is None else found
+    try:
+        found = _by_path(name, home, imports=imports)
+    except ForeignCode as foreign:
+        try:
+            return _by_simple_name(name, simple, home)
+        except ClassNotFound:
+            raise foreign from None
+    return _by_simple_name(name, simple, home) if found is None else found
 
 
-def _in_module(module_name: str, path: list[str], name: str) -> Any:
-    module = _imported(module_name)
+def _in_module(module_name: str, path: list[str], name: str, home: str | None, *, imports: bool) -> Any:
+    if module_name == "builtins" and path[0] in BUILTINS:
+        return _below(builtins, path)
+    module = _imported(module_name, home, imports=imports)
+    if module is None and not imports:
+        help_ = "name a class that the application has imported, or set it in a property file and launch again"
+        raise ClassNotFound(f"the module {module_name!r} is not loaded, and a request loads none", help_)
     if module is None:
         raise ClassNotFound(
             f"there is no module {module_name!r} for {name!r}", "check its spelling and the Python path"
         )
+    return _below(module, path)
+
+
+def _below(module: ModuleType, path: list[str]) -> Any:
     found: Any = module
     for part in path:
-        if not hasattr(found, part):
+        if part.startswith("__") or not hasattr(found, part):
             where = getattr(found, "__qualname__", None) or found.__name__
             raise ClassNotFound(f"{where} has no {part!r}", did_you_mean(part, _public(found)))
         found = getattr(found, part)
     return found
 
 
-def _by_path(name: str) -> Any:
+def _by_path(name: str, home: str | None, *, imports: bool) -> Any:
     """What a dotted path leads to, through the longest part of it that is a module; none where no part is one."""
     parts = name.replace("$", ".").split(".")
     for length in range(len(parts) - 1, 0, -1):
-        if _imported(".".join(parts[:length])) is not None:
-            return _in_module(".".join(parts[:length]), parts[length:], name)
+        if (module := _imported(".".join(parts[:length]), home, imports=imports)) is not None:
+            return _below(module, parts[length:])
     return None
 
 
@@ -105,7 +147,7 @@ def _by_simple_name(name: str, simple: str, home: str | None) -> Any:
         found = getattr(module, simple, None)
         if found is not None:
             return found
-    if simple in _BUILTINS:
+    if simple in BUILTINS:
         return getattr(builtins, simple)
     known = [public for module in _searched(home) for public in _public(module)]
     raise ClassNotFound(f"there is no class {name!r}", did_you_mean(simple, known, "write it as package.module:Class"))
@@ -128,21 +170,27 @@ def _public(module: Any) -> list[str]:
 
 def _libraries() -> list[ModuleType]:
     """The packages that hold operators: those that say so, and dagkit's own where it can be imported."""
-    return [module for name in _library_names() if (module := _imported(name)) is not None]
+    return [module for name in library_names() if (module := _imported(name, None, imports=True)) is not None]
 
 
-@cache
-def _library_names() -> tuple[str, ...]:
-    named = [point.value.partition(":")[0] for point in importlib.metadata.entry_points(group=LIBRARIES)]
-    return tuple(dict.fromkeys([_OWN_LIBRARY, *named]))
-
-
-def _imported(name: str) -> ModuleType | None:
+def _imported(name: str, home: str | None, *, imports: bool) -> ModuleType | None:
     """The module, or none where none has this name. One that breaks while it is imported is a fault of its own."""
-    if name in sys.modules:
-        return sys.modules[name]
     if not all(part.isidentifier() for part in name.split(".")):
         return None
+    if not may_be_named(name, home):
+        top = name.partition(".")[0]
+        if top in sys.modules or importlib.util.find_spec(top) is not None:
+            raise ForeignCode(
+                f"the module {name!r} is neither the application's nor a library's of operators",
+                f"define what you name in a module of the application; {_DECLARES}",
+            )
+        return None
+    if name in sys.modules:
+        return sys.modules[name]
+    return _newly_imported(name) if imports else None
+
+
+def _newly_imported(name: str) -> ModuleType | None:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as missing:

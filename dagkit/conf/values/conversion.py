@@ -12,13 +12,16 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic import BaseModel, ImportString, PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from dagkit.api.component import Component
 from dagkit.conf.grammar.names import bare, snake
-from dagkit.conf.values.classes import ClassNotFound, find_class, find_function
+from dagkit.conf.values.classes import ClassNotFound, find_class, find_function, find_object
 from dagkit.conf.values.object_text import Recipe, Unfit, object_in_json, parse_json, parse_object, split_list
 from dagkit.errors import did_you_mean
+
+_IMPORT: Any = ImportString
+"""A type checker takes it for the type of what is imported."""
 
 
 class Field(NamedTuple):
@@ -36,7 +39,8 @@ def fields_of(model: type[BaseModel]) -> dict[str, Field]:
     by_name = model.model_config.get("populate_by_name") or model.model_config.get("validate_by_name")
     for name, info in model.model_fields.items():
         alias = info.validation_alias if isinstance(info.validation_alias, str) else info.alias
-        found = Field(name, alias if alias and not by_name else name, info.annotation)
+        wanted = _IMPORT if any(isinstance(each, _IMPORT) for each in info.metadata) else info.annotation
+        found = Field(name, alias if alias and not by_name else name, wanted)
         for spelling in filter(None, (alias, name)):
             fields[bare(spelling)] = found
     return fields
@@ -48,7 +52,12 @@ def field_named(model: type[BaseModel], name: str) -> Field | None:
 
 
 def plain(wanted: Any) -> Any:
-    """The type without annotations, and without the None of an optional one."""
+    """The type without annotations, and without the None of an optional one.
+
+    Of the annotations one counts: pydantic would import what an `ImportString` names.
+    """
+    if any(isinstance(each, _IMPORT) for each in getattr(wanted, "__metadata__", ())):
+        return _IMPORT
     while get_origin(wanted) is Annotated or hasattr(wanted, "__supertype__") or hasattr(wanted, "__value__"):
         wanted = getattr(wanted, "__supertype__", None) or getattr(wanted, "__value__", None) or get_args(wanted)[0]
     if is_union(wanted):
@@ -68,6 +77,10 @@ def class_in(wanted: Any) -> type | None:
     return origin if inspect.isclass(origin) else None
 
 
+class CodeRefused(Unfit):
+    """A value names code where only data may stand."""
+
+
 @dataclass(frozen=True, slots=True)
 class Conversion:
     """What an application brings to the conversion of its settings."""
@@ -76,6 +89,8 @@ class Conversion:
     """Its own converters from text, by class."""
     home: str | None = None
     """The module in which plain class names are looked for first."""
+    data_only: bool = False
+    """Whether values name no code, as those of requests: no function, no class, and no object by its class."""
 
     def convert(self, wanted: Any, raw: Any) -> Any:
         """The value as this type; `ValueError` says in a sentence what it wants."""
@@ -91,6 +106,8 @@ class Conversion:
         cls = class_in(wanted)
         if cls is None:
             return raw
+        if cls is _IMPORT:
+            return _imported(self, raw)
         if isinstance(raw, str) and cls in self.codecs:
             return self._decoded(cls, raw)
         return next((form(self, cls, get_args(wanted), raw) for bases, form in _FORMS if issubclass(cls, bases)), raw)
@@ -118,9 +135,9 @@ class Conversion:
             raise refusals[0]
         return raw
 
-    def make(self, recipe: Recipe) -> Any:
-        """The object that a recipe describes."""
-        cls = find_class(recipe.class_name, self.home)
+    def make(self, recipe: Recipe, kind: type, wants: str | None = None) -> Any:
+        """The object of this kind that a recipe describes. Its class is checked before anything of it is called."""
+        cls = self.class_of_kind(recipe.class_name, kind, wants)
         if inspect.isabstract(cls):
             raise Unfit(f"{cls.__name__} is abstract; name a class that can be made")
         arguments = () if recipe.argument is None else (recipe.argument,)
@@ -133,6 +150,18 @@ class Conversion:
             self.set_on(made, name, raw)
         return made
 
+    def class_of_kind(self, name: str, kind: type, wants: str | None = None) -> type:
+        """The class of this name, which is of that kind.
+
+        One that is of the kind by its methods alone, as of a protocol, must be the author's, or a library's.
+        """
+        cls = find_class(name, self.home, is_called=False, imports=not self.data_only)
+        if not _is_of_kind(cls, kind):
+            raise Unfit(f"it wants {wants or f'a kind of {kind.__name__}'}, and {cls.__name__} is none")
+        if kind is object or kind not in cls.__mro__:
+            find_class(name, self.home, imports=not self.data_only)
+        return cls
+
     def arguments(self, model: type[BaseModel], raw: Mapping[str, Any]) -> dict[str, Any]:
         """What the model's constructor takes, from names and values as files write them."""
         arguments: dict[str, Any] = {}
@@ -142,6 +171,11 @@ class Conversion:
                 raise Unfit(f"{model.__name__} has no property {name!r}; {did_you_mean(name, model.model_fields)}")
             arguments[found.argument] = self.convert(found.wanted, value)
         return arguments
+
+    def refuse_code(self) -> None:
+        """Raise `CodeRefused` where values name no code."""
+        if self.data_only:
+            raise CodeRefused("a request carries data, and names neither a function nor a class")
 
     def set_on(self, made: Any, name: str, raw: Any) -> None:
         """Set a property of an object that is no model."""
@@ -156,6 +190,13 @@ class Conversion:
             setattr(made, own, converted)
         except AttributeError as refused:
             raise Unfit(f"{name!r} of {type(made).__name__} cannot be set") from refused
+
+
+def _is_of_kind(cls: type, kind: type) -> bool:
+    try:
+        return issubclass(cls, kind)
+    except TypeError:  # a protocol that cannot be asked at run time
+        return False
 
 
 def _built(cls: type, *arguments: Any, **properties: Any) -> Any:
@@ -274,23 +315,35 @@ def _kinds(cls: type, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _class(conversion: Conversion, _: type, arguments: tuple[Any, ...], raw: Any) -> Any:
-    found = find_class(raw, conversion.home) if isinstance(raw, str) else raw
     bound = class_in(arguments[0]) if arguments else None
+    if isinstance(raw, str):
+        conversion.refuse_code()
+        return find_class(raw, conversion.home) if bound is None else conversion.class_of_kind(raw, bound)
+    found = raw
     if bound is not None and not (inspect.isclass(found) and issubclass(found, bound)):
         raise Unfit(f"it wants a kind of {bound.__name__}")
     return found
+
+
+def _imported(conversion: Conversion, raw: Any) -> Any:
+    """What an `ImportString` names; pydantic takes what it is given instead."""
+    if not isinstance(raw, str):
+        return raw
+    conversion.refuse_code()
+    return find_object(raw, conversion.home)
 
 
 def _function(conversion: Conversion, _: type, __: tuple[Any, ...], raw: Any) -> Any:
     """`module:function`, or an object that can be called."""
     if not isinstance(raw, str):
         return raw
+    conversion.refuse_code()
     try:
         return find_function(raw, conversion.home)
     except ClassNotFound:
         if ":" not in raw or "=" not in raw:
             raise
-    return conversion.make(parse_object(raw))
+    return conversion.make(parse_object(raw), _Callable, "something that can be called")
 
 
 def _object(conversion: Conversion, cls: type, _: tuple[Any, ...], raw: Any) -> Any:
@@ -318,14 +371,12 @@ def _object(conversion: Conversion, cls: type, _: tuple[Any, ...], raw: Any) -> 
 
 def _of_kind(cls: type, recipe: Recipe, raw: Any, conversion: Conversion) -> Any:
     try:
-        made = conversion.make(recipe)
-    except ClassNotFound:
+        conversion.refuse_code()
+        return conversion.make(recipe, cls)
+    except (ClassNotFound, CodeRefused):
         if isinstance(raw, str) and _accepts(cls, raw):
             return raw
         raise
-    if not isinstance(made, cls):
-        raise Unfit(f"it wants a kind of {cls.__name__}, and {type(made).__name__} is none")
-    return made
 
 
 def _dataclass_arguments(conversion: Conversion, cls: Any, raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -370,6 +421,7 @@ _FORMS: tuple[tuple[Any, Form], ...] = (
 
 
 def _portable_function(conversion: Conversion, raw: Mapping[str, Any]) -> Any:
+    conversion.refuse_code()
     name = str(raw["$function"])
     if "<" in name:
         raise Unfit(f"{name} is a function without a name of its own, which no file can name")
@@ -378,6 +430,6 @@ def _portable_function(conversion: Conversion, raw: Mapping[str, Any]) -> Any:
 
 _PORTABLE: Mapping[Any, Callable[[Conversion, Mapping[str, Any]], Any]] = {
     "$function": _portable_function,
-    "$class": lambda conversion, raw: find_class(str(raw["$class"]), conversion.home),
+    "$class": lambda conversion, raw: _class(conversion, type, (), str(raw["$class"])),
     "$bytes": lambda _, raw: base64.b64decode(str(raw["$bytes"])),
 }

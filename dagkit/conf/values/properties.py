@@ -4,6 +4,7 @@ import copy
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
 from typing import Any, Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -165,6 +166,8 @@ class _Setter:
             return self.mapping(wanted, current or {}, branch, path)
         if isinstance(current, list | tuple) or (current is None and issubclass(cls, list | tuple | Sequence)):
             return self.sequence(wanted, current or (), branch, path)
+        if isinstance(current, type | FunctionType | ModuleType):  # one for all that name it: a copy is itself
+            return self.without_parts(current, branch, path)
         if hasattr(current, "__dict__") or dataclasses.is_dataclass(current):
             return self.plain_object(current, branch, path)
         return self.without_parts(current, branch, path)

@@ -44,7 +44,7 @@ def test_a_plain_name_is_looked_up_beside_the_application_first():
 
 def test_a_library_of_operators_is_searched(monkeypatch):
     library = ModuleType("dagkit_operators")
-    library.LineReader = samples.Reader
+    library.__file__, library.LineReader = None, samples.Reader
     monkeypatch.setitem(sys.modules, "dagkit_operators", library)
     assert find_class("com.datatorrent.lib.io.fs.LineReader") is samples.Reader
     assert find_class("LineReader") is samples.Reader
@@ -94,5 +94,5 @@ def test_a_module_that_breaks_is_not_a_module_that_is_missing(tmp_path, monkeypa
 def test_functions_are_found():
     assert find_function("tests.conf.samples:long_enough") is samples.long_enough
     assert find_function("tests.conf.samples.long_enough") is samples.long_enough
-    with pytest.raises(ClassNotFound, match="cannot be called"):
-        find_function("sys:path")
+    with pytest.raises(ClassNotFound, match="cannot be called; it is"):
+        find_function("tests.conf.samples:Reader.model_config")

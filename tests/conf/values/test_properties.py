@@ -29,6 +29,12 @@ def configure(*settings, component=None, conversion=None):
     return with_properties(component or Reader(), given, "reader", conversion)
 
 
+class Shared:
+    """A class with a value that all its objects share."""
+
+    shared = 5
+
+
 SLOW = "tests.conf.samples.SlowScanner"
 
 
@@ -95,6 +101,20 @@ def test_objects_with_arguments_and_properties():
     assert isinstance(listener, Listener)
     assert (listener.name, listener.threshold) == ("one", 5)
     assert [one.name for one in listeners] == ["two", ""]
+
+
+@pytest.mark.parametrize(
+    ("path", "component", "said"),
+    [
+        ("payload.shared", Reader(payload=Shared), "type values have no properties"),
+        ("keep.shared", Reader(keep=long_enough), "function values have no properties"),
+    ],
+)
+def test_nothing_is_set_on_a_class_or_a_function_which_all_share(path, component, said):
+    (unknown,) = configure((path, "7"), component=component).unknown
+    assert said in unknown.problem
+    assert Shared.shared == 5
+    assert not vars(long_enough)
 
 
 def test_the_last_of_several_settings_wins():

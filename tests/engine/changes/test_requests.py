@@ -39,10 +39,13 @@ class Times(Operator):
     output = OutputPort(int)
     factor: int = 1
     password: str = ""
+    also: Callable[[int], int] | None = None
 
     def process(self, item: int) -> None:
         if self.factor < 0:
             raise ValueError("nothing below zero")
+        if self.also is not None:
+            self.also(item)
         self.output.emit(item * self.factor)
 
 
@@ -55,6 +58,10 @@ class Delicate(Script):
         if self.pause_millis < 0:
             raise ValueError("nothing below zero")
         super().emit_tuples()
+
+
+def never_called(item: int) -> int:
+    pytest.fail(f"a request had it called with {item}")
 
 
 def multiplied(looks: Sequence[tuple[int, ...]] = ((1,), (2,), (3,), (4,)), factor: int = 1) -> Draw:
@@ -179,6 +186,16 @@ def test_what_was_asked_and_not_committed_is_done_by_the_next_run(tmp_path: Path
         (SetValue(operator="times", name="password", value="${env:NOT_THERE}"), "no variable 'NOT_THERE'"),
         (SetValue(operator="times", name="APPLICATION_WINDOW_COUNT", value="2"), "cannot change while"),
         (SetValue(operator="times", name="PARTITIONER", value="Nobody:3"), "Nobody"),
+        (
+            SetValue(operator="times", name="PARTITIONER", value="subprocess.Popen:true"),
+            "the module 'subprocess' is neither",
+        ),
+        (SetValue(operator="times", name="PARTITIONER", value="this.s:3"), "the module 'this' is neither"),
+        (SetValue(operator="times", name="also", value="os:system"), "a request carries data, and names neither"),
+        (
+            SetValue(operator="times", name="also", value=f"{__name__}:never_called"),
+            "a request carries data, and names",
+        ),
         (SetValue(operator="times", name="factor..x", value="2"), "times.factor..x"),
         (SetCount(operator="script", count=2), "finds work on the driver"),
     ],

@@ -1,0 +1,95 @@
+"""Whose code a name in configuration may lead to: the author's, a library of operators', or dagkit's.
+
+Importing a module runs it, so this is asked before anything is imported. See docs/security.md.
+"""
+
+import builtins
+import importlib.metadata
+import importlib.util
+import sys
+from collections.abc import Iterator
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from dagkit.api.traces import is_authored
+
+LIBRARIES = "dagkit.operators"
+"""The entry-point group in which a library names the package that holds its operators."""
+
+BUILTINS = ("str", "int", "float", "bool", "bytes", "dict", "list", "tuple", "set", "object")
+"""The classes of Python itself that a name may mean, with their methods."""
+
+_OWN_LIBRARY = "dagkit_operators"
+_VALUES = frozenset({"collections", "datetime", "decimal", "fractions", "ipaddress", "pathlib", "uuid"})
+"""The modules of Python that hold classes of plain values."""
+
+
+@cache
+def library_names() -> tuple[str, ...]:
+    """The packages that hold operators: dagkit's own, and those that name themselves under the entry point."""
+    named = [point.value.partition(":")[0] for point in importlib.metadata.entry_points(group=LIBRARIES)]
+    return tuple(dict.fromkeys([_OWN_LIBRARY, *named]))
+
+
+def may_be_named(module: str, home: str | None) -> bool:
+    """Whether names in configuration may lead into this module; `home` is the module of the application.
+
+    What runs as a program, such as `package.__main__`, is not imported under its name.
+    """
+    if module in sys.modules and module == home:
+        return True
+    if any(part.startswith("__") for part in module.split(".")) and module not in sys.modules:
+        return False
+    top = _top(module)
+    return top in (_top(__name__), *_VALUES) or _is_of_author_or_library(top, home)
+
+
+def may_be_called(found: Any, home: str | None) -> bool:
+    """Whether a function, or a class that is no kind of another, was written by the author or is a library's.
+
+    Where it was written counts, not through which module it was reached: an application may import what it likes.
+    """
+    bearer = found if isinstance(found, type) else getattr(found, "__objclass__", None)
+    if bearer in _CLASSES_OF_PYTHON:
+        return True
+    if not hasattr(found, "__qualname__"):  # an object that can be called, made by the module that holds it
+        return not isinstance(found, ModuleType)
+    top = _top(str(getattr(found, "__module__", None)))
+    is_value = isinstance(found, type) and top in (_top(__name__), *_VALUES)
+    return is_value or _is_of_author_or_library(top, home)
+
+
+def _is_of_author_or_library(top: str, home: str | None) -> bool:
+    own = [] if home is None else [_top(home)]
+    return top in (*own, *map(_top, library_names())) or _is_written_by_author(top)
+
+
+def _top(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def _is_written_by_author(top: str) -> bool:
+    """Whether a top-level module lies outside Python and its libraries; it is looked for, and not imported."""
+    places = list(_places(top))
+    return bool(places) and all(map(is_authored, places))
+
+
+def _places(top: str) -> Iterator[str]:
+    loaded = sys.modules.get(top)
+    if loaded is not None:
+        yield from _folders(getattr(loaded, "__file__", None), getattr(loaded, "__path__", ()))
+        return
+    spec = importlib.util.find_spec(top)
+    if spec is not None:
+        yield from _folders(spec.origin, spec.submodule_search_locations or ())
+
+
+def _folders(file: str | None, folders: Any) -> Iterator[str]:
+    if file is not None:
+        yield file
+    else:
+        yield from map(str, folders)
+
+
+_CLASSES_OF_PYTHON: frozenset[type] = frozenset(getattr(builtins, name) for name in BUILTINS)
