@@ -15,8 +15,10 @@ from dagkit.api.partitioning import Partitioner
 from dagkit.api.stats import StatsListener
 from dagkit.api.streams import StreamCodec
 from dagkit.conf.values.classes import find_class, find_function
-from dagkit.conf.values.conversion import Conversion, plain
+from dagkit.conf.values.conversion import Conversion
+from dagkit.conf.values.object_making import make
 from dagkit.conf.values.object_text import CLASS_MARKS, Unfit, object_in_json, parse_json, parse_object, parse_objects
+from dagkit.conf.values.property_types import plain
 
 KINDS: Mapping[str, type] = {
     "MetricsAggregator": MetricsAggregator,
@@ -96,7 +98,7 @@ def _instances(holds: Instance, raw: Any, conversion: Conversion) -> Any:
         raise Unfit(f"it wants the class of a Partitioner, as in StatelessPartitioner:{str(raw).strip()}")
     if isinstance(raw, str) and not raw.lstrip().startswith(("{", "[")):
         recipes = parse_objects(raw) if holds.many else [parse_object(raw)]
-        made = [conversion.make(recipe, kind, f"a {holds.of}") for recipe in recipes]
+        made = [make(conversion, recipe, kind, f"a {holds.of}") for recipe in recipes]
     else:
         data = parse_json(raw) if isinstance(raw, str) else raw
         made = [_instance(holds, kind, one, conversion) for one in (data if isinstance(data, list | tuple) else [data])]
@@ -112,13 +114,13 @@ def _instances(holds: Instance, raw: Any, conversion: Conversion) -> Any:
 
 def _instance(holds: Instance, kind: type, raw: Any, conversion: Conversion) -> Any:
     if isinstance(raw, str):
-        return conversion.make(parse_object(raw), kind, f"a {holds.of}")
+        return make(conversion, parse_object(raw), kind, f"a {holds.of}")
     if not isinstance(raw, Mapping):
         return raw
     recipe = object_in_json(raw)
     if recipe is None:
         raise Unfit(f'it wants JSON that names a class, as in {{"@class": "…", …}}, a kind of {holds.of}')
-    return conversion.make(recipe, kind, f"a {holds.of}")
+    return make(conversion, recipe, kind, f"a {holds.of}")
 
 
 def _described(holds: Described, raw: Any, conversion: Conversion) -> Any:

@@ -15,7 +15,9 @@ from dagkit.conf.grammar.names import bare
 from dagkit.conf.grammar.property_keys import LONGEST_INDEX, MapKey, PropertyPath, Step
 from dagkit.conf.sources.references import MASK, without_secret
 from dagkit.conf.values.classes import ClassNotFound
-from dagkit.conf.values.conversion import Conversion, Field, class_in, field_named, fields_of, plain, spoken
+from dagkit.conf.values.conversion import Conversion
+from dagkit.conf.values.object_making import set_on, spoken
+from dagkit.conf.values.property_types import Field, class_in, field_named, fields_of, plain
 from dagkit.conf.values.secret_types import keeps_secret
 from dagkit.errors import Diagnostic, did_you_mean
 
@@ -260,7 +262,7 @@ class _Setter:
                 self.without_parts(getattr(current, str(step), None), child, (*path, str(step)))
                 continue
             try:
-                self.conversion.set_on(changed, str(step), child.given.raw)
+                set_on(self.conversion, changed, str(step), child.given.raw)
             except ValueError as refused:
                 self.refuse(child.given, path, str(refused))
             else:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from dagkit.conf.grammar.property_keys import MapKey, PropertyPath, Step
-from dagkit.conf.values.conversion import class_in, field_named, plain
+from dagkit.conf.values.property_types import class_in, field_named, plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any, get_args, get_type_hints
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
 from dagkit.conf.grammar.property_keys import PropertyPath
-from dagkit.conf.values.conversion import class_in, is_union, plain
+from dagkit.conf.values.property_types import class_in, is_union, plain
 from dagkit.conf.values.property_walk import walk
 
 _SECRETS = (SecretStr, SecretBytes, Secret)

@@ -13,7 +13,8 @@ from dagkit.api.attributes import CONTEXTS, DagContext, Instance, OperatorContex
 from dagkit.api.stats import BatchedOperatorStats, Response, StatsListener
 from dagkit.conf.values.attribute_values import KINDS, attribute_value
 from dagkit.conf.values.classes import ClassNotFound, ForeignCode, find_class, find_function
-from dagkit.conf.values.conversion import CodeRefused, Conversion
+from dagkit.conf.values.conversion import Conversion
+from dagkit.conf.values.object_making import CodeRefused
 from dagkit.conf.values.object_text import Unfit
 
 HERE = __name__

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from dagkit.api.partitioning import Partitioner, StatelessPartitioner
 from dagkit.conf.values.classes import ClassNotFound
 from dagkit.conf.values.conversion import Conversion
+from dagkit.conf.values.object_making import make
 from dagkit.conf.values.object_text import (
     Recipe,
     Unfit,
@@ -53,7 +54,7 @@ BEAN = "tests.conf.samples.Bean"
     ],
 )
 def test_the_grammar_of_objects(text, constructed, int_val, string_val):
-    bean = Conversion().make(parse_object(text), Bean)
+    bean = make(Conversion(), parse_object(text), Bean)
     assert (bean.constructed, bean.int_val, bean.string_val) == (constructed, int_val, string_val)
 
 
@@ -86,12 +87,12 @@ def test_the_grammar_of_objects(text, constructed, int_val, string_val):
 )
 def test_what_cannot_be_made(text, problem):
     with pytest.raises(Unfit, match=problem):
-        Conversion().make(parse_object(text), object)
+        make(Conversion(), parse_object(text), object)
 
 
 def test_a_class_that_is_not_there_is_its_own_fault():
     with pytest.raises(ClassNotFound, match=r"there is no class 'com\.acme\.Nobody'"):
-        Conversion().make(parse_object("com.acme.Nobody:x"), Bean)
+        make(Conversion(), parse_object("com.acme.Nobody:x"), Bean)
 
 
 def test_a_list_of_objects():
@@ -122,7 +123,7 @@ def test_objects_in_json(data, recipe):
 
 
 def test_a_partitioner_as_apex_writes_it():
-    made = Conversion().make(parse_object("com.datatorrent.common.partitioner.StatelessPartitioner:3"), Partitioner)
+    made = make(Conversion(), parse_object("com.datatorrent.common.partitioner.StatelessPartitioner:3"), Partitioner)
     assert made == StatelessPartitioner(3)
 
 

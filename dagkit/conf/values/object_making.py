@@ -1,0 +1,193 @@
+"""Objects that a text or JSON describes by class and properties: the class is checked before anything is made of it."""
+
+import dataclasses
+import inspect
+import sys
+from collections.abc import Mapping
+from typing import Any, Protocol, get_type_hints
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from dagkit.api.component import Component
+from dagkit.conf.grammar.names import bare, snake
+from dagkit.conf.values.classes import ClassNotFound, find_class
+from dagkit.conf.values.object_text import Recipe, Unfit, object_in_json, parse_json, parse_object
+from dagkit.conf.values.property_types import accepts, field_named
+from dagkit.errors import did_you_mean
+
+
+class Converting(Protocol):
+    """What makes the values that an object is made with, and says where its class is looked for."""
+
+    @property
+    def home(self) -> str | None: ...
+    @property
+    def data_only(self) -> bool: ...
+    def convert(self, wanted: Any, raw: Any) -> Any: ...
+
+
+class CodeRefused(Unfit):
+    """A value names code where only data may stand."""
+
+
+def refuse_code(conversion: Converting) -> None:
+    """Raise `CodeRefused` where values name no code."""
+    if conversion.data_only:
+        raise CodeRefused("a request carries data, and names neither a function nor a class")
+
+
+def object_of(conversion: Converting, cls: type, _: tuple[Any, ...], raw: Any) -> Any:
+    """An instance of a class: by its recipe, or of a model by its fields."""
+    if _is_left_to_pydantic(cls) or isinstance(raw, cls):
+        return raw
+    if isinstance(raw, str) and raw.lstrip().startswith("{"):
+        raw = parse_json(raw)
+    if isinstance(raw, Mapping):
+        recipe = object_in_json(raw)
+        if recipe is None and issubclass(cls, BaseModel):
+            return _built(cls, **arguments_of(conversion, cls, raw))
+        if recipe is None and dataclasses.is_dataclass(cls):
+            return _built(cls, **_dataclass_arguments(conversion, cls, raw))
+        if recipe is None:
+            raise Unfit(f"it wants JSON that names a class, a kind of {cls.__name__}")
+    elif isinstance(raw, str):
+        if not raw.strip():
+            raise Unfit(f"it wants a kind of {cls.__name__}, as Class or Class:argument:property=value")
+        recipe = parse_object(raw)
+    else:
+        return raw
+    return _of_kind(cls, recipe, raw, conversion)
+
+
+def _of_kind(cls: type, recipe: Recipe, raw: Any, conversion: Converting) -> Any:
+    try:
+        refuse_code(conversion)
+        return make(conversion, recipe, cls)
+    except (ClassNotFound, CodeRefused):
+        if isinstance(raw, str) and accepts(cls, raw):
+            return raw
+        raise
+
+
+def make(conversion: Converting, recipe: Recipe, kind: type, wants: str | None = None) -> Any:
+    """The object of this kind that a recipe describes. Its class is checked before anything of it is called."""
+    cls = class_of_kind(conversion, recipe.class_name, kind, wants)
+    if inspect.isabstract(cls):
+        raise Unfit(f"{cls.__name__} is abstract; name a class that can be made")
+    arguments = () if recipe.argument is None else (recipe.argument,)
+    if issubclass(cls, BaseModel):
+        return _built(cls, *arguments, **arguments_of(conversion, cls, dict(recipe.properties)))
+    if dataclasses.is_dataclass(cls):
+        return _built(cls, *arguments, **_dataclass_arguments(conversion, cls, dict(recipe.properties)))
+    made = _built(cls, *arguments)
+    for name, raw in recipe.properties:
+        set_on(conversion, made, name, raw)
+    return made
+
+
+def class_of_kind(conversion: Converting, name: str, kind: type, wants: str | None = None) -> type:
+    """The class of this name, which is of that kind.
+
+    One that is of the kind by its methods alone, as of a protocol, must be the author's, or a library's.
+    """
+    cls = find_class(name, conversion.home, is_called=False, imports=not conversion.data_only)
+    if not _is_of_kind(cls, kind):
+        raise Unfit(f"it wants {wants or f'a kind of {kind.__name__}'}, and {cls.__name__} is none")
+    if kind is object or kind not in cls.__mro__:
+        find_class(name, conversion.home, imports=not conversion.data_only)
+    return cls
+
+
+def arguments_of(conversion: Converting, model: type[BaseModel], raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What the model's constructor takes, from names and values as files write them."""
+    arguments: dict[str, Any] = {}
+    for name, value in raw.items():
+        found = field_named(model, name)
+        if found is None:
+            raise Unfit(f"{model.__name__} has no property {name!r}; {did_you_mean(name, model.model_fields)}")
+        arguments[found.argument] = conversion.convert(found.wanted, value)
+    return arguments
+
+
+def set_on(conversion: Converting, made: Any, name: str, raw: Any) -> None:
+    """Set a property of an object that is no model."""
+    known = {bare(known): known for known in dir(made) if not known.startswith("_")}
+    own = known.get(bare(name))
+    if own is None or callable(getattr(type(made), own, None)):
+        names = [n for n in known.values() if not callable(getattr(type(made), n, None))]
+        raise Unfit(f"{type(made).__name__} has no property {name!r}; {did_you_mean(snake(name), names)}")
+    wanted = _hints(type(made)).get(own, type(getattr(made, own)))
+    converted = _scalar(wanted, conversion.convert(wanted, raw))
+    try:
+        setattr(made, own, converted)
+    except AttributeError as refused:
+        raise Unfit(f"{name!r} of {type(made).__name__} cannot be set") from refused
+
+
+def _dataclass_arguments(conversion: Converting, cls: Any, raw: Mapping[str, Any]) -> dict[str, Any]:
+    known = {bare(f.name): f.name for f in dataclasses.fields(cls)}
+    unknown = next((name for name in raw if bare(name) not in known), None)
+    if unknown is not None:
+        raise Unfit(f"{cls.__name__} has no property {unknown!r}; {did_you_mean(unknown, known.values())}")
+    hints = _hints(cls)
+    named = {known[bare(name)]: value for name, value in raw.items()}
+    return {name: _scalar(hints.get(name), conversion.convert(hints.get(name, Any), v)) for name, v in named.items()}
+
+
+def _is_of_kind(cls: type, kind: type) -> bool:
+    try:
+        return issubclass(cls, kind)
+    except TypeError:  # a protocol that cannot be asked at run time
+        return False
+
+
+def _built(cls: type, *arguments: Any, **properties: Any) -> Any:
+    try:
+        made = cls(*arguments, **properties)
+    except ValidationError as invalid:
+        raise Unfit(f"{cls.__name__} refuses it: {spoken(invalid)}") from invalid
+    except TypeError as refused:
+        problem = "takes no argument" if arguments else "cannot be made without an argument"
+        raise Unfit(f"{cls.__name__} {problem}: {refused}") from refused
+    except Exception as refused:
+        raise Unfit(f"{cls.__name__} refuses it: {refused}") from refused
+    if isinstance(made, Component) and made.faults:
+        raise Unfit(f"{cls.__name__} refuses it: {made.faults[0].path}: {made.faults[0].message}")
+    return made
+
+
+def spoken(invalid: ValidationError) -> str:
+    """What pydantic refuses, in a line and without the values, which may be secrets."""
+    return "; ".join(
+        f"{'.'.join(str(part) for part in error['loc'])}: {error['msg'][:1].lower()}{error['msg'][1:]}".removeprefix(
+            ": "
+        )
+        for error in invalid.errors(include_url=False, include_input=False)
+    )
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    try:
+        return get_type_hints(cls)
+    except NameError:
+        return {}
+
+
+def _scalar(wanted: Any, value: Any) -> Any:
+    """A text as the number or truth value that a plain attribute has; pydantic is not there to do it."""
+    if wanted not in (bool, int, float) or not isinstance(value, str):
+        return value
+    try:
+        return TypeAdapter(wanted).validate_python(value.strip())
+    except ValidationError as invalid:
+        raise Unfit(f"it wants {_SPOKEN_SCALARS[wanted]}") from invalid
+
+
+_SPOKEN_SCALARS = {bool: "true or false", int: "a whole number", float: "a number"}
+
+
+def _is_left_to_pydantic(cls: type) -> bool:
+    """Whether a class comes with Python or brings its own validation, so that pydantic knows how to read it."""
+    if issubclass(cls, BaseModel):
+        return False
+    return cls.__module__.partition(".")[0] in sys.stdlib_module_names or hasattr(cls, "__get_pydantic_core_schema__")

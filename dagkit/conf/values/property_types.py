@@ -1,0 +1,78 @@
+"""What the types of properties say: the fields of a model, the class that a value is to have, and what it takes."""
+
+import inspect
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+
+from pydantic import BaseModel, ImportString, PydanticSchemaGenerationError, TypeAdapter, ValidationError
+
+from dagkit.conf.grammar.names import bare
+
+IMPORT: Any = ImportString
+"""A type checker takes it for the type of what is imported."""
+
+
+class Field(NamedTuple):
+    """A property of a model: its own name, the name its constructor takes, and its type."""
+
+    name: str
+    argument: str
+    wanted: Any
+
+
+@cache
+def fields_of(model: type[BaseModel]) -> dict[str, Field]:
+    """The fields of a model under every spelling, without case and underscores."""
+    fields: dict[str, Field] = {}
+    by_name = model.model_config.get("populate_by_name") or model.model_config.get("validate_by_name")
+    for name, info in model.model_fields.items():
+        alias = info.validation_alias if isinstance(info.validation_alias, str) else info.alias
+        wanted = IMPORT if any(isinstance(each, IMPORT) for each in info.metadata) else info.annotation
+        found = Field(name, alias if alias and not by_name else name, wanted)
+        for spelling in filter(None, (alias, name)):
+            fields[bare(spelling)] = found
+    return fields
+
+
+def field_named(model: type[BaseModel], name: str) -> Field | None:
+    """The field that a key means, in camelCase or snake_case."""
+    return fields_of(model).get(bare(name))
+
+
+def plain(wanted: Any) -> Any:
+    """The type without annotations, and without the None of an optional one.
+
+    Of the annotations one counts: pydantic would import what an `ImportString` names.
+    """
+    if any(isinstance(each, IMPORT) for each in getattr(wanted, "__metadata__", ())):
+        return IMPORT
+    while get_origin(wanted) is Annotated or hasattr(wanted, "__supertype__") or hasattr(wanted, "__value__"):
+        wanted = getattr(wanted, "__supertype__", None) or getattr(wanted, "__value__", None) or get_args(wanted)[0]
+    if is_union(wanted):
+        members = [member for member in get_args(wanted) if member is not NoneType]
+        return plain(members[0]) if len(members) == 1 else wanted
+    return wanted
+
+
+def is_union(wanted: Any) -> bool:
+    return get_origin(wanted) in (Union, UnionType)
+
+
+def class_in(wanted: Any) -> type | None:
+    """The class that values of this type have, as far as there is one."""
+    wanted = plain(wanted)
+    origin = get_origin(wanted) or wanted
+    return origin if inspect.isclass(origin) else None
+
+
+def accepts(member: Any, value: Any) -> bool:
+    """Whether a member of a union takes the value, as pydantic judges it."""
+    cls = class_in(member)
+    if cls is not None and isinstance(value, cls):
+        return True
+    try:
+        TypeAdapter(member).validate_python(value)
+    except (ValidationError, PydanticSchemaGenerationError):
+        return False
+    return True
