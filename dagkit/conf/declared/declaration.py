@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dagkit.api.application import Module, StreamingApplication
-from dagkit.api.attributes import Locality
 from dagkit.api.component import Component
 from dagkit.api.configuration import Config, Origin, Source
 from dagkit.api.dag import Dag, Stream
@@ -136,7 +135,9 @@ class _Pen:
                 with self.lines_of(end.where, stream):
                     self.lead_end(stream, end, is_source=is_source)
         if declared.locality is not None:
-            self.set_locality(stream, *declared.locality)
+            locality, where = declared.locality
+            with self.lines_of(where):
+                stream.set_locality(locality)
 
     def lead_end(self, stream: Stream, end: DeclaredEnd, *, is_source: bool) -> None:
         if end.operator not in self.components:
@@ -158,13 +159,6 @@ class _Pen:
             stream.set_source(Outlet(component, port))
         else:
             stream.add_sink(Inlet(component, port))
-
-    def set_locality(self, stream: Stream, locality: str, where: Where) -> None:
-        if locality in Locality.__members__:
-            stream.set_locality(locality)
-        else:
-            problem = f"the locality of stream {stream.name!r} cannot be {locality!r}"
-            self.fault("locality-invalid", problem, did_you_mean(locality, Locality.__members__), where)
 
     def fault(self, code: Any, problem: str, help_: str, where: Where) -> None:
         self.dag.faults.append(Diagnostic(code, problem, help_, where))

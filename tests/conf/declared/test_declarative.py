@@ -348,7 +348,7 @@ STUBBORN = (
         ),
         (
             ('"CONTAINER_LOCAL"', '"LOCAL"'),
-            [("locality-invalid", 27, "the locality of stream 'lines' cannot be 'LOCAL'")],
+            [("locality-invalid", 27, "stream 'lines' cannot have the locality 'LOCAL'")],
         ),
         (
             ('"reader",', '"feed",'),
