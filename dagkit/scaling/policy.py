@@ -88,7 +88,7 @@ class ScalingSettings(_Value):
 
     policy: str = "drain"
     """The policy's name: `drain`, `apex`, one of the entry points `dagkit.policies`, or `package.module:Class`."""
-    policy_settings: Mapping[str, JsonValue] = {}
+    policy_settings: Mapping[str, Any] = {}
     """The policy's own settings; all of them are filled in."""
     min_partitions: PositiveInt = 1
     """Partitions at least."""

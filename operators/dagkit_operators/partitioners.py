@@ -1,6 +1,6 @@
 """Partitioners that listen: partitions that have too much to do become more, and those that have too little fewer.
 
-Set one as the PARTITIONER of an operator, and one as its STATS_LISTENERS: it may be the same, and need not be.
+Set one as the PARTITIONER of an operator: it listens there. As one of its STATS_LISTENERS, it asks another partitioner.
 """
 
 from abc import abstractmethod

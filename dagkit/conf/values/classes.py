@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from dagkit import scaling
 from dagkit.api import affinity, application, operators, partitioning, stats, streams
 from dagkit.conf.values.code_origin import BUILTINS, LIBRARIES, library_names, may_be_called, may_be_named
 from dagkit.errors import did_you_mean
 
-_API = (operators, partitioning, stats, streams, application, affinity)
+_API = (operators, partitioning, stats, streams, application, affinity, scaling)
 _OF_JAVA: dict[str, type] = {
     "java.lang.String": str,
     "java.lang.Integer": int,

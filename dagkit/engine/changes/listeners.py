@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from dagkit.api.attributes import OperatorContext
+from dagkit.api.partitioning import Partitioner
 from dagkit.api.stats import Backlog, BatchedOperatorStats, Capacity, OperatorStats, PortStats, Response, StatsListener
 from dagkit.compiler.partition import partitioner_of
 from dagkit.engine.changes.reconfiguration import Scaling
@@ -263,11 +264,21 @@ def _averaged(known: float | None, newest: float) -> float:
 
 
 def _listeners_of(shape: RunningPlan, node: Node) -> list[StatsListener]:
-    """Those of STATS_LISTENERS, and the operator itself where it is one."""
+    """Those of STATS_LISTENERS, the partitioner where it is one, and the operator itself where it is one.
+
+    A partitioner that listens takes the place of an operator that partitions itself. One that STATS_LISTENERS names as
+    well listens once.
+    """
     given: Any = shape.compilation.graph.value(node, OperatorContext.STATS_LISTENERS)
     many = given if isinstance(given, list | tuple) else [] if given is None else [given]
     listeners = [each for each in many if isinstance(each, StatsListener)]
-    return [*listeners, node.operator] if isinstance(node.operator, StatsListener) else listeners
+    operator: Any = node.operator
+    partitioner: Any = partitioner_of(shape.compilation.graph, node)[0]
+    replaced = isinstance(partitioner, StatsListener) and isinstance(operator, Partitioner)
+    for own in [partitioner] if replaced else [partitioner, operator]:
+        if isinstance(own, StatsListener) and not any(type(listener) is type(own) for listener in listeners):
+            listeners.append(own)
+    return listeners
 
 
 def _names(listened: _Listened) -> str:

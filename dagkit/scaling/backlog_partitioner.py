@@ -1,0 +1,37 @@
+"""The partitioner that lets any splittable operator follow its backlog."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import PrivateAttr
+
+from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext, StatelessPartitioner, is_first_call
+from dagkit.api.stats import BatchedOperatorStats, Response, StatsListener
+from dagkit.api.work import SplittableOperator
+from dagkit.scaling.follower import Follower
+from dagkit.scaling.policy import ScalingSettings
+
+
+class BacklogPartitioner(ScalingSettings, Partitioner, StatsListener):
+    """As many partitions of a splittable operator as its policy wants for what waits.
+
+    It is set as the PARTITIONER of the operator, in a property file as `BacklogPartitioner:drain:maxPartitions=8`, and
+    listens there to the statistics that it needs. Operators that mirror these partitions follow them.
+    """
+
+    _follower: Follower = PrivateAttr(default_factory=Follower)
+
+    def __init__(self, policy: str = "drain", /, **settings: Any) -> None:
+        super().__init__(**{"policy": policy, **settings})
+
+    def process_stats(self, stats: BatchedOperatorStats) -> Response:
+        return self._follower.answer(self, stats)
+
+    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
+        """As many as mirrored operators have, or the policy wants; before it has looked, as many as it begins with."""
+        operator = partitions[0].operator
+        if not isinstance(operator, SplittableOperator):
+            raise TypeError(f"nothing waits for a {type(operator).__name__}: only a SplittableOperator has a backlog")
+        if context.parallel_count or context.wanted or is_first_call(partitions):
+            return StatelessPartitioner(self.chosen.begins_with(self)).define_partitions(partitions, context)
+        return partitions

@@ -1,0 +1,132 @@
+"""Any splittable operator follows its backlog by settings alone: files that are read, and an author's own elements."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from dagkit import Dag, Until
+from dagkit.conf.sources.sources import Sources, load
+from dagkit.engine.history.backlogs import decisions
+from dagkit.engine.reports.run_events import Committed, RunEvent
+from dagkit.errors import ApplicationFaults
+from dagkit.scaling import ScalingInputs, decide
+from dagkit.testing import FakeClock
+from dagkit_operators import Items, MatchFiles, ReadFiles, TailFiles
+from tests.engine.cast import Collect, Desk, Draw, Hurried, arrived, some_lines
+from tests.engine.changes.test_listeners import Roomy, lines
+from tests.engine.work_cast import Names, Numbered, Twice
+
+
+def reading(kind: type[ReadFiles[str]]) -> Callable[[Path], Draw]:
+    def drawn(home: Path) -> Draw:
+        def draw(dag: Dag, conf: object) -> None:
+            patterns = dag.add_operator("patterns", Items[str](items=(str(home / "in" / "*.txt"),)))
+            match = dag.add_operator("match", MatchFiles())
+            read = dag.add_operator("follows", kind(part_size=200))
+            patterns >> match >> read
+            dag.add_stream("lines", read.messages, dag.add_operator("collect", Collect()).input)
+
+        return draw
+
+    return drawn
+
+
+def numbering(home: Path, *, behind_another: bool = False) -> Draw:
+    """Four names on the driver; or two, of which a worker makes four, each put off once after its first number."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        looks = ((("n", 900), ("m", 300)),) if behind_another else ((("n", 900), ("m", 300), ("o", 900), ("p", 300)),)
+        names = dag.add_operator("names", Names(looks=looks))
+        numbered = dag.add_operator("follows", Numbered(defers_at=(1,) if behind_another else ()))
+        (names >> dag.add_operator("twice", Twice()) if behind_another else names) >> numbered
+        dag.add_stream("numbers", numbered.numbers, dag.add_operator("collect", Collect()).input)
+
+    return draw
+
+
+def desk(home: Path, draw: Draw, settings: str, until: Until = Until.STOPPED) -> Desk:
+    """An application with four cores, and a property file."""
+    (home / "in").mkdir(exist_ok=True)
+    (home / "in" / "one.txt").write_text(some_lines(300))
+    site = home / "site.properties"
+    site.write_text(settings)
+    conf, faults = load(Sources(files=(site,)))
+    assert faults == []
+    return Desk(home, draw, backend=lambda b: Hurried(Roomy(b)), clock=FakeClock(), until=until, conf=conf)
+
+
+APEX = "BacklogPartitioner:apex:maxPartitions=4:intervalMillis=0"
+DRAIN = "BacklogPartitioner:drain:maxPartitions=3:policySettings=cool_down_millis=4000"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("drawn", "items", "settings", "grown_to"),
+    [
+        pytest.param(reading(ReadFiles), 300, APEX, 4, id="ReadFiles"),
+        pytest.param(reading(TailFiles), 300, APEX, 4, id="TailFiles"),
+        pytest.param(partial(numbering, behind_another=True), 2400, APEX, 4, id="an operator behind another one"),
+        pytest.param(numbering, 2400, "BacklogPartitioner", 4, id="an author's own operator, by default"),
+        pytest.param(numbering, 2400, DRAIN, 3, id="an author's own operator, as it is set"),
+    ],
+)
+def test_it_scales_up_and_down_by_a_line_of_a_property_file(
+    tmp_path: Path, drawn: Callable[[Path], Draw], items: int, settings: str, grown_to: int
+) -> None:
+    here = desk(tmp_path, drawn(tmp_path), f"dt.operator.follows.attr.PARTITIONER = {settings}\n")
+    counts: list[int] = []
+
+    def observe(happening: RunEvent) -> None:
+        if isinstance(happening, Committed):
+            counts.append(len(loop.program.operators["follows"]))
+            if counts[-1] == 1 and grown_to in counts:
+                loop.stop()
+
+    loop = here.loop(observers=[observe])
+    loop.run()
+    assert max(counts) == grown_to
+    assert counts[-1] == 1
+    assert len(arrived(loop)) == items
+    made = [each.fact for each in decisions(here.ledger(), "follows")]
+    assert {fact.policy for fact in made} == {"apex" if settings is APEX else "drain"}
+    assert all(decide(ScalingInputs.of(fact.inputs)).after == fact.after for fact in made)
+
+
+def test_without_a_setting_the_number_stays_fixed(tmp_path: Path) -> None:
+    here = desk(tmp_path, numbering(tmp_path), "", Until.ONCE)
+    assert len(here.run().program.operators["follows"]) == 1
+    assert decisions(here.ledger()) == []
+
+
+def test_a_block_reader_follows_its_partitioner_and_not_its_own_properties(tmp_path: Path) -> None:
+    """The properties allow four, and the partitioner two."""
+    settings = "dt.operator.reader.attr.PARTITIONER = BacklogPartitioner::maxPartitions=2\n"
+    here = desk(tmp_path, lines(tmp_path, max_readers=4), settings, Until.ONCE)
+    here.run()
+    first, *others = decisions(here.ledger())
+    assert (first.fact.before, first.fact.after) == (1, 2)
+    assert [each for each in others if each.fact.after != 2] == []
+
+
+def test_a_partitioner_that_statistics_listeners_name_as_well_listens_once(tmp_path: Path) -> None:
+    line = "dt.operator.follows.attr.{} = BacklogPartitioner:apex:minPartitions=2:maxPartitions=2\n"
+    here = desk(tmp_path, numbering(tmp_path), line.format("PARTITIONER") + line.format("STATS_LISTENERS"), Until.ONCE)
+    here.run(windows=1)
+    (look,) = decisions(here.ledger())
+    assert (look.fact.before, look.fact.after) == (2, 2)
+
+
+def test_an_operator_without_a_backlog_cannot_follow_one(tmp_path: Path) -> None:
+    settings = "dt.operator.twice.attr.PARTITIONER = BacklogPartitioner\n"
+    here = desk(tmp_path, numbering(tmp_path, behind_another=True), settings)
+    with pytest.raises(ApplicationFaults, match="nothing waits for a Twice: only a SplittableOperator has a backlog"):
+        here.loop()
+
+
+def test_bounds_that_cross_are_refused(tmp_path: Path) -> None:
+    settings = "BacklogPartitioner::minPartitions=3:maxPartitions=2"
+    here = desk(tmp_path, numbering(tmp_path), f"dt.operator.follows.attr.PARTITIONER = {settings}\n")
+    with pytest.raises(ApplicationFaults, match="min_partitions 3 is greater than max_partitions 2"):
+        here.loop()
