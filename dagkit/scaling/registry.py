@@ -1,15 +1,18 @@
 """The registry of scaling policies: a name leads to the class that decides.
 
 A policy is built in, or an installed distribution names it in the entry-point group `dagkit.policies`, or a setting
-gives its place, `package.module:Class`. Nothing that is found this way is called before it is known to be a policy.
+gives its place, `package.module:Class`, in the author's code or in a library of operators. No other module is imported,
+and nothing that is found is called before it is known to be a policy.
 """
 
 import importlib
 import importlib.metadata
 import inspect
+import sys
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from dagkit.api.code_origin import may_be_named
 from dagkit.errors import did_you_mean
 
 T = TypeVar("T")
@@ -34,6 +37,8 @@ def class_named(name: str, base: type[T]) -> type[T]:
     if place is None and not {".", ":"} & set(name):
         help_ = did_you_mean(name, policy_names(), "name one by package.module:Class")
         raise PolicyUnknown(f"there is no policy {name!r}; {help_}")
+    if place is None:
+        _refuse_foreign(name)
     found = _found_at(place or name)
     if not (inspect.isclass(found) and issubclass(found, base)):
         raise PolicyUnknown(f"{place or name} is no subclass of {base.__name__}")
@@ -46,13 +51,27 @@ def _entry_points() -> importlib.metadata.EntryPoints:
     return importlib.metadata.entry_points(group=GROUP)
 
 
-def _found_at(place: str) -> Any:
-    """What stands at `package.module:Class`, or `package.module.Class`; nothing is called."""
+def _refuse_foreign(place: str) -> None:
+    """Raise PolicyUnknown if a module would be imported that settings may not name: importing it runs it."""
+    module, _ = _parts(place)
+    if module not in sys.modules and not may_be_named(module, None):
+        problem = f"the module {module!r} is neither the application's nor a library's of operators"
+        raise PolicyUnknown(f"{problem}; a distribution names its policies under the entry point {GROUP!r}")
+
+
+def _parts(place: str) -> tuple[str, str]:
+    """The module and the class in `package.module:Class` or `package.module.Class`."""
     module_name, colon, path = place.partition(":")
     if not colon:
         module_name, _, path = place.rpartition(".")
     if not all(part.isidentifier() for part in (*module_name.split("."), *path.split("."))):
         raise PolicyUnknown(f"{place!r} is no place of a class; write package.module:Class")
+    return module_name, path
+
+
+def _found_at(place: str) -> Any:
+    """What stands there; nothing is called."""
+    module_name, path = _parts(place)
     try:
         found: Any = importlib.import_module(module_name)
     except Exception as broken:

@@ -1,5 +1,6 @@
 """Policies are found by their names or places, and nothing else is called."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param("tests.scaling.steady:Other", "is no subclass of ScalingPolicy", id="another class"),
         pytest.param("tests.scaling.steady:Unfinished", "is abstract", id="a policy that decides nothing"),
         pytest.param("tests.scaling.steady:Steadier", "has no 'Steadier'", id="no class of the module"),
+        pytest.param("antigravity:Steady", "'antigravity' is neither the application's nor", id="a foreign module"),
         pytest.param("tests.scaling.stead:Steady", "cannot be imported: ModuleNotFoundError", id="no module"),
         pytest.param("tests.scaling steady:x()", "is no place of a class", id="no place at all"),
     ],
@@ -37,6 +39,7 @@ def test_what_is_no_policy_is_refused_and_never_called(policy: str, told: str) -
         ScalingSettings(policy=policy)
     assert told in str(refused.value)
     assert CALLED == []
+    assert "antigravity" not in sys.modules
 
 
 def test_built_in_policies_and_those_of_entry_points_are_known() -> None:

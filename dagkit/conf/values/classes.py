@@ -11,7 +11,7 @@ from typing import Any
 
 from dagkit import scaling
 from dagkit.api import affinity, application, operators, partitioning, stats, streams
-from dagkit.conf.values.code_origin import BUILTINS, LIBRARIES, library_names, may_be_called, may_be_named
+from dagkit.api.code_origin import BUILTINS, LIBRARIES, library_names, may_be_called, may_be_named
 from dagkit.errors import did_you_mean
 
 _API = (operators, partitioning, stats, streams, application, affinity, scaling)

@@ -187,7 +187,7 @@ def test_modules_of_the_author_are_imported_and_programs_are_not(tmp_path, monke
 
 def test_an_installed_application_is_its_own_author(tmp_path, monkeypatch):
     """Wherever it lies, the package of the application is the author's."""
-    monkeypatch.setattr("dagkit.conf.values.code_origin.is_authored", lambda _: False)
+    monkeypatch.setattr("dagkit.api.code_origin.is_authored", lambda _: False)
     with pytest.raises(ForeignCode):
         find_function(f"{HERE}:converted")
     assert find_function(f"{HERE}:converted", home="tests.conf.values.elsewhere") is converted

@@ -80,7 +80,7 @@ def test_it_scales_up_and_down_by_a_line_of_a_property_file(
 
     def observe(happening: RunEvent) -> None:
         if isinstance(happening, Committed):
-            counts.append(len(loop.program.operators["follows"]))
+            counts.append(len(loop.run_state.program.operators["follows"]))
             if counts[-1] == 1 and grown_to in counts:
                 loop.stop()
 
@@ -96,7 +96,7 @@ def test_it_scales_up_and_down_by_a_line_of_a_property_file(
 
 def test_without_a_setting_the_number_stays_fixed(tmp_path: Path) -> None:
     here = desk(tmp_path, numbering(tmp_path), "", Until.ONCE)
-    assert len(here.run().program.operators["follows"]) == 1
+    assert len(here.run().run_state.program.operators["follows"]) == 1
     assert decisions(here.ledger()) == []
 
 
