@@ -132,6 +132,11 @@ class Component(BaseModel):
         Component.__init__(configured, **{**self._given, **properties})
         return configured
 
+    def __getstate__(self) -> dict[Any, Any]:
+        """What is pickled: the component, and not the Dag that it was placed in, which holds all other components."""
+        state = super().__getstate__()
+        return {**state, "__pydantic_private__": {**(state["__pydantic_private__"] or {}), "_placed": None}}
+
     @classmethod
     def declared_kind(cls) -> str:
         """The declared kind, or the class's own name where the author declared none."""

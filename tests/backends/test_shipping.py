@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import cloudpickle
+import networkx as nx
 import pytest
 
 from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, PortContext, StreamCodec
@@ -50,11 +51,14 @@ def populate_dag(dag: Dag, conf: object) -> None:
 
 WORKER = """
 import pickle, sys
+from pathlib import Path
 from pydantic import TypeAdapter
+from dagkit.backends.spark.shipping import read_where_it_runs
 
-with open(sys.argv[1], "rb") as file:
-    found = pickle.load(file)
-customer = found if isinstance(found, type) else next(cls for cls in found[1] if cls.__name__ == "Customer")
+data = Path(sys.argv[1]).read_bytes()
+customer = pickle.loads(data)
+if not isinstance(customer, type):
+    customer = next(cls for cls in read_where_it_runs(data)[1] if cls.__name__ == "Customer")
 print(TypeAdapter(customer).validate_python({"name": "anna", "orders": 7}))
 """
 
@@ -85,10 +89,10 @@ def author(written: Written) -> ModuleType:
     return written("authors_own", AUTHOR)
 
 
-def read_elsewhere(data: bytes, folder: Path) -> str:
+def read_elsewhere(data: bytes, folder: Path, worker: str = WORKER) -> str:
     (folder / "shipped").write_bytes(data)
-    worker = [sys.executable, "-c", WORKER, str(folder / "shipped")]
-    done = subprocess.run(worker, check=False, capture_output=True, text=True)  # noqa: S603 - our own program
+    command = [sys.executable, "-c", worker, str(folder / "shipped")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own program
     return done.stdout + done.stderr
 
 
@@ -236,3 +240,113 @@ def test_a_backend_that_cannot_be_made_leaves_no_module_by_value(written: Writte
         SparkBackend(compile_application(author.populate_dag), session)
     assert raised.traceback, "the frames keep the unfinished backend alive, so that nothing is undone by its deletion"
     assert "greeting" not in cloudpickle.list_registry_pickle_by_value()
+
+
+DRIVERS = """
+from typing import ClassVar
+
+import networkx
+from networkx import DiGraph
+
+import drawing_own
+from dagkit import *
+
+
+class Drawn(StreamingApplication):
+    drawn: ClassVar[DiGraph] = DiGraph()
+
+    def populate_dag(self, dag: Dag, conf: object) -> None:
+        dag.add_operator("Customers", Customers(drawn=drawing_own.drawn())) >> dag.add_operator("Greet", Greet())
+
+
+class Customers(InputOperator):
+    output = OutputPort(str)
+    drawn: object
+
+    def emit_tuples(self) -> None:
+        self.output.emit(str(networkx.density(self.drawn)))
+
+
+class Greet(Operator):
+    input = InputPort(str)
+
+    def process(self, item: str) -> None:
+        print(drawing_own.greeting(item))
+        print(drawing_own.drawn())
+"""
+
+DRAWING = """
+import networkx
+from networkx import DiGraph, NetworkXError
+
+
+class Largest(DiGraph):
+    largest = DiGraph
+
+
+def greeting(name: str) -> str:
+    return f"hello {name}"
+
+
+def drawn() -> DiGraph:
+    return networkx.DiGraph()
+"""
+
+LACKING = """
+import sys
+from pathlib import Path
+from dagkit.backends.spark.shipping import read_where_it_runs
+
+sys.modules["networkx"] = None
+program, classes = read_where_it_runs(Path(sys.argv[1]).read_bytes())
+print([cls.__name__ for cls in classes], list(program.operators))
+try:
+    program.operators["Greet"][0].process("anna")
+except ModuleNotFoundError as error:
+    print(error.name)
+"""
+
+
+def test_a_worker_lacks_what_the_driver_alone_imports_until_it_uses_it(written: Written, tmp_path: Path) -> None:
+    written("drawing_own", DRAWING.replace("class Largest(DiGraph):", "class Largest:"))
+    author = written("drivers_own", DRIVERS)
+    program = program_of(compile_application(author.Drawn()))
+    modules = modules_of(program)
+    with by_value(modules):
+        data = shipped(program, modules)[0].data
+    assert read_elsewhere(data, tmp_path, LACKING) == "['Greet', 'Largest'] ['Greet']\nhello anna\nnetworkx\n"
+
+
+def test_what_an_operator_is_made_of_is_wanted_at_once(written: Written, tmp_path: Path) -> None:
+    written("drawing_own", DRAWING)
+    author = written("drivers_own", DRIVERS)
+    program = program_of(compile_application(author.Drawn()))
+    modules = modules_of(program)
+    with by_value(modules):
+        data = shipped(program, modules)[0].data
+    told = read_elsewhere(data, tmp_path, LACKING)
+    assert told.splitlines()[-1].startswith("ModuleNotFoundError: ")
+    assert "networkx" in told.splitlines()[-1]
+
+
+class Graphs(Operator):
+    """Holds an object of a library."""
+
+    input = InputPort(str)
+    graph: Any = None
+
+    def process(self, item: str) -> None: ...
+
+
+def test_an_object_whose_class_is_missing_is_told_by_the_module(tmp_path: Path) -> None:
+    def draw(dag: Dag, _: Any) -> None:
+        graphs = dag.add_operator("graphs", Graphs(graph=nx.DiGraph()))
+        dag.add_stream("words", dag.add_operator("words", Words()).output, graphs.input)
+
+    program = program_of(compile_application(draw))
+    modules = modules_of(program)
+    with by_value(modules):
+        data = shipped(program, modules)[0].data
+    told = read_elsewhere(data, tmp_path, LACKING)
+    assert told.splitlines()[-1].startswith("ModuleNotFoundError: ")
+    assert "networkx" in told.splitlines()[-1]

@@ -14,11 +14,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, get_args, get_origin
+from typing import Any, NoReturn
 
 import cloudpickle
+from cloudpickle.cloudpickle import subimport
 
 from dagkit.api.installed import is_installed
 from dagkit.engine.program.program import Program
@@ -54,6 +56,22 @@ class _ByValue(cloudpickle.Pickler):  # type: ignore[misc] # cloudpickle has no 
         return super().reducer_override(obj)
 
 
+class _Recorder(_ByValue):
+    """Keeps the classes that it writes: those of operators and payloads, and those that their functions refer to.
+
+    The modules that hold them may have more classes, such as the application's, and import more for these.
+    """
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=5)
+        self.classes: dict[type, None] = {}
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, type):
+            self.classes[obj] = None
+        return super().reducer_override(obj)
+
+
 class _Pickler(_ByValue):
     def __init__(self, file: io.BytesIO, numbers: dict[type, int]) -> None:
         super().__init__(file, protocol=5)
@@ -76,6 +94,63 @@ class _Unpickler(pickle.Unpickler):
         return super().find_class(module, name)
 
 
+class Missing:
+    """Stands for what this Python cannot import; the first use of it raises the error of the import.
+
+    A module that travels by value brings along the names of all that it imports, of which its functions may use a part.
+    """
+
+    def __init__(self, error: ModuleNotFoundError) -> None:
+        self.__dict__["error"] = error
+
+    def _raise(self, *_: Any, **__: Any) -> NoReturn:
+        raise ModuleNotFoundError(*self.__dict__["error"].args, name=self.__dict__["error"].name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # Python asks any object for these
+            raise AttributeError(name)
+        self._raise()
+
+    __call__ = __mro_entries__ = _raise
+
+
+class _WorkersUnpickler(pickle.Unpickler):
+    """Reads a program where it runs, which may lack modules that only the driver uses."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.missing: list[ModuleNotFoundError] = []
+
+    def find_class(self, module: str, name: str, /) -> Any:
+        if (module, name) == (subimport.__module__, subimport.__name__):
+            return self._module
+        try:
+            return super().find_class(module, name)
+        except ModuleNotFoundError as error:
+            return self._missing(error)
+
+    def _module(self, name: str) -> Any:
+        try:
+            return import_module(name)
+        except ModuleNotFoundError as error:
+            return self._missing(error)
+
+    def _missing(self, error: ModuleNotFoundError) -> Missing:
+        self.missing.append(error)
+        return Missing(error)
+
+
+def read_where_it_runs(data: bytes) -> tuple[Program, list[type]]:
+    """The program, and the classes that are known by number."""
+    unpickler = _WorkersUnpickler(io.BytesIO(data))
+    try:
+        return unpickler.load(), unpickler.load()
+    except pickle.UnpicklingError as error:  # an instance was to be made of a class that is missing
+        if unpickler.missing:
+            raise unpickler.missing[-1] from error
+        raise
+
+
 @dataclass(frozen=True, slots=True)
 class Shipped:
     """A program on its way: its bytes, and what they are known by."""
@@ -87,7 +162,7 @@ class Shipped:
         """The program; a worker reads it once, however many windows it runs."""
         if self.digest not in _READ:
             _READ.clear()
-            program, classes = pickle.loads(self.data)  # noqa: S301 - written by our own driver
+            program, classes = read_where_it_runs(self.data)
             _READ[self.digest] = program, Known(classes)
         return _READ[self.digest]
 
@@ -96,10 +171,15 @@ _READ: dict[str, tuple[Program, Known]] = {}
 
 
 def shipped(program: Program, modules: Sequence[ModuleType]) -> tuple[Shipped, Known]:
-    """The program as bytes, and the classes that both sides will know; these modules travel by value by now."""
-    classes = [cls for cls in _classes(program, modules) if _travels(cls)]
+    """What workers need of the program as bytes, and the classes that both sides will know.
+
+    The modules travel by value by now.
+    """
     with io.BytesIO() as file:
-        _ByValue(file, protocol=5).dump((program, classes))
+        pickler = _Recorder(file)
+        pickler.dump(program.for_workers())
+        names = {module.__name__ for module in modules}
+        pickler.dump(classes := [cls for cls in pickler.classes if cls.__module__ in names])
         data = file.getvalue()
     return Shipped(hashlib.sha256(data).hexdigest(), data), Known(classes)
 
@@ -152,36 +232,6 @@ def _used_by(module: ModuleType) -> Iterator[str]:
             yield value.__name__
         elif isinstance(value, type | FunctionType) and isinstance(value.__module__, str):
             yield value.__module__
-
-
-def _payloads(program: Program) -> Iterator[Any]:
-    yield from (target.payload for target in program.targets.values())
-    yield from program.outputs.values()
-
-
-def _classes(program: Program, modules: Iterable[ModuleType]) -> list[type]:
-    """The author's classes: those at the top of the modules, and those that flow, wherever they were written."""
-    names = {module.__name__ for module in modules}
-    at_top = [value for module in modules for value in list(vars(module).values()) if isinstance(value, type)]
-    flowing = [cls for payload in _payloads(program) for cls in _classes_in(payload)]
-    return list(dict.fromkeys(cls for cls in [*at_top, *flowing] if cls.__module__ in names))
-
-
-def _classes_in(payload: Any) -> Iterator[type]:
-    if isinstance(payload, type) and get_origin(payload) is None:
-        yield payload
-    for part in (get_origin(payload), *get_args(payload)):
-        if part is not None:
-            yield from _classes_in(part)
-
-
-def _travels(cls: type) -> bool:
-    """Whether a class can be sent at all; one that nobody needs may hold what cannot."""
-    try:
-        cloudpickle.dumps(cls)
-    except Exception:  # noqa: BLE001 - whatever stands in the way, those who need the class will say it
-        return False
-    return True
 
 
 def _is_installed(module: ModuleType) -> bool:

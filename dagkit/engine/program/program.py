@@ -4,7 +4,7 @@ A worker loads this module and not the compiler, which makes programs in `lower.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import gcd
 from typing import TYPE_CHECKING, Any
@@ -209,6 +209,12 @@ class Program:
     """What holds for each operator: its own attributes and those of the application, by qualified name."""
     outputs: Mapping[Port, Any]
     """The payload of every output of the input operators."""
+
+    def for_workers(self) -> "Program":
+        """The program without what runs on the driver alone: input operators, and what they emit there."""
+        names = {name for stage in self.stages for name in stage.operators}
+        running = {name: slots for name, slots in self.operators.items() if name in names}
+        return replace(self, operators=running, outputs={})
 
     @property
     def levels(self) -> int:

@@ -3,12 +3,15 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import networkx as nx
 from shouting import Shout, loud  # type: ignore[import-not-found] # beside this file, as an author's helpers are
 
 import dagkit
 from dagkit import (
+    Config,
+    Dag,
     InputOperator,
     InputPort,
     KeyedState,
@@ -17,6 +20,7 @@ from dagkit import (
     OutputPort,
     State,
     StatelessPartitioner,
+    StreamingApplication,
 )
 
 
@@ -49,6 +53,15 @@ class Counts(Operator):
     def process(self, shout: Shout) -> None:
         assert type(shout) is Shout
         self.counts[shout.word] += 1
+
+
+class Drawn(StreamingApplication):
+    """What only the driver needs, and a library that no worker has."""
+
+    drawn: ClassVar[nx.DiGraph] = nx.DiGraph()
+
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        """Draw nothing more."""
 
 
 def draw(dag: Any, mark: str, hears: Callable[[str], bool]) -> None:
