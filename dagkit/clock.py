@@ -1,4 +1,4 @@
-"""What time it is, asked of a value, so that a test can say."""
+"""Clocks: values that return the time, so that a test can set it."""
 
 import threading
 import time
@@ -8,34 +8,34 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Whoever knows the time; instants are aware and in UTC."""
+    """A source of the current time. Instants are aware and in UTC."""
 
     def now(self) -> datetime: ...
 
 
 class Timer(Clock, Protocol):
-    """A clock that can be waited for."""
+    """A clock on which a thread can wait."""
 
     def wait(self, woken: threading.Event, until: datetime) -> None:
-        """Return at the instant, or as soon as the event is set."""
+        """Block until the instant, or until the event is set."""
 
 
 class SystemClock:
-    """The machine's clock, which goes on where that is set back: nobody waits for an hour to come a second time."""
+    """The machine's clock, which never runs backwards: if the machine's time is set back, the monotonic time counts."""
 
     def __init__(
-        self, said: Callable[[], datetime] = lambda: datetime.now(UTC), passed: Callable[[], float] = time.monotonic
+        self, wall: Callable[[], datetime] = lambda: datetime.now(UTC), elapsed: Callable[[], float] = time.monotonic
     ) -> None:
-        self._said = said
-        self._passed = passed
-        self._latest = said(), passed()
-        """An instant, and what time had passed then."""
+        self._wall = wall
+        self._elapsed = elapsed
+        self._latest = wall(), elapsed()
+        """The latest instant returned, and the monotonic time at it."""
 
     def now(self) -> datetime:
-        instant, passed = self._latest
-        said, by_now = self._said(), self._passed()
-        now = max(said, instant + timedelta(seconds=by_now - passed))
-        self._latest = now, by_now
+        instant, then = self._latest
+        wall, elapsed = self._wall(), self._elapsed()
+        now = max(wall, instant + timedelta(seconds=elapsed - then))
+        self._latest = now, elapsed
         return now
 
     def wait(self, woken: threading.Event, until: datetime) -> None:

@@ -1,14 +1,14 @@
-"""Everything that can go wrong, as values.
+"""Diagnostics and exceptions.
 
-A fault in what an author wrote is a `Diagnostic`: rules gather them, and one exception carries them all. A fault of a
-run is an exception. Both know the exit code of the command that meets them.
+A fault in an application or its configuration is a `Diagnostic`: one exception carries all that the rules find. A
+fault of a run is an exception. Every exception has the exit code of the command that fails with it.
 
     DagkitError
     ├── ApplicationFaults      the application or its configuration is wrong; carries every diagnostic
     │   └── ConfigurationFaults  … and all of it is configuration
     ├── ApplicationNotFound    nothing to compile where the user pointed
     ├── DrawingFailed          no installed program can draw the format asked for
-    ├── InputUnreadable        an operator was told to read what is not there, or may not be read
+    ├── InputUnreadable        an input does not exist, or may not be read
     └── PlanUnreadable         a file is not a plan, or one of a version this dagkit cannot read
 """
 
@@ -89,7 +89,7 @@ CODES: tuple[Code, ...] = get_args(Code)
 
 
 class Severity(StrEnum):
-    """How much a diagnostic matters: an error stops the compiler, the others are told and passed over."""
+    """How much a diagnostic matters: an error stops the compiler, the others are only reported."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -98,7 +98,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A line somebody wrote: in an application, a property file, or on the command line."""
+    """A line of an application, of a property file, or of the command line."""
 
     file: str
     line: int | None = None
@@ -110,7 +110,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One fault, in the author's names, with the next thing to try."""
+    """One fault, in the author's names, with a repair to try."""
 
     code: Code
     problem: str
@@ -125,13 +125,13 @@ class Diagnostic:
 
 
 class DagkitError(Exception):
-    """The root of what dagkit raises on purpose; `exit_code` is what the command line answers with."""
+    """The root of all exceptions that dagkit raises on purpose; `exit_code` is the exit code of the command line."""
 
     exit_code: ClassVar[int] = 1
 
 
 class ApplicationFaults(DagkitError):
-    """The application cannot be compiled; `diagnostics` holds every fault found, errors and warnings alike."""
+    """The application cannot be compiled; `diagnostics` holds every fault found, warnings included."""
 
     exit_code: ClassVar[int] = 3
 
@@ -150,7 +150,7 @@ class ApplicationFaults(DagkitError):
 
 
 class ConfigurationFaults(ApplicationFaults):
-    """Every error is about configuration: the application itself may be right."""
+    """Every error is in the configuration; the application itself may be correct."""
 
     exit_code: ClassVar[int] = 4
 
@@ -162,7 +162,7 @@ class ApplicationNotFound(DagkitError):
 
 
 class PlanUnreadable(DagkitError):
-    """The file holds no plan, or one of a version that this dagkit cannot read."""
+    """The file is not a plan, or one of a version that this dagkit cannot read."""
 
     exit_code: ClassVar[int] = 6
 
@@ -174,28 +174,28 @@ class DrawingFailed(DagkitError):
 
 
 class InputUnreadable(DagkitError):
-    """What an operator was told to read is not there, or may not be read.
+    """An input that an operator is to read does not exist, or may not be read.
 
-    Its words begin with "cannot read", say which place and why, and what to do; nobody needs a traceback beside them.
+    The message begins with "cannot read", names the place and the reason, and says what to do. It needs no traceback.
     """
 
     exit_code: ClassVar[int] = 5
 
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that move a cursor, change colours or the direction of writing; and bytes of names that are no UTF-8."""
+"""Characters that move the cursor or change colours or text direction, and bytes of names that are not UTF-8."""
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def printable(text: str, *, keep: str = "") -> str:
     """Text with its control characters as escapes, `\\u001b` for ESC, so that a name cannot write to a terminal.
 
-    The escapes are those of JSON, so this also holds for a line of JSON. Characters in `keep` stay.
+    The escapes are those of JSON, so a line of JSON stays valid. Characters in `keep` stay.
     """
 
     def escape(found: re.Match[str]) -> str:
-        letter = found.group()
-        return letter if letter in keep else _SHORT.get(letter) or f"\\u{ord(letter):04x}"
+        character = found.group()
+        return character if character in keep else _SHORT.get(character) or f"\\u{ord(character):04x}"
 
     return _CONTROLS.sub(escape, text)
 
@@ -206,7 +206,7 @@ def errors_among(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def report(application: str, diagnostics: Sequence[Diagnostic]) -> str:
-    """The whole report as people read it: a headline, then each fault with its help."""
+    """The report for people: a headline, then each fault with its help."""
     errors = errors_among(diagnostics)
     count = f"{len(errors)} problem{'' if len(errors) == 1 else 's'}"
     headline = f"{application} cannot be compiled: {count}" if errors else f"{application} compiles"
@@ -214,20 +214,18 @@ def report(application: str, diagnostics: Sequence[Diagnostic]) -> str:
 
 
 def near(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is nearest, where one is near."""
+    """The known name that is most similar; None if none is similar."""
     by_folded = {candidate.casefold(): candidate for candidate in reversed(list(dict.fromkeys(known)))}
     found = difflib.get_close_matches(name.casefold(), list(by_folded), n=1, cutoff=0.6)
     return by_folded[found[0]] if found else None
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """The nearest known name as a question, or what else to try where none is near."""
+    """The most similar known name as a question; if none is similar, `otherwise` or a list of the known names."""
     candidates = list(dict.fromkeys(known))
     meant = near(name, candidates)
     if meant is not None:
         return f"did you mean {meant!r}?"
     if otherwise:
         return otherwise
-    return (
-        f"known here: {', '.join(repr(c) for c in candidates[:12])}" if candidates else "there is none to choose from"
-    )
+    return f"known here: {', '.join(repr(c) for c in candidates[:12])}" if candidates else "none exist here"

@@ -1,45 +1,42 @@
-r"""Regular expressions that come from outside, matched in linear time by RE2.
+r"""Regular expressions from users, matched in linear time by RE2.
 
-The patterns of names and of files stand in property files and on command lines. Python's own matcher may try
-exponentially many ways, cannot be interrupted meanwhile, and would hang the driver. RE2 cannot: it has no looking ahead
-or behind, no references to groups and no possessive quantifiers. `\w`, `\d`, `\s` and `\b` mean ASCII there.
+Patterns of names and of files come from property files and command lines. Python's own matcher may try
+exponentially many ways and cannot be interrupted: it would hang the driver. RE2 is linear: it has no lookahead or
+lookbehind, no backreferences and no possessive quantifiers. `\w`, `\d`, `\s` and `\b` match ASCII only.
 """
 
 from functools import cache
 from typing import Any
 
-HELP = (
-    "write it as RE2 has it, without looking ahead or behind and without references to groups: "
-    "https://github.com/google/re2/wiki/Syntax"
-)
+HELP = "use the RE2 syntax, without lookahead, lookbehind and backreferences: https://github.com/google/re2/wiki/Syntax"
 
 
 def is_whole(pattern: str, name: str) -> bool:
-    """Whether the pattern matches the name from its first character to its last; a refused one matches nothing.
+    """Whether the pattern matches the whole name. A pattern that RE2 refuses matches nothing.
 
-    Bytes of a file's name that are not text count as question marks.
+    Bytes of a file name that are not text are matched as question marks.
     """
     found = _compiled(pattern)
     return not isinstance(found, str) and found.fullmatch(name.encode(errors="replace")) is not None
 
 
 def refusal(pattern: str) -> str | None:
-    """Why RE2 refuses the pattern; None for one that it takes."""
+    """Why RE2 refuses the pattern; None if it accepts it."""
     found = _compiled(pattern)
     return found if isinstance(found, str) else None
 
 
 @cache
 def _compiled(pattern: str) -> Any:
-    """The pattern, or why it is none."""
-    import re2  # noqa: PLC0415 - workers need it only where they match patterns
+    """The compiled pattern, or the reason why RE2 refuses it."""
+    import re2  # noqa: PLC0415 - most workers match no pattern and need not load it
 
     options = re2.Options()
     options.log_errors = False
     try:
         return re2.compile(pattern, options)
     except re2.error as refused:
-        said = refused.args[0]
-        return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        reason = refused.args[0]
+        return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
     except UnicodeEncodeError:
-        return "it holds half a character"
+        return "it contains half of a surrogate pair"

@@ -1,7 +1,7 @@
-"""What a place means: a path of this machine, or a URL that pyarrow or fsspec open.
+"""Places: a path on this machine, or a URL that pyarrow or fsspec can open.
 
-`file:` URLs are paths, in which `%FF` is a byte. What follows a `?` in a URL are options of its filesystem. In URLs
-that pyarrow knows, paths are quoted; fsspec takes them as they stand.
+A `file:` URL is a path in which `%FF` is a byte. The query of a URL, after `?`, holds options of its filesystem. Paths
+are percent-quoted in URLs that pyarrow knows; fsspec takes them literally.
 """
 
 import os
@@ -13,28 +13,28 @@ from dagkit.errors import printable
 
 
 class Resolved(NamedTuple):
-    """Where a URL leads."""
+    """The filesystem and the path that a URL names."""
 
     filesystem: Any
-    """A filesystem of pyarrow, or one that looks like it."""
+    """A filesystem of pyarrow, or one with the same interface."""
     path: str
-    """The path in it."""
+    """The path within the filesystem."""
     quoted: bool
-    """Whether paths in such URLs are quoted."""
+    """Whether paths in URLs of this scheme are percent-quoted."""
 
 
 def is_url(place: str) -> bool:
-    """Whether a filesystem must be asked; `file:` is this machine."""
+    """Whether the place is a URL of a filesystem. A `file:` URL is not: it names a path on this machine."""
     return "://" in place and not place.startswith("file:")
 
 
 def local_path(place: str) -> str:
-    """The path on this machine, of what is no URL that a filesystem is asked for."""
+    """The path on this machine. The place must not be a URL (see `is_url`)."""
     return os.fsdecode(unquote_to_bytes(urlsplit(place).path)) if place.startswith("file:") else place
 
 
 def as_text(path: str) -> str:
-    """A path of this machine as text that a ledger holds: a `file:` URL if its name is not UTF-8, else the path."""
+    """A local path as text for the ledger: a `file:` URL if its name is not UTF-8, else the path itself."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -43,26 +43,26 @@ def as_text(path: str) -> str:
 
 
 def absolute(place: str, home: str = "") -> str:
-    """The place as every process understands it, whatever folder that stands in; a relative path is taken from home."""
+    """The place as every process understands it, whatever its working directory. A relative path starts at `home`."""
     if is_url(place):
         return place
-    return os.path.abspath(os.path.join(home, local_path(place)))  # noqa: PTH100, PTH118 - a link keeps its own name
+    return os.path.abspath(os.path.join(home, local_path(place)))  # noqa: PTH100, PTH118 - do not resolve symbolic links
 
 
 def plain(place: str) -> str:
-    """A place as people read it, and patterns match it: a URL without its options, and with nothing quoted."""
+    """The place as people read it and as patterns match it: a URL without its options, and unquoted."""
     if not is_url(place):
         return local_path(place)
     return unquote(place.partition("?")[0]) if resolved(place).quoted else place
 
 
 def shown(place: str) -> str:
-    """A place as messages name it: `plain`, with its control characters as escapes."""
+    """The place as messages show it: `plain`, with control characters escaped."""
     return printable(plain(place))
 
 
 def below(folder: str, name: str) -> str:
-    """The URL of what lies in the folder of a URL, or below it; its options stay the last."""
+    """The URL of the file `name` in the folder that a URL names, or deeper. Options stay at the end."""
     if not resolved(folder).quoted:
         return f"{folder.rstrip('/')}/{name}"
     whole, mark, options = folder.partition("?")
@@ -70,7 +70,7 @@ def below(folder: str, name: str) -> str:
 
 
 def parent(place: str) -> str:
-    """The folder that a file lies in."""
+    """The folder that contains the file."""
     if not (is_url(place) and resolved(place).quoted):
         return place.rpartition("/")[0]
     whole, mark, options = place.partition("?")
@@ -78,12 +78,12 @@ def parent(place: str) -> str:
 
 
 def resolved(url: str) -> Resolved:
-    """The filesystem of a URL, and the path in it."""
+    """The filesystem that a URL names, and the path within it."""
     parts = urlsplit(url)
     filesystem, before = _filesystem(parts.scheme, parts.netloc, parts.query)
     if filesystem is not None:
         return Resolved(filesystem, (before + unquote(parts.path)).rstrip("/") or "/", True)
-    import fsspec  # noqa: PLC0415 - whoever reads local files does not load it
+    import fsspec  # noqa: PLC0415 - reading local files must not load it
     import pyarrow.fs as pa_fs  # noqa: PLC0415
 
     other, inner = fsspec.core.url_to_fs(url)
@@ -92,8 +92,8 @@ def resolved(url: str) -> Resolved:
 
 @lru_cache(maxsize=256)
 def _filesystem(scheme: str, host: str, options: str) -> tuple[Any, str]:
-    """A filesystem of Arrow, made once, and what stands before the paths in it; none for a scheme unknown to Arrow."""
-    import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
+    """The Arrow filesystem, made once, and the prefix of paths in it; None if Arrow does not know the scheme."""
+    import pyarrow as pa  # noqa: PLC0415 - compiling must not load Arrow
     import pyarrow.fs as pa_fs  # noqa: PLC0415
 
     try:

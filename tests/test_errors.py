@@ -66,7 +66,7 @@ def test_faults_survive_pickling() -> None:
         ("word", ["lines", "words"], "did you mean 'words'?"),
         ("WORDS", ["lines", "words"], "did you mean 'words'?"),
         ("colour", ["lines", "words"], "known here: 'lines', 'words'"),
-        ("colour", [], "there is none to choose from"),
+        ("colour", [], "none exist here"),
         ("x", [f"name{i}" for i in range(20)], "known here: " + ", ".join(f"'name{i}'" for i in range(12))),
     ],
     ids=["a near name", "whatever the case", "none is near", "there is none", "a dozen at most"],

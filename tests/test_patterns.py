@@ -20,7 +20,7 @@ from dagkit.patterns import is_whole, refusal
         ("a{2000}", "invalid repetition size: {2000}"),
         ("(a{500}){500}", "invalid repetition size: {500}"),
         ("(", "missing ): ("),
-        ("a\ud800", "it holds half a character"),
+        ("a\ud800", "it contains half of a surrogate pair"),
     ],
     ids=[
         "nothing to repeat",

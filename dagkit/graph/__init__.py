@@ -1,4 +1,4 @@
-"""The application as a frozen graph: what a Dag wrote down, in the order in which it was written."""
+"""The application as a frozen graph: what a Dag recorded, in the order of declaration."""
 
 from dagkit.graph.build import graph_of
 from dagkit.graph.frozen import SEPARATOR, End, Graph, Node, Setting, Settings, Stream

@@ -1,4 +1,4 @@
-"""From a Dag to a Graph: what was written down, frozen; slips that leave no graph to draw become diagnostics."""
+"""Build a frozen Graph from a Dag. Mistakes that leave parts out of the graph become diagnostics."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from dagkit.graph.frozen import End, Graph, Node, Setting, Stream
 
 
 def graph_of(dag: Dag, application: str, where: Where | None = None) -> tuple[Graph, list[Diagnostic]]:
-    """The graph that a Dag holds, and what kept parts of it out."""
+    """The graph of a Dag, and the faults that keep parts of the Dag out of it."""
     builder = _Builder(dag)
     streams = tuple(builder.stream(drawn) for drawn in dag.streams)
     for assignment in dag.assignments:
@@ -24,7 +24,7 @@ def graph_of(dag: Dag, application: str, where: Where | None = None) -> tuple[Gr
 
 
 class _Builder:
-    """Gathers nodes and streams; only here is an operator looked up by being that very object."""
+    """Collects nodes and streams. Only here are operators found by identity; later passes use names."""
 
     def __init__(self, dag: Dag) -> None:
         self.dag = dag
@@ -33,7 +33,7 @@ class _Builder:
         self.application_attributes: dict[Attribute[Any], Setting] = {}
         self.assigned: dict[str, dict[tuple[str, str], dict[Attribute[Any], Setting]]] = {}
         self.strangers: set[int] = set()
-        """Operators that were never added, by identity: each is reported once, however often it is named."""
+        """The identities of operators that were never added. Each is reported once, however often it is used."""
         self.unsure = _unsure(dag)
 
     def node(self, placement: Placement) -> Node:
@@ -60,17 +60,17 @@ class _Builder:
         return Stream(drawn.name, first, sinks, drawn.where, drawn.locality, origin, tuple(sources[1:]), lost)
 
     def _end(self, end: Inlet[Any] | Outlet[Any] | MissingPort, where: Where, what: str) -> End | None:
-        name = self._name_of(end.operator, where, f"{what} is led to {end!r}, whose operator")
+        name = self._name_of(end.operator, where, f"{what} is connected to {end!r}, whose operator")
         return None if name is None or isinstance(end, MissingPort) else End(name, end.port.name, end.port, where)
 
-    def _name_of(self, component: Any, where: Where, said: str) -> str | None:
+    def _name_of(self, component: Any, where: Where, subject: str) -> str | None:
         name = self.names.get(id(component))
         if name is None and id(component) not in self.strangers:
             self.strangers.add(id(component))
             self.faults.append(
                 Diagnostic(
                     "operator-unknown",
-                    f"{said} was never added to the Dag",
+                    f"{subject} was never added to the Dag",
                     "add it with dag.add_operator first",
                     where,
                 )
@@ -109,7 +109,7 @@ class _Builder:
 
 
 def _bearer(assignment: Assignment) -> tuple[Sequence[Scope], tuple[str, str]]:
-    """Which scopes the target may bear, and under which place of its node the setting is kept."""
+    """The scopes of attributes that the target may have, and the key under which its node keeps the setting."""
     target = assignment.target
     if isinstance(target, Inlet):
         return (Scope.PORT,), ("input", target.port.name)
@@ -125,14 +125,14 @@ def _bearer(assignment: Assignment) -> tuple[Sequence[Scope], tuple[str, str]]:
 
 
 def _unsure(dag: Dag) -> set[int]:
-    """The operators, by identity, beside whose open ports stands one that they do not have, and that was used."""
+    """The identities of operators on which the application used a port that they do not have."""
     ends: list[Any] = [end for stream in dag.streams for end, _ in stream.ends if isinstance(end, MissingPort)]
     ends += [e.inner for e in dag.exposures if isinstance(e.inner, MissingPort) or isinstance(e.outer, MissingPort)]
     return {id(end.operator) for end in ends}
 
 
 def _unique_names(placements: Sequence[Placement]) -> dict[int, str]:
-    """A name for each component; a second bearer of a name, already reported, gets one that nobody can write."""
+    """A name for each component. A duplicate, which is reported elsewhere, gets a prime that authors cannot write."""
     names: dict[int, str] = {}
     taken: set[str] = set()
     for placement in placements:

@@ -19,12 +19,12 @@ from dagkit.schema import Bindings, substitute
 T = TypeVar("T")
 
 SEPARATOR = "$"
-"""Stands between the name of a module and that of an operator in it."""
+"""Separates the name of a module from the name of an operator in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """An attribute's value, and who set it."""
+    """An attribute's value, and where it was set."""
 
     value: Any
     origin: Origin
@@ -35,12 +35,12 @@ Settings = Mapping[Attribute[Any], Setting]
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A port of a node, as a stream was led to it."""
+    """A port of a node that a stream is connected to."""
 
     node: str
     port: str
     declared: InputPort[Any] | OutputPort[Any] = field(compare=False, repr=False)
-    """The very port that was named, so that one hidden by a subclass can be told."""
+    """The port object that the author named. It differs from the node's port of that name if a subclass hides it."""
     where: Where = field(compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class End:
 
 @dataclass(frozen=True)
 class Node:
-    """One placed operator or module, with what was set on it."""
+    """One placed operator or module, with the attributes set on it."""
 
     name: str
     operator: Component
@@ -61,11 +61,11 @@ class Node:
     unifiers: Mapping[str, Settings] = field(default_factory=dict)
     """Operator attributes of the unifier behind an output port, by port."""
     property_origins: Mapping[str, Origin] = field(default_factory=dict)
-    """Where each property that configuration set came from, by dotted path."""
+    """The origin of each property that configuration set, by dotted path."""
     bindings: Bindings = field(default_factory=dict)
-    """What the operator's type variables stand for, as the streams into it say."""
+    """The types that the operator's type variables stand for, inferred from the streams into it."""
     unsure: bool = field(default=False, compare=False)
-    """Whether an end was left out here because it led to no port of it: one that seems open may be what was meant."""
+    """Whether a stream named a port that the node does not have. A port that looks unconnected may have been meant."""
 
     @cached_property
     def input_ports(self) -> Mapping[str, InputPort[Any]]:
@@ -84,7 +84,7 @@ class Node:
         return isinstance(self.operator, DelayOperator)
 
     def payload(self, port: InputPort[Any] | OutputPort[Any]) -> Any:
-        """The type that flows through a port of this node, as far as it is known."""
+        """The payload type of a port of this node, with known type variables replaced."""
         return substitute(port.payload, self.bindings)
 
     def port_value(self, port: str, attribute: Attribute[T], *, output: bool = False) -> T:
@@ -95,7 +95,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One source and its sinks; ends beyond the first source are kept for the rules to report."""
+    """One source and its sinks. Further sources are a fault; they are kept for the rules to report."""
 
     name: str
     source: End | None
@@ -105,11 +105,11 @@ class Stream:
     locality_origin: Origin = DEFAULT
     further_sources: tuple[End, ...] = ()
     cut_short: bool = field(default=False, compare=False)
-    """Whether an end was left out because it led nowhere; that was reported, and a missing end is no second fault."""
+    """Whether an end was left out because it leads nowhere. That fault is reported; rules must not report it again."""
 
     @property
     def ends(self) -> tuple[End, ...]:
-        """Every end that leads somewhere, sources first."""
+        """Every end that names an existing port, sources first."""
         return (*((self.source,) if self.source else ()), *self.further_sources, *self.sinks)
 
 
@@ -152,15 +152,15 @@ class Graph:
         return {name: tuple(pairs) for name, pairs in into.items()}
 
     def streams_into(self, node: str, port: str) -> tuple[Stream, ...]:
-        """The streams that feed this input; more than one is a fault."""
+        """The streams that feed this input. More than one is a fault."""
         return self._feeding.get((node, port), ())
 
     def streams_from(self, node: str, port: str) -> tuple[Stream, ...]:
-        """The streams that this output feeds; more than one is a fault."""
+        """The streams that this output feeds. More than one is a fault."""
         return self._drawing.get((node, port), ())
 
     def connected_inputs(self, node: str) -> tuple[tuple[str, Stream], ...]:
-        """The connected inputs of a node with their streams, in the order in which they were led in."""
+        """The connected inputs of a node with their streams, in the order in which they were connected."""
         return self._inputs_in_order.get(node, ())
 
     def edges(self) -> Iterator[tuple[Stream, End, End]]:
@@ -172,7 +172,7 @@ class Graph:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether an end of any stream was left out, so that ways through the graph may be missing."""
+        """Whether an end of any stream was left out, so that paths through the graph may be missing."""
         return any(stream.cut_short for stream in self.streams)
 
     def value(self, node: Node, attribute: Attribute[T]) -> T:
@@ -181,7 +181,7 @@ class Graph:
         return value
 
     def setting(self, node: Node, attribute: Attribute[Any]) -> Setting:
-        """An operator attribute's value, with who set it."""
+        """An operator attribute's value, with its origin."""
         own = node.attributes.get(attribute) or self.attributes.get(attribute)
         return own if own is not None else Setting(attribute.default, DEFAULT)
 
@@ -191,7 +191,7 @@ class Graph:
 
     @cached_property
     def network(self) -> "nx.MultiDiGraph[str]":
-        """The graph as networkx sees it: an edge for each pair of a source and a sink, keyed by stream and ports."""
+        """The graph for networkx: one edge for each pair of a source and a sink, keyed by stream and ports."""
         network: nx.MultiDiGraph[str] = nx.MultiDiGraph()
         network.add_nodes_from(node.name for node in self.nodes)
         network.add_edges_from(
@@ -201,7 +201,7 @@ class Graph:
 
     @cached_property
     def forward(self) -> "nx.DiGraph[str]":
-        """The network without what leaves delay operators: acyclic in a graph that compiles."""
+        """The network without the edges that leave delay operators. It is acyclic in a graph that compiles."""
         forward: nx.DiGraph[str] = nx.DiGraph()
         forward.add_nodes_from(node.name for node in self.nodes)
         forward.add_edges_from(
@@ -210,5 +210,5 @@ class Graph:
         return forward
 
     def with_nodes(self, nodes: Mapping[str, Node]) -> "Graph":
-        """The same graph with these nodes in the place of their namesakes."""
+        """The same graph with these nodes replacing the nodes of the same names."""
         return replace(self, nodes=tuple(nodes.get(node.name, node) for node in self.nodes))

@@ -1,4 +1,4 @@
-"""The plan: what will run, as plain data with a JSON form, a fingerprint and a difference in words."""
+"""The plan: what will run, as plain data with a JSON form, a fingerprint and a readable diff."""
 
 from dagkit.plan.comparison import Change, diff
 from dagkit.plan.fingerprint import fingerprint

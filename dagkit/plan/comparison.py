@@ -1,4 +1,4 @@
-"""What changed between two plans, in words."""
+"""The differences between two plans, as sentences."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference: what it is about, and a sentence."""
+    """One difference: its subject, and a sentence."""
 
     kind: Literal["application", "operator", "stream", "partitions", "stage"]
     subject: str
@@ -23,10 +23,10 @@ class Change:
 
 
 def diff(old: Plan, new: Plan) -> list[Change]:
-    """Every difference that matters to a run; empty exactly when the fingerprints agree."""
+    """Every difference that matters to a run. Empty if and only if the fingerprints are equal."""
     changes = list(_changes(old, new))
     if not changes and fingerprint(old) != fingerprint(new):
-        text = "the same operators, streams and stages are written in another order, or under other names of stages"
+        text = "operators, streams or stages are in another order, or stages have other names"
         changes.append(Change("application", new.application, text))
     return changes
 
@@ -58,7 +58,7 @@ def _operators_changed(old: Plan, new: Plan) -> Iterator[Change]:
 
 
 def _renamed(old: Plan, new: Plan) -> dict[str, str]:
-    """Operators that went under one name and came under another: alike in all but the name, and no other is."""
+    """Old names to new ones, for each removed operator that equals exactly one added operator in all but its name."""
     gone = [old.by_name[name] for name in _gone(old.by_name, new.by_name)]
     come = [new.by_name[name] for name in _come(old.by_name, new.by_name)]
     renamed: dict[str, str] = {}
@@ -88,14 +88,14 @@ def _operator_changed(old: PlannedOperator, new: PlannedOperator) -> Iterator[Ch
     mirrored = ""
     if old.parallel_with != new.parallel_with:
         mirrored = f"mirrors {new.parallel_with}" if new.parallel_with else f"no longer mirrors {old.parallel_with}"
-    is_told = bool(mirrored) and _was_made_parallel(old, new)  # then the attribute tells what it brings about
-    yield from map(changed, _ports_changed(old, new, f", so it {mirrored}" if is_told else ""))
+    is_explained = bool(mirrored) and _was_made_parallel(old, new)  # the sentence on the attribute then says so
+    yield from map(changed, _ports_changed(old, new, f", so it {mirrored}" if is_explained else ""))
     if old.count != new.count:
-        why = "" if is_told and new.why.source == "parallel" else f" ({new.why.text})"
+        why = "" if is_explained and new.why.source == "parallel" else f" ({new.why.text})"
         yield Change("partitions", new.name, f"{new.name} runs as {new.count} instead of {old.count}{why}")
     else:
         yield from _partitions_changed(old, new)
-    if mirrored and not is_told:
+    if mirrored and not is_explained:
         yield Change("partitions", new.name, f"{new.name} {mirrored}")
 
 
@@ -113,7 +113,7 @@ _PARALLEL = "PARTITION_PARALLEL"
 
 
 def _was_made_parallel(old: PlannedOperator, new: PlannedOperator) -> bool:
-    """Whether an input got, lost or changed the attribute by which an operator mirrors another."""
+    """Whether an input gained, lost or changed the attribute by which an operator mirrors another."""
     before, after = ({p.name: p.attributes.get(_PARALLEL) for p in o.ports if p.type == "input"} for o in (old, new))
     return any(before[name] != after[name] for name in _both(before, after))
 
@@ -155,7 +155,7 @@ def _streams_changed(old: Plan, new: Plan) -> Iterator[Change]:
 
 
 def _ends(stream: PlannedStream, renamed: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Where the stream begins and leads to, under the names that its operators have now; no other does both."""
+    """The ports that the stream connects, under the new names of their operators. They are unique to the stream."""
     ends = (stream.source, *stream.sinks)
     return tuple((renamed.get(end.operator, end.operator), end.port) for end in ends)
 
@@ -186,12 +186,12 @@ def _unifiers_changed(old: Sequence[PlannedUnifier], new: Sequence[PlannedUnifie
     elif len(old) != len(new):
         yield f"has {_unifiers(len(new))} instead of {len(old)}"
     before, after = ({unifier.name: unifier for unifier in unifiers} for unifiers in (old, new))
-    told = len(old) != len(new)
+    is_reported = len(old) != len(new)
     for name in _both(before, after) if len(before) == len(old) and len(after) == len(new) else ():
         for text in _unifier_changed(before[name], after[name]):
-            told = True
+            is_reported = True
             yield f"has a unifier {name} that {text}"
-    if not told:
+    if not is_reported:
         yield "has unifiers under other names or in another order"
 
 
@@ -266,7 +266,7 @@ def _values_changed(what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -
     yield from (
         f"{what} {name} changes from {_shown(old[name])} to {_shown(new[name])}"
         for name in _both(old, new)
-        if canonical(old[name]) != canonical(new[name])  # as the fingerprint sees it, to which 1 is not true
+        if canonical(old[name]) != canonical(new[name])  # as in the fingerprint, where 1 differs from true
     )
 
 

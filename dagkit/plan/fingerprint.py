@@ -1,4 +1,4 @@
-"""The fingerprint: equal for equal plans, whoever compiled them, wherever, and in whatever order they were written."""
+"""The fingerprint of a plan: the same for equal plans on every machine, in whatever order they were declared."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from dagkit.plan.model import Plan
 def fingerprint(plan: Plan) -> str:
     """Sixteen hexadecimal digits that change when what will run changes.
 
-    What only explains the plan is left out: who decided a number, the words of a reason, and how items travel.
+    Parts that only explain the plan do not count: the origin of a number, the text of a reason, and how items travel.
     """
     data = plan.model_dump(mode="json")
     for operator in data["operators"]:
@@ -23,5 +23,5 @@ def fingerprint(plan: Plan) -> str:
 
 
 def canonical(data: Any) -> str:
-    """JSON with one spelling: keys sorted, no blanks, no NaN."""
+    """JSON in canonical form: sorted keys, no spaces, no NaN."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -1,7 +1,7 @@
-"""The plan: what will run, as plain frozen data. It goes to disk and comes back equal.
+"""The plan: what will run, as plain frozen data. Writing it to disk and reading it gives an equal plan.
 
-Operators and streams are written as declarative applications write them (`class`, `operatorName`, `portName`), so
-that the logical half of a plan is itself an application that can be launched.
+Operators and streams have the same JSON form as in declarative applications (`class`, `operatorName`, `portName`), so
+the logical half of a plan is itself an application that can be launched.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ class _Value(BaseModel):
 
 
 class Role(StrEnum):
-    """What an operator is to the engine."""
+    """How the engine treats an operator."""
 
     INPUT = "input"
     OPERATOR = "operator"
@@ -34,24 +34,24 @@ class Place(StrEnum):
 
 
 class Routing(StrEnum):
-    """How items find their partition at the far end of a wire."""
+    """How the engine chooses the partition of the sink that an item goes to."""
 
     STRAIGHT = "straight"
     """Partition i sends to partition i."""
     DEALT = "dealt"
-    """Each item goes to one partition; work that waits on the driver, to whichever has time for it."""
+    """Each item goes to one partition. Work queued on the driver goes to a partition that has time for it."""
     GATHERED = "gathered"
-    """Every partition sends to the only one there is."""
+    """Every partition sends to the only partition of the sink."""
     KEYED = "keyed"
-    """The item's code, masked, names the partition that owns it."""
+    """Each item goes to the partition that owns its routing code under the mask."""
     BROADCAST = "broadcast"
     """Every partition gets every item."""
     DELAYED = "delayed"
-    """The item comes round in the next window."""
+    """The item arrives in the next window."""
 
 
 class Why(_Value):
-    """Who decided a number: the default, code, a property, or another operator's count."""
+    """What decided a number: the default, code, a property, or another operator's count."""
 
     source: Literal["default", "code", "property", "operator", "parallel"]
     text: str
@@ -65,12 +65,12 @@ class Keys(_Value):
 
 
 class PlannedPartition(_Value):
-    """One physical instance: its number, and what it owns at each keyed input."""
+    """One physical instance: its number, and the keys that it owns at each keyed input."""
 
     index: int
     keys: Mapping[str, Keys] = {}
     properties: Mapping[str, Any] = {}
-    """What it is configured with otherwise than its operator is; written down only where there is such."""
+    """The properties that differ from those of the operator. The JSON form omits them if there are none."""
 
     @model_serializer(mode="wrap")
     def _without_what_it_shares(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class PlannedPartition(_Value):
 
 
 class PlannedPort(_Value):
-    """A port with the payload that was settled for it."""
+    """A port with its resolved payload type."""
 
     name: str
     type: Literal["input", "output"]
@@ -89,7 +89,7 @@ class PlannedPort(_Value):
 
 
 class PlannedOperator(_Value):
-    """One operator: what it is, how it is configured, and as how many partitions it runs."""
+    """One operator: its kind, its configuration, and its partitions."""
 
     name: str
     kind: str
@@ -120,22 +120,22 @@ class PlannedEnd(_Value):
 
 
 class PlannedUnifier(_Value):
-    """One merging operator that the planner put behind an output: what it reads, and whom it serves."""
+    """An operator that the planner inserts behind an output, to merge the items of several partitions."""
 
     name: str
     kind: str
     level: int
-    """0 reads partitions; 1 and up read unifiers of a cascade."""
+    """0 reads partitions; 1 and above read the unifiers of a cascade."""
     inputs: tuple[str, ...]
     serves: PlannedEnd | None = None
-    """The sink that it stands before; a cascade's inner unifiers stand before other unifiers."""
+    """The sink that it feeds. None for the inner unifiers of a cascade, which feed other unifiers."""
     partition: int | None = None
-    """The only partition of the sink that it serves, where each has a unifier of its own."""
+    """The partition of the sink that it feeds, if each partition has its own unifier."""
     attributes: Mapping[str, Any] = {}
 
 
 class PlannedSink(PlannedEnd):
-    """The far end of a stream, and how items find their partition there."""
+    """A sink of a stream, and how items reach its partitions."""
 
     routing: Routing
     parallel: bool = False
@@ -153,7 +153,7 @@ class PlannedStream(_Value):
 
 
 class Stage(_Value):
-    """Operators that run as one: inside it there is no queue, no pickling and no dispatch."""
+    """Operators that run as one, without a queue, pickling or dispatch between them."""
 
     name: str
     operators: tuple[str, ...]
@@ -162,11 +162,11 @@ class Stage(_Value):
     """How many exchanges lie above it; all stages of one level run together."""
     slots: int
     batches: tuple[str, ...] = ()
-    """The operators that take many items at once; from the first that does not, items go on one by one."""
+    """The first operators of the stage, those that take batches. After them, items pass one by one."""
 
 
 class CutKind(StrEnum):
-    """Why two operators are not one stage."""
+    """Why two connected operators are in different stages."""
 
     DRIVER = "driver"
     FAN_OUT = "fan-out"
@@ -179,7 +179,7 @@ class CutKind(StrEnum):
 
 
 class Cut(_Value):
-    """A wire that stages do not cross, and why."""
+    """A wire between two stages, with the reason why they are not one stage."""
 
     stream: str
     source: PlannedEnd
@@ -210,5 +210,5 @@ class Plan(_Value):
 
     @property
     def levels(self) -> int:
-        """How many levels run one after the other; one more than the exchanges of the longest way."""
+        """How many levels run one after the other: one more than the exchanges on the longest path."""
         return 1 + max((stage.level for stage in self.stages), default=0)

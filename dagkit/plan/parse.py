@@ -1,4 +1,4 @@
-"""Plans as text: JSON out, and back in equal."""
+"""Plans as JSON text: reading a written plan gives an equal one."""
 
 import json
 from collections import Counter
@@ -16,11 +16,11 @@ def write_plan(plan: Plan) -> str:
 
 
 def read_plan(text: str, source: str = "the text") -> Plan:
-    """The plan that `write_plan` wrote; `PlanUnreadable` says why there is none, or which version it has."""
+    """Read a plan that `write_plan` wrote. Raise `PlanUnreadable` if the text is not a plan, or not of this version."""
     try:
         data = json.loads(text)
     except ValueError as malformed:
-        raise PlanUnreadable(f"{source} is no plan: {malformed}") from malformed
+        raise PlanUnreadable(f"{source} is not a plan: {malformed}") from malformed
     found = data.get("schema") if isinstance(data, dict) else None
     if found != PLAN_SCHEMA:
         raise PlanUnreadable(f"{source} is of schema {found!r}; this dagkit reads {PLAN_SCHEMA!r}")
@@ -29,15 +29,15 @@ def read_plan(text: str, source: str = "the text") -> Plan:
     except ValidationError as invalid:
         first = invalid.errors(include_url=False)[0]
         path = ".".join(str(part) for part in first["loc"])
-        raise PlanUnreadable(f"{source} is no plan: {path}: {first['msg']}") from invalid
+        raise PlanUnreadable(f"{source} is not a plan: {path}: {first['msg']}") from invalid
     inconsistent = next(_inconsistencies(plan), None)
     if inconsistent is not None:
-        raise PlanUnreadable(f"{source} is no plan: {inconsistent}")
+        raise PlanUnreadable(f"{source} is not a plan: {inconsistent}")
     return plan
 
 
 def _inconsistencies(plan: Plan) -> Iterator[str]:
-    """Where parts of the plan speak of what the plan does not hold, or hold it twice."""
+    """One sentence for each name that the plan uses without defining it, or defines twice."""
     for what, names in (
         ("operators", [operator.name for operator in plan.operators]),
         ("streams", [stream.name for stream in plan.streams]),
@@ -47,19 +47,19 @@ def _inconsistencies(plan: Plan) -> Iterator[str]:
     streams, stages = {stream.name for stream in plan.streams}, {stage.name: stage for stage in plan.stages}
     for operator in plan.operators:
         if operator.stage not in stages or operator.name not in stages[operator.stage].operators:
-            yield f"operator {operator.name!r} is to run in stage {operator.stage!r}, which does not hold it"
+            yield f"operator {operator.name!r} names stage {operator.stage!r}, which does not contain it"
     homes = Counter(name for stage in plan.stages for name in stage.operators)
-    yield from (f"operator {name!r} stands in {count} stages" for name, count in homes.items() if count > 1)
+    yield from (f"operator {name!r} is in {count} stages" for name, count in homes.items() if count > 1)
     for what, end in _ends(plan):
         if end not in plan.by_name:
-            yield f"{what} names operator {end!r}, which is not there"
+            yield f"{what} names operator {end!r}, which does not exist"
     for cut in plan.cuts:
         if cut.stream not in streams:
-            yield f"the cut between {cut.source} and {cut.sink} names stream {cut.stream!r}, which is not there"
+            yield f"the cut between {cut.source} and {cut.sink} names stream {cut.stream!r}, which does not exist"
 
 
 def _ends(plan: Plan) -> Iterator[tuple[str, str]]:
-    """Every operator that a part of the plan names, and the part."""
+    """Every part of the plan that names an operator, with the name."""
     for operator in plan.operators:
         if operator.parallel_with is not None:
             yield f"operator {operator.name!r}", operator.parallel_with

@@ -1,4 +1,4 @@
-"""Values as JSON holds them: what a plan shows of properties and attributes, without secrets and without pickles."""
+"""The JSON form of properties and attributes in plans, without secrets and without pickles."""
 
 import base64
 import copyreg
@@ -23,7 +23,7 @@ MASK = "**********"
 
 
 def portable(value: Any) -> Any:
-    """The value as plain JSON data; equal values give equal data, in every process. What cannot be told is a class."""
+    """The value as plain JSON data, equal for equal values in every process. If that fails, its class."""
     if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, Enum)):
         return _plain(value)
     around = _AROUND.get()
@@ -36,30 +36,30 @@ def portable(value: Any) -> Any:
     within = _AROUND.set(around | {id(value)})
     try:
         return next((form for kinds, form in _FORMS if isinstance(value, kinds)), _object)(value)
-    except Exception:  # noqa: BLE001 - the author's values may raise whatever they are asked, and still have a class
+    except Exception:  # noqa: BLE001 - reading an author's object may raise anything
         return {"class": _name(type(value))}
     finally:
         _AROUND.reset(within)
 
 
 DEEPEST = 60
-"""How deep values are told; JSON is read and written by recursion, which ends not far below."""
+"""The greatest depth of nested values. JSON is read and written by recursion, whose limit is not far above."""
 
 MOST = 100_000
-"""How many values within one another are told: what is shared at every level would be told for ever."""
+"""The greatest number of values within one. Sharing at every level would otherwise make them exponentially many."""
 
 _UNWRITABLE = re.compile("[\ud800-\udfff]")
-"""Half characters, which stand for bytes of a file's name that are no text: JSON cannot hold them."""
+"""Lone surrogates, which stand for bytes of a file name that are not text. JSON cannot hold them."""
 
 _AROUND: ContextVar[frozenset[int]] = ContextVar("around", default=frozenset())
-"""What is being written, by identity, so that a value which holds itself comes to an end."""
+"""The identities of the values around the current one, to stop at a value that contains itself."""
 
 _LEFT: ContextVar[Iterator[int]] = ContextVar("left")
-"""One for each value that may still be told."""
+"""Yields once for each value that may still be written."""
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON has it, of Python's own class: others inherit from float and text, as those of numpy do."""
+    """The value as an instance of a built-in class. Other classes, like those of numpy, inherit from float and str."""
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, str):
@@ -68,14 +68,14 @@ def _plain(value: Any) -> Any:
 
 
 def portable_properties(component: BaseModel, origins: Mapping[str, Any]) -> dict[str, Any]:
-    """Every property by name; what came from a secret, however deep it lies, as it was referred to."""
+    """Every property by name. A value that came from a secret, at any depth, appears as the reference to it."""
     hidden = {path: origin.shown for path, origin in origins.items() if origin.shown is not None}
     names = type(component).model_fields
     return {name: _hiding(portable(getattr(component, name, None)), name, hidden) for name in names}
 
 
 def portable_attributes(settings: Mapping[Any, Any]) -> dict[str, Any]:
-    """Attributes that somebody set, by simple name; a secret as it was referred to."""
+    """The attributes that were set, by simple name. A secret appears as the reference to it."""
     return {
         attribute.name: portable(setting.value) if setting.origin.shown is None else setting.origin.shown
         for attribute, setting in sorted(settings.items(), key=lambda s: s[0].name)
@@ -83,12 +83,12 @@ def portable_attributes(settings: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _hiding(value: Any, path: str, hidden: Mapping[str, str]) -> Any:
-    """The value with what is hidden put in the place of secrets."""
+    """The value with each secret, found by its path, replaced by the reference to it."""
     if path in hidden:
         return hidden[path]
     if isinstance(value, Mapping):
         pairs = value.get("$map")
-        if isinstance(pairs, list):  # whatever lies under a key, the path to it holds the key as text
+        if isinstance(pairs, list):  # paths contain keys as text, whatever their type
             return {"$map": [[key, _hiding(part, f"{path}.{key}", hidden)] for key, part in pairs]}
         return {key: _hiding(part, f"{path}.{key}", hidden) for key, part in value.items()}
     if isinstance(value, list):
@@ -103,7 +103,7 @@ def _model(value: BaseModel) -> dict[str, Any]:
 
 
 def _mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
-    """By key, where all keys are written as text and differ; else in pairs, so that 1 and "1" are two."""
+    """An object if all keys are distinct texts; else a list of pairs, so that 1 and "1" stay different."""
     pairs = sorted(([portable(k), portable(v)] for k, v in value.items()), key=canonical)
     texts = {k for k, _ in pairs if isinstance(k, str)}
     return dict(pairs) if len(texts) == len(pairs) else {"$map": pairs}
@@ -117,7 +117,7 @@ def _dataclass(value: Any) -> dict[str, Any]:
 
 
 def _function(value: Any) -> dict[str, str]:
-    """A function by its name; one without a name of its own also by what it does."""
+    """A function by its name; a lambda or a local function also by a digest of its code."""
     name = f"{value.__module__}:{value.__qualname__}"
     return {"$function": name, "digest": _digest(value)} if "<" in name else {"$function": name}
 
@@ -131,16 +131,16 @@ def _partial(value: "functools.partial[Any]") -> dict[str, Any]:
 
 
 def _digest(function: FunctionType) -> str:
-    """What it does and what it closes over."""
+    """A digest of the function's code, its defaults and the values that it closes over."""
     closed_over = [portable(_held(cell)) for cell in function.__closure__ or ()]
-    said = (_code(function.__code__), portable(function.__defaults__), portable(function.__kwdefaults__), closed_over)
-    return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
+    defaults = portable(function.__defaults__), portable(function.__kwdefaults__)
+    return hashlib.sha256(repr((_code(function.__code__), *defaults, closed_over)).encode()).hexdigest()[:16]
 
 
 def _held(cell: CellType) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # a name that nobody has given a value yet
+    except ValueError:  # the variable has no value yet
         return None
 
 
@@ -149,7 +149,7 @@ def _code(code: CodeType) -> tuple[Any, ...]:
 
 
 def _constant(value: Any) -> Any:
-    """A constant of some code; the members of a set are sorted, since each process has an order of its own."""
+    """A constant in code. Members of a set are sorted, since their order differs between processes."""
     if isinstance(value, CodeType):
         return _code(value)
     if isinstance(value, frozenset):
@@ -158,14 +158,14 @@ def _constant(value: Any) -> Any:
 
 
 def _object(value: Any) -> dict[str, Any]:
-    """Any other object: by what others may read of it, or, where that is of its own making, by what makes it."""
+    """Any other object: by its attributes, or, if it pickles in its own way, by the arguments that rebuild it."""
     if get_origin(value) is not None:  # a type with brackets, or a union
         return {"$class": portable(get_origin(value)), "of": portable(get_args(value))}
     named = {"class": _name(type(value))}
     held = getattr(value, "__dict__", None)
     try:
         made = value.__reduce_ex__(2)
-    except Exception:  # noqa: BLE001 - a lock or an open file, or what its author will not have written
+    except Exception:  # noqa: BLE001 - a lock, an open file, or a class that forbids pickling
         return {**named, **_state(held)} if isinstance(held, dict) else named
     if isinstance(made, str):
         return {**named, "made": made}
@@ -179,7 +179,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _state(held: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes by name. The private ones come as a digest alone: they may hold what was made of a secret."""
+    """Attributes by name. Private ones appear only as a digest: they may hold values made from a secret."""
     public = {str(name): portable(v) for name, v in sorted(held.items()) if not str(name).startswith("_")}
     private = {str(name): portable(v) for name, v in held.items() if str(name).startswith("_")}
     return {**public, "$private": hashlib.sha256(canonical(private).encode()).hexdigest()[:16]} if private else public

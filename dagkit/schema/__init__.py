@@ -1,4 +1,4 @@
-"""What may flow where: the algebra of payload types."""
+"""Which payload types may flow into which: the algebra of types."""
 
 from dagkit.schema.types import Bindings, assignable, bind, identity, spelled, substitute
 

@@ -1,7 +1,7 @@
 """Batches: many items of one payload type at once, column by column.
 
-An operator that takes batches is spared a call and an object for each item. A batch is good until the call that it was
-handed to returns: its memory may be used again for the next one.
+An operator that takes batches is spared a call and an object for each item. A batch is valid only until the call that
+received it returns: the next batch may reuse its memory.
 """
 
 import dataclasses
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ITEM = "item"
-"""The only column of a batch whose items are not made of fields."""
+"""The name of the only column of a batch whose items are not split into fields."""
 
 
 class Batch(Generic[T]):
-    """Items, either as they are, or as the columns that they would be made of."""
+    """Items, either as objects or as columns of their fields."""
 
     __slots__ = ("_items", "columns", "made_by")
 
     def __init__(self, columns: Mapping[str, Column], made_by: Callable[..., T] | None = None) -> None:
         self.columns = columns
-        """By field, in the order in which `made_by` takes them."""
+        """The columns by field, in the order of the parameters of `made_by`."""
         self.made_by = made_by
-        """Makes an item of its fields; none: the only column holds the items themselves."""
+        """Makes an item from its fields. None if the only column holds the items themselves."""
         self._items: Sequence[T] | None = None
 
     @classmethod
     def of(cls, items: Sequence[T]) -> "Batch[T]":
-        """The batch of items that are there already."""
+        """A batch of existing items."""
         batch = cls({ITEM: Listed(items)})
         batch._items = items
         return batch
 
     @classmethod
     def of_column(cls, column: Column) -> "Batch[T]":
-        """The batch of the items that a column holds, which stay in it where it is no list."""
+        """A batch whose items are the values of a column. They stay in the column unless it is a list."""
         return cls.of(column.values()) if isinstance(column, Listed) else cls({ITEM: column})
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class Batch(Generic[T]):
         return iter(self.items())
 
     def items(self) -> Sequence[T]:
-        """The items one by one, made of their columns if need be."""
+        """The items as objects. The first call makes them if the batch holds only columns."""
         if self._items is None:
             columns = [column.values() for column in self.columns.values()]
             self._items = columns[0] if self.made_by is None else list(map(self.made_by, *columns))
@@ -66,20 +66,20 @@ class Batch(Generic[T]):
         return Listed([getattr(item, name) for item in self.items()])
 
     def where(self, mask: "pa.BooleanArray") -> "Batch[T]":
-        """The items at which the mask holds."""
+        """The items for which the mask is true."""
         kept = {name: column.where(mask) for name, column in self.columns.items()}
         if self.made_by is None:
             return Batch.of_column(kept[ITEM])
         return Batch(kept, self.made_by)
 
     def sliced(self, start: int, count: int) -> "Batch[T]":
-        """So many items from one on."""
+        """The items from `start` on, at most `count`."""
         if self.made_by is None and self._items is not None:
             return Batch.of(self._items[start : start + count])
         return Batch({name: column.sliced(start, count) for name, column in self.columns.items()}, self.made_by)
 
     def replaced(self, name: str, column: Column) -> "Batch[Any]":
-        """The same items with another value in one field, as `dataclasses.replace` makes them one by one."""
+        """The same items with other values in one field, as `dataclasses.replace` would make each."""
         fielded = self.fielded()
         if fielded.made_by is None:
             items: Sequence[Any] = self.items()
@@ -88,7 +88,7 @@ class Batch(Generic[T]):
         return Batch({**fielded.columns, name: column}, fielded.made_by)
 
     def fielded(self) -> "Batch[T]":
-        """The items as columns, one for each field, where all are of one class that its fields make whole."""
+        """The items as one column for each field, if all are of one class that `whole_by_fields` accepts; else self."""
         kinds = set(map(type, self.items())) if self.made_by is None else set()
         if len(kinds) != 1:
             return self
@@ -99,7 +99,7 @@ class Batch(Generic[T]):
         return Batch({name: Listed([getattr(item, name) for item in self.items()]) for name in names}, made_by)
 
     def grouped(self, name: str) -> Iterator[tuple[Any, "Batch[T]"]]:
-        """The items by the value of one field, in the order in which the values first come."""
+        """The items grouped by the value of one field, in the order in which the values first appear."""
         column = self.column(name)
         if isinstance(column, Constant):
             if len(column):
@@ -114,7 +114,7 @@ class Batch(Generic[T]):
 
 @functools.lru_cache(maxsize=1024)
 def whole_by_fields(kind: type) -> tuple[str, ...]:
-    """The fields of a dataclass, if calling it with them makes an equal object; none for any other class."""
+    """The fields of a dataclass, if calling it with them makes an equal object; empty for any other class."""
     makers = [cls for cls in kind.__mro__[:-1] if cls.__module__ not in ("typing", "abc")]
     if not makers or not all("__dataclass_fields__" in vars(cls) for cls in makers) or hasattr(kind, "__post_init__"):
         return ()
@@ -141,12 +141,12 @@ _OWN_WAYS = {
 
 
 def _is_generated(method: Any) -> bool:
-    """Whether `dataclass` wrote the method: inside a function of this name, from Python 3.11 on; for slots, itself."""
+    """Whether `dataclass` wrote the method: in a function of this name since Python 3.11; for slots, in its module."""
     code = getattr(method, "__code__", None)
     return code is not None and (code.co_qualname.startswith("__create_fn__.") or method.__module__ == "dataclasses")
 
 
 def _is_computed(kind: type, field: str) -> bool:
-    """Whether what is read from the field may be something else than what it was set to."""
+    """Whether reading the field may give another value than the one it was set to."""
     kept = inspect.getattr_static(kind, field, None)
     return inspect.isdatadescriptor(kept) and not inspect.ismemberdescriptor(kept)

@@ -1,6 +1,6 @@
-"""Columns: one field of many items. Each form gives the others when asked, and makes them only then.
+"""Columns: one field of many items. Each form converts to the others, on demand.
 
-A column is good as long as its batch is. What wants to keep values takes them as Python values, which are copies.
+A column is valid as long as its batch. To keep values longer, take them as Python values, which are copies.
 """
 
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TEXT_ERRORS = "surrogateescape"
-"""Bytes that are no UTF-8 become lone surrogates, and come back as the very bytes."""
+"""Bytes that are not UTF-8 become lone surrogates, and encode back to the same bytes."""
 
 
 class Column(ABC):
@@ -25,22 +25,22 @@ class Column(ABC):
 
     @abstractmethod
     def values(self) -> Sequence[Any]:
-        """The values as Python has them."""
+        """The values as Python objects."""
 
     @abstractmethod
     def array(self) -> "pa.Array":
-        """The values as Arrow has them. Raises `pyarrow.ArrowInvalid` for what Arrow has no type for."""
+        """The values as an Arrow array. Raise `pyarrow.ArrowInvalid` if Arrow has no type for them."""
 
     @abstractmethod
     def where(self, mask: "pa.BooleanArray") -> "Column":
-        """The values at which the mask holds."""
+        """The values for which the mask is true."""
 
     @abstractmethod
     def sliced(self, start: int, count: int) -> "Column":
-        """So many values from one on."""
+        """The values from `start` on, at most `count`."""
 
     def starts(self) -> Sequence[int] | None:
-        """The byte at which each value starts in what was read; None where the column does not know."""
+        """The byte offset of each value in the input that was read; None if the column does not know it."""
         return None
 
 
@@ -60,7 +60,7 @@ class Constant(Column):
         return [self.value] * self.count
 
     def array(self) -> "pa.Array":
-        import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
+        import pyarrow as pa  # noqa: PLC0415 - compiling must not load Arrow
 
         return pa.repeat(self.value, self.count)
 
@@ -86,12 +86,12 @@ class Listed(Column):
         return self.listed
 
     def array(self) -> "pa.Array":
-        import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
+        import pyarrow as pa  # noqa: PLC0415 - compiling must not load Arrow
 
         return pa.array(self.listed)
 
     def where(self, mask: "pa.BooleanArray") -> Column:
-        import numpy as np  # noqa: PLC0415 - whoever only compiles does not load Arrow
+        import numpy as np  # noqa: PLC0415 - compiling must not load Arrow
 
         kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False)).tolist()
         return Listed([self.listed[index] for index in kept])
@@ -126,9 +126,9 @@ class Arrowed(Column):
 
 
 class Lines(Column):
-    """Texts that stand one after the other in bytes, each with the delimiter that ends it.
+    """Texts stored one after the other as bytes, each ended by the delimiter.
 
-    So lines that were read are filtered and written again without being decoded, copied or joined.
+    Lines that were read are filtered and written without being decoded, copied or joined.
     """
 
     __slots__ = ("base", "delimiter", "ended")
@@ -137,10 +137,10 @@ class Lines(Column):
         self, ended: "pa.BinaryArray | pa.LargeBinaryArray", delimiter: bytes = b"\n", base: int | None = None
     ) -> None:
         self.ended = ended
-        """The lines as bytes, their delimiters included."""
+        """The lines as bytes, delimiters included."""
         self.delimiter = delimiter
         self.base = base
-        """Where the first line starts in what was read; unknown once lines were left out."""
+        """The byte offset of the first line in the input that was read; None once lines were filtered out."""
 
     def __len__(self) -> int:
         return len(self.ended)
@@ -150,10 +150,10 @@ class Lines(Column):
 
     @property
     def content(self) -> memoryview:
-        """All lines as they stand, one after the other."""
+        """The bytes of all lines, delimiters included."""
         if not len(self.ended):
             return memoryview(b"")
-        import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
+        import pyarrow as pa  # noqa: PLC0415 - compiling must not load Arrow
 
         _, places, data = self.ended.buffers()
         flat = memoryview(places).cast("B")
@@ -165,12 +165,12 @@ class Lines(Column):
         if not len(self.ended):
             return []
         texts = str(self.content, "utf-8", TEXT_ERRORS).split(self.delimiter.decode())
-        texts.pop()  # what follows the last delimiter: nothing
+        texts.pop()  # the text after the last delimiter, which is empty
         return texts
 
     def array(self) -> "pa.Array":
         """The lines as text without their delimiters."""
-        import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
+        import pyarrow as pa  # noqa: PLC0415 - compiling must not load Arrow
         import pyarrow.compute as pc  # noqa: PLC0415
 
         bare = pc.binary_slice(self.ended, 0, -len(self.delimiter))
@@ -185,6 +185,6 @@ class Lines(Column):
     def starts(self) -> Sequence[int] | None:
         if self.base is None or not len(self.ended):
             return None
-        import pyarrow.compute as pc  # noqa: PLC0415 - whoever only compiles does not load Arrow
+        import pyarrow.compute as pc  # noqa: PLC0415 - compiling must not load Arrow
 
         return list(accumulate(pc.binary_length(self.ended).to_pylist()[:-1], initial=self.base))

@@ -1,4 +1,4 @@
-"""Routing codes: a number for a key, equal for equal keys on every machine and in every run."""
+"""Routing codes: one number for each key, the same on every machine and in every run."""
 
 import dataclasses
 import struct
@@ -11,23 +11,23 @@ from dagkit.schema.columns import TEXT_ERRORS, Arrowed, Column, Constant, Lines
 
 try:
     from isal.isal_zlib import crc32
-except ImportError:  # a worker need not have it: the same numbers, in three times the time
+except ImportError:  # workers need not have isal: zlib gives the same numbers in three times the time
     from zlib import crc32
 
-if TYPE_CHECKING:  # whoever only compiles loads neither numpy nor Arrow
+if TYPE_CHECKING:  # compiling must load neither numpy nor Arrow
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
 
 class NoRoutingCode(TypeError):
-    """The value has no code that would be the same in another process."""
+    """The value has no code that every process would compute alike."""
 
 
 def routing_code(key: Any) -> int:
-    """The code of a key: a whole number is its own, text has a checksum, and what is made of parts combines theirs.
+    """The code of a key: a whole number is its own code, text has a checksum, several parts combine their codes.
 
-    Keys that are equal have equal codes: a float that is a whole number has that number's.
+    Equal keys have equal codes: a float that is a whole number has the code of that number.
     """
     if isinstance(key, Enum):
         return routing_code(key.value)
@@ -48,7 +48,7 @@ def routing_code(key: Any) -> int:
     if dataclasses.is_dataclass(key) and not isinstance(key, type):
         return _combined([getattr(key, field.name) for field in dataclasses.fields(key) if field.compare])
     raise NoRoutingCode(
-        f"{type(key).__name__} has no routing code that another process would agree on; "
+        f"{type(key).__name__} has no routing code that every process would compute alike; "
         "declare the input with key=, or set a STREAM_CODEC"
     )
 
@@ -61,14 +61,14 @@ def _combined(parts: Any) -> int:
 
 
 def routing_codes(keys: Sequence[Any]) -> list[int]:
-    """The codes of many keys; texts, which are most of them, without a call for each."""
+    """The codes of many keys. Texts are the usual case: they take the path without a call for each key."""
     if all(type(key) is str for key in keys):
         return [crc32(key.encode("utf-8", "surrogatepass")) for key in keys]
     return [routing_code(key) for key in keys]
 
 
 def column_codes(column: Column) -> "npt.NDArray[np.int64]":
-    """The lowest 32 bits of the codes of a column, all that partitions look at; where it can be, no value is made."""
+    """The lowest 32 bits of the codes of a column: partitioning needs no more. Avoids Python values where it can."""
     import numpy as np  # noqa: PLC0415
 
     if isinstance(column, Constant):
@@ -97,12 +97,12 @@ def _codes_of_lines(column: Lines) -> "npt.NDArray[np.int64]":
 
 
 def _stretches(column: Lines) -> Iterator[bytes]:
-    """The lines in stretches so short that what is made of one still lies in the processor's cache for the next."""
+    """The lines in stretches small enough to stay in the processor's cache while they are split and summed."""
     content, start, width = column.content, 0, _STRETCH
     while start < len(content):
         stretch = bytes(content[start : start + width])
         whole = stretch.rfind(column.delimiter) + len(column.delimiter)
-        if whole < len(column.delimiter):  # a line that is longer than a stretch
+        if whole < len(column.delimiter):  # one line is longer than the stretch
             width *= 2
             continue
         yield stretch[:whole]
@@ -111,7 +111,7 @@ def _stretches(column: Lines) -> Iterator[bytes]:
 
 def _codes_of_stretch(content: bytes, delimiter: bytes) -> "npt.NDArray[np.int64]":
     lines = content.split(delimiter)
-    lines.pop()  # what follows the last delimiter: nothing
+    lines.pop()  # the text after the last delimiter, which is empty
     if content.isascii() or _is_text(content):
         return _checksums(lines)
     return low_codes(routing_codes([str(line, "utf-8", TEXT_ERRORS) for line in lines]))

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar, Union, get_args, get_origin
 
 Bindings = Mapping[TypeVar, Any]
-"""What each type variable of an operator stands for."""
+"""The type that each type variable of an operator stands for."""
 
-# The numeric tower that every type checker grants although the classes do not inherit.
+# Type checkers accept these as subtypes although the classes do not inherit.
 _PROMOTIONS: Mapping[type, tuple[type, ...]] = {int: (float, complex), float: (complex,), bytearray: (bytes,)}
 
 
 def assignable(source: Any, sink: Any) -> bool:
-    """Whether every value of type `source` may be read as `sink`; `Any` and free type variables agree with all."""
+    """Whether every value of type `source` may be read as `sink`. `Any` and free type variables fit every type."""
     source, sink = _plain(source), _plain(sink)
     if Any in (source, sink) or sink is object or source == sink or source in (typing.Never, typing.NoReturn):
         return True
@@ -42,7 +42,7 @@ def assignable(source: Any, sink: Any) -> bool:
 
 
 def bind(pattern: Any, actual: Any, bindings: dict[TypeVar, Any]) -> None:
-    """Learn from `actual` what the type variables of `pattern` stand for; what is bound already stays."""
+    """Bind the type variables of `pattern` to the matching parts of `actual`. Existing bindings stay."""
     pattern, actual = _plain(pattern), _plain(actual)
     if isinstance(pattern, TypeVar):
         if not _has_variables(actual):
@@ -59,7 +59,7 @@ def bind(pattern: Any, actual: Any, bindings: dict[TypeVar, Any]) -> None:
 
 
 def substitute(pattern: Any, bindings: Bindings) -> Any:
-    """The pattern with every bound variable replaced; a free one stays."""
+    """The pattern with every bound variable replaced. Free variables stay."""
     if isinstance(pattern, TypeVar):
         return bindings.get(pattern, pattern)
     parameters = _parameters(pattern)
@@ -87,7 +87,7 @@ def spelled(payload: Any) -> str:
 
 
 def identity(payload: Any) -> str:
-    """The type with its module, so that two classes of one name are told apart; builtins stay bare."""
+    """The type with its module, so that two classes of one name differ; builtins have no module."""
     module = getattr(payload, "__module__", "")
     if get_origin(payload) is not None or isinstance(payload, TypeVar) or module in ("builtins", "typing", ""):
         return spelled(payload)
@@ -103,9 +103,9 @@ def _spelled_argument(argument: Any) -> str:
 
 
 def _plain(payload: Any) -> Any:
-    """The type without what does not change its values: Annotated, NewType and aliases.
+    """The type without wrappers that do not change its values: Annotated, NewType and aliases.
 
-    What is written as text, and so not known yet, may be anything.
+    A forward reference, written as text, is not resolved and counts as `Any`.
     """
     while True:
         if isinstance(payload, str | typing.ForwardRef):
@@ -127,17 +127,17 @@ def _is_union(payload: Any) -> bool:
 
 
 def _of_model(payload: Any) -> Mapping[str, Any]:
-    """What pydantic notes about a generic model, whose subscripts are classes and not aliases."""
+    """What pydantic records about a generic model, whose subscripts are classes and not aliases."""
     return (isinstance(payload, type) and getattr(payload, "__pydantic_generic_metadata__", None)) or {}
 
 
 def _class_of(payload: Any) -> Any:
-    """The class without what stands between its brackets."""
+    """The class without its type arguments."""
     return _of_model(payload).get("origin") or get_origin(payload) or payload
 
 
 def _arguments(payload: Any) -> tuple[Any, ...]:
-    """What stands between the brackets; a model over variables of its own has these."""
+    """The type arguments. A generic model without any has its own type variables."""
     model = _of_model(payload)
     return get_args(payload) or model.get("args") or model.get("parameters") or ()
 
@@ -147,13 +147,13 @@ def _parameters(payload: Any) -> tuple[Any, ...]:
 
 
 def _has_variables(payload: Any) -> bool:
-    """Whether variables stand between the brackets; a bare generic has none, it stands for `Any`."""
+    """Whether a type argument is a variable. A bare generic has none: its arguments count as `Any`."""
     subscribed = get_origin(payload) is not None or bool(_of_model(payload))
     return isinstance(payload, TypeVar) or bool(_parameters(payload) and subscribed)
 
 
 def _agrees_with_variable(source: Any, sink: Any) -> bool:
-    """A free variable takes whatever its bound or its constraints allow."""
+    """Whether the bound or the constraints of a free variable allow the other type."""
     variable, other = (sink, source) if isinstance(sink, TypeVar) else (source, sink)
     if isinstance(other, TypeVar):
         return True
@@ -162,7 +162,7 @@ def _agrees_with_variable(source: Any, sink: Any) -> bool:
 
 
 def _bind_variable(variable: TypeVar, actual: Any, bindings: dict[TypeVar, Any]) -> None:
-    """A bound is kept to, and of constraints the first that fits is taken; what fits neither binds nothing."""
+    """Bind the variable if its bound allows the type, or to the first of its constraints that does; else do nothing."""
     if variable.__constraints__:
         fitting = [choice for choice in variable.__constraints__ if assignable(actual, choice)]
         if fitting:
@@ -172,7 +172,7 @@ def _bind_variable(variable: TypeVar, actual: Any, bindings: dict[TypeVar, Any])
 
 
 def _bind_union(members: tuple[Any, ...], actual: Any, bindings: dict[TypeVar, Any]) -> None:
-    """`T | None` fed by `int | None` learns that T is int: what the plain members take is not T's."""
+    """Bind T to int for `T | None` fed by `int | None`: members without variables take their types first."""
     fixed = [m for m in members if not _has_variables(m)]
     given = get_args(actual) if _is_union(actual) else (actual,)
     rest = [g for g in given if not any(assignable(g, m) for m in fixed)]
@@ -187,7 +187,7 @@ def _in_literal(value: object, sink: Any) -> bool:
 
 
 def _all_values(payload: Any) -> tuple[object, ...]:
-    """Every value of the type, where they can be counted."""
+    """Every value of the type, if it has finitely many (bool, enums); else empty."""
     if payload is bool:
         return (True, False)
     counted = isinstance(payload, type) and issubclass(payload, enum.Enum) and not issubclass(payload, enum.Flag)
@@ -212,12 +212,12 @@ def _is_subclass(source: type, sink: type) -> bool:
         return all(_has_member(source, member) for member in _protocol_members(sink))
     try:
         return issubclass(source, sink)
-    except TypeError:  # a TypedDict refuses the question: it is a dict with given keys
+    except TypeError:  # issubclass refuses a TypedDict, which is a dict with known keys
         return typing.is_typeddict(sink) and _typeddict_covers(source, sink)
 
 
 def _has_member(source: type, member: str) -> bool:
-    """Whether instances bear it: fields of dataclasses and models are annotated, and need not be on the class."""
+    """Whether instances have the member. Fields of dataclasses and models may only be annotated, not on the class."""
     return hasattr(source, member) or any(member in vars(c).get("__annotations__", {}) for c in source.__mro__)
 
 
@@ -225,13 +225,13 @@ class _Memberless(Protocol):
     pass
 
 
-# What every protocol class bears, or gets from the way it is written, without being asked of anybody.
+# Names that every protocol class has, so that they are no requirement of the protocol.
 _HOUSEKEEPING = frozenset(vars(_Memberless)) | {"__annotations__", "__orig_bases__", "__slots__", "__hash__"}
 
 
 def _protocol_members(protocol: type) -> set[str]:
-    asking = [c for c in protocol.__mro__ if getattr(c, "_is_protocol", False) and c is not Protocol]
-    names = {name for c in asking for name in (*vars(c), *vars(c).get("__annotations__", {}))}
+    protocols = [c for c in protocol.__mro__ if getattr(c, "_is_protocol", False) and c is not Protocol]
+    names = {name for c in protocols for name in (*vars(c), *vars(c).get("__annotations__", {}))}
     return {name for name in names - _HOUSEKEEPING if not name.startswith("_") or name.endswith("__")}
 
 
@@ -245,7 +245,7 @@ def _typeddict_covers(source: type, sink: type) -> bool:
 
 
 def _arguments_assignable(source: Any, sink: Any) -> bool:
-    """Whether the arguments agree; a bare generic on either side stands for `Any`, and so does an unlike arity."""
+    """Whether the arguments fit. Those of a bare generic count as `Any`, and so do arguments that differ in number."""
     if get_origin(source) is get_origin(sink) is tuple:
         return _tuple_assignable(get_args(source), get_args(sink))
     if get_origin(sink) is tuple and _fields(source):
@@ -277,7 +277,7 @@ def _arguments_as(source: Any, sink_class: Any) -> tuple[Any, ...]:
 
 
 def _elements(source_class: type, given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What iterating gives, for the classes that Python itself brings."""
+    """The types of what iterating over a built-in class gives."""
     if source_class in _ELEMENTS:
         return (_ELEMENTS[source_class],)
     if (source_class is tuple and given) or _fields(source_class):
@@ -288,12 +288,12 @@ def _elements(source_class: type, given: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _fields(payload: Any) -> tuple[Any, ...]:
-    """What the fields of a NamedTuple hold, in order; nothing where they are not said."""
+    """The types of the fields of a NamedTuple, in order; empty if they are not annotated."""
     if not (isinstance(payload, type) and issubclass(payload, tuple)):
         return ()
     rows = [c for c in payload.__mro__ if "_fields" in vars(c) and "__annotations__" in vars(c)]
-    said: Mapping[str, Any] = vars(rows[0])["__annotations__"] if rows else {}
-    return tuple(said.get(name, Any) for name in getattr(payload, "_fields", ())) if said else ()
+    annotated: Mapping[str, Any] = vars(rows[0])["__annotations__"] if rows else {}
+    return tuple(annotated.get(name, Any) for name in getattr(payload, "_fields", ())) if annotated else ()
 
 
 _ELEMENTS: Mapping[type, type] = {str: str, bytes: int, bytearray: int, memoryview: int, range: int}
@@ -309,7 +309,7 @@ _TWO_PARAMETERS: frozenset[Any] = frozenset(
 )
 
 _FIRST_OF_SEVERAL: frozenset[Any] = frozenset({abc.Generator, abc.KeysView, abc.ValuesView})
-"""What iterating them gives comes first, whatever else stands between their brackets."""
+"""Classes whose first type argument is what iterating gives, whatever the others are."""
 
 
 def _is_variadic(arguments: tuple[Any, ...]) -> bool:
@@ -317,7 +317,7 @@ def _is_variadic(arguments: tuple[Any, ...]) -> bool:
 
 
 def _element(arguments: tuple[Any, ...]) -> Any:
-    """What a tuple of these arguments holds, whichever element one takes."""
+    """The type of any element of a tuple with these arguments."""
     return arguments[0] if _is_variadic(arguments) else Union[arguments]  # noqa: UP007 - built from a tuple
 
 

@@ -207,7 +207,7 @@ def test_a_difference_is_a_document(dagkit, word_count, advised):
     ("text", "said"),
     [
         ('{"schema": "dagkit.plan/99"}', "dagkit.plan/99"),
-        ('{"schema": "dagkit.plan/1", "operators": 3}', "is no plan"),
+        ('{"schema": "dagkit.plan/1", "operators": 3}', "is not a plan"),
     ],
     ids=["of a later version", "of another shape"],
 )

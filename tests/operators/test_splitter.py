@@ -471,7 +471,7 @@ def test_a_pattern_that_repeats_what_repeats_ends(tmp_path: Path) -> None:
 def test_a_pattern_that_looks_ahead_is_a_fault_that_says_what_there_is(field: str) -> None:
     (fault,) = FileSplitterInput(scanner={"files": ["a"], field: "(?!b).*"}).faults
     assert fault.path == f"scanner.{field}"
-    assert fault.message.startswith("it is no regular expression: invalid perl operator: (?!; write it as RE2 has it")
+    assert fault.message.startswith("it is no regular expression: invalid perl operator: (?!; use the RE2 syntax")
 
 
 @pytest.mark.parametrize("field", ["file_pattern_regular_exp", "ignore_file_pattern_regular_exp"])

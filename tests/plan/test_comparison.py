@@ -39,7 +39,7 @@ def _ports(*ports: PlannedPort) -> Plan:
     return _keep(ports=ports)
 
 
-ANOTHER_ORDER = "the same operators, streams and stages are written in another order, or under other names of stages"
+ANOTHER_ORDER = "operators, streams or stages are in another order, or stages have other names"
 INPUT, OUTPUT = operator("keep").ports
 
 CHANGES: dict[str, tuple[Plan, list[str]]] = {

@@ -103,7 +103,7 @@ BROKEN: Broken = [
     (a_stream_without_a_source_is_all_that_feeds_others, ["stream-unfed: stream 'dry' has no source"]),
     (
         an_operator_that_was_never_added,
-        ["operator-unknown: stream 'into' is led to Step.one, whose operator was never added to the Dag"],
+        ["operator-unknown: stream 'into' is connected to Step.one, whose operator was never added to the Dag"],
     ),
     (a_stream_without_a_sink, ["stream-unread: stream 'lost' has no sink"]),
     (
