@@ -28,6 +28,7 @@ from dagkit.compiler import compile_application
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
 from dagkit.engine.reports.measuring import Measuring
+from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker import instances as live
 from dagkit.engine.worker.instances import Receiver
@@ -139,7 +140,8 @@ def fused(after: Sequence[Callable[[], Operator]]) -> Program:
 def work_on(program: Program, text: Path) -> list[WorkItem]:
     """The whole of a text, as one block."""
     (into,) = (".".join(target.into) for target in program.targets.values())
-    return [WorkItem.of_block(into, Block(0, str(text), 0, text.stat().st_size, last=True), str(text))]
+    block = Block(0, str(text), 0, text.stat().st_size, last=True)
+    return [*Elements(into, LineReader(), Block).work_of(block, (0,), str(text))]
 
 
 @contextmanager

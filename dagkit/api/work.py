@@ -1,10 +1,12 @@
-"""Work: what splittable operators are given, the blocks of a source above all, and can be stopped in anywhere."""
+"""Work: the elements that splittable operators are given, what they say of their source, and where they are stopped."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+from typing_extensions import TypeIs
 
 from dagkit.api.operators import Operator
 from dagkit.api.ports import input_ports
@@ -19,13 +21,70 @@ from dagkit.ranges import (
 T = TypeVar("T")
 
 
+class Placed(Protocol):
+    """A payload that has a name: messages and the ledger call it so, instead of by all that it holds."""
+
+    @property
+    def source(self) -> str:
+        """The identity of what is read, under which the ledger knows it."""
+
+    def place(self, position: int | None) -> str:
+        """A position in words, such as `topic/3 @ 1200`; for None, the element as a whole."""
+
+
+class Sourced(Placed, Protocol):
+    """A payload that is a numbered stretch of a source.
+
+    An input operator that emits such payloads has each of them recorded in the ledger as a stretch that is to be read
+    once. Output files may be whole with one: `files.open(name, block=element.number)`. A payload that is not sourced
+    is recorded from the window on that it joins the work of an operator; its name is its own JSON, or its `source` if
+    it is `Placed`.
+    """
+
+    @property
+    def number(self) -> int:
+        """What tells it from all other elements of the same input; what is made of it is named by this."""
+
+    @property
+    def start(self) -> int:
+        """The first position."""
+
+    @property
+    def end(self) -> int:
+        """The position after the last one; OFFSET_INFINITY if there is no end."""
+
+    @property
+    def source_size(self) -> int | None:
+        """How long the whole source is, if that is known and will not change."""
+
+    def part(self, start: int, end: int) -> Self:
+        """The same element, narrowed to a part of its stretch."""
+
+
+_MEMBERS = ("source", "place", "number", "start", "end", "source_size", "part")
+_sourced: dict[type, bool] = {}
+
+
+def is_sourced(element: object) -> TypeIs[Sourced]:
+    """Whether a payload is a stretch of a source; each type is looked at once, for all of its elements are alike."""
+    kind = type(element)
+    if kind not in _sourced:
+        _sourced[kind] = all(hasattr(element, member) for member in _MEMBERS)
+    return _sourced[kind]
+
+
+def is_placed(element: object) -> TypeIs[Placed]:
+    """Whether a payload has a name of its own."""
+    return isinstance(getattr(element, "source", None), str) and hasattr(element, "place")
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A stretch of one source, half-open: the positions from `start` up to, not including, `end`."""
+    """A stretch of one file, or of what else the reader knows by a path, half-open: from `start` up to `end`."""
 
     block_id: int
     path: str
-    """The source: a file, a topic, whatever the reader understands."""
+    """The file, or what else the reader understands."""
     start: int
     end: int
     last: bool = False
@@ -39,6 +98,26 @@ class Block:
     def source(self) -> str:
         """Under what name the ledger knows what was read."""
         return f"{self.path}@{self.version}" if self.version else self.path
+
+    @property
+    def number(self) -> int:
+        """Its id."""
+        return self.block_id
+
+    @property
+    def source_size(self) -> int | None:
+        """How long the file was when it was split, if its finder noted that."""
+        return (self.facts or {}).get("length")
+
+    def place(self, position: int | None) -> str:
+        """The file and the byte."""
+        if position is None:
+            return f"{self.path}, in block {self.block_id} [{self.start}, {self.end})"
+        return f"{self.path}, byte {position} (block {self.block_id})"
+
+    def part(self, start: int, end: int) -> "Block":
+        """A part of its bytes; only one that reaches the end of the block may be the last of its file."""
+        return replace(self, start=start, end=end, last=self.last and end == self.end)
 
 
 class SplittableOperator(Operator, Generic[T]):
@@ -66,9 +145,9 @@ class SplittableOperator(Operator, Generic[T]):
         """The whole work that an element stands for; without an end where it stops at OFFSET_INFINITY.
 
         It is asked when the element joins the queue, on the driver or in a slot, without `setup`; after a crash it may
-        be asked again, and what it says then may have grown. A Block is not asked: its work is its stretch.
+        be asked again, and what it says then may have grown. A sourced element is not asked: its work is its stretch.
         """
-        if isinstance(element, Block):
+        if is_sourced(element):
             return OffsetRange(element.start, element.end)
         raise NotImplementedError(
             f"{type(self).__name__} must say what of a {type(element).__name__} is to be done: write "
@@ -121,4 +200,13 @@ def work_port(operator: SplittableOperator[Any]) -> str:
     return next((name for name, port in ports.items() if port.main), next(iter(ports)))
 
 
-__all__ = ["OFFSET_INFINITY", "Block", "SplittableOperator", "work_port"]
+__all__ = [
+    "OFFSET_INFINITY",
+    "Block",
+    "Placed",
+    "Sourced",
+    "SplittableOperator",
+    "is_placed",
+    "is_sourced",
+    "work_port",
+]

@@ -14,6 +14,8 @@ class _Fact(BaseModel):
 class Split(_Fact):
     """Work was divided: what lies before `at` is one piece now, and what lies from `at` on is another."""
 
+    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
+
     fact: Literal["split"] = "split"
     into: str
     """The input whose work it was."""
@@ -22,8 +24,8 @@ class Split(_Fact):
     at: int
     end: int | None
     """None where there is no end."""
-    block: int | None = None
-    """The number of the block that was divided, where it was one."""
+    element_id: int | None = Field(default=None, validation_alias="block", serialization_alias="block")
+    """The number of the element that was divided, if it is a numbered stretch of a source."""
     slot: int | None = None
     """Who was at work on it; None where nobody had begun it."""
     why: str

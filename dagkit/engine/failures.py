@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from dagkit.api.operators import NotYielded, Operator
-from dagkit.api.work import Block
+from dagkit.api.work import is_placed
 from dagkit.errors import DagkitError, InputUnreadable, printable
 from dagkit.schema.batch import Batch
 
@@ -137,17 +137,13 @@ def tear_down(operators: Iterable[Operator], window_id: int) -> None:
 
 
 def place_of(element: Any, offset: int | None) -> str:
-    """How a record is found again: its file, if what is worked on is of one, and the byte at which it starts."""
-    path = getattr(element, "path", None)
-    if not isinstance(path, str):
+    """How a record is found again, in the words of the element that was worked on; without one, nothing is known."""
+    if element is None:
         return ""
-    path = printable(path)
-    byte = "" if offset is None else f", byte {offset}"
-    if not isinstance(element, Block):
-        return f"{path}{byte}"
-    if offset is None:
-        return f"{path}, in block {element.block_id} [{element.start}, {element.end})"
-    return f"{path}{byte} (block {element.block_id})"
+    if is_placed(element):
+        return printable(element.place(offset))
+    position = "" if offset is None else f", position {offset}"
+    return printable(f"element {element!r:.80}{position}")
 
 
 def offsets_in(batch: Batch[Any]) -> Sequence[int] | None:

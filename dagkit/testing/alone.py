@@ -8,7 +8,6 @@ assert alone.sent() == ["that"]
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -17,7 +16,7 @@ from dagkit.api.metrics import metrics_of, start_over
 from dagkit.api.operators import InputOperator, Operator, main_outlet, sending
 from dagkit.api.ports import input_ports, output_ports
 from dagkit.api.running import Context, Until
-from dagkit.api.work import Block, SplittableOperator, work_port
+from dagkit.api.work import SplittableOperator, is_sourced, work_port
 from dagkit.engine.program.program import Keying
 from dagkit.engine.worker.instances import Receiver, SavedState, bind_output, live, receiver, saved
 from dagkit.engine.worker.lifecycle import Life, look
@@ -178,7 +177,7 @@ class Alone(Generic[OperatorT]):
         *,
         split_after: int | None = None,
         split_at: int | None = None,
-    ) -> "Block | OffsetRange | None":
+    ) -> "Any":
         """Let a splittable operator work through an element, or a part of it; gives what was split off, to be worked
         through in turn. What the operator deferred is in `deferred`.
 
@@ -201,7 +200,7 @@ class Alone(Generic[OperatorT]):
         self.deferred = tracker.deferred()
         if residual is None:
             return None
-        return replace(element, start=residual.start) if isinstance(element, Block) else residual
+        return element.part(residual.start, residual.stop) if is_sourced(element) else residual
 
     def _emitted(self) -> int:
         return sum(map(len, self._sent.values())) + len(self._controls)

@@ -14,7 +14,7 @@ from random import Random
 
 from dagkit.api.work import Block
 from dagkit.engine.facts import Split
-from dagkit.engine.work.item import WorkItem, stretch_of
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.schedule import Scheduler, WindowSchedule
 from dagkit.engine.work.split import SlotResult, anywhere, nowhere, split_at_the_end
@@ -109,7 +109,7 @@ class _Run:
     def __init__(self, machine: Simulation, blocks: Sequence[Block], cost: Callable[[str], Cost]) -> None:
         self.machine = machine
         self.cost = cost
-        waiting = [WorkItem.of_block(_INTO, block, block.source) for block in blocks]
+        waiting = [_item(block) for block in blocks]
         self.scheduler = Scheduler(WorkQueue.of(waiting), WindowSizer(machine.shortest_millis))
         self.near = {_INTO: anywhere if machine.cuts else nowhere}
         self.free = [0.0] * machine.slots
@@ -173,9 +173,21 @@ class _Run:
             positions += end - each.start
             if end < each.end:
                 done = {"done_positions": end - each.start, "done_millis": takes, "done_apart": 0}
-                left.append(stretch_of(each, end, each.end).model_copy(update=done))
+                left.append(each.part(end, each.end).model_copy(update=done))
         return SlotResult(0, slot, positions, busy, left)
 
     def _between(self, path: str, start: int, end: int) -> float:
         cost = self.cost(path)
         return cost.upto(end) - cost.upto(start)
+
+
+def _item(block: Block) -> WorkItem:
+    return WorkItem(
+        into=_INTO,
+        number=(block.number,),
+        element=None,
+        start=block.start,
+        end=block.end,
+        source=block.source,
+        element_id=block.number,
+    )

@@ -1,10 +1,9 @@
 """Whether a splittable operator survives being split: its work on an element, checked as a source of records."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
-from dagkit.api.work import Block, SplittableOperator
+from dagkit.api.work import SplittableOperator, is_sourced
 from dagkit.ranges import OffsetRange, PositionUnmeasured, RestrictionTracker, Split
 from dagkit.schema.batch import Batch
 from dagkit.testing.alone import Alone, split
@@ -55,8 +54,8 @@ class _Work:
             self.whole.stop if stop is None else stop,
         )
         element = self.element
-        if isinstance(element, Block):
-            element = replace(element, start=part.start, end=part.stop)
+        if is_sourced(element):
+            element = element.part(part.start, part.stop)
         return _Part(element, self.operator.tracker(element, part))
 
     def cut_near(self, position: int) -> int | None:

@@ -19,6 +19,15 @@ class FileInfo:
     identity: str = ""
     """What tells it from another file that takes its name; empty where whoever found it did not look."""
 
+    @property
+    def source(self) -> str:
+        """Under what name the ledger knows what is read of it: its path, and its identity if that is known."""
+        return f"{self.path}@{self.identity}" if self.identity else self.path
+
+    def place(self, position: int | None) -> str:
+        """The file and the byte."""
+        return self.path if position is None else f"{self.path}, byte {position}"
+
 
 @dataclass(frozen=True, slots=True)
 class Record(Generic[T_co]):

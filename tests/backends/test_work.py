@@ -18,13 +18,13 @@ from dagkit.engine.files.publish import in_order
 from dagkit.engine.files.staging import StagingPlace
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
-from dagkit.engine.work.item import WorkItem, stretch_of
 from dagkit.engine.worker.protocol import Backend, WindowTask
 from dagkit.ledger import Ledger
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.stores import MemoryStore
 from tests.backends.slots import InSlots
 from tests.engine.cast import Hurried, lines_through_filter, some_lines
+from tests.engine.items import item_of
 from tests.engine.work_cast import Collected, Greeted, Looks, Named, Names, Numbered, Twice, numbers_expected
 
 LOOKS: Looks = ((("x", 3), ("tail", -1)), (("y", 4),))
@@ -152,8 +152,8 @@ def test_the_file_of_a_block_is_in_its_order_whoever_read_which_part(make: Make,
     (tmp_path / "in" / "0.txt").write_text(text)
     compilation = compile_application(lines_through_filter(tmp_path, readers=2))
     block = Block(7, str(tmp_path / "in" / "0.txt"), 0, len(text))
-    whole = WorkItem.of_block("reader.blocks_metadata_input", block, block.path)
-    first, second, third = (stretch_of(whole, *ends) for ends in ((0, 150), (150, 300), (300, len(text))))
+    whole = item_of("reader.blocks_metadata_input", block, block.path)
+    first, second, third = (whole.part(*ends) for ends in ((0, 150), (150, 300), (300, len(text))))
     work = {(0, 0): (first, third), (0, 1): (second,)}
     answer = make(compilation).run(WindowTask(1, work=work, staging=StagingPlace(str(tmp_path / "app"), 1, "only")))
     written = b"".join((tmp_path / "app" / part.part).read_bytes() for part in in_order(parts_of(answer)))

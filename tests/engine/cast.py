@@ -248,7 +248,7 @@ class Desk:
 
     def leftovers(self) -> list[str]:
         """Staged files, and files that were being made; those of windows that are still to come are swept with them."""
-        staging, last = Path(self.place) / "staging", self.loop().checkpoint.window
+        staging, last = Path(self.place) / "staging", self.loop().run_state.checkpoint.window
         staged = [path for path in files_in(staging) if int(path.relative_to(staging).parts[0]) <= last]
         return [str(path) for path in [*staged, *self.home.rglob("*.finishing"), *self.home.rglob("*.whole")]]
 

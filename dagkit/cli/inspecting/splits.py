@@ -10,7 +10,7 @@ from dagkit.cli.terminal.output import Output
 from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
 from dagkit.engine.work.cost import CostEstimate, usual_of
-from dagkit.engine.work.item import WorkItem, has_end, length_of, name_of
+from dagkit.engine.work.item import WorkItem
 from dagkit.errors import printable
 from dagkit.ledger import Ledger
 
@@ -58,28 +58,28 @@ def _tell_waiting(path: str, source: str, output: Output) -> None:
     for entry in history(Ledger.open(path)):
         queue = entry.checkpoint.queue
     usual = usual_of(queue)
-    told = [(each, _waiting(each, usual)) for each in queue if source in name_of(each)]
+    told = [(each, _waiting(each, usual)) for each in queue if source in each.name]
     if output.as_json:
         output.document("dagkit.waiting/1", {"waiting": [each for _, each in told]})
         return
     header = ["from", "to", "done before it", "expected", "source"]
     rows = [
-        [_shown(each["start"]), _shown(each["end"]), _done(each), _expected(each), printable(name_of(waiting))]
+        [_shown(each["start"]), _shown(each["end"]), _done(each), _expected(each), printable(waiting.name)]
         for waiting, each in told
     ]
     output.result(_aligned([header, *rows]) if rows else "nothing waits")
 
 
 def _waiting(each: WorkItem, usual: float | None) -> dict[str, Any]:
-    expected = None if usual is None or not has_end(each) else CostEstimate(usual).millis(each)
+    expected = None if usual is None or not each.has_end else CostEstimate(usual).millis(each)
     return {
         "into": each.into,
         "source": each.source,
         "element": each.element,
-        "block": each.block,
+        "block": each.element_id,
         "start": each.start,
-        "end": each.end if has_end(each) else None,
-        "positions": length_of(each) if has_end(each) else None,
+        "end": each.end if each.has_end else None,
+        "positions": each.length if each.has_end else None,
         "done_positions": each.done_positions,
         "done_millis": round(each.done_millis, 3),
         "expected_millis": None if expected is None else round(expected, 3),

@@ -19,7 +19,7 @@ from dagkit.engine.changes.reconfiguration import Scaling
 from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.facts import Scaled
 from dagkit.engine.reports.statistics import Lately, stats_of
-from dagkit.engine.work.item import WorkItem, has_end, length_of
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.split import CutNear, nowhere
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.protocol import Answer, Cores
@@ -301,13 +301,13 @@ def _with_queue(windows: Sequence[OperatorStats], port: str, blocks: int, positi
 
 def _backlog(waiting: Sequence[WorkItem], near: CutNear) -> Backlog:
     """What waits for all partitions together. Where the first long one can be cut, all can."""
-    lengths = [length_of(each) for each in waiting]
+    lengths = [each.length for each in waiting]
     long = next((each for each, length in zip(waiting, lengths, strict=True) if length >= 2 * PIECE), None)
-    cut = long is not None and near(long, long.start + length_of(long) // 2) is not None
+    cut = long is not None and near(long, long.start + long.length // 2) is not None
     pieces = sum(max(1, length // PIECE) for length in lengths) if cut else len(lengths)
     return Backlog(
         blocks=len(waiting),
         positions=sum(lengths),
         pieces=min(pieces, ENOUGH_PIECES),
-        endless=sum(not has_end(each) for each in waiting),
+        endless=sum(not each.has_end for each in waiting),
     )

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from dagkit.api.controls import Stamped, by_name
 from dagkit.api.ports import output_ports
-from dagkit.api.work import Block
+from dagkit.api.work import Sourced, is_sourced
 from dagkit.engine.codec import JsonCodec
 from dagkit.engine.program.program import Program
 from dagkit.errors import DagkitError
@@ -62,9 +62,9 @@ class DiscoveryCodec:
             for port, declared in output_ports(type(program.operators[name][0])).items()
         }
 
-    def source(self, operator: str, block: Block) -> str:
-        """Under what name the ledger knows what a block is of."""
-        return f"{operator}: {block.source}" if operator in self.named else block.source
+    def source(self, operator: str, element: Sourced) -> str:
+        """Under what name the ledger knows what an element is of."""
+        return f"{operator}: {element.source}" if operator in self.named else element.source
 
     def rows(self, finding: Discovery, first: int) -> Iterator[JsonValue]:
         """The rows of a finding, numbered from its first on."""
@@ -79,20 +79,12 @@ class DiscoveryCodec:
         item = emitted.item
         if isinstance(item, Stamped):
             return self._control_row(operator, emitted.port, item, offset)
-        if isinstance(item, Block):
-            size = (item.facts or {}).get("length")
-            extra: dict[str, JsonValue] = {
-                "port": emitted.port,
-                "block_id": item.block_id,
-                "path": item.path,
-                "last": item.last,
-                "version": item.version,
-                "facts": dict(item.facts) if item.facts is not None else None,
-            }
-            end = None if item.end >= OFFSET_INFINITY else item.end
-            source = self.source(operator, item)
-            return WorkBlock(source=source, start=item.start, end=end, size=size, extra=extra).as_json()
         written = self._written[operator, emitted.port].of(item)
+        if is_sourced(item):
+            extra: dict[str, JsonValue] = {"port": emitted.port, "element": written}
+            end = None if item.end >= OFFSET_INFINITY else item.end
+            source, size = self.source(operator, item), item.source_size
+            return WorkBlock(source=source, start=item.start, end=end, size=size, extra=extra).as_json()
         return EmittedItem(offset=offset, port=emitted.port, item=written).as_json()
 
     def _control_row(self, operator: str, port: str, stamped: Stamped, offset: int) -> JsonValue:
@@ -109,15 +101,15 @@ class DiscoveryCodec:
             control = JsonCodec(port, self._controls[operator, port][item["control"]]).back(item["data"])
             return Emitted(port, Stamped(control, item["stamp"]))
         if "source" in row:
-            extra = row["extra"]
-            block = Block(
-                block_id=extra["block_id"],
-                path=extra["path"],
-                start=row["start"],
-                end=OFFSET_INFINITY if row.get("end") is None else row["end"],
-                last=extra.get("last", False),
-                version=extra.get("version", ""),
-                facts=extra.get("facts"),
-            )
-            return Emitted(extra["port"], block)
+            port = row["extra"]["port"]
+            return Emitted(port, self._written[operator, port].back(_element_in(row)))
         return Emitted(row["port"], self._written[operator, row["port"]].back(row.get("item")))
+
+
+def _element_in(row: Mapping[str, Any]) -> JsonValue:
+    """The element of a row; up to November 2026, a row held the fields of a block beside its port."""
+    extra: dict[str, JsonValue] = dict(row["extra"])
+    if "element" in extra:
+        return extra["element"]
+    del extra["port"]
+    return {**extra, "start": row["start"], "end": OFFSET_INFINITY if row.get("end") is None else row["end"]}

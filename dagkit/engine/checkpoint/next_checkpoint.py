@@ -13,7 +13,7 @@ from dagkit.engine.checkpoint.watermarks import watermarks_after
 from dagkit.engine.facts import Fact
 from dagkit.engine.files.staging import NAMED_BY_BLOCK, FileShared, Part, by_file, told_of
 from dagkit.engine.program.program import Program, Target
-from dagkit.engine.work.item import Number, WorkItem, has_end, part_of
+from dagkit.engine.work.item import Number, WorkItem
 from dagkit.engine.work.split import Allocation, SlotResult, all_in
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.protocol import Answer, SlotState
@@ -59,16 +59,16 @@ def next_checkpoint(
     ahead = [each for other in younger for each in all_in(other.allocation)]
     unknown: dict[tuple[str, str | None, Number], list[WorkItem]] = {}
     for each in (each for other in younger for each in other.given):
-        unknown.setdefault(part_of(each), []).append(each)
+        unknown.setdefault(each.key, []).append(each)
     known = (*left_of(answer), *ahead, *queue)
-    waiting = [each for each in known if not _lies_in(each, unknown.get(part_of(each), ()))]
+    waiting = [each for each in known if not _lies_in(each, unknown.get(each.key, ()))]
     had = [*before.work.pending, *spans_of(taken.given)]
     pending = joined(spans_of(waiting))
-    open_blocks = blocks_of(waiting)
-    worked_on = blocks_of(all_in(taken.allocation))
+    open_elements = elements_of(waiting)
+    worked_on = elements_of(all_in(taken.allocation))
     refuse_late(before, worked_on, parts_of(answer))
     refuse_shared(before.files, parts_of(answer), program.operators)
-    whole, still_open = settled([*before.files, *parts_of(answer)], open_blocks, last=last)
+    whole, still_open = settled([*before.files, *parts_of(answer)], open_elements, last=last)
     return Checkpoint(
         window=window_id,
         work=Work(consumed=tuple(without(had, pending)), pending=tuple(pending)),
@@ -77,7 +77,7 @@ def next_checkpoint(
         held=tuple(kept(program, sent) for sent in answer.delayed),
         files=tuple(still_open),
         finished=tuple(whole),
-        read=with_numbers(before.read, worked_on - open_blocks),
+        read=with_numbers(before.read, worked_on - open_elements),
         watermarks=watermarks_after(
             before.watermarks, timed_inputs, waiting, answer, {*coming, *(into for into, _, _ in unknown)}
         ),
@@ -97,17 +97,17 @@ class PieceLate(DagkitError):
 
     def __init__(self, part: Part) -> None:
         super().__init__(
-            f"{part.operator} wrote to {printable(part.file)} in window {part.window}, and block {part.block}, with "
-            f"which the file is whole, was read to its end before; something before {part.operator} holds items back "
-            "from window to window: write them to files that are of no block"
+            f"{part.operator} wrote to {printable(part.file)} in window {part.window}, and element {part.element_id}, "
+            f"with which the file is whole, was read to its end before; something before {part.operator} holds items "
+            "back from window to window: write them to files that are of no element"
         )
 
 
 def refuse_late(before: Checkpoint, worked_on: AbstractSet[int], parts: Iterable[Part]) -> None:
     """Returns only if no piece comes for a file that may be in place already: it would take the place of the others."""
-    still = worked_on | blocks_of(before.queue)
+    still = worked_on | elements_of(before.queue)
     for part in parts:
-        if part.block is not None and part.block not in still and is_among(part.block, before.read):
+        if part.element_id is not None and part.element_id not in still and is_among(part.element_id, before.read):
             raise PieceLate(part)
 
 
@@ -118,7 +118,7 @@ def refuse_shared(before: Iterable[Part], parts: Sequence[Part], operators: Cont
         writers = sorted({piece.operator for piece in pieces if piece.operator in operators})
         if len(writers) > 1:
             raise FileShared(file, f"by {writers[0]} and {writers[1]}", "give each of them a file_path of its own")
-        blocks = sorted({told_of(piece.block) for piece in pieces if piece.part})
+        blocks = sorted({told_of(piece.element_id) for piece in pieces if piece.part})
         if len(blocks) > 1:
             raise FileShared(file, f"by {pieces[0].operator} for {blocks[0]} and {blocks[1]}", NAMED_BY_BLOCK)
 
@@ -155,9 +155,9 @@ def worked_in(answer: Answer) -> list[SlotResult]:
     return [SlotResult(each.level, each.slot, each.work, each.busy_millis, each.left) for each in answer.reports]
 
 
-def blocks_of(work: Iterable[WorkItem]) -> set[int]:
-    """The numbers of the blocks among it."""
-    return {each.block for each in work if each.block is not None}
+def elements_of(work: Iterable[WorkItem]) -> set[int]:
+    """The numbers of the elements among it that have one."""
+    return {each.element_id for each in work if each.element_id is not None}
 
 
 def parts_of(answer: Answer) -> list[Part]:
@@ -168,13 +168,13 @@ def parts_of(answer: Answer) -> list[Part]:
 def spans_of(work: Iterable[WorkItem]) -> list[Span]:
     """The stretches that input operators found, as the ledger's proof knows them."""
     return [
-        Span(source=each.source, start=each.start, end=each.end if has_end(each) else None)
+        Span(source=each.source, start=each.start, end=each.end if each.has_end else None)
         for each in work
-        if each.source is not None
+        if each.source is not None and each.element_id is not None and len(each.number) == 1
     ]
 
 
-def settled(parts: Sequence[Part], open_blocks: set[int], *, last: bool = False) -> tuple[list[Part], list[Part]]:
+def settled(parts: Sequence[Part], open_elements: set[int], *, last: bool = False) -> tuple[list[Part], list[Part]]:
     """The pieces of files that are whole now, and those of files that are not.
 
     With the last window, after which nothing more comes for now, every file is whole that is of no block.
@@ -183,8 +183,8 @@ def settled(parts: Sequence[Part], open_blocks: set[int], *, last: bool = False)
     def is_whole(pieces: Sequence[Part]) -> bool:
         if any(piece.finished for piece in pieces):
             return True
-        blocks = {piece.block for piece in pieces if piece.block is not None}
-        return not blocks & open_blocks if blocks else last
+        blocks = {piece.element_id for piece in pieces if piece.element_id is not None}
+        return not blocks & open_elements if blocks else last
 
     whole = {file for file, pieces in by_file(parts).items() if is_whole(pieces)}
     return [p for p in parts if p.file in whole], [p for p in parts if p.file not in whole]

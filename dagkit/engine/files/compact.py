@@ -41,7 +41,7 @@ def gathered(pieces: Sequence[Part], attempt: StagingPlace) -> Gathered:
 
 def many(parts: Iterable[Part]) -> list[list[Part]]:
     """The files of no block that are in too many pieces, each in its order."""
-    loose = by_file(part for part in parts if part.block is None and part.part)
+    loose = by_file(part for part in parts if part.element_id is None and part.part)
     return [in_order(pieces) for pieces in loose.values() if len(pieces) > MOST_PIECES]
 
 

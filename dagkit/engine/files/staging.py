@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, BinaryIO, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from dagkit.api.files import output_files
 from dagkit.api.operators import Operator
@@ -64,15 +64,15 @@ class FileShared(DagkitError):
         return FileShared, self.given
 
 
-def told_of(block: int | None) -> str:
-    """A block in a message."""
-    return "no block" if block is None else f"block {block}"
+def told_of(element_id: int | None) -> str:
+    """An element in a message."""
+    return "no element" if element_id is None else f"element {element_id}"
 
 
 class Part(BaseModel):
     """One staged piece of one output file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, serialize_by_alias=True)
 
     operator: str
     file: str
@@ -84,8 +84,8 @@ class Part(BaseModel):
     """Where in the file it belongs: by this, then by window, then by slot."""
     window: int = 0
     slot: int = 0
-    block: int | None = None
-    """The block with which the file is whole."""
+    element_id: int | None = Field(default=None, validation_alias="block", serialization_alias="block")
+    """The number of the element with which the file is whole."""
     finished: bool = False
     """Whether nothing comes after this window."""
 
@@ -139,9 +139,9 @@ class Staging:
         """The files of one operator."""
         return StagedFiles(self, operator, folder_at(directory, self.place.home), of_blocks=of_blocks)
 
-    def close_block(self, block: int) -> None:
-        """The block was read as far as this window goes: what is open for it can be closed."""
-        for piece in [piece for piece in (*self._open, *self._suspended) if piece.block == block]:
+    def close_element(self, element_id: int) -> None:
+        """The element was read as far as this window goes: what is open for it can be closed."""
+        for piece in [piece for piece in (*self._open, *self._suspended) if piece.element_id == element_id]:
             self._close(piece)
 
     def parts(self) -> list[Part]:
@@ -173,16 +173,17 @@ class Staging:
         for pieces in (self._open, self._suspended, self._pieces):
             pieces.clear()
 
-    def piece(self, operator: str, file: str, block: int | None) -> "_Piece":
+    def piece(self, operator: str, file: str, element_id: int | None) -> "_Piece":
         key = (operator, file, self.order)
         piece = self._pieces.get(key)
         if piece is None:
-            piece = self._pieces[key] = _Piece(self, key, block)
+            piece = self._pieces[key] = _Piece(self, key, element_id)
             self.begin(piece)
         elif len(self._open) == MOST_OPEN and piece in self._open:
             self._open[piece] = self._open.pop(piece)  # the last one to make room
-        if piece.block != block:
-            raise FileShared(file, f"by {operator} for {told_of(piece.block)} and {told_of(block)}", NAMED_BY_BLOCK)
+        if piece.element_id != element_id:
+            both = f"{told_of(piece.element_id)} and {told_of(element_id)}"
+            raise FileShared(file, f"by {operator} for {both}", NAMED_BY_BLOCK)
         return piece
 
     def begin(self, piece: "_Piece") -> None:
@@ -247,7 +248,7 @@ class Staging:
                 order=order,
                 window=self.place.window,
                 slot=self.slot,
-                block=piece.block,
+                element_id=piece.element_id,
             )
         )
 
@@ -277,10 +278,10 @@ class _Piece:
     name: str
     stream: BinaryIO
 
-    def __init__(self, staging: Staging, key: Key, block: int | None) -> None:
+    def __init__(self, staging: Staging, key: Key, element_id: int | None) -> None:
         self.key = key
         self.file = key[1]
-        self.block = block
+        self.element_id = element_id
         self.length = 0
         self._staging = staging
         self._write: Callable[[Any], Any] = self._begin_and_write

@@ -26,6 +26,8 @@ class DriverInputs:
     def __init__(self, journal: Journal, until: Until, clock: Timer) -> None:
         self.found: deque[Discovery] = deque(journal.findings())
         """What no window was given yet, in the order in which it was found."""
+        self._work: dict[tuple[str, int], list[WorkItem]] = {}
+        """The work in each of these findings, by operator and number, once it was asked for."""
         self._chronicle = journal
         self._until = until
         self._clock = clock
@@ -116,12 +118,20 @@ class DriverInputs:
         """The findings up to these are a window's: items for the workers, and work for the queue."""
         mine = [finding for finding in self.found if finding.seq <= upto.get(finding.operator, -1)]
         self.found = deque(finding for finding in self.found if finding not in mine)
-        return delivered(program, self._chronicle.writing, elements, mine)
+        waiting = self.work_in(program, elements, *sorted(mine, key=lambda finding: finding.operator))
+        for finding in mine:
+            del self._work[finding.operator, finding.seq]
+        return delivered(program, mine), waiting
 
     def work_in(self, program: Program, elements: Mapping[str, Elements], *findings: Discovery) -> list[WorkItem]:
-        """What of these findings will join the queue."""
-        writing = self._chronicle.writing
-        return [each for finding in findings for each in queued(program, writing, elements, finding)]
+        """What of these findings will join the queue. Elements are divided and written once, when they are found."""
+        return [each for finding in findings for each in self._work_of(program, elements, finding)]
+
+    def _work_of(self, program: Program, elements: Mapping[str, Elements], finding: Discovery) -> list[WorkItem]:
+        key = finding.operator, finding.seq
+        if key not in self._work:
+            self._work[key] = queued(program, self._chronicle.writing, elements, finding)
+        return self._work[key]
 
     def coming(self, program: Program) -> set[str]:
         """The inputs that something goes to which no window was given yet."""

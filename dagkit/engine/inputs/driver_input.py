@@ -13,7 +13,7 @@ from dagkit.api.metrics import metrics_of, start_over
 from dagkit.api.operators import InputOperator
 from dagkit.api.ports import output_ports
 from dagkit.api.running import Context, Until
-from dagkit.api.work import Block
+from dagkit.api.work import is_sourced
 from dagkit.engine.checkpoint.discoveries import Discovery, DiscoveryCodec, Emitted
 from dagkit.engine.failures import failure_of
 from dagkit.engine.program.program import Program, Target
@@ -121,29 +121,22 @@ def _no_clock() -> datetime:
     raise AssertionError("an input operator is set up with a clock")
 
 
-def delivered(
-    program: Program, writing: DiscoveryCodec, elements: Mapping[str, Elements], findings: Sequence[Discovery]
-) -> tuple[list[Sent], list[WorkItem]]:
-    """What of the findings goes to the workers at once, and what joins the queue."""
+def delivered(program: Program, findings: Sequence[Discovery]) -> list[Sent]:
+    """What of the findings goes to the workers at once; the rest joins the queue."""
     sent: list[Sent] = []
-    waiting: list[WorkItem] = []
     for name in sorted({finding.operator for finding in findings}):
         outbox = Outbox(0)
         slits = {port: [(t, outbox.channel(t)) for t in targets] for port, targets in program.sources[name].items()}
-        for finding in findings:
-            if finding.operator != name:
-                continue
-            waiting += queued(program, writing, elements, finding)
-            for emitted in finding.emitted:
-                for target, channel in slits.get(emitted.port, ()):
-                    if _waits(target, emitted):
-                        continue
-                    if isinstance(emitted.item, Stamped) and channel.control is not None:
-                        channel.control(emitted.item)
-                    else:
-                        channel.item(emitted.item)
+        for emitted in (each for finding in findings if finding.operator == name for each in finding.emitted):
+            for target, channel in slits.get(emitted.port, ()):
+                if _waits(target, emitted):
+                    continue
+                if isinstance(emitted.item, Stamped) and channel.control is not None:
+                    channel.control(emitted.item)
+                else:
+                    channel.item(emitted.item)
         sent += outbox.rest()
-    return sent, waiting
+    return sent
 
 
 def queued(
@@ -160,10 +153,10 @@ def queued(
 
 
 def _work_of(elements: Elements, writing: DiscoveryCodec, finding: Discovery, index: int) -> Iterator[WorkItem]:
-    """A block goes by its own number and is accounted for in the ledger; anything else, by where it was found."""
+    """A stretch of a source goes by its own number, under the name in the root chain; anything else, by its place."""
     item = finding.emitted[index].item
-    if isinstance(item, Block):
-        return elements.work_of(item, (item.block_id,), writing.source(finding.operator, item))
+    if is_sourced(item):
+        return elements.work_of(item, (item.number,), writing.source(finding.operator, item))
     return elements.work_of(item, (finding.seq, index))
 
 

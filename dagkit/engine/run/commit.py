@@ -12,7 +12,7 @@ from dagkit.engine.points import Point
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.notify import queues_of
 from dagkit.engine.run.run_state import RunState
-from dagkit.engine.work.item import Number, WorkItem, end_of
+from dagkit.engine.work.item import Number, WorkItem
 from dagkit.engine.work.split import Allocation, all_in, split_at_the_end
 from dagkit.engine.worker.protocol import Answer, Report
 from dagkit.errors import DagkitError
@@ -96,7 +96,7 @@ class Committer:
         run.publisher.failed(flight, error, again=again)
         if not again:
             raise error
-        run.in_flight.resubmit(flight, run.staged_by(flight.assignment))
+        run.in_flight.resubmit(flight, replace(flight.assignment, staging=run.new_staging(flight.window_id)))
 
     def _next_checkpoint(self, flight: InFlightWindow, answer: Answer, facts: Sequence[Fact]) -> Checkpoint:
         run = self._run
@@ -151,7 +151,7 @@ def _with_due_times(answer: Answer, now: datetime) -> Answer:
 
 def _with_due_time(report: Report, now: datetime) -> Report:
     due = {end: put_off.due(now) for end, put_off in report.put_off.items()}
-    left = (each.model_copy(update={"due": due.get(end_of(each), each.due)}) for each in report.left)
+    left = (each.model_copy(update={"due": due.get(each.end_key, each.due)}) for each in report.left)
     return replace(report, left=tuple(left))
 
 

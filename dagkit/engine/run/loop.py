@@ -255,9 +255,10 @@ class Loop:
             committed=run.checkpoint.window,
             last=last,
             home=run.settings.home,
+            staging=run.new_staging(window_id),
         )
         began, alone = run.clock.now(), not run.in_flight
-        window = InFlightWindow(run.staged_by(task), upto, given, share, promise, began, alone, promised, asks)
+        window = InFlightWindow(task, upto, given, share, promise, began, alone, promised, asks)
         run.in_flight.submit(window)
         run.held = []
         if not asks:  # one that only asks may never be a window
@@ -268,7 +269,7 @@ class Loop:
         """The findings up to these are the window's: items for the workers, blocks for the queue."""
         run = self.run_state
         sent, waiting = run.driver_inputs.given(run.program, run.summary.elements, upto)
-        run.pending_work.add(waiting)
+        run.pending_work.queue.add(waiting)
         return sent + run.held, waiting
 
     def _await(self, until: datetime | None) -> None:
@@ -286,4 +287,4 @@ class Loop:
     def _has_ends(self) -> bool:
         """Whether an operator or an unfinished file waits for the notice that nothing more comes for now."""
         run = self.run_state
-        return run.summary.drains or any(part.block is None for part in run.checkpoint.files)
+        return run.summary.drains or any(part.element_id is None for part in run.checkpoint.files)

@@ -11,7 +11,7 @@ from dagkit.engine.program.program import Program
 from dagkit.engine.reports.measuring import Measuring, aggregators_of
 from dagkit.engine.reports.run_events import Committed, Failed, Found, Observer, Observers, Queue, RunEvent, Started
 from dagkit.engine.run.in_flight import InFlightWindow
-from dagkit.engine.work.item import WorkItem, length_of
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.split import all_in
 from dagkit.engine.work.summary import ProgramSummary
@@ -31,7 +31,7 @@ class EventPublisher:
 
     def found(self, finding: Discovery, waiting: Sequence[WorkItem]) -> None:
         """An input operator found something, and this is what of it will wait."""
-        positions = sum(map(length_of, waiting))
+        positions = sum(each.length for each in waiting)
         self.tell(Found(finding.operator, len(waiting), positions, len(finding.emitted) - len(waiting)))
 
     def started(self, flight: InFlightWindow) -> None:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from dagkit.api.running import Until
@@ -20,6 +20,7 @@ from dagkit.engine.checkpoint.next_checkpoint import State
 from dagkit.engine.checkpoint.redistribute import redistribute_state
 from dagkit.engine.facts import Fact
 from dagkit.engine.files.outputs import Outputs
+from dagkit.engine.files.staging import StagingPlace
 from dagkit.engine.inputs.discover import DriverInputs
 from dagkit.engine.points import Point, Probe
 from dagkit.engine.program.program import Program
@@ -30,7 +31,7 @@ from dagkit.engine.work.pending import PendingWork
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.outbox import Sent
-from dagkit.engine.worker.protocol import Backend, WindowTask
+from dagkit.engine.worker.protocol import Backend
 from dagkit.ledger import Ledger
 
 
@@ -136,11 +137,9 @@ class RunState:
         """How many windows may be in flight."""
         return self.settings.overlap if self.summary.overlaps else 1
 
-    def staged_by(self, task: WindowTask) -> WindowTask:
-        """The task with a folder of its own to stage in, if any operator writes files."""
-        if not self.summary.writes:
-            return task
-        return replace(task, staging=self.outputs.attempt(task.window_id))
+    def new_staging(self, window_id: int) -> StagingPlace | None:
+        """A folder for the next attempt at a window to stage in, if any operator writes files."""
+        return self.outputs.attempt(window_id) if self.summary.writes else None
 
 
 def _not_probed(point: Point, window_id: int) -> None:

@@ -8,7 +8,7 @@ never taken for a dear file, and a dear stretch is known for one once it has cos
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dagkit.engine.work.item import WorkItem, amount_of, density_of, length_of
+from dagkit.engine.work.item import WorkItem
 
 ALIKE = 2.0
 """By what factor two costs may differ and still be those of one stretch."""
@@ -26,9 +26,9 @@ class CostEstimate:
     def millis(self, each: WorkItem) -> float:
         """How long a block will take one slot; nothing is known of one without an end."""
         if not each.done_positions:
-            return amount_of(each) * (self.usual or 1.0)
+            return each.amount * (self.usual or 1.0)
         near = self._near(each)
-        return near * self._measured(each) + (length_of(each) - near) * self._otherwise(each)
+        return near * self._measured(each) + (each.length - near) * self._otherwise(each)
 
     def reached(self, each: WorkItem, millis: float) -> int:
         """The position of a block that is come to in so much time."""
@@ -42,10 +42,10 @@ class CostEstimate:
 
     def _near(self, each: WorkItem) -> int:
         """How many of its first positions are expected to be as what was measured before it."""
-        return min(length_of(each), max(0, each.done_positions - each.done_apart))
+        return min(each.length, max(0, each.done_positions - each.done_apart))
 
     def _otherwise(self, each: WorkItem) -> float:
-        return density_of(each) * (self.usual or 1.0)
+        return each.density * (self.usual or 1.0)
 
     def _measured(self, each: WorkItem) -> float:
         return each.done_millis / each.done_positions if each.done_positions else 0.0
@@ -68,5 +68,5 @@ def learnt(before: WorkItem, left: WorkItem) -> WorkItem:
 def usual_of(waiting: Iterable[WorkItem]) -> float | None:
     """What a position took of all that was begun and waits still; none where nothing was."""
     begun = [each for each in waiting if each.done_positions]
-    done = sum(each.done_positions * density_of(each) for each in begun)
+    done = sum(each.done_positions * each.density for each in begun)
     return sum(each.done_millis for each in begun) / done if done else None

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from dagkit.api.running import Until
 from dagkit.engine.work.elements import Elements
-from dagkit.engine.work.item import Number, WorkItem, has_end
+from dagkit.engine.work.item import Number, WorkItem
 
 
 class DrainPolicy:
@@ -25,7 +25,7 @@ class DrainPolicy:
 
     def asks_again(self, each: WorkItem) -> bool:
         """Whether what was deferred goes on in this launch once it is due, and keeps it from ending until then."""
-        if has_end(each) or self._until is Until.STOPPED:
+        if each.has_end or self._until is Until.STOPPED:
             return True
         return self._until is Until.IDLE and not each.in_vain
 
@@ -39,7 +39,7 @@ class DrainPolicy:
         return now
 
     def _truncated_of(self, each: WorkItem, elements: Elements) -> list[WorkItem]:
-        if has_end(each) and (each.into, each.number) in self._truncated:
+        if each.has_end and (each.into, each.number) in self._truncated:
             return [each]
         now, later = elements.truncated(each)
         self.aside += [part for part in (later,) if part is not None]
@@ -48,7 +48,7 @@ class DrainPolicy:
 
 def renewed(work: Iterable[WorkItem]) -> list[WorkItem]:
     """What waits, as a new launch finds it: what has no end is asked at once, however lately it had nothing."""
-    return [each if has_end(each) or each.due is None else each.model_copy(update={"due": None}) for each in work]
+    return [each if each.has_end or each.due is None else each.model_copy(update={"due": None}) for each in work]
 
 
 def next_due(deferred: Iterable[WorkItem]) -> datetime | None:

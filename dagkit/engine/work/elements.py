@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 from pydantic import JsonValue
 
 from dagkit.api.operators import Operator
-from dagkit.api.work import Block, SplittableOperator, work_port
+from dagkit.api.work import SplittableOperator, is_placed, is_sourced, work_port
 from dagkit.engine.codec import JsonCodec
 from dagkit.engine.program.program import Program
-from dagkit.engine.work.item import Number, WorkItem, block_as_json, stretch_of
+from dagkit.engine.work.item import Number, WorkItem, name_of
 from dagkit.errors import DagkitError
 from dagkit.ranges import OffsetRange
 
@@ -89,10 +89,15 @@ class Elements:
         return {elements.into: elements for elements in found if elements is not None}
 
     def work_of(self, element: Any, number: Number, source: str | None = None) -> Iterator[WorkItem]:
-        """All that an element stands for, in the parts that the operator makes of it."""
-        block = element if isinstance(element, Block) else None
+        """All that an element stands for, in the parts that the operator makes of it.
+
+        The ledger knows it by the `source`, else by the name that its payload gives it, else by its own JSON.
+        """
         whole = self._whole(element)
-        written = self._written.of(element) if block is None else block_as_json(block)
+        written = self._written.of(element)
+        if source is None:
+            source = element.source if is_placed(element) else name_of(written)
+        element_id = element.number if is_sourced(element) else None
         for part in self._parts(element, whole):
             yield WorkItem(
                 into=self.into,
@@ -101,18 +106,17 @@ class Elements:
                 start=part.start,
                 end=part.stop,
                 source=source,
-                block=None if block is None else block.block_id,
+                element_id=element_id,
                 size=self.operator.size(element, part) if self._is_sized else None,
             )
 
     def back(self, each: WorkItem) -> Any:
-        """The element; a block is the stretch of it that waits."""
-        if each.block is not None:
-            return each.as_block()
+        """The element; of one that is a stretch of a source, the part that waits."""
         try:
-            return self._written.back(each.element)
+            element = self._written.back(each.element)
         except (ValueError, TypeError) as error:
             raise ElementUnreadable(self.into, each.element, error) from error
+        return element.part(each.start, each.end) if is_sourced(element) else element
 
     def truncated(self, each: WorkItem) -> tuple[WorkItem | None, WorkItem | None]:
         """What of it is still done when the application drains, and what waits for a later launch."""
@@ -123,8 +127,8 @@ class Elements:
             raise TruncatedWrong(self.into, each.restriction, kept)
         if kept.stop == each.end:
             return each, None
-        later = stretch_of(each, kept.stop, each.end)
-        return (stretch_of(each, each.start, kept.stop) if kept.stop > each.start else None), later
+        later = each.part(kept.stop, each.end)
+        return (each.part(each.start, kept.stop) if kept.stop > each.start else None), later
 
     def cut_near(self, each: WorkItem, position: int) -> int | None:
         """Where what waits may be cut near a position: its tracker says; None: nowhere."""
@@ -134,7 +138,7 @@ class Elements:
         return None if split is None else split.primary.stop
 
     def _whole(self, element: Any) -> OffsetRange:
-        if isinstance(element, Block):
+        if is_sourced(element):
             return OffsetRange(element.start, element.end)
         return self.operator.initial_restriction(element)
 

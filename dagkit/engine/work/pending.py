@@ -28,10 +28,6 @@ class PendingWork:
         """All that is not done, be it for this launch or for a later one."""
         return [*self.queue.all(), *self._later.aside]
 
-    def add(self, waiting: Iterable[WorkItem]) -> None:
-        """More was found."""
-        self.queue.add(waiting)
-
     def truncate(self, traits: ProgramSummary) -> None:
         """An application that drains has in its queue what it still does."""
         if self._drains:

@@ -6,7 +6,6 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from dagkit.engine.facts import Split
-from dagkit.engine.work.split import Allocation
 
 PromisedItem = tuple[tuple[int, ...], int, int]
 """A stretch of a work item: its number, where it starts and where it ends."""
@@ -24,14 +23,6 @@ class WindowPromise(BaseModel):
     """What was cut so that the work could be shared."""
     last: bool = False
     """Whether operators are notified, with this window, that nothing more comes for now."""
-
-    @classmethod
-    def of(cls, allocation: Allocation, lasts_millis: float, cuts: tuple[Split, ...], *, last: bool) -> "WindowPromise":
-        deal = {
-            into: tuple(tuple((each.number, each.start, each.end) for each in work) for work in slot_work)
-            for into, slot_work in allocation.items()
-        }
-        return cls(deal=deal, lasts_millis=lasts_millis, cuts=cuts, last=last)
 
     def as_notes(self) -> dict[str, Any]:
         """The promise as plain data, for the ledger."""

@@ -4,9 +4,10 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 
 from dagkit.engine.work.cost import CostEstimate
-from dagkit.engine.work.item import Number, WorkItem, amount_of, has_end, length_of, place_of, stretch_of
+from dagkit.engine.work.item import Number, WorkItem
 from dagkit.engine.work.promise import PromisedItem
 from dagkit.engine.work.split import LATER, Allocation, ItemEnd, SlotWork, SplitPlanner, allocated, joined
 
@@ -27,15 +28,15 @@ class InputQueue:
 
     def append(self, each: WorkItem) -> None:
         self.new.append(each)
-        self.new_positions += length_of(each)
-        self.new_work += amount_of(each)
+        self.new_positions += each.length
+        self.new_work += each.amount
 
     def pop(self) -> WorkItem:
         if self.returned:
             return self.returned.popleft()
         each = self.new.popleft()
-        self.new_positions -= length_of(each)
-        self.new_work = self.new_work - amount_of(each) if self.new else 0.0  # what rounding left, goes
+        self.new_positions -= each.length
+        self.new_work = self.new_work - each.amount if self.new else 0.0  # what rounding left, goes
         return each
 
     def put_back(self, blocks: Iterable[WorkItem]) -> None:
@@ -49,7 +50,7 @@ class InputQueue:
 
     @property
     def positions(self) -> int:
-        return sum(map(length_of, self.returned)) + self.new_positions
+        return sum(each.length for each in self.returned) + self.new_positions
 
     def millis(self, forecast: CostEstimate) -> float:
         """How long one slot would be busy with all of it; what was found and not begun is like all else."""
@@ -88,13 +89,13 @@ class WorkQueue:
         self.deferred += [each for each in returned if each.due is not None]
         returned = [each for each in returned if each.due is None]
         for into in {each.into for each in returned}:
-            mine = sorted((each for each in returned if each.into == into), key=place_of)
-            line, ending = self._line(into), [each for each in mine if has_end(each)]
+            mine = sorted((each for each in returned if each.into == into), key=attrgetter("order"))
+            line, ending = self._line(into), [each for each in mine if each.has_end]
             if ending and line.returned:  # it may have been left over when these were taken
                 ending.append(line.pop())
             line.put_back(joined(ending, cuts))
             for each in mine:
-                if not has_end(each):
+                if not each.has_end:
                     self._line(into).append(each)
 
     def all(self) -> list[WorkItem]:
@@ -212,7 +213,7 @@ def _taken_out(found: Sequence[list[WorkItem]], start: int, end: int) -> WorkIte
     whole = [(each, parts) for each, parts in pieces if each.start <= start and end <= each.end][:1]
     over = whole or sorted(
         ((each, parts) for each, parts in pieces if each.start < end and start < each.end),
-        key=lambda pair: place_of(pair[0]),
+        key=lambda pair: pair[0].order,
     )
     reached = start
     for each, _ in over:
@@ -222,10 +223,10 @@ def _taken_out(found: Sequence[list[WorkItem]], start: int, end: int) -> WorkIte
     if not over or reached < end:
         return None
     first, last = over[0][0], over[-1][0]
-    before, after = stretch_of(first, first.start, start), stretch_of(last, end, last.end)
+    before, after = first.part(first.start, start), last.part(end, last.end)
     for each, parts in over:
         at = next(index for index, part in enumerate(parts) if part is each)
         rest = [*([before] if each is first else []), *([after] if each is last else [])]
         parts[at : at + 1] = [part for part in rest if part.start < part.end]
     one = first if len(over) == 1 else first.model_copy(update={"end": last.end, "size": None})
-    return stretch_of(one, start, end)
+    return one.part(start, end)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dagkit.engine.facts import Split
 from dagkit.engine.work.cost import CostEstimate, learnt
-from dagkit.engine.work.item import WorkItem, end_of, has_end, stretch_of
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.promise import WindowPromise
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.split import Allocation, CutNear, ItemEnd, SlotResult, SplitBackoff, SplitPlanner, all_in
@@ -35,11 +35,15 @@ class WindowSchedule:
     def is_endless(self) -> bool:
         """Whether all of it is work without an end: such a window only asks whether there is more of it by now."""
         allocated = all_in(self.allocation)
-        return bool(allocated) and not any(map(has_end, allocated))
+        return bool(allocated) and not any(each.has_end for each in allocated)
 
     def promise(self, *, last: bool) -> WindowPromise:
         """What `Scheduler.again` needs to give the same work out again."""
-        return WindowPromise.of(self.allocation, self.lasts_millis, self.cuts, last=last)
+        deal = {
+            into: tuple(tuple((each.number, each.start, each.end) for each in work) for work in slot_work)
+            for into, slot_work in self.allocation.items()
+        }
+        return WindowPromise(deal=deal, lasts_millis=self.lasts_millis, cuts=self.cuts, last=last)
 
 
 @dataclass
@@ -72,20 +76,20 @@ class Scheduler:
 
     def over(self, given: WindowSchedule, worked: Sequence[SlotResult], whole_millis: float | None = None) -> None:
         """A window has ended: what it left waits again, and what it showed is known."""
-        allocated = {end_of(each): each for each in all_in(given.allocation)}
+        allocated = {each.end_key: each for each in all_in(given.allocation)}
         undone: dict[ItemEnd, float] = {}
         returned: list[WorkItem] = []
         for left in (left for one in worked for left in one.left):
-            before = allocated.get(end_of(left))
+            before = allocated.get(left.end_key)
             if before is not None:
-                rest = stretch_of(before, left.start, left.end)
-                undone[end_of(left)] = given.forecast.millis(rest)
+                rest = before.part(left.start, left.end)
+                undone[left.end_key] = given.forecast.millis(rest)
             returned.append(left if before is None else learnt(before, left))
         self.queue.put_back(returned, given.places)
         expected: dict[int, float] = {}
         for slot_work in given.allocation.values():
             for slot, hand in enumerate(slot_work):
-                did = sum(given.forecast.millis(each) - undone.get(end_of(each), 0.0) for each in hand)
+                did = sum(given.forecast.millis(each) - undone.get(each.end_key, 0.0) for each in hand)
                 expected[slot] = expected.get(slot, 0.0) + did
         self._learn(given, [one for one in worked if one.work], expected, whole_millis)
 

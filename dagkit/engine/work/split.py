@@ -7,10 +7,11 @@ pieces. What a slot does not read in time is cut off by its tracker, and is deal
 import heapq
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from dagkit.engine.facts import Split
 from dagkit.engine.work.cost import CostEstimate
-from dagkit.engine.work.item import Number, WorkItem, end_of, has_end, name_of, part_of, place_of, stretch_of
+from dagkit.engine.work.item import Number, WorkItem
 from dagkit.scaling.policy import PIECE
 
 LEAST = PIECE
@@ -108,7 +109,7 @@ class SplitPlanner:
 
     def at(self, each: WorkItem, position: int, why: str) -> tuple[WorkItem, WorkItem] | None:
         """A block as two, cut near a position; none where no piece would be worth it, or its reader has it whole."""
-        if not has_end(each) or not self._worth(each, position) or not self.patience.allows(each, self.window):
+        if not each.has_end or not self._worth(each, position) or not self.patience.allows(each, self.window):
             return None
         place = self.near.get(each.into, nowhere)(each, position)
         if place is None or not self._worth(each, place):
@@ -117,7 +118,7 @@ class SplitPlanner:
         self.patience.came_of_it(each)
         self.made.append(split_of(each, place, why))
         self.places.append(place_in(each, place))
-        return stretch_of(each, each.start, place), stretch_of(each, place, each.end)
+        return each.part(each.start, place), each.part(place, each.end)
 
     def millis(self, each: WorkItem) -> float:
         return self.forecast.millis(each)
@@ -125,7 +126,7 @@ class SplitPlanner:
     def _worth(self, each: WorkItem, position: int) -> bool:
         if not each.start < position < each.end:
             return False
-        pieces = stretch_of(each, each.start, position), stretch_of(each, position, each.end)
+        pieces = each.part(each.start, position), each.part(position, each.end)
         return min(map(self.millis, pieces)) >= self.least * (1 - 1e-9)
 
     @property
@@ -160,12 +161,12 @@ def _spread(blocks: Sequence[WorkItem], slot_work: SlotWork) -> SlotWork:
     """What nobody can tell the time of, such as work without an end, lies in different hands, empty ones first."""
     counts = [(0, len(hand), slot) for slot, hand in enumerate(slot_work)]
     heapq.heapify(counts)
-    for each in sorted(blocks, key=place_of):
+    for each in sorted(blocks, key=attrgetter("order")):
         spread, others, slot = counts[0]
         slot_work[slot].append(each)
         heapq.heapreplace(counts, (spread + 1, others, slot))
     for hand in slot_work:
-        hand.sort(key=place_of)
+        hand.sort(key=attrgetter("order"))
     return slot_work
 
 
@@ -173,19 +174,19 @@ def whole_blocks(timed: Sequence[tuple[float, WorkItem]], slots: int) -> tuple[S
     """The longest block goes to whoever has least so far; and what the fullest hand takes."""
     slot_work: SlotWork = [[] for _ in range(slots)]
     loads = [(0.0, slot) for slot in range(slots)]
-    for millis, each in sorted(timed, key=lambda pair: (-pair[0], place_of(pair[1]))):
+    for millis, each in sorted(timed, key=lambda pair: (-pair[0], pair[1].order)):
         load, slot = loads[0]
         slot_work[slot].append(each)
         heapq.heapreplace(loads, (load + millis, slot))
     for hand in slot_work:
-        hand.sort(key=place_of)
+        hand.sort(key=attrgetter("order"))
     return slot_work, max(load for load, _ in loads)
 
 
 def wrapped(blocks: Sequence[WorkItem], slots: int, share: float, cutter: SplitPlanner) -> tuple[SlotWork, float]:
     """One slot is filled after the other, and a block that goes over its share is cut there; and the fullest hand."""
     slot_work: SlotWork = [[] for _ in range(slots)]
-    left = sorted(blocks, key=place_of, reverse=True)
+    left = sorted(blocks, key=attrgetter("order"), reverse=True)
     loads = [0.0] * slots
     given, slot = 0.0, 0
     while left:
@@ -215,11 +216,11 @@ def split_of(each: WorkItem, at: int, why: str, slot: int | None = None) -> Spli
     """A cut as a fact."""
     return Split(
         into=each.into,
-        source=name_of(each),
+        source=each.name,
         start=each.start,
         at=at,
-        end=each.end if has_end(each) else None,
-        block=each.block,
+        end=each.end if each.has_end else None,
+        element_id=each.element_id,
         slot=slot,
         why=why,
     )
@@ -227,12 +228,12 @@ def split_of(each: WorkItem, at: int, why: str, slot: int | None = None) -> Spli
 
 def split_at_the_end(allocation: Allocation, worked: Iterable[SlotResult]) -> list[Split]:
     """What was split while a slot was at work on it: its window was over, or its operator put the rest off."""
-    allocated = {end_of(each): each for each in all_in(allocation)}
+    allocated = {each.end_key: each for each in all_in(allocation)}
     return [
         split_of(before, left.start, OVER if left.due is None else PUT_OFF, one.slot)
         for one in worked
         for left in one.left
-        if (before := allocated.get(end_of(left))) is not None and left.start > before.start
+        if (before := allocated.get(left.end_key)) is not None and left.start > before.start
     ]
 
 
@@ -241,7 +242,7 @@ def joined(work: Sequence[WorkItem], cuts: Container[ItemEnd]) -> list[WorkItem]
     found: list[WorkItem] = []
     for each in work:
         before = found[-1] if found else None
-        if before is not None and end_of(before) == (*part_of(each), each.start) and place_in(each, each.start) in cuts:
+        if before is not None and before.end_key == (*each.key, each.start) and place_in(each, each.start) in cuts:
             sizes = (before.size, each.size)
             size = None if None in sizes else sum(size for size in sizes if size is not None)
             found[-1] = before.model_copy(update={"end": each.end, "size": size})
@@ -252,4 +253,4 @@ def joined(work: Sequence[WorkItem], cuts: Container[ItemEnd]) -> list[WorkItem]
 
 def place_in(each: WorkItem, position: int) -> ItemEnd:
     """A position of an element."""
-    return *part_of(each), position
+    return *each.key, position

@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from dagkit.api.operators import main_outlet
@@ -12,7 +13,7 @@ from dagkit.api.work import SplittableOperator
 from dagkit.engine.failures import Failure, OperatorFailed, failing_among, offsets_in
 from dagkit.engine.files.staging import Staging
 from dagkit.engine.work.elements import Elements
-from dagkit.engine.work.item import WorkItem, amount_of, density_of, end_of, has_end, length_of, place_of, stretch_of
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.deadline import Deadline
 from dagkit.engine.worker.instances import GATHERED_ITEMS
@@ -77,16 +78,16 @@ class Reading:
 
         What has an end comes first. What has none shares the time that is left.
         """
-        work = sorted([*self._given, *self._new()], key=place_of)
-        endless = sum(not has_end(each) for each in work)
+        work = sorted([*self._given, *self._new()], key=attrgetter("order"))
+        endless = sum(not each.has_end for each in work)
         self.deadline = Deadline(self._assignment.lasts_millis)
         try:
             for index, each in enumerate(work):
                 if index and self.deadline.is_over:
                     self.left += work[index:]
                     break
-                yield from self._work_on(each, self.deadline, 1 if has_end(each) else endless)
-                endless -= not has_end(each)
+                yield from self._work_on(each, self.deadline, 1 if each.has_end else endless)
+                endless -= not each.has_end
                 yield
         finally:
             self.deadline.end()
@@ -101,8 +102,8 @@ class Reading:
         element = self.elements.back(each)
         tracker = self.operator.tracker(element, each.restriction)
         times = self.operator.watermark(element, each.reached)
-        staging = self._staging() if each.block is not None else None
-        self.order = 0 if each.block is None else each.start
+        staging = self._staging() if each.element_id is not None else None
+        self.order = 0 if each.element_id is None else each.start
         if staging is not None:
             staging.order = self.order
         began = time.monotonic()
@@ -117,8 +118,8 @@ class Reading:
         deferred, taken = tracker.deferred(), deadline.residual()
         self._flush()
         if staging is not None:
-            assert each.block is not None, "only blocks are staged by where they start"
-            staging.close_block(each.block)
+            assert each.element_id is not None, "only what is a stretch of a source is staged by where it starts"
+            staging.close_element(each.element_id)
             staging.order = 0
         self.order = 0
         reached = None if times is None else _reached(times)
@@ -130,12 +131,12 @@ class Reading:
             stop = each.end if residual is None else residual.start
             after, millis = (began - self._made) * 1000, (ended - began) * 1000
             self.stretches.append(Stretch(each.source, each.start, stop, after, millis))
-        done = length_of(each) if residual is None else residual.start - each.start
+        done = each.length if residual is None else residual.start - each.start
         self.positions += done if self.operator.reads_positions else 0
         if residual is None:
-            self.worked += amount_of(each)
+            self.worked += each.amount
             return
-        self.worked += done * density_of(each)
+        self.worked += done * each.density
         changes = {
             "due": None,
             "in_vain": deferred is not None and not done,
@@ -145,9 +146,9 @@ class Reading:
             "done_millis": (ended - began) * 1000,
             "done_apart": 0,
         }
-        self.left.append(stretch_of(each, residual.start, residual.stop).model_copy(update=changes))
+        self.left.append(each.part(residual.start, residual.stop).model_copy(update=changes))
         if deferred is not None:
-            self.put_off[end_of(self.left[-1])] = deferred
+            self.put_off[self.left[-1].end_key] = deferred
 
     def _check_done(self, tracker: RestrictionTracker[OffsetRange, int]) -> None:
         """Returns only if all was claimed, given back or put off; else tells who left it, of what."""

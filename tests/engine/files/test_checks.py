@@ -255,7 +255,7 @@ def test_a_name_is_opened_for_one_block(tmp_path: Path) -> None:
     stage = Staging(StagingPlace(str(tmp_path / "app"), 1, "a", durable=False), 0)
     files = stage.files("writer", str(tmp_path / "out"))
     files.open("x", block=1)
-    with pytest.raises(FileShared, match="by writer for block 1 and block 2"):
+    with pytest.raises(FileShared, match="by writer for element 1 and element 2"):
         files.open("x", block=2)
     stage.abandon()
 

@@ -42,7 +42,7 @@ def test_a_file_is_one_piece_for_each_stretch_of_work(tmp_path: Path) -> None:
     parts = stage.parts()
     assert [(part.order, text_of(tmp_path, part), part.length) for part in parts] == [(0, "ab", 2), (50, "c", 1)]
     assert {part.file for part in parts} == {str(tmp_path / "out" / "1")}
-    assert {part.block for part in parts} == {1}
+    assert {part.element_id for part in parts} == {1}
 
 
 def test_pieces_are_closed_when_their_block_is(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_pieces_are_closed_when_their_block_is(tmp_path: Path) -> None:
     files = stage.files("writer", "out")
     files.open("1", block=1).write(b"one")
     files.open("2", block=2).write(b"two")
-    stage.close_block(1)
+    stage.close_element(1)
     assert [path.read_text() for path in files_in(tmp_path / "app")] == ["one", ""]
     assert [part.length for part in stage.parts()] == [3, 3]
 
@@ -59,7 +59,7 @@ def test_files_that_were_declared_to_be_of_no_block_are_opened_for_none(tmp_path
     stage = staging(tmp_path)
     files = stage.files("writer", "out", of_blocks=False)
     files.open("all").write(b"a")
-    assert [part.block for part in stage.parts()] == [None]
+    assert [part.element_id for part in stage.parts()] == [None]
     with pytest.raises(ValueError, match=r"writer opens 7 for block 7, .*: leave of_blocks=False away"):
         files.open("7", block=7)
 
@@ -119,7 +119,7 @@ def test_a_piece_is_synced_while_work_goes_on_and_before_anybody_hears_of_it(
     files = stage.files("writer", "out")
     for number in range(3):
         files.open(f"{number}", block=number).write(b"text")
-        stage.close_block(number)
+        stage.close_element(number)
     parts = stage.parts()
     assert sorted(synced) == sorted((tmp_path / "app" / part.part).stat().st_ino for part in parts if durable)
 
@@ -134,8 +134,8 @@ def test_a_disk_that_fails_behind_the_work_names_the_writer_and_leaves_nothing_o
     stage = Staging(StagingPlace(str(tmp_path / "app"), 3, "a", home=str(tmp_path)), 2)
     files = stage.files("writer", "out")
     held = [files.open(f"{number}", block=number) for number in range(3)]
-    stage.close_block(0)
-    stage.close_block(1)
+    stage.close_element(0)
+    stage.close_element(1)
     with pytest.raises(OperatorFailed, match=r"writer failed in window 3, slot 2: StagingFailed: a piece of .*out/0"):
         stage.parts()
     assert all(piece.stream.closed for piece in held)
@@ -153,7 +153,7 @@ def test_a_slot_has_few_files_open_however_many_it_writes(
         for number in range(30):
             (held[number] if word == b"two " else files.open(f"{number}", block=number % 3)).write(word)
             assert sum(not piece.stream.closed for piece in held) <= 4
-    stage.close_block(1)
+    stage.close_element(1)
     assert len(files_in(tmp_path / "app")) == 30
     parts = stage.parts()
     assert {text_of(tmp_path, part) for part in parts} == {"one two three"}

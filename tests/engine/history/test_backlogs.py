@@ -7,10 +7,10 @@ import pytest
 from dagkit import Block
 from dagkit.engine.facts import Scaled
 from dagkit.engine.history.backlogs import NothingDecided, backlog_millis, decisions, recorded
-from dagkit.engine.work.item import WorkItem
 from dagkit.ledger import Ledger
 from dagkit.scaling import ScalingInputs, decide
 from dagkit.scaling.simulation import Arrival, fixed, following, simulated
+from tests.engine.items import item_of
 from tests.engine.recording import MIB, Recording, burst
 
 
@@ -52,7 +52,7 @@ def test_what_waits_for_another_reader_is_not_this_ones(tmp_path: Path) -> None:
     recording.find(2)
     foreign = Block(7, "b.txt", 0, 9 * MIB)
     recording.add([foreign])
-    others = WorkItem.of_block("other.blocks_metadata_input", foreign, "b.txt")
+    others = item_of("other.blocks_metadata_input", foreign, "b.txt")
     recording.run(2 * MIB, 1, [recording.decide()], queue=[others])
     told = recorded(_ledger(recording))
     assert told.arrivals == (Arrival(0.0, 2, MIB),)

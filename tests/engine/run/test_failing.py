@@ -256,7 +256,9 @@ def test_a_name_that_is_not_there_is_told_in_one_sentence(tmp_path: Path, loop: 
     words = f"cannot read {tmp_path}/nowhere: there is no such file or directory; make it, or give another pattern"
     for told in (raised.value, pickle.loads(pickle.dumps(raised.value))):  # noqa: S301 - our own
         assert (str(told), told.exit_code) == (f"match {words}", 5)
-        assert told.failure == Failure("match", 1, 0, f"dagkit.errors.InputUnreadable: {words}")
+        assert told.failure == Failure(
+            "match", 1, 0, f"dagkit.errors.InputUnreadable: {words}", f"element {str(tmp_path / 'nowhere')!r:.80}"
+        )
 
 
 class Unlisted(Lined):
@@ -329,7 +331,7 @@ def test_a_failure_keeps_what_it_came_of() -> None:
         except ValueError as error:
             raise KeyError("outer") from error
     except KeyError as error:
-        failed = failure_of(error, "outer", 3, 1, place_of("an item", None))
+        failed = failure_of(error, "outer", 3, 1, place_of(None, None))
     assert str(failed).startswith("outer failed in window 3, slot 1: KeyError: 'outer'\n")
     assert "ValueError: inner" in str(failed)
     assert "direct cause" in str(failed)
@@ -532,7 +534,7 @@ def test_a_piece_that_comes_after_its_file_was_whole_is_not_put_in_its_place(tmp
     (tmp_path / "in" / "a.txt").write_text(LINES)
     desk = Desk(tmp_path, reading(tmp_path, ("hold", HoldOne)))
     for _ in range(2):
-        with pytest.raises(PieceLate, match=r"writer wrote to .*out/0 in window 2, and block 0, .* read to its end"):
+        with pytest.raises(PieceLate, match=r"writer wrote to .*out/0 in window 2, and element 0, .* read to its end"):
             desk.run()
         assert desk.outputs() == {"0": LINES[:690].encode()}
 

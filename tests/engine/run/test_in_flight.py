@@ -8,6 +8,7 @@ from dagkit.engine.program.lower import program_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.protocol import Answer, Report
 from dagkit_operators import DirectoryScanner, FileSplitterInput, LineReader
+from tests.engine.items import item_of
 
 
 def draw(dag: Dag, conf: Config) -> None:
@@ -23,7 +24,7 @@ PROGRAM = program_of(compile_application(draw))
 
 def waiting(start: int, end: int) -> WorkItem:
     """A stretch of one source, whose stretches all go by one number."""
-    return WorkItem.of_block(TARGET.address, Block(0, "a", start, end), "a")
+    return item_of(TARGET.address, Block(0, "a", start, end), "a")
 
 
 def left_after(older: WorkItem, left: WorkItem, younger: WorkItem, allocated: list[WorkItem]) -> list[tuple[int, int]]:

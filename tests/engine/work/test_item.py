@@ -417,7 +417,7 @@ def test_two_windows_in_flight_write_every_number_once(
 ) -> None:
     home = tmp_path_factory.mktemp("flights")
     desk = desk_of(home, looks=looks, by_now=by_now, readers=readers, senders=senders, out=home / "out")
-    assert desk.loop().traits.overlaps
+    assert desk.loop().run_state.summary.overlaps
     desk.crash(*probes)
     desk.run()
     written = "".join(text.decode() for text in desk.outputs().values()).splitlines()

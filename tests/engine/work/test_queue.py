@@ -9,18 +9,19 @@ from hypothesis import strategies as st
 
 from dagkit.api.work import Block
 from dagkit.engine.work.cost import CostEstimate
-from dagkit.engine.work.item import WorkItem, length_of
-from dagkit.engine.work.promise import WindowPromise
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
+from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import Allocation, SplitPlanner, anywhere, place_in
 from dagkit.ranges import OFFSET_INFINITY
+from tests.engine.items import item_of
 
 INTO = "reader.blocks"
 
 
 def block(number: int, length: int, *, start: int = 0, into: str = INTO, path: str = "a") -> WorkItem:
     end = OFFSET_INFINITY if length < 0 else start + length
-    return WorkItem.of_block(into, Block(number, path, start, end), path)
+    return item_of(into, Block(number, path, start, end), path)
 
 
 def queue_of(*lengths: int) -> WorkQueue:
@@ -38,7 +39,7 @@ def slot_work(allocation: object) -> list[list[int]]:
 
 
 def promised(allocation):
-    return WindowPromise.of(allocation, 0.0, (), last=False).deal
+    return WindowSchedule(allocation, 0.0, CostEstimate()).promise(last=False).deal
 
 
 @pytest.mark.parametrize(
@@ -83,8 +84,8 @@ def test_no_slot_is_idle_while_another_has_two_blocks(lengths: list[int], slots:
 @given(lengths, st.integers(1, 5))
 def test_no_slot_has_more_than_the_others_by_more_than_its_last_block(lengths: list[int], slots: int) -> None:
     allocated = take(queue_of(*lengths), slots, 1e9)[INTO]
-    loads = [sum(max(1, length_of(each)) for each in hand) for hand in allocated]
-    longest = max([1, *(length_of(each) for hand in allocated for each in hand)])
+    loads = [sum(max(1, each.length) for each in hand) for hand in allocated]
+    longest = max([1, *(each.length for hand in allocated for each in hand)])
     assert max(loads) - min(loads) <= longest
 
 
@@ -180,6 +181,6 @@ def test_what_waits_is_counted_as_it_comes_and_goes(lengths: list[int], data: st
         allocated = take(queue, data.draw(st.integers(1, 3)), data.draw(st.floats(0, 50)))[INTO]
         back = [each for hand in allocated for each in hand if data.draw(st.booleans())]
         queue.put_back(back)
-        assert queue.positions == sum(map(length_of, queue.all()))
+        assert queue.positions == sum(each.length for each in queue.all())
         assert queue.millis(INTO, CostEstimate(2.0)) == pytest.approx(2 * queue.positions)
         assert len(queue) == len(queue.all())

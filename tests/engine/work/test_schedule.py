@@ -10,7 +10,7 @@ from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
 from dagkit.engine.points import Point
 from dagkit.engine.work.cost import CostEstimate, learnt, usual_of
-from dagkit.engine.work.item import WorkItem, length_of, stretch_of
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.schedule import BESIDES, Scheduler, WindowSchedule
 from dagkit.engine.work.split import EVEN, OVER, PUT_OFF, SlotResult, anywhere, split_at_the_end
@@ -18,13 +18,14 @@ from dagkit.engine.work.window_size import WindowSizer
 from dagkit.ledger import Ledger
 from dagkit.testing import CrashAfter
 from tests.engine.cast import Desk, lines_through_filter
+from tests.engine.items import item_of
 
 INTO = "read.blocks"
 NEAR = {INTO: anywhere}
 
 
 def block(number: int, start: int, end: int, *, done: int = 0, millis: float = 0.0) -> WorkItem:
-    waiting = WorkItem.of_block(INTO, Block(number, "a", start, end), "a")
+    waiting = item_of(INTO, Block(number, "a", start, end), "a")
     return waiting.model_copy(update={"done_positions": done, "done_millis": millis})
 
 
@@ -42,7 +43,7 @@ def stretches(given: WindowSchedule) -> list[list[tuple[int, int, int]]]:
 def left_of(each: WorkItem, at: int, millis: float) -> WorkItem:
     """What a slot left of a block that it read up to a position."""
     done = {"done_positions": at - each.start, "done_millis": millis, "done_apart": 0}
-    return stretch_of(each, at, each.end).model_copy(update=done)
+    return each.part(at, each.end).model_copy(update=done)
 
 
 # ---- what is expected
@@ -62,12 +63,12 @@ def test_what_was_measured_is_expected_of_as_much_again_and_the_usual_of_the_res
 
 def test_what_lies_behind_a_cut_is_known_only_as_far_as_it_was() -> None:
     each = block(0, 100, 1000, done=100, millis=1000.0)
-    near, far = stretch_of(each, 100, 150), stretch_of(each, 150, 1000)
+    near, far = each.part(100, 150), each.part(150, 1000)
     assert CostEstimate(0.5).millis(near) + CostEstimate(0.5).millis(far) == CostEstimate(0.5).millis(each)
 
 
 def test_a_dear_stretch_that_goes_on_is_known_to_be_longer() -> None:
-    before = stretch_of(block(0, 100, 1000, done=100, millis=1000.0), 150, 1000)  # others were given what is before
+    before = block(0, 100, 1000, done=100, millis=1000.0).part(150, 1000)  # others were given what is before
     after = learnt(before, left_of(before, 170, 220.0))
     assert (after.done_positions, after.done_millis, after.done_apart) == (170, 170 * 11.0, 0)
 
@@ -98,12 +99,12 @@ def test_blocks_of_one_length_and_another_cost_are_dealt_by_their_cost() -> None
     )
     loads = [sum(map(given.forecast.millis, hand)) for hand in given.allocation[INTO]]
     assert loads == pytest.approx([6000.0, 6000.0], abs=9)
-    assert [(cut.block, cut.why) for cut in given.cuts] == [(0, EVEN)]
+    assert [(cut.element_id, cut.why) for cut in given.cuts] == [(0, EVEN)]
 
 
 def test_where_no_other_window_begins_slots_are_dealt_more_than_they_should_do() -> None:
     given = dealer_of(block(0, 0, 100_000), error=1.0).next(1, {INTO: 2}, NEAR, overlaps=False)
-    loads = [sum(map(length_of, hand)) for hand in given.allocation[INTO]]
+    loads = [sum(each.length for each in hand) for hand in given.allocation[INTO]]
     assert loads == pytest.approx([(1 + BESIDES) * given.lasts_millis] * 2, rel=0.01)
     first, second = given.allocation[INTO]
     assert first[0].end == second[0].start < second[0].end == first[1].start
@@ -127,7 +128,7 @@ def test_a_slot_that_was_at_work_is_told_with_its_split_and_one_that_was_not_is_
     first, second = (hand[0] for hand in given.allocation[INTO])
     worked = [SlotResult(0, 0, 5.0, 9.0, [left_of(first, 5, 9.0)]), SlotResult(0, 1, 0.0, 0.0, [second])]
     (split,) = split_at_the_end(given.allocation, worked)
-    assert (split.block, split.start, split.at, split.end, split.slot, split.why) == (0, 0, 5, 1000, 0, OVER)
+    assert (split.element_id, split.start, split.at, split.end, split.slot, split.why) == (0, 0, 5, 1000, 0, OVER)
 
 
 def test_what_its_operator_put_off_is_not_told_as_if_the_window_had_been_over() -> None:

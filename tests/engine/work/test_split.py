@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from dagkit import Block
 from dagkit.engine.work.cost import CostEstimate
-from dagkit.engine.work.item import WorkItem, length_of
-from dagkit.engine.work.promise import WindowPromise
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
+from dagkit.engine.work.schedule import WindowSchedule
 from dagkit.engine.work.split import (
     EVEN,
     LEAST,
@@ -24,13 +24,14 @@ from dagkit.engine.work.split import (
     nowhere,
 )
 from dagkit.ranges import OFFSET_INFINITY
+from tests.engine.items import block_in, item_of
 
 MIB = 1 << 20
 INTO = "read.blocks"
 
 
 def waiting(number: int, start: int, end: int, *, last: bool = False) -> WorkItem:
-    return WorkItem.of_block(INTO, Block(number, "a", start, end, last), "a")
+    return item_of(INTO, Block(number, "a", start, end, last), "a")
 
 
 def of_lengths(*lengths: int) -> list[WorkItem]:
@@ -47,7 +48,7 @@ def cutter(near: CutNear = anywhere, usual: float | None = None) -> SplitPlanner
 
 
 def load_of(hand: list[WorkItem]) -> int:
-    return sum(map(length_of, hand))
+    return sum(each.length for each in hand)
 
 
 def stretches(slot_work: list[list[WorkItem]]) -> list[list[tuple[int, int, int]]]:
@@ -88,9 +89,9 @@ def test_every_position_is_dealt_once_and_no_more_is_cut_than_there_are_slots(le
         known[1] = end
     assert glued == {w.number[0]: [w.start, w.end] for w in blocks}
     assert len(pieces) < len(blocks) + slots
-    assert [w for hand in slot_work for w in hand if length_of(w) < LEAST and w not in blocks] == []
+    assert [w for hand in slot_work for w in hand if w.length < LEAST and w not in blocks] == []
     assert len(cutting.made) == len(pieces) - len(blocks)
-    assert {(split.block, split.at) for split in cutting.made} == {
+    assert {(split.element_id, split.at) for split in cutting.made} == {
         (number, start) for number, start, _ in pieces if start not in {w.start for w in blocks}
     }
 
@@ -117,7 +118,7 @@ def test_what_has_no_end_is_never_cut() -> None:
 
 
 def test_only_the_last_piece_ends_its_source() -> None:
-    assert [hand[0].as_block().last for hand in allocated([waiting(0, 0, 100 * MIB, last=True)], 2, cutter())] == [
+    assert [block_in(hand[0]).last for hand in allocated([waiting(0, 0, 100 * MIB, last=True)], 2, cutter())] == [
         False,
         True,
     ]
@@ -128,7 +129,7 @@ def test_a_cut_is_told_with_its_place_and_its_reason() -> None:
     allocated(of_lengths(100 * MIB), 2, cutting)
     (split,) = cutting.made
     assert (split.into, split.source, split.start, split.at, split.end) == (INTO, "a", 0, 50 * MIB, 100 * MIB)
-    assert (split.block, split.slot, split.why) == (0, None, EVEN)
+    assert (split.element_id, split.slot, split.why) == (0, None, EVEN)
 
 
 def test_what_is_known_to_be_dear_is_cut_by_what_it_costs() -> None:
@@ -174,7 +175,7 @@ def test_a_source_that_can_be_cut_after_all_is_cut_as_any_other() -> None:
 def test_sources_that_nobody_tries_to_cut_any_more_are_forgotten() -> None:
     patience = SplitBackoff()
     for window in range(1000):
-        patience.refused(WorkItem.of_block(INTO, Block(window, f"{window}.gz", 0, 100 * MIB), f"{window}.gz"), window)
+        patience.refused(item_of(INTO, Block(window, f"{window}.gz", 0, 100 * MIB), f"{window}.gz"), window)
     assert len(patience._refused) <= LONGEST_PATIENCE + 2
 
 
@@ -182,7 +183,10 @@ def test_a_promised_cut_is_made_again() -> None:
     first, second = (WorkQueue.of(of_lengths(100 * MIB, 7 * MIB)) for _ in range(2))
     allocation = first.take({INTO: 2}, {INTO: 1e9}, cutter())
     assert stretches([*map(list, allocation[INTO])]) == [[(0, 0, 53)], [(0, 53, 100), (1, 100, 107)]]
-    assert second.take_these(WindowPromise.of(allocation, 0.0, (), last=False).deal, {INTO: 2}) == allocation
+    assert (
+        second.take_these(WindowSchedule(allocation, 0.0, CostEstimate()).promise(last=False).deal, {INTO: 2})
+        == allocation
+    )
     assert len(second) == 0
 
 

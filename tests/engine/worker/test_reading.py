@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.work.elements import Elements
-from dagkit.engine.work.item import WorkItem, length_of
+from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.instances import GATHERED_ITEMS, bind_output, of_items
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.worker.reading import Reading
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker, WorkUnclaimed
+from tests.engine.items import block_in, item_of
 
 
 class Hooked(SplittableOperator[Block]):
@@ -67,7 +68,7 @@ class Slot:
 
     def work(self, *given: WorkItem | Block, arriving: Sequence[Block] = ()) -> Reading:
         """Work through what it is given, and what arrives besides."""
-        work = [each if isinstance(each, WorkItem) else WorkItem.of_block(INTO, each, each.path) for each in given]
+        work = [each if isinstance(each, WorkItem) else item_of(INTO, each, each.path) for each in given]
         self.reading = Reading(self.elements, 3, WindowTask(7), work, flush=self._flush)
         for each in arriving:
             self.reading.take(each)
@@ -91,7 +92,7 @@ class Slot:
 
 
 def left(reading: Reading) -> list[Block]:
-    return [each.as_block() for each in reading.left]
+    return [block_in(each) for each in reading.left]
 
 
 def test_a_block_is_read_to_its_end() -> None:
@@ -127,21 +128,21 @@ def test_what_comes_from_another_operator_is_work_like_any_other() -> None:
     slot = Slot(split_at=frozenset({1}))
     reading = slot.work(arriving=[Block(1, "a", 0, 4), Block(2, "a", 4, 6)])
     assert slot.read == [0, 1]
-    assert [(each.number, each.source, each.as_block()) for each in reading.left] == [
-        ((7, 3, 0), None, Block(1, "a", 2, 4)),
-        ((7, 3, 1), None, Block(2, "a", 4, 6)),
+    assert [(each.number, each.source, block_in(each)) for each in reading.left] == [
+        ((7, 3, 0), "a", Block(1, "a", 2, 4)),
+        ((7, 3, 1), "a", Block(2, "a", 4, 6)),
     ]
 
 
 def test_what_has_no_end_comes_last_and_waits_for_those_that_had_no_turn() -> None:
     slot = Slot(split_at=frozenset({5, 40}))
-    endless = WorkItem.of_block(INTO, Block(1, "a", 40, OFFSET_INFINITY), "a")
+    endless = item_of(INTO, Block(1, "a", 40, OFFSET_INFINITY), "a")
     first = slot.work(endless, Block(2, "b", 5, 6))
     assert (slot.read, left(first)) == ([5], [Block(1, "a", 40, OFFSET_INFINITY)])
     (again,) = slot.work(*first.left).left
     assert slot.read == [5, 40]
     assert (again.start, again.turn) == (41, 7)
-    other = WorkItem.of_block(INTO, Block(3, "c", 40, OFFSET_INFINITY), "c")
+    other = item_of(INTO, Block(3, "c", 40, OFFSET_INFINITY), "c")
     assert [each.number for each in slot.work(again, other).left] == [(3,), (1,)]
     assert slot.read == [5, 40, 40]
 
@@ -149,7 +150,7 @@ def test_what_has_no_end_comes_last_and_waits_for_those_that_had_no_turn() -> No
 @pytest.mark.slow
 def test_what_has_no_end_shares_the_window() -> None:
     slot = Slot()
-    work = [WorkItem.of_block(INTO, Block(n, "a", 0, OFFSET_INFINITY), "a") for n in range(4)]
+    work = [item_of(INTO, Block(n, "a", 0, OFFSET_INFINITY), "a") for n in range(4)]
     reading = Reading(slot.elements, 0, WindowTask(1, lasts_millis=200.0), work)
     for _ in reading.work():
         pass
@@ -168,7 +169,7 @@ def test_what_has_no_end_shares_the_window() -> None:
 def test_what_was_made_may_go_on_before_its_block_is_done(operator: Hooked, count: int, seen: list[int]) -> None:
     read: list[int] = []
     bind_output(operator, "numbers", [of_items(read.append)])
-    work = [WorkItem.of_block(INTO, Block(1, "a", 0, count), "a")]
+    work = [item_of(INTO, Block(1, "a", 0, count), "a")]
     reading = Reading(Elements(INTO, operator, Block), 0, WindowTask(1), work)
     assert [len(read) for _ in reading.work()] == seen
 
@@ -194,14 +195,14 @@ def test_window_by_window_every_position_is_read_once(lengths: list[int], split_
     blocks = [
         Block(n, "a", start, start + length) for n, (start, length) in enumerate(zip(starts, lengths, strict=True))
     ]
-    waiting = [WorkItem.of_block(INTO, block, "a") for block in blocks]
+    waiting = [item_of(INTO, block, "a") for block in blocks]
     read: list[int] = []
     windows = 0
     while waiting:
         slot = Slot(split_at=split_at)
         reading = slot.work(*waiting)
         read += slot.read
-        assert sum(map(length_of, waiting)) == reading.positions + sum(map(length_of, reading.left))
+        assert sum(each.length for each in waiting) == reading.positions + sum(each.length for each in reading.left)
         waiting, windows = reading.left, windows + 1
         assert windows <= 2 * sum(lengths) + len(lengths)
     assert sorted(read) == list(range(sum(lengths)))

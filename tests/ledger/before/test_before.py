@@ -53,7 +53,7 @@ def desk(kept: Path, name: str, home: Path) -> Desk:
 
 def made(desk: Desk) -> Any:
     """What an application made: its files, and what its operators remember, whatever the order."""
-    state = desk.loop().state
+    state = desk.loop().run_state.state
     return outputs(), {name: Counter(n for one in states for n in one["kept"]) for name, states in state.items()}
 
 
@@ -88,7 +88,7 @@ def test_what_was_stopped_resumes_to_the_output_of_an_uninterrupted_run(name: st
 @pytest.mark.parametrize("name", DONE)
 def test_what_was_done_verifies_and_has_nothing_to_do(name: str, kept: Path, tmp_path: Path) -> None:
     done = desk(kept, name, tmp_path)
-    before = done.blocks(), made(done)
+    before = checkpoint(done), made(done)
     assert done.faults() == []
     done.run()
-    assert (done.blocks(), made(done)) == before
+    assert (checkpoint(done), made(done)) == before
