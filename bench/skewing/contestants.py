@@ -15,7 +15,9 @@ from pyspark.sql import SparkSession
 
 from bench.skewing.work import DEAR_STRETCH, Work, burning
 from dagkit import Block, Config, Dag, DagContext, PortContext, StreamingApplication
-from dagkit.backends.spark.session import LOCAL_SETTINGS, local_session
+from dagkit.backends.spark.master import Master
+from dagkit.backends.spark.session import local_session
+from dagkit.backends.spark.session_settings import settings_for
 from dagkit.launching import launch
 from dagkit.ranges import OffsetRange, RestrictionTracker, UnsplittableRestrictionTracker
 from dagkit_operators import FileSplitterInput, LineReader, Map, RecordWriter
@@ -74,7 +76,7 @@ class Contestant:
             return local_session(slots)
         local_session(1).stop()  # there is Java from here on
         builder = SparkSession.builder.master(f"local-cluster[{slots},1,1024]").appName("bench")
-        for key, value in {**LOCAL_SETTINGS, **SPECULATION}.items():
+        for key, value in {**settings_for(Master.of("local"), {}), **SPECULATION}.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
 
