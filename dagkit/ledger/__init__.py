@@ -1,4 +1,4 @@
-"""The ledger: append-only, hash-linked chains that remember what was discovered, consumed and made."""
+"""The ledger: append-only, hash-linked chains that record what was discovered, consumed and produced."""
 
 from dagkit.ledger.application_ledger import Ledger, transform_of
 from dagkit.ledger.chain.chain import Chain

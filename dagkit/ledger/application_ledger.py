@@ -1,4 +1,4 @@
-"""An application's folder: its chains by name, and the marker that says who can read them.
+"""An application's folder: its chains by name, and a marker with the version that can read them.
 
 PATH/ledger/ledger.json
 PATH/ledger/chains/<name>/{blocks,segments,data,checkpoints,planned}
@@ -36,11 +36,11 @@ READABLE_BY = "dagkit 0.1.0 or later"
 _FOLDER = "ledger"
 _MARKER = f"{_FOLDER}/ledger.json"
 _LONGEST_NAME = 240
-"""Most filesystems take 255 bytes, of which an export needs some for an ending."""
+"""Most filesystems limit a name to 255 bytes, and an export adds a file extension."""
 
 
 class Marker(Wire):
-    """What kind of ledger this is, and which dagkit can read it."""
+    """The format of the ledger, and the first dagkit release that can read it."""
 
     format: Literal["dagkit.ledger/1"] = LEDGER_FORMAT
     readable_by: str = READABLE_BY
@@ -58,7 +58,7 @@ class Ledger:
     def create(
         cls, place: Place, filesystem: Any = None, *, clock: Clock | None = None, durable: bool = True, **options: Any
     ) -> "Ledger":
-        """The ledger of the application's folder, which exists from here on."""
+        """Open the ledger of the application's folder; create it if there is none."""
         store = open_store(place, filesystem, durable=durable, **options)
         try:
             _check(store)
@@ -70,7 +70,7 @@ class Ledger:
     def open(
         cls, place: Place, filesystem: Any = None, *, clock: Clock | None = None, durable: bool = True, **options: Any
     ) -> "Ledger":
-        """The ledger that is there, of a version that this dagkit reads."""
+        """Open an existing ledger; raise `VersionUnreadable` unless this dagkit reads its version."""
         store = open_store(place, filesystem, durable=durable, **options)
         _check(store)
         return cls(store, clock)
@@ -80,24 +80,24 @@ class Ledger:
         return [name for name in self._folders() if not self._log(name).is_unborn()]
 
     def unborn(self) -> list[str]:
-        """The names of folders in which no chain begins: whoever was to create it was killed before its Seed."""
+        """The names of folders without a Seed: the driver was killed while it created the chain."""
         return [name for name in self._folders() if self._log(name).is_unborn()]
 
     def _folders(self) -> list[str]:
-        """The names of chains that have a folder or are remembered; what has another form of name is not ours."""
+        """The names of chains that have a folder or a noted head; entries that are not encoded names are ignored."""
         return sorted({*_named(self.store.folders(f"{_FOLDER}/chains")), *_remembered(self.store)})
 
     def _log(self, name: str) -> Log:
         return Log(self.store, folder_of(name), name)
 
     def chain(self, name: str) -> Chain:
-        """The chain of this name, opened once and kept."""
+        """The chain of this name; it is opened once and cached."""
         if name not in self._chains:
             self._chains[name] = Chain.open(self.store, folder_of(name), name, **self._given)
         return self._chains[name]
 
     def root(self, name: str, schema: DataSchema = WORK_SCHEMA) -> Chain:
-        """The chain of an input operator, created with its schema where it does not exist."""
+        """The chain of an input operator; created, with its schema, if it does not exist."""
         chain = self._opened_or_created(name, DatasetKind.ROOT)
         self._declare(chain, SetDataSchema(schema=schema))
         return chain
@@ -105,7 +105,7 @@ class Ledger:
     def application(
         self, name: str, inputs: Sequence[str], transform: Transform, schema: DataSchema = PARTS_SCHEMA
     ) -> Chain:
-        """The chain of the application itself, which reads the chains named; declared anew where they changed."""
+        """The chain of the application, which reads the named chains; a changed declaration is appended again."""
         chain = self._opened_or_created(name, DatasetKind.DERIVATIVE)
         given = tuple(TransformInput(dataset_ref=self.chain(i).dataset_id, alias=i) for i in inputs)
         self._declare(chain, SetTransform(inputs=given, transform=transform))
@@ -113,46 +113,46 @@ class Ledger:
         return chain
 
     def create_chain(self, name: str, kind: DatasetKind, dataset_id: str | None = None) -> Chain:
-        """A new chain with nothing but its Seed."""
+        """Create a chain that holds only its Seed."""
         self._chains[name] = Chain.create(
             self.store, folder_of(name), name, kind, dataset_id or new_dataset_id(), **self._given
         )
         return self._chains[name]
 
     def adopt(self, name: str) -> Chain:
-        """An empty chain of this name, to be filled from its Seed on; one that exists is refused."""
+        """An empty chain of this name, for an import to fill; raise `BlockRefused` if the chain exists."""
         chain = self._unfilled(name)
         self._chains[name] = chain
         return chain
 
     def rehearsal(self, names: Sequence[str]) -> "Ledger":
-        """A ledger in memory, to try on it what is to be adopted here under these names, none of which may exist."""
+        """A ledger in memory in which to try an import; raise `BlockRefused` if one of the names exists here."""
         for name in names:
             self._unfilled(name)
         other = Ledger(MemoryStore(), self._clock)
-        other._chains.update(self._chains)  # they may be inputs of what is tried
+        other._chains.update(self._chains)  # imported chains may read chains of this ledger
         return other
 
     def _unfilled(self, name: str) -> Chain:
         chain = Chain(self.store, folder_of(name), name, **self._given)
         if not chain.log.is_unborn():
-            problem = "the chain exists already, or is remembered"
+            problem = "the chain exists already, or its head is noted"
             raise BlockRefused(Fault("chain-exists", problem, "import into an empty folder", name))
         return chain
 
     def by_id(self, dataset_id: str) -> Chain | None:
-        """The open chain of an id."""
+        """The open chain of a dataset id, if one is open."""
         found = (c for c in self._chains.values() if c.standing.dataset and c.dataset_id == dataset_id)
         return next(found, None)
 
     def inputs_of(self, chain: Chain) -> Mapping[str, str]:
-        """The names under which a chain knows its inputs, by id."""
+        """The aliases of a chain's inputs, by dataset id."""
         declared = chain.last("SetTransform")
         event = None if declared is None else declared.block.event
         return {i.dataset_ref: i.alias or "" for i in event.inputs} if isinstance(event, SetTransform) else {}
 
     def forget(self) -> None:
-        """Open every chain afresh when it is next asked for."""
+        """Drop the cached chains: each is opened again at its next use."""
         self._chains.clear()
 
     @property
@@ -160,7 +160,7 @@ class Ledger:
         return {"clock": self._clock, "chains": self._input}
 
     def _input(self, dataset_id: str) -> InputChain | None:
-        """The chain of an id, as it stands now: chains opened here first, then the names that transforms gave."""
+        """The chain of an id, as it stands now; search the open chains, then the aliases in transforms."""
         known = self.by_id(dataset_id)
         if known is not None:
             known.refresh()
@@ -170,7 +170,7 @@ class Ledger:
         if name is None:
             return None
         try:
-            chain = self.chain(name)  # opened, not looked for by its hint: that may be missing
+            chain = self.chain(name)  # opened, not searched by its hint: the hint may be missing
         except ChainNotFound:
             return None
         return chain.as_input if chain.dataset_id == dataset_id else None
@@ -181,7 +181,7 @@ class Ledger:
         except ChainNotFound:
             return self.create_chain(name, kind)
         if chain.kind is not kind:
-            help_ = "choose another name; or, if folders of chains were exchanged, put them back"
+            help_ = "choose another name; or, if folders of chains were swapped, put them back"
             raise BlockRefused(Fault("event-misplaced", f"it is a {chain.kind} chain, not a {kind} one", help_, name))
         chain.keep_head()
         return chain
@@ -193,17 +193,17 @@ class Ledger:
 
 
 def transform_of(program: str, version: str) -> Transform:
-    """A dagkit program as the fabric tells of programs: the engine's name, its version, and one query."""
+    """A dagkit program in the fabric's form: the engine's name, its version, and one query."""
     return Transform(engine="dagkit", version=version, queries=(SqlQueryStep(query=program),))
 
 
 def new_dataset_id() -> str:
-    """An identity that no other chain has; it is derived from chance, not from a key that could sign."""
+    """A random dataset id; it is not derived from a key, so it cannot sign."""
     return f"did:odf:{hash_of(secrets.token_bytes(32))}"
 
 
 def folder_of(name: str) -> str:
-    """The folder of a chain; any name that an operator may have makes a safe folder."""
+    """The folder of a chain, percent-encoded, so that every operator name gives a safe folder name."""
     if not _is_name(name):
         shown = repr(name if len(name) <= _LONGEST_NAME else f"{name[:40]}...")
         help_ = f"name it as its operator is named, in Unicode, with at most {_LONGEST_NAME} bytes once percent-encoded"
@@ -212,12 +212,12 @@ def folder_of(name: str) -> str:
 
 
 def _remembered(store: Store) -> list[str]:
-    """The names of the chains whose heads were noted."""
+    """The names of the chains whose heads are noted."""
     return _named(store.names(HEADS))
 
 
 def _named(files: Iterable[str]) -> list[str]:
-    """The chains that files or folders are called after; what is called otherwise is left alone."""
+    """The chain names that these file or folder names encode; other names are ignored."""
     return [name for file in files if _is_name(name := unquote(file)) and _encoded(name) == file]
 
 
@@ -233,7 +233,7 @@ def _encoded(name: str) -> str:
 
 
 def _mark(store: Store) -> None:
-    """A ledger begins here; another driver may begin it at the same time."""
+    """Create the marker; another driver may create it at the same time."""
     try:
         store.create(_MARKER, (json.dumps(Marker().as_json()) + "\n").encode())
     except KeyTaken:
@@ -258,7 +258,7 @@ def _check(store: Store) -> None:
 
 
 def _marker(store: Store) -> bytes:
-    """The content of ledger.json; a place without one holds no ledger, or has lost it."""
+    """The content of ledger.json; without it there is no ledger (`ChainNotFound`) or it was lost (`ChainBroken`)."""
     try:
         return store.get(_MARKER)
     except KeyMissing:
@@ -268,16 +268,16 @@ def _marker(store: Store) -> bytes:
             Fault(
                 "chain-missing",
                 f"{store} holds no ledger",
-                "point to the folder that the application runs in: .dagkit/NAME, unless it was told another",
+                "give the application's folder: .dagkit/NAME, unless the application was launched with another",
             )
         )
-    if store.exists(_MARKER):  # another driver has begun the ledger meanwhile: the marker comes before the heads
+    if store.exists(_MARKER):  # another driver has just created the ledger: it writes the marker before the heads
         return _marker(store)
     raise ChainBroken(
         Fault(
             "chain-lost",
-            f"{_MARKER} is not in {store}, and {HEADS}/ remembers chains: {known}",
-            f"bring the folder {_FOLDER} back from a copy; to begin again, and read everything a second time, delete "
+            f"{_MARKER} is missing from {store}, but {HEADS}/ lists chains: {known}",
+            f"restore the folder {_FOLDER} from a backup; to start over and process all input a second time, delete "
             f"all of {store}",
         )
     )

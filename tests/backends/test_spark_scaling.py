@@ -29,4 +29,4 @@ def test_one_file_is_read_on_all_cores_from_the_first_window_on(session: SparkSe
         assert decide(ScalingInputs.of(each.fact.inputs)).after == each.fact.after
     written = [line for path in (tmp_path / "out").iterdir() for line in path.read_text().splitlines()]
     assert sorted(written) == sorted(text.splitlines())
-    assert verify(ledger).is_well
+    assert verify(ledger).is_valid

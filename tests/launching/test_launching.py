@@ -93,7 +93,7 @@ def test_a_crash_costs_the_open_window_and_nothing_else() -> None:
     ledger = Ledger.open(launched.application_path)
     memory = json.loads(ledger.chain(launched.application).checkpoint() or b"")
     assert memory["state"]["Sum"] == [{"total": 6}]
-    assert verify(ledger).is_well
+    assert verify(ledger).is_valid
 
 
 def test_a_failure_names_the_operator_and_the_window() -> None:

@@ -1,4 +1,4 @@
-"""`dagkit ledger`: human and JSON, and 0 only when all is well."""
+"""`dagkit ledger`: text and JSON; exit code 0 only without errors."""
 
 import json
 import shutil
@@ -79,9 +79,9 @@ def test_show_says_if_there_is_no_such_block(run, asked):
     assert "no such block" in run("show", "PATH", SPLITTER, *asked, code=1).stderr
 
 
-def test_verify_says_that_all_is_well_and_what_is_still_to_be_read(run):
+def test_verify_reports_valid_chains_and_unread_bytes(run):
     answer = run("verify", "PATH")
-    assert f"{APPLICATION} is well: 5 good blocks, with bytes still to be read" in answer.stdout
+    assert f"{APPLICATION}: OK (5 blocks verified; some bytes are not read yet)" in answer.stdout
     assert "a.txt[20, 30) is not consumed yet [bytes-unread]" in answer.stderr
 
 
@@ -111,7 +111,7 @@ def test_verify_never_calls_a_ledger_complete_that_lacks_a_declared_chain(run, h
         shutil.rmtree(here.store.root / "heads")
     answer = run("verify", "PATH", "--complete", *only, code=1)
     assert f"{SPLITTER}: the chain is gone" in answer.stderr
-    assert f"bring {here.root.log.folder} back from a copy" in answer.stderr
+    assert f"restore {here.root.log.folder} from a backup" in answer.stderr
     document = json.loads(run("verify", "PATH", *only, "--json", code=1).stdout)
     assert (document["well"], document["complete"]) == (False, False)
     assert (SPLITTER, False) in [(chain["chain"], chain["well"]) for chain in document["chains"]]

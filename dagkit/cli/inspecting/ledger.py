@@ -1,4 +1,4 @@
-"""`dagkit ledger`: read, verify, move and tidy the ledger in an application's folder."""
+"""`dagkit ledger`: read, verify, export, import and clean the ledger in an application's folder."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
@@ -23,9 +23,9 @@ path = click.argument("path", metavar="PATH")
 
 @click.group()
 def ledger() -> None:
-    """Read, verify, move and tidy the ledger in an application's folder (or URL).
+    """Read, verify, export, import and clean the ledger in an application's folder (or URL).
 
-    Every command works while the application runs, and exits with 0 only when all is well.
+    Every command works while the application runs, and exits with 0 only if it finds no error.
     """
 
 
@@ -33,13 +33,13 @@ def ledger() -> None:
 @path
 @spoken
 def ls(*, path: str, output: Output) -> None:
-    """List the chains: how long they are, and how far they got.
+    """List the chains with their lengths and last offsets.
 
     Exits with 1 if the end of a chain is missing, damaged or forged, and with 6 if there is no ledger.
     """
     with _Faults(output):
         opened = Ledger.open(path)
-        _tell_unborn(opened, output)
+        _report_unborn(opened, output)
         rows: list[dict[str, Any]] = []
         faults: list[Fault] = []
         for name in opened.names():
@@ -66,7 +66,7 @@ _HEADER = ["chain", "kind", "blocks", "last offset", "watermark", "written"]
     "--at",
     metavar="TIME",
     type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z"]),
-    help="Only the last block not younger than this, as 2030-01-31T12:00:00Z.",
+    help="Only the last block not later than this, such as 2030-01-31T12:00:00Z.",
 )
 @click.option("--last", default=5, show_default=True, type=click.IntRange(min=1), help="How many of the last blocks.")
 @spoken
@@ -80,20 +80,20 @@ def show(
     last: int,
     output: Output,
 ) -> None:
-    """Show blocks: the last ones of each chain, or one that is asked for.
+    """Show the last blocks of each chain, or one chosen block.
 
-    Exits with 1 if a block shown is missing or damaged, or if there is none such.
+    Exits with 1 if a block is missing or damaged, or if there is no such block.
     """
     with _Faults(output):
         opened = Ledger.open(path)
-        _tell_unborn(opened, output)
+        _report_unborn(opened, output)
         names = opened.names() if chain is None else [chain]
         shown = [(name, r) for name in names for r in _asked(opened.chain(name), block, offset, at, last)]
         blocks = [_block(name, record) for name, record in shown] if output.as_json else []
     if output.as_json:
         output.document("dagkit.ledger.show/1", {"blocks": blocks})
     else:
-        output.result("\n\n".join(_told(name, record) for name, record in shown))
+        output.result("\n\n".join(_described(name, record) for name, record in shown))
     if not shown:
         output.message("there is no such block")
         raise Exit(1)
@@ -103,20 +103,20 @@ def show(
 @path
 @click.option("--chain", help="Only this chain.")
 @click.option("--contents/--no-contents", default=True, help="Hash every slice and checkpoint, and count every byte.")
-@click.option("--complete", is_flag=True, help="Bytes that are still to be read are a fault too.")
+@click.option("--complete", is_flag=True, help="Treat bytes that are not read yet as a fault.")
 @spoken
 def verify(*, path: str, chain: str | None, contents: bool, complete: bool, output: Output) -> None:
-    """Prove that all is well: every block replayed, every content hashed, every byte consumed exactly once.
+    """Replay every block, hash every content, and prove that every byte was consumed exactly once.
 
     Exits with 1 at any fault, and names the chain and the block.
     """
     with _Faults(output):
         opened = Ledger.open(path)
-        _tell_unborn(opened, output)
+        _report_unborn(opened, output)
         verdict = verify_ledger(opened, only=chain, contents=contents)
     if output.as_json:
         body = {
-            "well": verdict.is_well,
+            "well": verdict.is_valid,
             "complete": verdict.is_complete,
             "chains": [_judged(v) for v in verdict.chains],
         }
@@ -136,10 +136,10 @@ def verify(*, path: str, chain: str | None, contents: bool, complete: bool, outp
 @click.option("--format", "form", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 @spoken
 def export(*, path: str, out: Path, form: Any, output: Output) -> None:
-    """Write every chain as Open Data Fabric manifests into the folder OUT, with its contents."""
+    """Write every chain with its contents to the folder OUT, as Open Data Fabric manifests."""
     with _Faults(output):
         opened = Ledger.open(path)
-        _tell_unborn(opened, output)
+        _report_unborn(opened, output)
         said = export_to(opened, out, form)
     if output.as_json:
         output.document("dagkit.export/1", said.as_json())
@@ -152,7 +152,7 @@ def export(*, path: str, out: Path, form: Any, output: Output) -> None:
 @click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @spoken
 def import_(*, path: str, source: Path, output: Output) -> None:
-    """Take the chains that `export` wrote to the folder SOURCE into the ledger in PATH, judged block by block."""
+    """Import the chains that `export` wrote to the folder SOURCE into the ledger in PATH; check every block."""
     with _Faults(output):
         said = import_into(Ledger.create(path), source)
     if output.as_json:
@@ -163,24 +163,24 @@ def import_(*, path: str, source: Path, output: Output) -> None:
 
 @ledger.command()
 @path
-@click.option("--dry-run", is_flag=True, help="Only say what would be taken away.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
 @click.option(
     "--grace-minutes",
     default=60,
     show_default=True,
     type=click.IntRange(0, 10**7),
-    help="Leave alone what is younger; a temporary file under ten minutes is always left alone.",
+    help="Keep younger files; temporary files under ten minutes are always kept.",
 )
-@click.option("--repair", is_flag=True, help="Set a torn last record aside first; only while no driver runs.")
+@click.option("--repair", is_flag=True, help="First move a torn last record to torn/; only while no driver runs.")
 @spoken
 def gc(*, path: str, dry_run: bool, grace_minutes: int, repair: bool, output: Output) -> None:
-    """Take away what a crash left behind, and pack what it left unpacked. No committed block is ever touched.
+    """Delete what a crash left behind, and pack full runs of blocks. No committed block is ever touched.
 
-    A broken chain is left as it is, and the others are tidied; then it exits with 1.
+    If a chain is broken, skip it, clean the others, and exit with 1.
     """
     with _Faults(output):
         opened = Ledger.open(path)
-        _tell_unborn(opened, output)
+        _report_unborn(opened, output)
         moved, faults = _set_aside(opened) if repair and not dry_run else ([], [])
         found = sweep(opened, grace=timedelta(minutes=grace_minutes), pretend=dry_run)
     faults += [fault for fault in found.faults if fault not in faults]
@@ -190,13 +190,13 @@ def gc(*, path: str, dry_run: bool, grace_minutes: int, repair: bool, output: Ou
         output.document("dagkit.ledger.gc/1", body)
     else:
         lines = [*(f"set aside: {key}" for key in moved), *(f"{s.what}: {s.key}" for s in found.swept)]
-        told = "would be taken away" if dry_run else "taken away"
-        output.result("\n".join([*lines, f"{counted(len(found.swept), 'file')} {told}"]))
+        done = "would be deleted" if dry_run else "deleted"
+        output.result("\n".join([*lines, f"{counted(len(found.swept), 'file')} {done}"]))
     _end(output, faults)
 
 
 def _set_aside(opened: Ledger) -> tuple[list[str], list[Fault]]:
-    """What was torn and lies aside now, and what is wrong with the chains that are not so repaired."""
+    """Set torn records aside; return their keys, and the faults of chains that this does not repair."""
     moved: list[str] = []
     faults: list[Fault] = []
     for name in opened.names():
@@ -211,13 +211,13 @@ def _set_aside(opened: Ledger) -> tuple[list[str], list[Fault]]:
     return moved, faults
 
 
-def _tell_unborn(opened: Ledger, output: Output) -> None:
+def _report_unborn(opened: Ledger, output: Output) -> None:
     for name in opened.unborn():
-        output.message(f"{name}: no chain yet, for its creation was stopped before the first block; left out")
+        output.message(f"{name}: no chain yet: its creation was interrupted before the first block; skipped")
 
 
 class _Faults:
-    """Whatever the ledger refuses ends the command with its code, its help and its exit code."""
+    """Ends the command on a `LedgerError`, with its code, its help and its exit code."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -239,7 +239,7 @@ def _end(output: Output, faults: list[Fault]) -> None:
 
 
 def _is_good(verdict: Verdict, *, complete: bool) -> bool:
-    return verdict.is_well and (verdict.is_complete or not complete)
+    return verdict.is_valid and (verdict.is_complete or not complete)
 
 
 def _asked(chain: Chain, block: int | None, offset: int | None, at: datetime | None, last: int) -> Iterable[Record]:
@@ -272,8 +272,8 @@ def _block(name: str, record: Record) -> dict[str, Any]:
     return {"chain": name, "hash": record.hash, **manifest_of(record)}
 
 
-def _told(name: str, record: Record) -> str:
-    """A block as people read it: a headline, then one line for each field of its event."""
+def _described(name: str, record: Record) -> str:
+    """A block for people to read: a headline, then one line for each field of its event."""
     event = record.block.event.as_json()
     lines = [f"{name} block {record.seq}: {event.pop('kind')}, {record.block.system_time.isoformat()}"]
     lines += [f"  {field}: {_text(value)}" for field, value in event.items()]
@@ -284,7 +284,7 @@ def _judged(verdict: ChainVerdict) -> dict[str, Any]:
     return {
         "chain": verdict.name,
         "kind": verdict.kind,
-        "well": verdict.is_well,
+        "well": verdict.is_valid,
         "blocks": verdict.blocks,
         "last_offset": verdict.offset,
         "faults": [_fault(f) for f in verdict.faults],
@@ -292,9 +292,9 @@ def _judged(verdict: ChainVerdict) -> dict[str, Any]:
 
 
 def _sentence(verdict: ChainVerdict) -> str:
-    told = "is well" if verdict.is_well else "is NOT well"
-    unread = "" if not verdict.is_well or not verdict.faults else ", with bytes still to be read"
-    return f"{verdict.name} {told}: {counted(verdict.blocks, 'good block')}{unread}"
+    state = "OK" if verdict.is_valid else "NOT OK"
+    unread = "" if not verdict.is_valid or not verdict.faults else "; some bytes are not read yet"
+    return f"{verdict.name}: {state} ({counted(verdict.blocks, 'block')} verified{unread})"
 
 
 def _fault(fault: Fault) -> dict[str, Any]:

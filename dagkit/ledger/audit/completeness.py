@@ -1,4 +1,4 @@
-"""The proof that every byte that was discovered was consumed exactly once, or the name of the gap or the overlap."""
+"""Prove that every discovered byte was consumed exactly once, or name the gap or the overlap."""
 
 import json
 from collections.abc import Iterator
@@ -27,22 +27,22 @@ from dagkit.ledger.format.proof import (
 _CODES: dict[str, LedgerCode] = {"missing": "bytes-missing", "doubled": "bytes-doubled", "unread": "bytes-unread"}
 _HELP: dict[str, str] = {
     "missing": "these bytes are not in the output: run the application over them, or accept the loss",
-    "doubled": "these bytes are in the output twice: find the records by their window, and remove them",
+    "doubled": "these bytes are in the output twice: find the records by their window and remove them",
     "unread": "run the application until it is done",
 }
 
 
 def flaw_fault(flaw: Flaw, chain: str, block: int | None) -> Fault:
-    """A stretch that is wrong, as a fault of a chain."""
+    """Convert a flaw to a fault of a chain."""
     return Fault(_CODES[flaw.kind], f"{flaw.span} {flaw.why}", _HELP[flaw.kind], chain, block)
 
 
 def lists_work(chain: Chain) -> bool:
-    """Whether the chain's data are stretches of sources, so that something can be proven of them."""
+    """Whether the chain's data are ranges of sources, so that completeness can be proven."""
     try:
         declared = chain.last("SetDataSchema")
     except LedgerError:
-        return False  # the replay tells what is wrong with it
+        return False  # the replay reports what is wrong with the chain
     event = None if declared is None else declared.block.event
     if not isinstance(event, SetDataSchema):
         return False
@@ -50,14 +50,14 @@ def lists_work(chain: Chain) -> bool:
 
 
 def blocks_of(chain: Chain, record: Record) -> list[WorkBlock]:
-    """The stretches that a root block discovered; items that were emitted beside them are no work."""
+    """The ranges that a root block lists, without the items that the operator emitted beside them."""
     content = chain.data(record)
     rows = [] if content is None else [row_of(row) for row in rows_of(content)]
     return [row for row in rows if isinstance(row, WorkBlock)]
 
 
 def _readable(chain: Chain, record: Record) -> list[WorkBlock]:
-    """The stretches that can be read; those that cannot are told of with their own chain."""
+    """The ranges of a readable slice; the proof of the root chain reports an unreadable one."""
     try:
         return blocks_of(chain, record)
     except (LedgerError, ValidationError, ValueError):
@@ -66,7 +66,7 @@ def _readable(chain: Chain, record: Record) -> list[WorkBlock]:
 
 @dataclass(slots=True)
 class RootProof:
-    """Follows one root chain, each block of it once."""
+    """Checks one root chain; takes each of its blocks once, in order."""
 
     chain: Chain
     discovery: DiscoveredWork = field(default_factory=DiscoveredWork)
@@ -84,17 +84,17 @@ class RootProof:
             yield from (flaw_fault(flaw, self.chain.name, record.seq) for flaw in self.discovery.add(block))
 
     def end(self) -> Iterator[Fault]:
-        """Stretches that were passed over, or are still to come."""
+        """Ranges that were skipped or are not discovered yet."""
         yield from (flaw_fault(flaw, self.chain.name, None) for flaw in self.discovery.end())
 
 
 @dataclass(slots=True)
 class WindowProof:
-    """Follows one derivative chain, and of its inputs the blocks that each window consumed."""
+    """Checks one derivative chain against the input blocks that each window consumed."""
 
     chain: Chain
     inputs: dict[str, Chain]
-    """The root chains that list work, by id."""
+    """The root chains that list work, by dataset id."""
     audit: Audit = field(default_factory=Audit)
     _upto: dict[str, int] = field(default_factory=dict)
 
@@ -113,7 +113,7 @@ class WindowProof:
         yield from (flaw_fault(flaw, self.chain.name, record.seq) for flaw in flaws)
 
     def end(self) -> Iterator[Fault]:
-        """What was discovered and is not consumed yet."""
+        """Work that was discovered and is not consumed yet."""
         for span in joined(self.audit.pending):
             yield flaw_fault(Flaw("unread", span, "is pending"), self.chain.name, self.chain.head.seq)
         for name, chain in self.inputs.items():
@@ -140,21 +140,21 @@ class WindowProof:
         if content is None:
             return None
         try:
-            document = json.loads(content)  # with NaN and the like: state is the engine's, and only `work` is ours
+            document = json.loads(content)  # NaN is accepted: the engine owns the state, the proof reads only `work`
         except RecursionError:
             raise ValueError("the checkpoint is nested too deeply") from None
         except ValueError:
-            return None  # a checkpoint that is not JSON says nothing of work
-        return work_of(document)  # outside the try: work that is said and malformed must not pass for none
+            return None  # a checkpoint that is not JSON lists no work
+        return work_of(document)  # outside the try: malformed work must not count as no work
 
 
 def unreadable(chain: str, seq: int, why: str) -> Fault:
-    """A list of work that is none."""
+    """The fault of a list of work that cannot be parsed."""
     return Fault(
         "work-unreadable", f"its list of work cannot be read: {why}", "see which operator wrote it", chain, seq
     )
 
 
 def known_inputs(chain: Chain, find: dict[str, Chain]) -> dict[str, Chain]:
-    """The inputs of a chain whose data list work, by id."""
+    """The inputs of a chain that list work, by dataset id."""
     return {name: find[name] for name in chain.standing.inputs if name in find and lists_work(find[name])}

@@ -1,4 +1,4 @@
-"""Whether what a block names is there, whole, and what it says it is."""
+"""Check that the contents a block names exist, are whole, and match their hashes and sizes."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from dagkit.ledger.format.faults import ChainBroken, Fault, LedgerCode
 
 
 def flaws_of(chain: Chain, record: Record) -> Iterator[Fault]:
-    """What is wrong with the slice and the checkpoint of a block; a carried checkpoint was looked at before."""
+    """The faults of a block's slice and checkpoint; a carried checkpoint was checked before."""
     event = record.block.event
     if not isinstance(event, AddData | ExecuteTransform):
         return
@@ -29,18 +29,20 @@ def flaws_of(chain: Chain, record: Record) -> Iterator[Fault]:
         yield from error.faults
         return
     if len(kept) != left.size:
-        problem = f"its checkpoint has {len(kept)} bytes, and it says {left.size}"
+        problem = f"its checkpoint has {len(kept)} bytes, but the block records {left.size}"
         yield _wrong(chain.name, record, "checkpoint-damaged", problem)
 
 
 def _slice(chain: str, record: Record, said: DataSlice, content: bytes) -> Iterator[Fault]:
     if len(content) != said.size:
-        yield _wrong(chain, record, "data-damaged", f"its slice has {len(content)} bytes, and it says {said.size}")
+        yield _wrong(
+            chain, record, "data-damaged", f"its slice has {len(content)} bytes, but the block records {said.size}"
+        )
     found = lines_hash(content)
     if found != said.logical_hash:
-        problem = f"its slice has the logical hash {found}, and it says {said.logical_hash}"
+        problem = f"its slice has the logical hash {found}, but the block records {said.logical_hash}"
         yield _wrong(chain, record, "data-damaged", problem)
 
 
 def _wrong(chain: str, record: Record, code: LedgerCode, problem: str) -> Fault:
-    return Fault(code, problem, "bring the folder back from a copy", chain, record.seq)
+    return Fault(code, problem, "restore the folder from a backup", chain, record.seq)

@@ -1,4 +1,4 @@
-"""What a crash leaves behind: contents that no block names, files in the middle of a move, promises kept long ago."""
+"""Delete what a crash leaves behind: contents that no block names, half-moved files, promises of committed windows."""
 
 import secrets
 from collections.abc import Iterable, Iterator
@@ -17,14 +17,14 @@ from dagkit.ledger.format.segment import SEGMENT_SIZE
 from dagkit.ledger.stores.local import LocalStore
 
 GRACE = timedelta(hours=1)
-"""What is younger may belong to an append that is under way."""
+"""Younger files may belong to an append in progress."""
 WRITING = timedelta(minutes=10)
-"""A temporary file that is younger is being written, whatever grace was asked for: without it the append fails."""
+"""Younger temporary files are never deleted, whatever the grace: a writer may still need them for its append."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """One thing that was, or would be, taken away."""
+    """One file that was, or would be, deleted."""
 
     chain: str
     what: str
@@ -33,15 +33,15 @@ class Swept:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What was taken away, and what stood in the way."""
+    """The deleted files, and the faults of chains that were skipped."""
 
     swept: tuple[Swept, ...] = ()
     faults: tuple[Fault, ...] = ()
-    """Of chains that were left as they are, for of a broken chain nobody knows what it names."""
+    """The faults of skipped chains: it is unknown which contents a broken chain names."""
 
 
 def sweep(ledger: Ledger, *, grace: timedelta = GRACE, pretend: bool = False, clock: Clock | None = None) -> Sweep:
-    """Nothing that no block names is left, unless it is young; no committed block or content is ever touched."""
+    """Delete every file older than `grace` that no block names; never touch a committed block or content."""
     now = (clock or SystemClock()).now()
     swept: list[Swept] = []
     faults: list[Fault] = []
@@ -122,7 +122,7 @@ def _named(record: Record) -> Iterator[tuple[Shelf, str]]:
 
 
 class _News:
-    """What blocks name that a running driver has appended since the chain was opened."""
+    """The contents named by blocks that a running driver appended after the chain was opened."""
 
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
@@ -130,7 +130,7 @@ class _News:
         self._keys: set[str] = set()
 
     def named(self) -> set[str]:
-        """The chain itself is not opened again: it may be that of a driver who was overtaken and must stay so."""
+        """Read a copy of the chain: a driver that lost the chain to another must not be allowed to append again."""
         while self._chain.log.has(self._next):
             for shelf, name in _named(self._chain.log.record(self._next)):
                 self._keys.add(self._chain.objects.key(shelf, name))
@@ -139,7 +139,7 @@ class _News:
 
 
 def _pack(chain: Chain) -> None:
-    """Runs that a crash left unpacked, and files of blocks that a segment holds."""
+    """Pack runs of blocks that a crash left loose, and delete files of blocks that a segment holds."""
     starts = {seq - seq % SEGMENT_SIZE for seq in chain.log.loose()}
     for start in sorted(starts):
         if start + SEGMENT_SIZE <= chain.head.seq:
@@ -147,10 +147,10 @@ def _pack(chain: Chain) -> None:
 
 
 def set_torn_aside(ledger: Ledger, name: str) -> str | None:
-    """The last record, if it was torn and never acknowledged, lies under `torn/`; the chain can be opened again.
+    """Move the last record to `torn/` if it is torn and was never acknowledged, so that the chain opens again.
 
-    To be done while no driver runs. Only the noted head proves that a block was not acknowledged, by naming the one
-    before it; where it names another or is not there, or where a window consumed the block, the block stays.
+    Call it only while no driver runs. The noted head proves that a block was not acknowledged if it names the block
+    before. If it names another block or is missing, or if a window consumed the block, the block stays in place.
     """
     log = Log(ledger.store, folder_of(name), name)
     last = log.find().last
@@ -173,14 +173,14 @@ def set_torn_aside(ledger: Ledger, name: str) -> str | None:
 
 
 def _acknowledgement(ledger: Ledger, log: Log, last: int) -> str | None:
-    """Why the block must be taken for committed, or None where it certainly is not."""
+    """The reason to treat the block as committed; None if it is certainly not committed."""
     hint = log.hint()
-    if hint is None and last > 0:  # a chain of a torn Seed alone has lost nothing but a name made of chance
-        return "the noted head, which would tell whether it was committed, is not there or cannot be read"
+    if hint is None and last > 0:  # a chain that holds only a torn Seed loses nothing but a random id
+        return "the noted head, which would show whether it was committed, is missing or unreadable"
     if hint is not None and hint.seq >= last:
-        return "the noted head says that it was committed"
+        return "the noted head shows that it was committed"
     if hint is not None and hint.seq < last - 1:
-        return f"the noted head is block {hint.seq}, so it was not kept up, and cannot tell"
+        return f"the noted head is block {hint.seq}: it is out of date and does not show whether it was committed"
     for reader in _readers(ledger, log):
         return f"the chain {reader!r} has consumed it, so it was committed"
     return None
@@ -197,7 +197,7 @@ def _readers(ledger: Ledger, log: Log) -> Iterator[str]:
         try:
             consumed = ledger.chain(name).standing.consumed.get(seed.dataset_id)
         except LedgerError:
-            continue  # it is told of by its own name
+            continue  # its faults are reported under its own name
         if consumed is not None and consumed.seq is not None and consumed.seq >= (last or 0):
             yield name
 
@@ -206,8 +206,8 @@ def _kept(chain: str, seq: int, why: str) -> Fault:
     return Fault(
         code="block-torn",
         problem=f"its record is torn, and {why}",
-        help="bring the file back from a copy of the folder; only if there is none, move it out of `blocks/` by hand, "
-        "knowing that its window runs again",
+        help="restore the file from a backup of the folder; only if there is none, move it out of `blocks/` by hand: "
+        "its window then runs again",
         chain=chain,
         block=seq,
     )

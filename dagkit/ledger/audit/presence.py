@@ -1,7 +1,7 @@
-"""A chain that was ever named must be there: what chains declare, consumed and promised is held against the storage.
+"""Check that every chain that was ever named exists: compare what chains declare, consumed and promised with storage.
 
-The noted heads are held against their chains where a chain is opened. Here is what only the chains know of each other.
-All of it costs a constant number of reads for each input, however long the chains are.
+Opening a chain compares it with its noted head. This module checks what only the other chains record.
+It costs a constant number of reads for each input, independent of the lengths of the chains.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,21 +15,21 @@ from dagkit.ledger.format.faults import ChainBroken, ChainNotFound, Fault, Ledge
 
 
 def refuse_missing(ledger: Ledger) -> None:
-    """Raise the first kind of error of those that `missing` finds, with the faults of all of them."""
+    """Raise the first kind of error that `missing` finds, with the faults of all errors of that kind."""
     errors = list(missing(ledger))
     if errors:
         raise type(errors[0])(*dict.fromkeys(fault for error in errors for fault in error.faults))
 
 
 def missing(ledger: Ledger) -> Iterator[LedgerError]:
-    """Every chain that is named and is not there, is another one, or ends too early; and what cannot be opened."""
+    """An error for every chain that is named but missing, swapped or too short, or that cannot be opened."""
     opened: list[Chain] = []
     faulty = False
     for name in ledger.names():
         try:
             opened.append(ledger.chain(name))
         except (ChainNotFound, StoreError):
-            raise  # a folder without a chain has no name in the ledger, so only a race leads here
+            raise  # `names` lists no folder without a chain, so only a race leads here
         except LedgerError as error:
             faulty = True
             yield error
@@ -46,7 +46,7 @@ def missing(ledger: Ledger) -> Iterator[LedgerError]:
 
 
 def missing_inputs(chain: Chain, declared: SetTransform, ledger: Ledger) -> Iterator[LedgerError]:
-    """The inputs that a transform of the chain declares and that are missing, or are other chains."""
+    """An error for each input declared by a transform of the chain that is missing or is another chain."""
     for given in declared.inputs:
         name = given.alias or given.dataset_ref
         try:
@@ -65,7 +65,7 @@ def missing_inputs(chain: Chain, declared: SetTransform, ledger: Ledger) -> Iter
 def _missing_of(ledger: Ledger, chain: Chain) -> Iterator[LedgerError]:
     declared = chain.last("SetTransform")
     if declared is None or not isinstance(event := declared.block.event, SetTransform):
-        return  # its creator was stopped after the first block
+        return  # the driver that created it was killed after the first block
     errors = list(missing_inputs(chain, event, ledger))
     yield from errors
     if not errors:
@@ -75,7 +75,7 @@ def _missing_of(ledger: Ledger, chain: Chain) -> Iterator[LedgerError]:
 
 
 def _named_blocks(chain: Chain) -> Mapping[str, Mapping[Pointer, str]]:
-    """The blocks of its inputs that the chain consumed last or is to consume next, by input, each with its witness."""
+    """The input blocks that the chain consumed last or will consume next, by input, each with its evidence."""
     named: dict[str, dict[Pointer, str]] = {}
     for dataset_id, at in chain.standing.consumed.items():
         if at.seq is not None and at.block_hash is not None:
@@ -100,15 +100,15 @@ def _missing_blocks(chain: Chain, named: Mapping[Pointer, str]) -> Iterator[Ledg
 
 
 def _unread(roots: Iterable[Chain]) -> Iterator[LedgerError]:
-    """Findings are appended after the application's chain has begun: where there are some, it was there."""
+    """An error for each root with findings: they are appended after the application's chain, so that one was lost."""
     for root in roots:
         if root.standing.data_at is not None:
             yield ChainBroken(
                 Fault(
                     code="chain-lost",
-                    problem="it has findings, and the application's chain, which says what became of them, is gone",
-                    help="bring the application's folder below ledger/chains back from a copy; a new chain would write "
-                    "everything a second time",
+                    problem="it has findings, but the application's chain, which records their windows, is missing",
+                    help="restore the application's folder below ledger/chains from a backup; a new chain would write "
+                    "all output a second time",
                     chain=root.name,
                 )
             )

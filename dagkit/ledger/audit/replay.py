@@ -1,4 +1,4 @@
-"""The whole chain again, block by block: the slow truth that the fast resume must agree with."""
+"""Replay a whole chain, block by block, and compare the result with the fast resume."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,12 +14,12 @@ from dagkit.ledger.rules.standing import Standing, advance, carry, consumed_numb
 
 @dataclass(slots=True)
 class ReplayWitness:
-    """Answers the rules from what was replayed so far, and from the input chains."""
+    """Answers the rules' questions from the replayed blocks and the input chains."""
 
     chains: InputChains
     keys: dict[Pointer, Event] = field(default_factory=dict)
     numbers: Mapping[str, int | None] = field(default_factory=dict)
-    """What the block at hand says of where its inputs' blocks lie."""
+    """The numbers of input blocks that the current block records, by hash."""
 
     def event_at(self, pointer: Pointer) -> Event:
         return self.keys[pointer]
@@ -43,12 +43,12 @@ class ReplayWitness:
         try:
             found = chain.block(number)
         except LedgerError:
-            return None  # the input chain is broken there, and is told of by its own name
+            return None  # the input chain is broken there; its faults are reported under its own name
         return found if found.hash == block_hash else None
 
     def number_of(self, given: ExecuteTransformInput) -> int | None:
-        """The number of the block up to which an input is consumed; of a chain kept elsewhere it is believed."""
-        assert given.new_block_hash is not None, "an input that brought nothing has no new block"
+        """The number of the last consumed block of an input; unchecked if the input chain is stored elsewhere."""
+        assert given.new_block_hash is not None, "an input without new data has no new block"
         if not self.knows_input(given.dataset_id):
             return self.numbers.get(given.dataset_id)
         found = self.input_block(given.dataset_id, given.new_block_hash)
@@ -62,7 +62,7 @@ class ReplayWitness:
 
 
 def replay(chain: Chain, chains: InputChains) -> Iterator[tuple[Standing, Record]]:
-    """Every block with where the chain stood before it, up to the first that is not what it must be."""
+    """Every block with the chain's standing before it, up to the first broken block."""
     standing, witness = Standing(), ReplayWitness(chains)
     for record in chain.records():
         _links(chain.name, standing, record)
@@ -86,8 +86,8 @@ def _links(chain: str, standing: Standing, record: Record) -> None:
     if record.block.prev_block_hash != wanted:
         fault = Fault(
             code="link-broken",
-            problem=f"it follows {record.block.prev_block_hash}, and the block before it is {wanted}",
-            help="this block or the one before was rewritten; bring the folder back from a copy",
+            problem=f"it follows {record.block.prev_block_hash}, but the block before it is {wanted}",
+            help="this block or the one before was rewritten; restore the folder from a backup",
             chain=chain,
             block=record.seq,
         )
@@ -104,8 +104,8 @@ def _numbers(event: Event, record: Record) -> Mapping[str, int | None]:
 def _forged(chain: str, seq: int) -> Fault:
     return Fault(
         code="carry-forged",
-        problem="what it carries is not what the blocks before it say",
-        help="the block was made by something else than dagkit; bring the folder back from a copy",
+        problem="what it carries does not match the blocks before it",
+        help="the block was not written by dagkit; restore the folder from a backup",
         chain=chain,
         block=seq,
     )
@@ -114,8 +114,8 @@ def _forged(chain: str, seq: int) -> Fault:
 def _other(chain: str, seq: int) -> Fault:
     return Fault(
         code="carry-forged",
-        problem="the standing that it leads to is not the one that the whole chain leads to",
-        help="this is a fault of dagkit if nobody touched the folder: keep a copy of it, and report it",
+        problem="the fast resume from it and the replay of the whole chain give different results",
+        help="unless the folder was edited, this is a bug in dagkit: keep a copy of the folder and report it",
         chain=chain,
         block=seq,
     )

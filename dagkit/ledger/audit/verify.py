@@ -1,4 +1,4 @@
-"""Is all well? Every chain replayed, every content hashed, every byte accounted for."""
+"""Verify a ledger: replay every chain, hash every content, account for every byte."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,28 +14,28 @@ from dagkit.ledger.format.events import DatasetKind, SetTransform
 from dagkit.ledger.format.faults import Fault, LedgerCode, LedgerError
 
 LOST: frozenset[LedgerCode] = frozenset({"chain-lost", "chain-swapped"})
-"""A ledger that lacks a chain is not complete, whichever chain the question is about."""
+"""These faults make every verdict incomplete, also that of one chosen chain."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainVerdict:
-    """What was found of one chain."""
+    """The verdict on one chain."""
 
     name: str
     kind: str | None
     blocks: int
-    """How many blocks are what they must be."""
+    """The number of valid blocks."""
     offset: int | None
     faults: tuple[Fault, ...]
 
     @property
-    def is_well(self) -> bool:
+    def is_valid(self) -> bool:
         return not any(not fault.is_warning for fault in self.faults)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found of a ledger."""
+    """The verdict on a ledger."""
 
     chains: tuple[ChainVerdict, ...]
 
@@ -44,19 +44,19 @@ class Verdict:
         return tuple(fault for chain in self.chains for fault in chain.faults)
 
     @property
-    def is_well(self) -> bool:
-        return all(chain.is_well for chain in self.chains)
+    def is_valid(self) -> bool:
+        return all(chain.is_valid for chain in self.chains)
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing that was discovered is still to be read."""
+        """Whether all discovered work was read."""
         return not self.faults
 
 
 def verify(ledger: Ledger, *, only: str | None = None, contents: bool = True) -> Verdict:
-    """Every fault of every chain, up to the first broken block of each; roots before the chains that read them."""
+    """Check every chain up to its first broken block; roots come before the chains that read them."""
     if only is not None and only not in ledger.names():
-        ledger.chain(only)  # says what is wrong with the name
+        ledger.chain(only)  # raises if the name is malformed or unknown
     opened: dict[str, Chain] = {}
     broken: dict[str, ChainVerdict] = {}
     for name in ledger.names():
@@ -66,7 +66,7 @@ def verify(ledger: Ledger, *, only: str | None = None, contents: bool = True) ->
             broken[name] = ChainVerdict(name, None, 0, None, tuple(error.faults))
     for chain in opened.values():
         if chain.kind is DatasetKind.ROOT:
-            chain.refresh()  # a chain that is being written may have grown before its readers were opened
+            chain.refresh()  # a running driver may have appended before the chains that read this one were opened
     by_id = {chain.dataset_id: chain for chain in opened.values()}
     order = sorted(opened.values(), key=lambda chain: (chain.kind is DatasetKind.DERIVATIVE, chain.name))
     gone = [fault for error in missing(ledger) for fault in error.faults]
@@ -75,7 +75,7 @@ def verify(ledger: Ledger, *, only: str | None = None, contents: bool = True) ->
 
 
 def _with(gone: Iterable[Fault], verdicts: Sequence[ChainVerdict], only: str | None) -> Iterator[ChainVerdict]:
-    """The verdicts that were asked for, and one for each chain that is not there: it may be an input of what was."""
+    """The requested verdicts, and one for each missing chain, which may be an input of a requested one."""
     rest: dict[str, list[Fault]] = {}
     for fault in dict.fromkeys(gone):
         rest.setdefault(str(fault.chain), []).append(fault)

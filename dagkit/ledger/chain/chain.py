@@ -1,7 +1,7 @@
-"""One chain, open: it knows where it stands, judges what is appended, and appends by creating one file.
+"""One open chain: it holds the chain's standing, checks each new block, and appends it by creating one file.
 
-Opening reads the last block and at most four more, whatever the chain's length; planning and appending read none of
-its own blocks. A `Chain` belongs to one thread. After `SequenceTaken` it appends no more: another writer is at work.
+Opening reads the last block and at most four more, whatever the chain's length. Planning and appending read none of
+its own blocks. A `Chain` belongs to one thread. After `SequenceTaken` it refuses to append: another writer is active.
 """
 
 import logging
@@ -31,7 +31,7 @@ from dagkit.ledger.rules.standing import Standing, advance, carry, consumed_numb
 from dagkit.ledger.stores.store import Store
 
 _LOOKS = 10
-"""How often a chain is looked at that seems to have lost something, while every look shows something else."""
+"""The most listings of a chain that seems to have lost blocks, while each listing differs from the one before."""
 
 _logger = logging.getLogger(__name__)
 
@@ -62,12 +62,12 @@ class Chain:
         self._chains = chains
         self._fenced: SequenceTaken | None = None
         self._wrote = False
-        """Whether this session has appended: from then on it follows nobody, for only one driver may write."""
+        """Whether this session has appended: from then on, an append by another driver is an error."""
         self._promise: str | None = None
 
     @classmethod
     def create(cls, store: Store, folder: str, name: str, kind: DatasetKind, dataset_id: str, **given: Any) -> "Chain":
-        """A new chain that holds its Seed."""
+        """Create a chain that holds its Seed."""
         chain = cls(store, folder, name, **given)
         if not chain.log.is_unborn():
             raise BlockRefused(_exists(name))
@@ -76,13 +76,13 @@ class Chain:
 
     @classmethod
     def open(cls, store: Store, folder: str, name: str, **given: Any) -> "Chain":
-        """The chain as it stands, read in a constant number of blocks; or what is wrong with its end."""
+        """Open an existing chain in a constant number of reads; raise `LedgerError` if its last blocks are damaged."""
         chain = cls(store, folder, name, **given)
         chain.reopen()
         return chain
 
     def reopen(self) -> None:
-        """See what others have appended, and be allowed to append again."""
+        """Read the chain's end again and allow appending again."""
         hint, found = self._looked()
         if found.hole is not None:
             raise ChainBroken(losses.hole(self.name, found.hole))
@@ -97,21 +97,21 @@ class Chain:
         self._fenced, self._wrote = None, False
 
     def keep_head(self) -> None:
-        """Note the head where no hint names it: a folder without hints is guarded from its first launch on."""
+        """Note the head if there is no hint, so that a folder without hints is guarded from its first launch on."""
         hint = self.log.hint()
         if hint is None or (hint.pointer, hint.dataset) != (self.head, self.dataset_id):
             self.log.set_hint(self.head, self.dataset_id)
 
     def _reopen_where_it_began(self) -> None:
-        """No block was found; but a head may be noted, which is done after the first block is created."""
+        """Open again if a head is noted although no block was found: writers note it after creating the first block."""
         if not self.log.is_noted():
             raise ChainNotFound(losses.absent(self.name))
         if self.log.find().last is None:
             raise ChainBroken(losses.lost(self.name, self._folder))
-        self.reopen()  # another driver has created it meanwhile
+        self.reopen()  # another driver has just created the chain
 
     def _agrees(self, hint: Hint, record: Record) -> None:
-        """Raise `ChainBroken` unless the chain, which ends at the record, is the one that the hint remembers."""
+        """Raise `ChainBroken` unless the chain, which ends at the record, matches the hint."""
         noted = None
         if hint.seq <= record.seq:
             noted = record if hint.seq == record.seq else self.log.record(hint.seq)
@@ -121,11 +121,11 @@ class Chain:
         if hint.dataset is not None and isinstance(seed, Seed) and seed.dataset_id != hint.dataset:
             raise ChainBroken(losses.swapped(self.name, self._folder, hint.dataset, seed.dataset_id))
         if noted is None:
-            raise ChainBroken(losses.outdated(self.name, record.seq, hint.seq, f"{HEADS}/ remembers"))
+            raise ChainBroken(losses.outdated(self.name, record.seq, hint.seq, f"{HEADS}/ records"))
         raise ChainBroken(losses.forged_head(self.name, hint, noted.hash))
 
     def _is_linked(self, record: Record) -> None:
-        """Raise `ChainBroken` unless the last block follows the one before it: it costs one read, and no hint tells."""
+        """Raise `ChainBroken` unless the last block links to the one before it; one read, as no hint shows it."""
         before = record.block.prev_block_hash
         if record.seq and before is not None:
             self.log.at(Pointer(seq=record.seq - 1, hash=before))
@@ -133,8 +133,11 @@ class Chain:
             raise ChainBroken(losses.unlinked(self.name, record.seq))
 
     def _looked(self) -> tuple[Hint | None, Found]:
-        """The hint and the listing. What looks like a loss may be files that moved into a segment while they were
-        listed, so that it is believed only once two looks agree."""
+        """The hint and the listing.
+
+        A seeming loss may be files that moved into a segment during the listing, so it counts only if two listings
+        in a row agree.
+        """
         before: tuple[Hint | None, Found] | None = None
         for _ in range(_LOOKS):
             hint, found = seen = self.log.hint(), self.log.find()
@@ -161,15 +164,15 @@ class Chain:
 
     @property
     def as_input(self) -> InputChain:
-        """The chain as those see it that read it."""
+        """The chain as its readers need it."""
         return InputChain(self.log, self.standing)
 
     # ---- the next transaction
 
     def plan_next(self, upto: Mapping[str, int] | None = None) -> Transaction:
-        """What the next append starts from. A window that was promised and not appended comes back as it was planned.
+        """The start of the next append. A window that was promised but not appended comes back as it was planned.
 
-        `upto` limits what is consumed, by input id, to a block number; without it all that is there is consumed.
+        `upto` gives the last block number to consume, by input id; without it, all available blocks are consumed.
         """
         self.refresh()
         heads: dict[str, InputBlock] = {}
@@ -187,17 +190,17 @@ class Chain:
         return kept or fresh
 
     def promised(self) -> Transaction | None:
-        """The window that was promised and not appended, whatever its inputs are by now."""
+        """The window that was promised but not appended, even if its inputs have grown since."""
         return promises.read(self._store, self._folder, self.name, prepare(self.name, self.standing, {}))
 
     def promise(self, transaction: Transaction, notes: Mapping[str, Any] | None = None) -> Transaction:
-        """The window will run just so: after a crash `plan_next` gives this very transaction again, notes and all."""
+        """Store the planned window: after a crash, `plan_next` returns this transaction again, with its notes."""
         kept = promises.keep(self._store, self._folder, self.name, transaction, notes or {})
         self._promise = promises.key(self._folder, transaction)
         return kept
 
     def refresh(self) -> bool:
-        """Follow what others appended; whether there was anything. A session that has appended itself must stop."""
+        """Read the blocks of other writers, and return whether there were any; raise if this session has appended."""
         if self._fenced is None and not self.log.has(self.standing.next_seq):
             return False
         if self._wrote:
@@ -216,7 +219,7 @@ class Chain:
         planned: Transaction | None = None,
         expected_head: Pointer | None = None,
     ) -> Record:
-        """The event is the chain's next block, durably, or an error says why and nothing was changed."""
+        """Append the event durably as the next block; `BlockRefused` and `SequenceTaken` mean: nothing was changed."""
         head = self.standing.head
         if expected_head is not None and expected_head != head:
             raise BlockRefused(self._moved(expected_head.seq))
@@ -241,7 +244,7 @@ class Chain:
         expected_hash: str | None = None,
         numbers: Mapping[str, int] | None = None,
     ) -> Record:
-        """A block that was made elsewhere is the chain's next, if every law allows it."""
+        """Append an imported block; raise `BlockRefused` if it breaks a rule."""
         if self._fenced is not None:
             raise self._fenced
         contents = {hash_of(content): content for content in objects}
@@ -270,12 +273,12 @@ class Chain:
             raise BlockRefused(*(_of(self.name, fault) for fault in faults))
 
     def _shelve(self, contents: Mapping[str, bytes], event: Event) -> None:
-        """What is too large for the record lies on its shelf before the block that names it."""
+        """Store the contents that are too large for the record, before the block that names them."""
         assert isinstance(event, AddData | ExecuteTransform) or not contents, "only data blocks name contents"
         if not isinstance(event, AddData | ExecuteTransform):
             return
         for name, content in contents.items():
-            # both, for one content may be slice and checkpoint at once, and each is looked for on its own shelf
+            # Check both: one content may be slice and checkpoint at once, and each is read from its own shelf.
             if event.new_data is not None and event.new_data.physical_hash == name:
                 self.objects.put("data", content)
             if event.new_checkpoint is not None and event.new_checkpoint.physical_hash == name:
@@ -287,13 +290,13 @@ class Chain:
         try:
             self._store.delete([self._promise])
         except StoreError as error:
-            _logger.warning("a kept promise of %s stays behind: %s", self.name, error.fault.problem)
+            _logger.warning("a fulfilled promise of %s could not be deleted: %s", self.name, error.fault.problem)
         self._promise = None
 
     def _moved(self, seq: int) -> Fault:
         return Fault(
             code="head-moved",
-            problem=f"it was planned after block {seq}, and the chain has since moved",
+            problem=f"it was planned after block {seq}, but the chain has grown since",
             help="plan it again",
             chain=self.name,
             block=self.standing.next_seq,
@@ -306,7 +309,7 @@ class Chain:
         return self.log.record(seq)
 
     def records(self, first: int = 0, last: int | None = None) -> Iterator[Record]:
-        """The blocks from `first` to `last`, or to the end as it was when the chain was opened."""
+        """The blocks from `first` to `last`, or to the end that this session knows."""
         return self.log.records(first, self.head.seq if last is None else min(last, self.head.seq))
 
     def last(self, kind: str) -> Record | None:
@@ -328,19 +331,19 @@ class Chain:
         return seeking.by_time(self.log, self.head.seq, instant)
 
     def data(self, record: Record) -> bytes | None:
-        """The content of the slice that a block adds."""
+        """The content of the slice that a block adds, if any."""
         event = record.block.event
         if not isinstance(event, AddData | ExecuteTransform) or event.new_data is None:
             return None
         return self.objects.get("data", event.new_data.physical_hash, record)
 
     def checkpoint(self) -> bytes | None:
-        """The content of the checkpoint that holds now; at most one block read."""
+        """The content of the current checkpoint; at most one block read."""
         name, at = self.standing.checkpoint, self.standing.state_at
         return None if name is None or at is None else self.objects.get("checkpoints", name, self.log.at(at))
 
     def checkpoint_at(self, record: Record) -> bytes | None:
-        """The content of the checkpoint that a block leaves, wherever it was first named."""
+        """The content of a block's checkpoint, which an earlier block may hold."""
         event = record.block.event
         if not isinstance(event, AddData | ExecuteTransform) or event.new_checkpoint is None:
             return None
@@ -360,7 +363,7 @@ def _exists(chain: str) -> Fault:
 def _other_hash(chain: str, record: Record, expected: str) -> Fault:
     return Fault(
         code="hash-mismatch",
-        problem=f"its hash is {record.hash}, and {expected} was expected",
+        problem=f"its hash is {record.hash}, but {expected} was expected",
         help="it is not the block that was exported: export it again",
         chain=chain,
         block=record.seq,

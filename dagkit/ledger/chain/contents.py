@@ -1,4 +1,4 @@
-"""Slices and checkpoints under the hash of their content: what a name promises can always be checked."""
+"""Slices and checkpoints, each stored under the hash of its content, so that every read can be checked."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from dagkit.ledger.stores.store import KeyMissing, KeyTaken, Store, refused
 Shelf = Literal["data", "checkpoints"]
 
 INLINE_LIMIT = 4096
-"""Up to so many bytes, text is kept inside the record: a window and its state then cost one durable write."""
+"""The most bytes of text that are stored inside the record: a window and its state then cost one durable write."""
 
 _LINES_DOMAIN = b"dagkit.lines/1\n"
 
@@ -29,20 +29,20 @@ class Objects:
         self._chain = chain
 
     def put(self, shelf: Shelf, content: bytes) -> None:
-        """The content is kept, and young; one that is there already stays, unless it was torn."""
+        """Store the content; an existing intact copy stays and gets a new modification time."""
         key = self.key(shelf, hash_of(content))
         while True:
             try:
                 return self._store.create(key, content)
             except KeyTaken:
-                with contextlib.suppress(KeyMissing):  # swept away between the two: created after all
+                with contextlib.suppress(KeyMissing):  # `gc` deleted it in between: create it
                     return self._reuse(key, content)
 
     def _reuse(self, key: str, content: bytes) -> None:
-        """What a crash left may be old; the block that names it now is still to come, and `gc` must wait for it."""
+        """Renew the age of a content that a crash left: `gc` must keep it until the block that names it is appended."""
         if self._store.get(key) != content:
             self._store.replace(key, content)
-        elif isinstance(self._store, LocalStore):  # written anew it would not be durable, as it is
+        elif isinstance(self._store, LocalStore):  # replacing it could lose its durability
             try:
                 os.utime(self._store.root / key)
             except FileNotFoundError:
@@ -56,7 +56,7 @@ class Objects:
         return self._store.exists(self.key(shelf, name))
 
     def get(self, shelf: Shelf, name: str, record: Record) -> bytes:
-        """The content that the record names, whole and unchanged, or the fault is named."""
+        """The content that the record names; raise `ChainBroken` if it is missing or changed."""
         inline = (record.objects or {}).get(name)
         if inline is not None:
             return inline.encode()
@@ -65,25 +65,25 @@ class Objects:
             content = self._store.get(self.key(shelf, name))
         except KeyMissing:
             code: LedgerCode = "data-missing" if shelf == "data" else "checkpoint-missing"
-            raise ChainBroken(self._fault(code, f"its {what} {name} is not there", record)) from None
+            raise ChainBroken(self._fault(code, f"its {what} {name} is missing", record)) from None
         if hash_of(content) != name:
             damaged: LedgerCode = "data-damaged" if shelf == "data" else "checkpoint-damaged"
-            raise ChainBroken(self._fault(damaged, f"its {what} {name} has another content now", record))
+            raise ChainBroken(self._fault(damaged, f"the content of its {what} {name} has changed", record))
         return content
 
     def names(self, shelf: Shelf) -> list[str]:
-        """Every content that is kept, whoever names it."""
+        """The names of all stored contents."""
         return self._store.names(f"{self._folder}/{shelf}")
 
     def key(self, shelf: Shelf, name: str) -> str:
         return f"{self._folder}/{shelf}/{name}"
 
     def _fault(self, code: LedgerCode, problem: str, record: Record) -> Fault:
-        return Fault(code, problem, "bring the file back from a copy of the folder", self._chain, record.seq)
+        return Fault(code, problem, "restore the file from a backup of the folder", self._chain, record.seq)
 
 
 def is_small(content: bytes) -> bool:
-    """Whether the content travels inside the record."""
+    """Whether the content is stored inside the record."""
     if len(content) > INLINE_LIMIT:
         return False
     try:
@@ -107,12 +107,12 @@ def rows_of(content: bytes) -> list[Any]:
 
 
 def lines_hash(content: bytes) -> str:
-    """The logical hash of canonical lines: equal rows, equal hash, and never otherwise, for each row has one text."""
+    """The logical hash of canonical lines: equal only for equal rows, for each row has one text."""
     return hash_of(_LINES_DOMAIN + content)
 
 
 def slice_of(content: bytes, first: int, count: int) -> DataSlice:
-    """The slice that says: these bytes are the `count` records from offset `first` on."""
+    """The slice for these bytes: `count` records from offset `first` on."""
     assert count > 0, "a slice has at least one record"
     return DataSlice(
         logical_hash=lines_hash(content),
@@ -123,5 +123,5 @@ def slice_of(content: bytes, first: int, count: int) -> DataSlice:
 
 
 def checkpoint_of(content: bytes) -> Checkpoint:
-    """The checkpoint that these bytes are."""
+    """The checkpoint entry for these bytes."""
     return Checkpoint(physical_hash=hash_of(content), size=len(content))

@@ -1,15 +1,15 @@
 """The records of one chain, by number.
 
     blocks/00000000000000001042.json      the last blocks, one file each: creating the file *is* the append
-    segments/00000000000000000000.jsonl   full segments; once one exists, it alone speaks for its numbers
+    segments/00000000000000000000.jsonl   full segments; once one exists, it is authoritative for its numbers
 
-and outside the chain's folder, where a copy that replaces the folder leaves it alone:
+and outside the chain's folder, so that restoring an old copy of the folder does not replace it:
 
-    heads/<name>                          which block the last writer appended: a hint, and a witness against loss
+    heads/<name>                          the block that the last writer appended: a hint that also reveals losses
 
 The last block is always a file of its own, so a listing of `blocks/` (never more than two segments' worth of names)
-finds the head. A segment is created before the files that it replaces are deleted; so a late writer who creates such a
-file anew finds the segment, and knows that it lost.
+finds the head. A segment is created before the files that it replaces are deleted. So a late writer that creates such
+a file again finds the segment and stops.
 """
 
 import contextlib
@@ -37,15 +37,15 @@ _BLOCK_NAME = re.compile(r"([0-9]{20})\.json")
 _SEGMENT_NAME = re.compile(r"([0-9]{20})\.jsonl")
 
 _HINT_SIZE = 320
-"""Of one size, so that writing it over in place leaves nothing of the one before."""
+"""Hints have a fixed size, so that overwriting one in place leaves no remains of the old one."""
 
 
 HEADS = "heads"
-"""The folder of the hints. It lies beside the ledger's folder: it must survive what happens to that."""
+"""The folder of the hints. It lies beside the ledger's folder, because it must survive a loss of that folder."""
 
 
 class Hint(Wire):
-    """The last block that a writer appended, and of which chain."""
+    """The last block that a writer appended, and the chain's dataset id."""
 
     format: Literal["dagkit.head/1"] = HINT_FORMAT
     seq: int
@@ -59,32 +59,34 @@ class Hint(Wire):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a listing found: the last block, and the first that is missing before it, if any."""
+    """The result of a listing: the last block, and the first missing block before it, if any."""
 
     last: int | None
     hole: int | None = None
 
 
 class Log:
-    """Reads and creates records; judges nothing but their form."""
+    """Reads and creates records; checks only their form."""
 
     def __init__(self, store: Store, folder: str, chain: str) -> None:
         self.store = store
         self.folder = folder
         self.chain = chain
         self.blocks_read = 0
-        """How many records were read, for whoever wants to know what an operation costs."""
+        """How many records were read: tests and benchmarks measure costs with it."""
         self._recent: dict[int, bytes] = {}
-        """The lines appended here that are not packed yet, so that packing need not read them again."""
+        """Appended lines that are not packed yet: packing need not read them again."""
 
     def create(self, seq: int, line: bytes) -> None:
-        """The line is the record of this number from here on, or `SequenceTaken` and nothing was changed."""
+        """Create the record of this number; raise `SequenceTaken`, and change nothing, if it exists."""
         key = self.block_key(seq)
         try:
             self.store.create(key, line)
         except KeyTaken:
             raise self.taken(seq) from None
-        if self.store.exists(self._segment_key(seq)):  # we are late by a thousand blocks: which one was kept?
+        if self.store.exists(
+            self._segment_key(seq)
+        ):  # this writer is late by up to a thousand blocks: compare with the segment
             kept = self._from_segment(seq)
             self.store.delete([key])
             if kept != line:
@@ -95,16 +97,16 @@ class Log:
             self._pack_before(seq)
 
     def has(self, seq: int) -> bool:
-        """Whether the block exists; it is not read."""
+        """Whether the block exists; does not read it."""
         return self.store.exists(self.block_key(seq)) or self.store.exists(self._segment_key(seq))
 
     def line(self, seq: int) -> bytes:
-        """The bytes of a record; a segment is asked first, for it alone speaks for its numbers."""
+        """The bytes of a record, from its segment if there is one, else from its own file."""
         self.blocks_read += 1
         return self._line(seq)
 
     def _line(self, seq: int) -> bytes:
-        for _ in range(2):  # a file that goes between the two questions has gone into a segment
+        for _ in range(2):  # a file that vanishes between the two reads was moved into a segment
             try:
                 return self._from_segment(seq)
             except KeyMissing:
@@ -116,17 +118,17 @@ class Log:
         raise ChainBroken(self._missing(seq))
 
     def record(self, seq: int) -> Record:
-        """The record of this number, which is what it says it is."""
+        """The record of this number; raise `ChainBroken` if it is damaged."""
         return unseal(self.line(seq), self.chain, seq)
 
     def at(self, pointer: Pointer) -> Record:
-        """The record that a pointer names, which has the hash that the pointer says."""
+        """The record that a pointer names; raise `ChainBroken` if its hash differs."""
         record = self.record(pointer.seq)
         if record.hash != pointer.hash:
             fault = Fault(
                 code="link-broken",
-                problem=f"it should be {pointer.hash}, and it is {record.hash}",
-                help="the history was rewritten; bring the folder back from a copy",
+                problem=f"its hash should be {pointer.hash}, but it is {record.hash}",
+                help="the history was rewritten; restore the folder from a backup",
                 chain=self.chain,
                 block=pointer.seq,
             )
@@ -156,7 +158,7 @@ class Log:
             yield unseal(line, self.chain, seq)
 
     def find(self) -> Found:
-        """The last block there is, by listing; no block is read."""
+        """Find the last block by listing; no block is read."""
         loose = self.loose()
         if not loose:
             sealed = self.sealed()
@@ -164,23 +166,23 @@ class Log:
         last = max(loose)
         present, seq = set(loose), last
         while seq in present or (seq >= 0 and self.store.exists(self.block_key(seq))):
-            seq -= 1  # asked by name too: a listing may miss what is created while it is made
+            seq -= 1  # also check by name: a listing may miss blocks that are created meanwhile
         if seq < 0 or self.store.exists(self._segment_key(seq)):
             return Found(last)
         before = [one for one in loose if one < seq] + [s + SEGMENT_SIZE - 1 for s in self.sealed() if s < seq]
-        return Found(last, hole=max(before, default=-1) + 1)  # not step by step: a strange name may be far away
+        return Found(last, hole=max(before, default=-1) + 1)  # not block by block: a stray file may have a huge number
 
     def is_unborn(self) -> bool:
-        """Whether nothing was ever appended here; a lost chain still has a hint or a segment that tells of it."""
+        """Whether nothing was ever appended here; a lost chain still has a hint or a segment."""
         return not self.loose() and not self.sealed() and not self.is_noted()
 
     def is_noted(self) -> bool:
-        """Whether a writer left a hint, be it torn."""
+        """Whether a writer left a hint, even a torn one."""
         return any(self.store.exists(key) for key in self.hint_keys)
 
     @property
     def hint_keys(self) -> tuple[str, str]:
-        """Where the hint lies, and where writers before decision 0105 left it."""
+        """The key of the hint, and the key that was used before decision 0105."""
         return f"{HEADS}/{self.folder.rpartition('/')[2]}", f"{self.folder}/refs/head"
 
     def loose(self) -> list[int]:
@@ -192,12 +194,12 @@ class Log:
         return sorted(self._numbers("segments", _SEGMENT_NAME))
 
     def _numbers(self, inner: str, form: re.Pattern[str]) -> list[int]:
-        """What has another name was put there by somebody else, and is left alone."""
+        """The numbers in the names that match; other files are not the ledger's and are ignored."""
         matches = map(form.fullmatch, self.store.names(f"{self.folder}/{inner}"))
         return [int(match[1]) for match in matches if match is not None]
 
     def hint(self) -> Hint | None:
-        """Which block the last writer said it appended; None where no writer did, or the file is torn."""
+        """The block that the last writer noted; None if there is no hint or it is torn."""
         for key in self.hint_keys:
             try:
                 said = self.store.get(key)
@@ -207,12 +209,12 @@ class Log:
                 document = read_json(said)
                 checked = document.pop("check") == _check(document)
             except (ValueError, TypeError, KeyError, AttributeError):
-                return None  # torn: the listing knows
+                return None  # torn: the listing finds the head
             return parse(Hint, document, HINT_FORMAT, self.chain) if checked else None
         return None
 
     def set_hint(self, pointer: Pointer, dataset: str | None = None) -> None:
-        """Leave the hint for the next one who opens; a hint that cannot be left costs nothing but a warning."""
+        """Note the head for the next opening; log a warning if that fails."""
         said = Hint(seq=pointer.seq, hash=pointer.hash, dataset=dataset).as_json()
         text = canonical({**said, "check": _check(said)})
         try:
@@ -221,7 +223,7 @@ class Log:
             _logger.warning("the head of %s could not be noted: %s", self.chain, error.fault.problem)
 
     def pack(self, first: int) -> int:
-        """The full run of blocks from `first` is a segment; gives how many files went away."""
+        """Pack the full run of blocks from `first` into a segment; return how many files were deleted."""
         numbers = range(first, first + SEGMENT_SIZE)
         gone = list(numbers)
         if self.store.exists(self._segment_key(first)):
@@ -238,7 +240,7 @@ class Log:
         return len(gone)
 
     def differing(self) -> Iterator[Fault]:
-        """Files that a packing left, or somebody put, beside a segment that does not say the same as they."""
+        """A fault for each loose block that differs from the same block in a segment."""
         for first in sorted({seq - seq % SEGMENT_SIZE for seq in self.loose()}):
             try:
                 if self.store.exists(self._segment_key(first)):
@@ -247,9 +249,9 @@ class Log:
                 yield error.fault
 
     def _kept_twice(self, first: int) -> list[int]:
-        """The loose blocks that the segment, which somebody else made, holds too; it is whole, or `ChainBroken`.
+        """The loose blocks that an existing segment holds too; raise `ChainBroken` unless the segment is whole.
 
-        The files may be the only good copy, so that none goes before the segment was read.
+        The files may be the only intact copy, so none is deleted before the whole segment was read.
         """
         loose = [seq for seq in self.loose() if first <= seq < first + SEGMENT_SIZE]
         if not loose:
@@ -260,28 +262,28 @@ class Log:
             raise ChainBroken(self._unlike(first))
         kept = []
         for seq in loose:
-            with contextlib.suppress(KeyMissing):  # the other packer is deleting them
+            with contextlib.suppress(KeyMissing):  # the other writer is deleting them
                 if self.store.get(self.block_key(seq)) != lines[seq - first]:
                     raise ChainBroken(self._unlike(seq))
                 kept.append(seq)
         return kept
 
     def _again(self, seq: int) -> bytes:
-        """A line that an earlier session appended; a damaged one stays a file, which a copy can still mend."""
+        """Read and check a line of an earlier session; a damaged one stays a file, which a backup can replace."""
         line = self._line(seq)
         unseal(line, self.chain, seq)
         return line
 
     def _pack_before(self, seq: int) -> None:
-        """Every full run is packed, also those that a crash or a full disk left loose; one listing in a thousand."""
+        """Pack all full runs, also those that a crash or a full disk left loose; one listing in a thousand appends."""
         starts = {seq - SEGMENT_SIZE}
-        with contextlib.suppress(StoreError):  # the block is appended; the next thousand makes up for it
+        with contextlib.suppress(StoreError):  # the block is appended; the next packing tries again
             starts.update(one - one % SEGMENT_SIZE for one in self.loose() if one < seq)
         for first in sorted(starts):
             self._pack_quietly(first)
 
     def _pack_quietly(self, first: int) -> None:
-        """The block is appended; that it cannot be packed now only leaves more files."""
+        """Pack, and log a warning on failure: the block is appended already, so a failure only leaves more files."""
         try:
             self.pack(first)
         except (StoreError, ChainBroken, VersionUnreadable) as error:
@@ -294,20 +296,20 @@ class Log:
         return self.store.get_range(key, start, end)
 
     def block_key(self, seq: int) -> str:
-        """Where the block lies while it is a file of its own."""
+        """The key of the block until it is packed."""
         return f"{self.folder}/blocks/{seq:020d}.json"
 
     def _segment_key(self, seq: int) -> str:
         return f"{self.folder}/segments/{seq - seq % SEGMENT_SIZE:020d}.jsonl"
 
     def taken(self, seq: int) -> SequenceTaken:
-        """What a writer is told who came second."""
+        """The error for a writer that another one has overtaken."""
         return SequenceTaken(
             Fault(
                 code="sequence-taken",
                 problem="another writer has appended this block",
-                help="another driver runs this application, and only one may: stop one of the two; code that writes a "
-                "chain by itself opens it again, and plans anew",
+                help="another driver runs this application, but only one may: stop one of the two; code that appends "
+                "to a chain must reopen it and plan again",
                 chain=self.chain,
                 block=seq,
             )
@@ -316,8 +318,8 @@ class Log:
     def _unlike(self, seq: int) -> Fault:
         return Fault(
             code="segment-damaged",
-            problem="its segment and the file beside it do not say the same; nothing was deleted",
-            help="keep the one that `verify` finds whole, or bring the folder back from a copy",
+            problem="its segment and its own file differ; nothing was deleted",
+            help="keep the one that `verify` accepts, or restore the folder from a backup",
             chain=self.chain,
             block=seq,
         )
@@ -325,14 +327,14 @@ class Log:
     def _missing(self, seq: int) -> Fault:
         return Fault(
             code="block-missing",
-            problem="the block is not there",
-            help="it was committed and is lost; bring it back from a copy of the folder",
+            problem="the block is missing",
+            help="it was committed and is lost; restore it from a backup of the folder",
             chain=self.chain,
             block=seq,
         )
 
 
 def _check(said: Mapping[str, Any]) -> str:
-    """Tells a hint that was torn while it was written from one that lies."""
+    """A checksum that separates a torn hint from a forged one."""
     parts = [said["seq"], said["hash"], *([said["dataset"]] if "dataset" in said else [])]
     return hash_of(" ".join(map(str, parts)).encode())[-16:]

@@ -1,7 +1,7 @@
-"""Windows that were planned and not yet appended, so that after a crash they run again with the same blocks.
+"""Stores windows that are planned and not yet appended, so that after a crash they run again with the same blocks.
 
-A promise says its own hash. One that is damaged stops the driver and is not passed over: what it named may have run,
-and of another plan under the same number a sink could then drop what it takes for done.
+A promise holds its own hash. A damaged promise stops the driver, because its window may have run: if another plan ran
+under the same number, a sink could drop its output as already written.
 """
 
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ from dagkit.ledger.stores.store import KeyMissing, KeyTaken, Store
 
 
 def key(folder: str, transaction: Transaction) -> str:
-    """Where the promise of the window lies that follows this data block."""
+    """The key of the promise of the window that follows this data block."""
     after = "start" if transaction.after is None else f"{transaction.after.seq:020d}"
     return f"{folder}/planned/{after}.json"
 
 
 def read(store: Store, folder: str, chain: str, fresh: Transaction) -> Transaction | None:
-    """The promised transaction that takes the place of a fresh one, if there is one."""
+    """The promised transaction that replaces a fresh one, if there is one."""
     try:
         content = store.get(key(folder, fresh))
     except KeyMissing:
@@ -30,15 +30,15 @@ def read(store: Store, folder: str, chain: str, fresh: Transaction) -> Transacti
     promise = _unsealed(content, chain, key(folder, fresh))
     ids = [planned.input.dataset_id for planned in promise.inputs]
     if promise.after != fresh.after or ids != [planned.input.dataset_id for planned in fresh.inputs]:
-        return None  # the transform was set anew, or the promise is of another history
+        return None  # the transform was set again, or the promise belongs to another history
     return replace(fresh, inputs=promise.inputs, notes=promise.notes, promised=True)
 
 
 def keep(store: Store, folder: str, chain: str, transaction: Transaction, notes: Mapping[str, Any]) -> Transaction:
-    """The promise lies on disk; one of somebody else's stands, and says so."""
+    """Store the promise; raise `SequenceTaken` if a different one is stored."""
     place = key(folder, transaction)
     try:
-        canonical(dict(notes)).encode()  # as a value it is made to fit: half a character in a name would go unnoticed
+        canonical(dict(notes)).encode()  # before validation, which would silently repair half a character in a name
         content = _sealed(Promise(after=transaction.after, inputs=transaction.inputs, notes=notes))
     except ValueError as error:
         raise unwritable("the plan of a window", error) from error
@@ -69,7 +69,7 @@ def _sealed(promise: Promise) -> bytes:
 
 
 def _unsealed(content: bytes, chain: str, place: str) -> Promise:
-    """The promise, which is what was promised, or the fault is named."""
+    """Read a promise; raise `ChainBroken` if it is damaged."""
     try:
         document = read_json(content)
         check = document.pop("check", None)
@@ -92,7 +92,7 @@ def _damaged(chain: str, place: str) -> Fault:
     return Fault(
         code="promise-damaged",
         problem=f"the planned window {place} is not what was planned",
-        help="bring the file back from a copy; or delete it, and the window is planned anew: nothing of it was "
-        "committed, and sinks that show only what is committed lose nothing",
+        help="restore the file from a backup; or delete it: the window is then planned again. It was not committed, so "
+        "sinks that show only committed output lose nothing",
         chain=chain,
     )

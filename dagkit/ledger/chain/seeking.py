@@ -1,4 +1,4 @@
-"""Finding a block without walking: blocks are numbered, and offsets and times never go back, so halving finds them."""
+"""Binary search for a block: numbers are gapless, and offsets and times never decrease."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -21,7 +21,7 @@ def by_offset(log: Log, last: int, offset: int) -> Record | None:
 
 
 def by_time(log: Log, last: int, instant: datetime) -> Record | None:
-    """The last block that is not younger than the instant."""
+    """The last block not later than the instant."""
     later = _first(log, last, lambda record: record.block.system_time > instant)
     if later is None:
         return log.record(last)
@@ -29,7 +29,7 @@ def by_time(log: Log, last: int, instant: datetime) -> Record | None:
 
 
 def _first(log: Log, last: int, holds: Callable[[Record], bool]) -> Record | None:
-    """The first block of which something holds that also holds of all after it."""
+    """The first block for which `holds` is true; it must then be true for all later blocks."""
     low, high, found = 0, last, None
     while low <= high:
         middle = (low + high) // 2
@@ -42,7 +42,7 @@ def _first(log: Log, last: int, holds: Callable[[Record], bool]) -> Record | Non
 
 
 def before(record: Record, kind: str, read: Reader) -> Record | None:
-    """The last block of a kind before this one; `slice` is the last that added data, over all the empty ones."""
+    """The last block of a kind before this one; the kind `slice` means the last block that added data."""
     carried = record.carry
     if kind in ("AddData", "ExecuteTransform"):
         return None if carried.data is None else read(carried.data)

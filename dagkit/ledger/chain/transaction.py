@@ -1,4 +1,4 @@
-"""What the next append starts from, and the promise that lets a crashed window run again with the same blocks."""
+"""The start of the next append, and the promise with which a crashed window runs again with the same blocks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,25 +25,25 @@ PROMISE_FORMAT: Literal["dagkit.promise/1"] = "dagkit.promise/1"
 
 
 class PlannedInput(Wire):
-    """What a window is to consume of one input, and the number of the last block of it."""
+    """The part of one input that a window consumes, and the number of its last block."""
 
     input: ExecuteTransformInput
     seq: int | None = None
 
 
 class Promise(Wire):
-    """A planned window, as it lies on disk until its block is appended."""
+    """A planned window, as stored until its block is appended."""
 
     format: Literal["dagkit.promise/1"] = PROMISE_FORMAT
     after: Pointer | None = None
-    """The data block that the window follows; a key block in between changes nothing."""
+    """The data block that the window follows; key blocks in between do not matter."""
     inputs: tuple[PlannedInput, ...] = ()
     notes: Mapping[str, JsonValue] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """All that is needed to prepare the next data block of a chain."""
+    """Everything needed to prepare the next data block of a chain."""
 
     chain: str
     after: Pointer | None
@@ -54,7 +54,7 @@ class Transaction:
     inputs: tuple[PlannedInput, ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
     promised: bool = False
-    """Whether the window was planned before, by this driver or by one that crashed: it must run as planned."""
+    """Whether the window was promised before, by this driver or by one that crashed: it must run as planned."""
 
     @property
     def next_offset(self) -> int:
@@ -68,7 +68,7 @@ class Transaction:
         source_state: SourceState | None = None,
         extra: Extra | None = None,
     ) -> AddData:
-        """The event of a root chain; what is not given is carried."""
+        """The event of a root chain; omitted values are carried over."""
         return AddData(
             prev_checkpoint=self._prev_checkpoint,
             prev_offset=self.prev_offset,
@@ -85,7 +85,7 @@ class Transaction:
         checkpoint: Checkpoint | None = None,
         watermark: datetime | None = None,
     ) -> ExecuteTransform:
-        """The event of a derivative chain; what is not given is carried."""
+        """The event of a derivative chain; omitted values are carried over."""
         return ExecuteTransform(
             query_inputs=tuple(planned.input for planned in self.inputs),
             prev_checkpoint=self._prev_checkpoint,
@@ -101,7 +101,7 @@ class Transaction:
 
 
 def planned(dataset_id: str, last: Position, upto: InputBlock | None) -> PlannedInput:
-    """What lies between the last block consumed and `upto`; nothing new is said by absence."""
+    """The part of an input between the last consumed block and `upto`; without new blocks its new fields are None."""
     moved = upto is not None and upto.hash != last.block_hash
     new_offset = upto.offset if upto is not None and moved and upto.offset != last.offset else None
     return PlannedInput(
@@ -117,7 +117,7 @@ def planned(dataset_id: str, last: Position, upto: InputBlock | None) -> Planned
 
 
 def prepare(chain: str, standing: Standing, heads: Mapping[str, InputBlock]) -> Transaction:
-    """The next transaction of a chain, from where it stands and where its inputs do."""
+    """The next transaction of a chain, from its standing and the heads of its inputs."""
     return Transaction(
         chain=chain,
         after=standing.data_at,

@@ -1,4 +1,4 @@
-"""Who answers the rules from what is really stored: the chain's log, its objects, and the chains it reads."""
+"""Answers the rules' questions from storage: the chain's log, its objects, and the chains it reads."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,25 +14,25 @@ from dagkit.ledger.rules.standing import Standing
 
 @dataclass(frozen=True, slots=True)
 class InputChain:
-    """A chain that another one reads: its log, and where it stands."""
+    """A chain that another one reads: its log and its standing."""
 
     log: Log
     standing: Standing
 
     @property
     def last(self) -> InputBlock | None:
-        """Its last data block: what was only declared after it is nothing to consume."""
+        """Its last data block: declarations after it are nothing to consume."""
         at = self.standing.data_at
         return None if at is None else InputBlock(at.seq, at.hash, self.standing.offset)
 
     def block(self, seq: int) -> InputBlock:
-        """One block, with the last offset at it; at most two reads."""
+        """One block with the last offset at it; at most two reads."""
         record = self.log.record(seq)
         return InputBlock(record.seq, record.hash, offset_at(record, self.log.at))
 
 
 InputChains = Callable[[str], InputChain | None]
-"""Finds the chain of an id, or None where it is kept elsewhere."""
+"""Finds the chain of an id; None if it is stored elsewhere."""
 
 
 def offset_at(record: Record, read: Callable[[Pointer], Record]) -> int | None:
@@ -52,9 +52,9 @@ class StoredWitness:
     standing: Standing
     chains: InputChains
     given: frozenset[str]
-    """Hashes of contents that travel with the block."""
+    """Hashes of the contents that are appended together with the block."""
     numbers: Mapping[str, int]
-    """Under what number to look for an input's block, by the block's hash."""
+    """The numbers of input blocks, by hash."""
 
     def event_at(self, pointer: Pointer) -> Event:
         return self.log.at(pointer).block.event
@@ -88,13 +88,13 @@ class StoredWitness:
         return self._in_backlog(chain, dataset_id, block_hash)
 
     def number_of(self, given: ExecuteTransformInput) -> int | None:
-        """The number of the block up to which an input is consumed."""
-        assert given.new_block_hash is not None, "an input that brought nothing has no new block"
+        """The number of the last consumed block of an input."""
+        assert given.new_block_hash is not None, "an input without new data has no new block"
         found = self.input_block(given.dataset_id, given.new_block_hash)
         return None if found is None else found.seq
 
     def _in_backlog(self, chain: InputChain, dataset_id: str, block_hash: str) -> InputBlock | None:
-        """Nobody said where it lies, so the blocks not yet consumed are asked, newest first."""
+        """Search the blocks not yet consumed, newest first; for a block of unknown number."""
         assert chain.standing.head is not None, "an empty chain was answered before"
         last = self.standing.consumed.get(dataset_id)
         floor = last.seq if last is not None and last.seq is not None else 0

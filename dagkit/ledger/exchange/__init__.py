@@ -1,1 +1,1 @@
-"""Open Data Fabric manifests, out and in."""
+"""Export and import of Open Data Fabric manifests."""

@@ -1,10 +1,10 @@
-"""Chains as Open Data Fabric manifests, out and in again.
+"""Export and import of chains as Open Data Fabric manifests.
 
     OUT/export.json                              the chains, with the hash of each head
     OUT/chains/<chain>.yaml (or .json)           in each document {kind: MetadataBlock, version: 1, content: ...}
     OUT/contents/<chain>/{data,checkpoints}/...  the contents, each under its hash
 
-What a block carries beyond the fabric's fields is not exported: it is made again, and the hashes prove it the same.
+dagkit's own fields of a block are not exported: the import computes them again, and the hashes prove them equal.
 """
 
 import json
@@ -35,9 +35,9 @@ _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(yaml.composer.Composer, _Parser):  # type: ignore[misc]
-    """As safe as its parser, and refuses what an export never writes: anchors, and a name said twice.
+    """As safe as its parser, and refuses what an export never writes: anchors and duplicate keys.
 
-    Nodes are composed in Python, where nesting without end is an error; in C it is the end of the process.
+    Nodes are composed in Python, where nesting that is too deep is an error; in C it would crash the process.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -52,7 +52,7 @@ class _Loader(yaml.composer.Composer, _Parser):  # type: ignore[misc]
     def construct_mapping(self, node: Any, **how: Any) -> Any:
         found = super().construct_mapping(node, **how)
         if len(found) != len(node.value):
-            raise yaml.constructor.ConstructorError(None, None, "a name is said twice", node.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, "a duplicate key", node.start_mark)
         return found
 
 
@@ -67,14 +67,14 @@ class ExportedChain(Wire):
 
 
 class Export(Wire):
-    """What an export holds."""
+    """The content of export.json."""
 
     format: Literal["dagkit.export/1"] = EXPORT_FORMAT
     chains: tuple[ExportedChain, ...]
 
 
 class Manifest(Wire):
-    """The wrapper that the fabric puts around every resource."""
+    """The wrapper that the fabric uses for every resource."""
 
     kind: Literal["MetadataBlock"] = "MetadataBlock"
     version: Literal[1] = MANIFEST_VERSION
@@ -87,7 +87,7 @@ def manifest_of(record: Record) -> dict[str, Any]:
 
 
 def export(ledger: Ledger, out: Path, form: Form = "yaml") -> Export:
-    """Every chain lies in `out`, up to the block that was its last when this began."""
+    """Write every chain to `out`, up to the block that was its last at the start."""
     try:
         (out / "chains").mkdir(parents=True, exist_ok=True)
         said = Export(chains=tuple(_export(ledger.chain(name), out, form) for name in ledger.names()))
@@ -98,7 +98,7 @@ def export(ledger: Ledger, out: Path, form: Form = "yaml") -> Export:
 
 
 def _file(chain: str, form: str) -> str:
-    """Each chain in a folder of chains: beside other files of the export its name could be one of theirs."""
+    """The path of a chain's file, in a folder of its own: a chain's name could equal that of another exported file."""
     return f"chains/{quote(chain, safe=' ')}.{form}"
 
 
@@ -140,11 +140,11 @@ def _keep(path: Path, content: bytes) -> None:
 
 
 def import_into(ledger: Ledger, source: Path) -> Export:
-    """Every chain of the export is in the ledger, judged block by block, with the head exported; or none of it is."""
+    """Import every chain of the export, checking each block and the exported heads; import all chains or none."""
     said = _said(source / "export.json")
     roots_first = sorted(said.chains, key=lambda chain: chain.kind is DatasetKind.DERIVATIVE)
-    # Whether the head is the one exported is known only at the end, when a chain that was cut or changed would stand
-    # committed and look well; so all of it is judged in memory before the first block is created.
+    # The heads can be compared only at the end, when a cut or changed chain would already be committed and look valid.
+    # So the whole import is first tried in memory.
     tried = ledger.rehearsal([chain.name for chain in said.chains])
     for target in (tried, ledger):
         for chain in roots_first:
@@ -159,7 +159,7 @@ def _said(path: Path) -> Export:
         raise ChainBroken(_unreadable(str(path), str(error))) from error
     said = parse(Export, document, EXPORT_FORMAT)
     if canonical(said.as_json()) != canonical(document):
-        raise ChainBroken(_unreadable(str(path), "it is not written as an export writes it"))
+        raise ChainBroken(_unreadable(str(path), "it is not in the form that an export writes"))
     for chain in said.chains:
         if chain.file not in (_file(chain.name, "yaml"), _file(chain.name, "json")):
             raise ChainBroken(_unreadable(str(path), f"{chain.file!r} is not the file of {chain.name!r}"))
@@ -181,14 +181,14 @@ def _import(ledger: Ledger, said: ExportedChain, source: Path) -> None:
         )
     if chain is None or chain.head.hash != said.head:
         head = "nothing" if chain is None else chain.head.hash
-        problem = f"its head is {head}, and {said.head} was exported"
+        problem = f"its head is {head}, but {said.head} was exported"
         raise BlockRefused(Fault("hash-mismatch", problem, "the export was cut or changed: export it again", said.name))
     found = ExportedChain(
         name=said.name, kind=chain.kind, file=said.file, blocks=chain.standing.next_seq, head=chain.head.hash
     )
     if found != said:
         problem = (
-            f"it is a {chain.kind} chain of {found.blocks} blocks, and export.json says {said.kind} and {said.blocks}"
+            f"it is a {chain.kind} chain of {found.blocks} blocks, but export.json says {said.kind} and {said.blocks}"
         )
         raise BlockRefused(Fault("manifest-unreadable", problem, "the export was changed: export it again", said.name))
 
@@ -207,28 +207,28 @@ def read_blocks(path: Path, chain: str) -> Iterator[MetadataBlock]:
 
 
 def _block(document: Any, chain: str) -> MetadataBlock:
-    if (old := outdated(document, chain)) is not None:  # before its version: the fabric counts manifests otherwise
+    if (
+        old := outdated(document, chain)
+    ) is not None:  # before the version check: the fabric numbers manifests differently
         raise VersionUnreadable(old)
     version = document.get("version") if isinstance(document, dict) else None
     if type(version) is not int or version != MANIFEST_VERSION:
         fault = Fault(
             "version-unreadable",
-            f"the manifest is of version {version!r}, and this dagkit reads version {MANIFEST_VERSION}",
+            f"the manifest has version {version!r}, but this dagkit reads version {MANIFEST_VERSION}",
             "use a dagkit that reads this version, or export it as version 1",
             chain,
         )
         raise VersionUnreadable(fault)
     manifest = parse(Manifest, document, "MetadataBlock manifest, version 1", chain)
     if not _is_written_so(manifest, document):
-        problem = (
-            "a manifest says null where a field must be left out, leaves out its kind, or writes a value otherwise"
-        )
+        problem = "a manifest has null instead of an absent field, lacks its kind, or writes a value in another form"
         raise ChainBroken(_unreadable(chain, problem))
     return manifest.content
 
 
 def _is_written_so(manifest: Manifest, document: Any) -> bool:
-    """Compared as text, for in Python 1, 1.0 and True are equal; YAML may hold what JSON cannot, such as a time."""
+    """Compare as text: in Python 1, 1.0 and True are equal; YAML may hold values that JSON cannot, such as a time."""
     try:
         return canonical(manifest.as_json()) == canonical(document)
     except TypeError:
@@ -254,7 +254,7 @@ def _named(event: DataEvent, folder: Path) -> Iterator[Path]:
 
 
 def _numbers(ledger: Ledger, block: MetadataBlock, cursors: dict[str, Iterator[Record]]) -> dict[str, int]:
-    """Where the input blocks lie that the window consumed: each input is followed once, side by side."""
+    """The numbers of the input blocks that the window consumed; each input is read once, in step with the windows."""
     if not isinstance(block.event, ExecuteTransform):
         return {}
     found: dict[str, int] = {}

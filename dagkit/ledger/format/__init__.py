@@ -1,1 +1,1 @@
-"""Blocks, events and their hashes: what is written."""
+"""The stored form of blocks, events and hashes."""

@@ -1,10 +1,10 @@
-"""A block, and the record that keeps it: one line of JSON that says its own hash.
+"""A block, and the record that stores it: one line of JSON that includes its own hash.
 
     {"block": {...}, "carry": {...}, "format": "dagkit.block/1", "hash": "f1620...", "objects": {...}}
 
-`block` is the fabric's MetadataBlock. `carry` is ours: pointers that make the whole standing of the chain reachable in
-a constant number of reads. Both are under the hash. `objects` holds small slices and checkpoints, each under the hash
-that the block names it by, so that a window and its state become durable in one write.
+`block` is the fabric's MetadataBlock. `carry` is dagkit's own: pointers that make the whole standing of the chain
+reachable in a constant number of reads. The hash covers both. `objects` holds small slices and checkpoints, each under
+the hash by which the block names it, so that a window and its state become durable in one write.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ BLOCK_FORMAT: Literal["dagkit.block/1"] = "dagkit.block/1"
 
 
 class MetadataBlock(Wire):
-    """One step of a chain."""
+    """One block of a chain, as the fabric defines it."""
 
     system_time: Instant
     prev_block_hash: Multihash | None = None
@@ -32,23 +32,23 @@ class MetadataBlock(Wire):
 
 
 class Pointer(Wire):
-    """A block by its number, and the hash that it must be found to have."""
+    """The number of a block and its expected hash."""
 
     seq: Annotated[int, Field(ge=0)]
     hash: Multihash
 
 
 class Dataset(Wire):
-    """What the Seed said."""
+    """The identity and kind that the Seed declared."""
 
     id: DatasetId
     kind: DatasetKind
 
 
 class Carry(Wire):
-    """What the chain knew before this block, as pointers. A pure function of the chain, so it can be checked.
+    """The chain's standing before this block, as pointers. It is a pure function of the chain, so it can be checked.
 
-    The last three are written on key blocks only: a data block reaches them through `key`, one read away.
+    Only key blocks carry the last three: a data block reaches them through `key`, with one more read.
     """
 
     key: Pointer | None = None
@@ -58,9 +58,9 @@ class Carry(Wire):
     slice: Pointer | None = None
     """The last block with new data before this one: the skip pointer over empty windows."""
     state: Pointer | None = None
-    """The block before this one that first named the checkpoint which holds here: there its content may be kept."""
+    """The earlier block that first named the current checkpoint: its record may hold the content."""
     consumed: tuple[int | None, ...] | None = None
-    """Of an ExecuteTransform: the number of the last block consumed of each input, in order."""
+    """For an ExecuteTransform: the number of the last consumed block of each input, in order."""
     dataset: Dataset | None = None
     inputs: tuple[str, ...] | None = None
     """The inputs that the last SetTransform before this block declared."""
@@ -69,7 +69,7 @@ class Carry(Wire):
 
 
 class Record(Wire):
-    """A block as it is kept."""
+    """A block as it is stored."""
 
     format: Literal["dagkit.block/1"] = BLOCK_FORMAT
     hash: Multihash
@@ -87,7 +87,7 @@ class Record(Wire):
 
 
 def seal(block: MetadataBlock, carry: Carry, objects: Mapping[Multihash, str] | None = None) -> tuple[Record, bytes]:
-    """The record of a block, and the line that keeps it."""
+    """The record of a block, and the line that stores it."""
     try:
         return _sealed(block, carry, objects)
     except ValueError as error:
@@ -101,7 +101,7 @@ def unwritable(what: str, error: ValueError) -> ValueUnwritable:
         why = f"text in it is not Unicode: {error.object[error.start]!r}"
     if isinstance(error, ValidationError):
         why = error.errors(include_url=False, include_input=False)[0]["msg"]
-    help_ = "leave it out or spell it otherwise; write a path that is not UTF-8 as a file: URL"
+    help_ = "leave the value out or encode it; write a path that is not UTF-8 as a file: URL"
     return ValueUnwritable(Fault("value-unwritable", f"{what} cannot be written as JSON: {why}", help_))
 
 
@@ -114,31 +114,31 @@ def _sealed(block: MetadataBlock, carry: Carry, objects: Mapping[Multihash, str]
 
 
 def unseal(line: bytes, chain: str, seq: int) -> Record:
-    """The record that the line keeps; it is what it says it is, byte for byte, or the fault is named."""
+    """Parse a record and check it byte for byte; raise `ChainBroken` or `VersionUnreadable` if it is invalid."""
     if not line.endswith(b"\n"):
         raise ChainBroken(_torn(chain, seq, len(line)))
     try:
         return _unsealed(read_json(line), line, chain, seq)
-    except ValueError as error:  # what can be read may still have no canonical text: half a character, say
+    except ValueError as error:  # valid JSON may still have no canonical text: half a character, for example
         raise ChainBroken(_damaged(chain, seq, f"is not JSON: {error}")) from error
 
 
 def _unsealed(document: Any, line: bytes, chain: str, seq: int) -> Record:
-    if isinstance(document, dict) and "hash" not in document:  # no record of ours, but perhaps another tool's block
+    if isinstance(document, dict) and "hash" not in document:  # not a dagkit record, but perhaps another tool's block
         _refuse_outdated(document, chain, seq)
     _own_hash(document, chain, seq)
     record = parse(Record, document, BLOCK_FORMAT, chain, seq)
     _, again = _sealed(record.block, record.carry, record.objects)
     if again != line:
-        raise ChainBroken(_damaged(chain, seq, "is not written as the ledger writes: somebody has edited it"))
+        raise ChainBroken(_damaged(chain, seq, "is not written in the ledger's form: the file was edited"))
     for name, content in (record.objects or {}).items():
         if hash_of(content.encode()) != name:
             raise ChainBroken(_damaged(chain, seq, f"keeps an object that is not {name}"))
     if record.seq != seq:
         fault = Fault(
             code="block-misplaced",
-            problem=f"the block kept there says that it is number {record.seq}",
-            help="a block was moved or swapped; bring the folder back from a copy",
+            problem=f"the block stored there has the number {record.seq}",
+            help="a block was moved or swapped; restore the folder from a backup",
             chain=chain,
             block=seq,
         )
@@ -147,20 +147,20 @@ def _unsealed(document: Any, line: bytes, chain: str, seq: int) -> Record:
 
 
 def _own_hash(document: Any, chain: str, seq: int) -> None:
-    """Asked before the fields are read: a flipped bit in a name must not look like a field of the future."""
+    """Check the hash before the fields: a flipped bit in a name must not be reported as a later version's field."""
     if not isinstance(document, dict) or document.get("format", BLOCK_FORMAT) != BLOCK_FORMAT:
         return
     body = canonical({part: document.get(part) for part in ("block", "carry", "format")})
     found = hash_of(body.encode())
     if found != document.get("hash"):
-        raise ChainBroken(_damaged(chain, seq, f"says its hash is {document.get('hash')}, but it is {found}"))
+        raise ChainBroken(_damaged(chain, seq, f"records the hash {document.get('hash')}, but it is {found}"))
 
 
 WireT = TypeVar("WireT", bound=Wire)
 
 
 def parse(model: type[WireT], document: Any, known: str, chain: str | None = None, seq: int | None = None) -> WireT:
-    """The document as a value; a later version or an unknown field is refused by name."""
+    """The document as a value; raise `VersionUnreadable` for a later version or an unknown field."""
     said = document.get("format", known) if isinstance(document, dict) else known
     if said != known:
         raise VersionUnreadable(unreadable(str(said), known, chain, seq))
@@ -172,7 +172,7 @@ def parse(model: type[WireT], document: Any, known: str, chain: str | None = Non
         where = ".".join(str(part) for part in first["loc"])
         if first["type"] in ("extra_forbidden", "union_tag_invalid"):
             raise VersionUnreadable(_unknown(where, known, chain, seq)) from error
-        problem = f"{where or 'the document'} is wrong: {first['msg']}"
+        problem = f"{where or 'the document'} is invalid: {first['msg']}"
         if seq is None:
             raise ChainBroken(
                 Fault("manifest-unreadable", problem, "compare it with a manifest that dagkit exported", chain)
@@ -186,11 +186,11 @@ def _refuse_outdated(document: Any, chain: str | None, seq: int | None) -> None:
 
 
 def unreadable(said: str, known: str, chain: str | None = None, seq: int | None = None) -> Fault:
-    """A format that this dagkit does not know, and which dagkit does."""
+    """The fault of a format that this dagkit does not read, with the release that does."""
     return Fault(
         code="version-unreadable",
-        problem=f"it is written as {said!r}, and this dagkit reads {known!r}",
-        help=f"use a dagkit that reads {said!r}; the ledger's ledger.json says from which release on ('readableBy')",
+        problem=f"it is written as {said!r}, but this dagkit reads {known!r}",
+        help=f"use a dagkit that reads {said!r}; ledger.json names the first release that can ('readableBy')",
         chain=chain,
         block=seq,
     )
@@ -200,7 +200,7 @@ def _unknown(where: str, known: str, chain: str | None, seq: int | None) -> Faul
     return Fault(
         code="field-unknown",
         problem=f"{where!r} is unknown to {known!r}, so a later dagkit may mean something by it",
-        help="use the dagkit that wrote it; the ledger's ledger.json says from which release on ('readableBy')",
+        help="use the dagkit that wrote it; ledger.json names the first release that can ('readableBy')",
         chain=chain,
         block=seq,
     )
@@ -209,7 +209,7 @@ def _unknown(where: str, known: str, chain: str | None, seq: int | None) -> Faul
 def _torn(chain: str, seq: int, size: int) -> Fault:
     return Fault(
         code="block-torn",
-        problem=f"the record ends after {size} bytes, in the middle",
+        problem=f"the record is cut off after {size} bytes",
         help="if it is the last block, its append never ended: `dagkit ledger gc --repair PATH` sets it aside",
         chain=chain,
         block=seq,
@@ -220,7 +220,7 @@ def _damaged(chain: str | None, seq: int, what: str) -> Fault:
     return Fault(
         code="block-damaged",
         problem=f"the record {what}",
-        help="the file was changed after it was written; bring it back from a copy of the folder",
+        help="the file was changed after it was written; restore it from a backup of the folder",
         chain=chain,
         block=seq,
     )

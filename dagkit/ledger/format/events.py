@@ -1,7 +1,7 @@
-"""The events of a chain: those of the Open Data Fabric's metadata chain that dagkit writes, and no others.
+"""The events of a chain: the subset of the Open Data Fabric's events that dagkit writes.
 
-Offsets of data are closed intervals `[start, end]`. What a transform consumed of its inputs is half-open `(prev, new]`:
-`prev` is carried in every event even when nothing new was read, so that the last event is enough to prepare the next.
+Offsets of data are closed intervals `[start, end]`. The consumed part of an input is half-open, `(prev, new]`: every
+event carries `prev`, even when nothing new was read, so that the last event is enough to prepare the next.
 """
 
 from collections.abc import Mapping
@@ -16,18 +16,18 @@ from dagkit.ledger.format.wire import Instant, Offset, Wire
 DatasetId = Annotated[str, StringConstraints(pattern=r"^did:odf:[a-zA-Z0-9+/=]+$")]
 ExtraName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9.-]+/[a-zA-Z0-9_-]+$")]
 Extra = Mapping[ExtraName, JsonValue]
-"""Attributes of our own where the fabric leaves room for them, each under a domain's name."""
+"""dagkit's own attributes, where the fabric allows extensions; each name begins with a domain."""
 
 
 class DatasetKind(StrEnum):
-    """Whether a chain's data come from outside, or from other chains."""
+    """Whether a chain's data come from outside or from other chains."""
 
     ROOT = "Root"
     DERIVATIVE = "Derivative"
 
 
 class OffsetInterval(Wire):
-    """The records of a slice, first and last included."""
+    """The offsets of a slice; both ends are included."""
 
     start: Offset
     end: Offset
@@ -43,14 +43,14 @@ class DataSlice(Wire):
 
 
 class Checkpoint(Wire):
-    """The state that one event leaves behind."""
+    """The state after one event."""
 
     physical_hash: Multihash
     size: Annotated[int, Field(ge=0)]
 
 
 class SourceState(Wire):
-    """How far a source has been seen, in its own terms."""
+    """How far a source has been read, in the source's own notation."""
 
     source_name: str
     kind: str
@@ -58,14 +58,14 @@ class SourceState(Wire):
 
 
 class TransformInput(Wire):
-    """A chain that a transform reads; `alias` is the name it goes by in the application."""
+    """A chain that a transform reads; `alias` is its name in the application."""
 
     dataset_ref: str
     alias: str | None = None
 
 
 class ExecuteTransformInput(Wire):
-    """What one execution consumed of one input: blocks and offsets, both `(prev, new]`."""
+    """The part of one input that one execution consumed: blocks and offsets, both `(prev, new]`."""
 
     dataset_id: DatasetId
     prev_block_hash: Multihash | None = None
@@ -83,14 +83,14 @@ class ExecuteTransformInput(Wire):
 
 
 class SqlQueryStep(Wire):
-    """One query; the last has no alias, for its result is the transform's."""
+    """One query; the last has no alias, because its result is the transform's."""
 
     query: str
     alias: str | None = None
 
 
 class Transform(Wire):
-    """What an application does, told in the only form the fabric has: an engine and its queries."""
+    """What an application does, in the form that the fabric requires: an engine and its queries."""
 
     kind: Literal["Sql"] = "Sql"
     engine: str
@@ -114,7 +114,7 @@ class DataSchema(Wire):
 
 
 class Seed(Wire):
-    """The birth of a chain."""
+    """The first event of a chain: its identity and kind."""
 
     kind: Literal["Seed"] = "Seed"
     dataset_id: DatasetId
@@ -129,7 +129,7 @@ class SetDataSchema(Wire):
 
 
 class SetTransform(Wire):
-    """What a derivative chain computes, and of which inputs, in order."""
+    """What a derivative chain computes, and from which inputs, in order."""
 
     kind: Literal["SetTransform"] = "SetTransform"
     inputs: tuple[TransformInput, ...]
@@ -137,7 +137,7 @@ class SetTransform(Wire):
 
 
 class AddData(Wire):
-    """What a root chain's operator discovered."""
+    """The work that a root chain's operator discovered."""
 
     kind: Literal["AddData"] = "AddData"
     prev_checkpoint: Multihash | None = None
@@ -154,7 +154,7 @@ class AddData(Wire):
 
 
 class ExecuteTransform(Wire):
-    """One committed window: what it consumed, what came out, what state it left."""
+    """One committed window: the inputs consumed, the data added, the state after it."""
 
     kind: Literal["ExecuteTransform"] = "ExecuteTransform"
     query_inputs: tuple[ExecuteTransformInput, ...]
@@ -171,6 +171,6 @@ class ExecuteTransform(Wire):
 
 DataEvent = AddData | ExecuteTransform
 KeyEvent = Seed | SetDataSchema | SetTransform
-"""Everything that is said once and holds from then on."""
+"""Events that declare something which holds until it is declared again."""
 
 Event = Annotated[DataEvent | KeyEvent, Field(discriminator="kind")]

@@ -1,15 +1,15 @@
-"""Everything that a ledger refuses or finds, each under a code of its own.
+"""The errors of a ledger, each with its own code.
 
-A `Fault` is a value: rules and the verifier gather them. An exception carries at least one.
+A `Fault` is a value: the rules and the verifier collect them. An exception carries at least one.
 
     LedgerError
     ├── BlockRefused           a rule forbids the block; nothing was written
     │   └── ValueUnwritable    a value has no JSON
-    ├── SequenceTaken          another writer has appended; this one stops, nothing was changed
+    ├── SequenceTaken          another writer has appended; nothing was changed, this writer stops
     ├── ChainBroken            what is stored is missing, damaged or forged
     ├── VersionUnreadable      a later dagkit wrote it, or it follows an older specification
     ├── ChainNotFound          there is no ledger, or no such chain
-    └── StoreError             the place itself refuses: full, read-only, unable to create exclusively
+    └── StoreError             the storage fails: full, read-only, unable to create exclusively
 """
 
 from collections.abc import Sequence
@@ -100,12 +100,12 @@ LedgerCode = Literal[
 LEDGER_CODES: tuple[LedgerCode, ...] = get_args(LedgerCode)
 
 WARNINGS: frozenset[LedgerCode] = frozenset({"bytes-unread"})
-"""Told, and passed over."""
+"""Faults that are reported but do not fail a check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong, where it is, and the next thing to try."""
+    """One problem, its place, and what to do about it."""
 
     code: LedgerCode
     problem: str
@@ -124,12 +124,12 @@ class Fault:
 
 
 class LedgerError(DagkitError):
-    """The root of what a ledger raises on purpose; `code` is that of its first fault."""
+    """The base of all errors that a ledger raises; `code` is that of its first fault."""
 
     exit_code: ClassVar[int] = 1
 
     def __init__(self, *faults: Fault) -> None:
-        assert faults, "an error says what is wrong"
+        assert faults, "an error has at least one fault"
         self.faults: Sequence[Fault] = faults
         super().__init__("\n".join(str(fault) for fault in faults))
 
@@ -150,7 +150,7 @@ class BlockRefused(LedgerError):
 
 
 class ValueUnwritable(BlockRefused):
-    """A value has no JSON, so that no block can keep it; nothing was written."""
+    """A value has no JSON form, so no block can store it; nothing was written."""
 
 
 class SequenceTaken(LedgerError):
@@ -168,12 +168,12 @@ class VersionUnreadable(LedgerError):
 
 
 class ChainNotFound(LedgerError):
-    """There is no ledger, or no such chain, where the user pointed."""
+    """There is no ledger, or no such chain, at the given place."""
 
     exit_code: ClassVar[int] = 6
 
 
 class StoreError(LedgerError):
-    """The place refuses: it is full, read-only, or cannot create exclusively. Nothing was committed."""
+    """The storage fails: it is full, read-only, unreachable, or cannot create exclusively."""
 
     exit_code: ClassVar[int] = 5

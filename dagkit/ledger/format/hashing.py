@@ -1,4 +1,4 @@
-"""Names of contents: canonical JSON, and hashes as the Open Data Fabric writes them."""
+"""Canonical JSON, and hashes in the notation of the Open Data Fabric."""
 
 import hashlib
 import json
@@ -10,16 +10,16 @@ SHA3_256 = "f1620"
 """Base16, multicodec sha3-256, 32 bytes."""
 
 Multihash = Annotated[str, StringConstraints(pattern=r"^f1620[0-9a-f]{64}$")]
-"""A hash that says how it was made."""
+"""A hash that names its own algorithm."""
 
 
 def hash_of(content: bytes) -> Multihash:
-    """The name of these very bytes."""
+    """The hash of these bytes, by which they are named."""
     return SHA3_256 + hashlib.sha3_256(content).hexdigest()
 
 
 def read_json(text: bytes | str) -> Any:
-    """The one value that the text says, or `ValueError`: also for NaN, a name said twice, and nesting without end."""
+    """Parse JSON; raise `ValueError` also for NaN, duplicate keys and nesting that is too deep."""
     try:
         return _decode(text.decode() if isinstance(text, bytes) else text)
     except RecursionError:
@@ -27,22 +27,22 @@ def read_json(text: bytes | str) -> Any:
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
-def _each_name_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(members: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(members)
     if len(found) != len(members):
-        raise ValueError("a name is said twice")
+        raise ValueError("it has a duplicate key")
     return found
 
 
-_decode = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_each_name_once).decode
+_decode = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_without_duplicates).decode
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
 
 
 def canonical(value: Any) -> str:
-    """The only JSON text that says `value`: keys sorted, no blanks, so that equal values have equal hashes."""
+    """The one JSON text of `value`: keys sorted, no spaces, so that equal values have equal hashes."""
     try:
         return _encode(value)
     except RecursionError:

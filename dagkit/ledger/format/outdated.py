@@ -1,7 +1,7 @@
-"""Blocks as the fabric's specification had them before RFC-014 (version 0.34.0), which are refused by name.
+"""Recognizes blocks written before the fabric's RFC-014 (specification 0.34.0), which dagkit refuses.
 
-Until then an event said what it read and wrote as closed intervals, and only where there was something: the last offset
-of an input or of the output could lie any number of blocks back. What resuming needs is not in such a block.
+Before it, an event held closed intervals of its input and output, and only if they were not empty: the last offset of
+an input or of the output could lie any number of blocks back. So such a block lacks what resuming needs.
 """
 
 from collections.abc import Iterator
@@ -10,23 +10,23 @@ from typing import Any
 from dagkit.ledger.format.faults import Fault
 
 _KINDS = frozenset({"executequery", "setwatermark"})
-"""Kinds of events that RFC-014 renamed and removed; the fabric reads a kind in whatever case."""
+"""Kinds of events that RFC-014 renamed or removed; the fabric ignores the case of a kind."""
 _FIELDS = frozenset(
     {"inputSlices", "inputCheckpoint", "outputData", "outputCheckpoint", "outputWatermark", "sourceState"}
 )
-"""Fields of AddData and ExecuteQuery that RFC-014 replaced: none of them is a field of an event today."""
+"""Fields of AddData and ExecuteQuery that RFC-014 replaced: no current event has one of them."""
 
 
 def outdated(document: Any, chain: str | None = None, seq: int | None = None) -> Fault | None:
-    """The fault of a record, a manifest or a bare block that is written as before RFC-014; None of any other."""
+    """The fault of a record, manifest or bare block written before RFC-014; None for any other document."""
     features = sorted(set(_features(_event_of(document))))
     if not features:
         return None
     return Fault(
         code="version-outdated",
-        problem="the block is written as the Open Data Fabric had it before RFC-014 (specification 0.34): it has "
+        problem="the block has the Open Data Fabric's form from before RFC-014 (specification 0.34): it has "
         + ", ".join(features),
-        help="begin in a new folder: the chain does not carry the offsets that resuming needs, and no dagkit reads it",
+        help="start in a new folder: the chain lacks the offsets that resuming needs, so no release of dagkit reads it",
         chain=chain,
         block=seq,
     )

@@ -1,9 +1,9 @@
-"""Work: stretches of a source, and the proof that every byte of it was consumed exactly once.
+"""Work: ranges of a source, and the proof that every byte of it was consumed exactly once.
 
-A root chain's slices list the blocks that were discovered, one to a line; between them may stand items that the input
-operator emitted and that are no stretch of anything (`EmittedItem`), of which nothing is to be proven. A window
-consumes whole root blocks; what a deadline cut off lies in its checkpoint under `work.pending`, and what was really
-read under `work.consumed`. From these three the whole history of every byte follows.
+A root chain's slices list the discovered ranges, one to a line. Between them may stand items that the input operator
+emitted and that are not ranges (`EmittedItem`); the proof ignores these. A window consumes whole root blocks. Its
+checkpoint lists under `work.consumed` what was really read, and under `work.pending` what a deadline cut off. These
+three give the whole history of every byte.
 """
 
 from bisect import bisect_left
@@ -22,7 +22,7 @@ Place = Annotated[int, Field(ge=0)]
 
 
 class Span(Wire):
-    """The stretch `[start, end)` of a source; without an end it never ends."""
+    """The range `[start, end)` of a source; without an end it is unbounded."""
 
     source: str
     start: Place
@@ -39,12 +39,12 @@ class Span(Wire):
 
 
 class WorkBlock(Span):
-    """A stretch that was discovered: one record of a root chain's data."""
+    """A discovered range: one record of a root chain's data."""
 
     size: Place | None = None
-    """How long the whole source is, where that is known and will not change."""
+    """The length of the whole source, if it is known and final."""
     extra: Mapping[str, JsonValue] | None = None
-    """Whatever else the input operator wants to hand to the reader."""
+    """Further values that the input operator passes to the reader."""
 
     @property
     def span(self) -> Span:
@@ -52,26 +52,26 @@ class WorkBlock(Span):
 
 
 class EmittedItem(Wire):
-    """An item of an input operator that is no stretch of a source: a record of a root chain's data, and no work."""
+    """An item of an input operator that is not a range of a source: a record of a root chain's data, but not work."""
 
     offset: Offset
     port: Annotated[str, Field(min_length=1)]
-    """The output port that it came out of; a row that names one is an item, and one that names none is work."""
+    """The output port that emitted it; a row with a port is an item, a row without one is work."""
     item: JsonValue
 
     def as_json(self) -> dict[str, Any]:
-        """The row; an item may be null, which is not absent."""
+        """The row; an item may be null, which differs from an absent one."""
         return {**super().as_json(), "item": self.item}
 
 
 def row_of(row: Any) -> WorkBlock | EmittedItem:
-    """What a row of a root chain's slice lists."""
+    """Parse a row of a root chain's slice."""
     is_item = isinstance(row, Mapping) and "port" in row
     return EmittedItem.model_validate(row) if is_item else WorkBlock.model_validate(row)
 
 
 class Work(Wire):
-    """What a window did with the spans that it had, as its checkpoint says under `work`."""
+    """What a window did with its spans: the entry `work` of its checkpoint."""
 
     consumed: tuple[Span, ...] = ()
     pending: tuple[Span, ...] = ()
@@ -89,7 +89,7 @@ WORK_SCHEMA = DataSchema(
         DataField(name="item", type={"kind": "Option", "inner": "String"}),
     )
 )
-"""The columns of a root chain's data. A row that has a port has an item, and of the others its offset only."""
+"""The columns of a root chain's data. A row with a port also has an item and an offset, and no other column."""
 
 PARTS_SCHEMA = DataSchema(
     fields=(
@@ -97,12 +97,12 @@ PARTS_SCHEMA = DataSchema(
         DataField(name="records", type="UInt64"),
     )
 )
-"""The columns that a derivative chain's slices are read by, unless the application says otherwise."""
+"""The columns of a derivative chain's data, unless the application declares others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """A stretch that was lost, done twice, or not yet read."""
+    """A range that was lost, consumed twice, or not yet read."""
 
     kind: Literal["missing", "doubled", "unread"]
     span: Span
@@ -113,7 +113,7 @@ Stretch = tuple[float, float]
 
 
 def normal(spans: Iterable[Span]) -> dict[str, list[Stretch]]:
-    """The stretches of each source, in order; an open end is infinite."""
+    """The ranges of each source, in order; an open end is infinite."""
     found: dict[str, list[Stretch]] = defaultdict(list)
     for span in spans:
         if span.end is None or span.end > span.start:
@@ -122,7 +122,7 @@ def normal(spans: Iterable[Span]) -> dict[str, list[Stretch]]:
 
 
 def overlaps(spans: Iterable[Span]) -> list[Span]:
-    """The stretches that more than one of the spans cover."""
+    """The ranges that more than one of the spans cover."""
     found = []
     for source, stretches in normal(spans).items():
         reached: float = 0
@@ -134,7 +134,7 @@ def overlaps(spans: Iterable[Span]) -> list[Span]:
 
 
 def without(spans: Iterable[Span], removed: Iterable[Span]) -> list[Span]:
-    """What is left of the spans where the others are taken away."""
+    """The spans minus the removed ones."""
     holes, found = normal(removed), []
     for source, stretches in normal(spans).items():
         for start, end in merged(stretches):
@@ -151,7 +151,7 @@ def without(spans: Iterable[Span], removed: Iterable[Span]) -> list[Span]:
 
 
 def merged(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """Touching stretches as one."""
+    """Merge ranges that touch or overlap."""
     found: list[Stretch] = []
     for start, end in stretches:
         if found and start <= found[-1][1]:
@@ -162,7 +162,7 @@ def merged(stretches: Sequence[Stretch]) -> list[Stretch]:
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:
-    """The spans with those that touch as one."""
+    """Merge spans that touch or overlap."""
     return [_span(source, *stretch) for source, found in normal(spans).items() for stretch in merged(found)]
 
 
@@ -171,7 +171,7 @@ def _span(source: str, start: float, end: float) -> Span:
 
 
 class DiscoveredWork:
-    """Follows the blocks that one input operator discovered, and remembers one stretch for each unbroken run."""
+    """Checks the ranges that one input operator discovered; stores one merged range for each unbroken run."""
 
     def __init__(self) -> None:
         self._known: dict[str, list[Stretch]] = {}
@@ -182,7 +182,7 @@ class DiscoveredWork:
         if block.size is not None:
             self._sizes[block.source] = block.size
         if block.end == block.start:
-            return []  # no byte of it: noted as a stretch, it would make what is before it look passed over
+            return []  # empty: recorded as a range, it would make the bytes before it look skipped
         known = self._known.get(block.source, [])
         twice = covered([block.span], known)
         end = float("inf") if block.end is None else block.end
@@ -193,23 +193,23 @@ class DiscoveredWork:
         return [Flaw("doubled", span, "was discovered twice") for span in twice]
 
     def end(self) -> list[Flaw]:
-        """Stretches that were passed over, and tails that are still to come."""
+        """Ranges that were skipped, and tails that are not discovered yet."""
         flaws = []
-        for source in sorted({*self._known, *self._sizes}):  # of a source, only an empty stretch may have been seen
+        for source in sorted({*self._known, *self._sizes}):  # a source may have only an empty range
             reached: float = 0
             for start, end in self._known.get(source, []):
                 if start > reached:
-                    why = "was never discovered, and later bytes were"
+                    why = "was never discovered, but later bytes were"
                     flaws.append(Flaw("missing", _span(source, reached, start), why))
                 reached = end
             size = self._sizes.get(source)
             if size is not None and reached < size:
-                flaws.append(Flaw("unread", _span(source, reached, size), "is still to be discovered"))
+                flaws.append(Flaw("unread", _span(source, reached, size), "is not discovered yet"))
         return flaws
 
 
 def covered(spans: Iterable[Span], known: Sequence[Stretch]) -> list[Span]:
-    """The parts of one source's spans that lie in stretches already known."""
+    """The parts of one source's spans that lie in known ranges."""
     found = []
     for span in spans:
         end = float("inf") if span.end is None else span.end
@@ -222,16 +222,16 @@ def covered(spans: Iterable[Span], known: Sequence[Stretch]) -> list[Span]:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What one window was given, and what it said it did."""
+    """The work that one window was given, and its report."""
 
     given: Sequence[Span]
     """The blocks that were new to it."""
     work: Work | None
-    """None where the checkpoint does not tell: then all that was given was consumed."""
+    """None if the checkpoint lists no work: then the window consumed all that it was given."""
 
 
 class Audit:
-    """Follows the windows of one application, and finds every byte that was lost or done twice."""
+    """Checks the windows of one application; finds every byte that was lost or consumed twice."""
 
     def __init__(self) -> None:
         self.pending: list[Span] = []
@@ -245,7 +245,7 @@ class Audit:
         after = [*work.consumed, *work.pending]
         flaws += [Flaw("doubled", s, "is consumed and pending, or twice") for s in overlaps(after)]
         flaws += [Flaw("missing", s, "is neither consumed nor pending") for s in without(before, after)]
-        flaws += [Flaw("doubled", s, "was not the window's to consume") for s in without(after, before)]
+        flaws += [Flaw("doubled", s, "was not given to the window") for s in without(after, before)]
         flaws += [Flaw("doubled", s, "was consumed before") for s in self._again(work.consumed)]
         self._note(work.consumed)
         self.pending = list(work.pending)
@@ -260,6 +260,6 @@ class Audit:
 
 
 def work_of(checkpoint: Any) -> Work | None:
-    """What a checkpoint says of its window's work, if it says anything."""
+    """The entry `work` of a checkpoint, if it has one."""
     said = checkpoint.get("work") if isinstance(checkpoint, dict) else None
     return None if said is None else Work.model_validate(said)

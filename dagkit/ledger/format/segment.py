@@ -1,7 +1,7 @@
-"""A thousand records in one file, each readable alone.
+"""A thousand records in one file; each can be read alone.
 
-The first line is an index of fixed width, so that the place of any record is known before the file is read; the lines
-after it are the records, byte for byte as they were appended.
+The first line is an index of fixed width, so that the position of any record takes one small read. The other lines are
+the records, byte for byte as they were appended.
 
     {"format":"dagkit.segment/1","first":                2000,"count":  1000,"ends":[         712,        1424, ...]}
 """
@@ -14,7 +14,7 @@ from dagkit.ledger.format.faults import ChainBroken, Fault, VersionUnreadable
 
 SEGMENT_FORMAT = "dagkit.segment/1"
 SEGMENT_SIZE = 1000
-"""Records of a segment; a power of ten, so that people find a block by looking at the names."""
+"""Records of a segment; a power of ten, so that people can find a block by the file names."""
 
 _HEAD = '{{"format":"{format}","first":{first:20d},"count":{count:6d},"ends":['
 _HEAD_SIZE = len(_HEAD.format(format=SEGMENT_FORMAT, first=0, count=0))
@@ -25,7 +25,7 @@ _NUMBER = re.compile(rb" *[0-9]+")
 
 
 def pack(first: int, lines: Sequence[bytes]) -> bytes:
-    """The segment that holds the lines; a pure function of them, so two packers write the same bytes."""
+    """The segment that holds the lines; a pure function of them, so two writers that pack create the same bytes."""
     assert len(lines) == SEGMENT_SIZE, "segments are full"
     assert first % SEGMENT_SIZE == 0, "segments are aligned"
     end, ends = 0, []
@@ -42,13 +42,13 @@ def _index(first: int, ends: Sequence[str]) -> bytes:
 
 
 def index_range(place: int) -> tuple[int, int]:
-    """The bytes of the index that tell where a record lies: the end before it, and its own."""
+    """The byte range of the index that locates a record: the end of the record before it, and its own end."""
     start = _HEAD_SIZE + (place - 1) * _ENTRY
     return (_HEAD_SIZE if place == 0 else start), _HEAD_SIZE + (place + 1) * _ENTRY
 
 
 def record_range(place: int, entries: bytes, chain: str, seq: int) -> tuple[int, int]:
-    """The bytes of the file that hold the record, from what `index_range` brought."""
+    """The byte range of a record in the file, from the index entries that `index_range` located."""
     parts = entries.rstrip(b",]").split(b",")
     numbers = [int(part) for part in parts if _NUMBER.fullmatch(part)]
     if len(numbers) != len(parts) or len(parts) != (1 if place == 0 else 2):
@@ -60,7 +60,7 @@ def record_range(place: int, entries: bytes, chain: str, seq: int) -> tuple[int,
 
 
 def refuse_unknown(head: bytes, chain: str, seq: int) -> None:
-    """A segment of a later version is refused by name."""
+    """Raise `VersionUnreadable` for a segment of a later version."""
     said = _SAID.match(head)
     if said is None:
         raise ChainBroken(_damaged(chain, seq))
@@ -69,7 +69,7 @@ def refuse_unknown(head: bytes, chain: str, seq: int) -> None:
 
 
 def unpack(content: bytes, chain: str, first: int) -> Iterator[bytes]:
-    """The lines of a whole segment, in order; where the file ends early, the last is torn."""
+    """The lines of a whole segment, in order; if the file ends early, the last line is torn."""
     refuse_unknown(content[:_HEAD_SIZE], chain, first)
     entries = content[_HEAD_SIZE : _INDEX_SIZE - 3].split(b",")
     if content[:_INDEX_SIZE] != _index(first, [entry.decode(errors="replace") for entry in entries]):
@@ -89,7 +89,7 @@ def _damaged(chain: str, seq: int) -> Fault:
     return Fault(
         code="segment-damaged",
         problem="the index of its segment does not lead to it",
-        help="the file was changed after it was written; bring it back from a copy of the folder",
+        help="the file was changed after it was written; restore it from a backup of the folder",
         chain=chain,
         block=seq,
     )

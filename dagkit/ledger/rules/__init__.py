@@ -1,7 +1,7 @@
-"""The laws of a chain, in the order in which they are asked.
+"""The rules of a chain, in the order in which they are checked.
 
-A law reports every breach and raises nothing. A block that breaks the order of the chain is judged no further: what
-else would be said of it would be said of the wrong place.
+A rule reports every breach and raises nothing. If a block breaks the order of the chain, the other rules are skipped:
+they would judge it against the wrong standing.
 """
 
 from collections.abc import Callable, Iterator
@@ -55,7 +55,7 @@ DECLARATIONS: tuple[Law, ...] = (
 
 
 def judge(at: Proposal) -> list[Fault]:
-    """Every breach of every law."""
+    """Every breach of every rule; only breaches of the order, if there are any."""
     misplaced = [fault for law in ORDER for fault in law(at)]
     if misplaced:
         return misplaced

@@ -1,4 +1,4 @@
-"""Laws of AddData and ExecuteTransform: offsets without gaps, and nothing forgotten that the next event needs."""
+"""Rules of AddData and ExecuteTransform: offsets have no gaps, and events carry what the next event needs."""
 
 from collections.abc import Iterator
 
@@ -9,12 +9,12 @@ from dagkit.ledger.rules.proposal import Proposal, fault
 
 def _data(at: Proposal) -> DataEvent:
     event = at.block.event
-    assert isinstance(event, AddData | ExecuteTransform), "these laws are asked of data blocks only"
+    assert isinstance(event, AddData | ExecuteTransform), "these rules apply to data blocks only"
     return event
 
 
 def an_event_says_something(at: Proposal) -> Iterator[Fault]:
-    """Idle windows append nothing. Consuming input is something, even if nothing came of it yet."""
+    """Idle windows append nothing. Consuming input counts as a change, even without output."""
     event = _data(at)
     if event.new_data or event.new_checkpoint or event.new_watermark:
         return
@@ -22,13 +22,13 @@ def an_event_says_something(at: Proposal) -> Iterator[Fault]:
         return
     if isinstance(event, ExecuteTransform) and any(given.new_block_hash for given in event.query_inputs):
         return
-    yield fault(at, "event-empty", f"{event.kind} says nothing", "append nothing when nothing happened")
+    yield fault(at, "event-empty", f"{event.kind} is empty", "append nothing when nothing happened")
 
 
 def data_follow_a_schema(at: Proposal) -> Iterator[Fault]:
-    """Records that nobody can describe cannot be read back."""
+    """Records without a schema cannot be read back."""
     if _data(at).new_data and "SetDataSchema" not in at.standing.keys:
-        yield fault(at, "schema-missing", "it adds data, and no schema was set", "append a SetDataSchema first")
+        yield fault(at, "schema-missing", "it adds data, but no schema was set", "append a SetDataSchema first")
 
 
 def intervals_run_forward(at: Proposal) -> Iterator[Fault]:
@@ -44,20 +44,20 @@ def intervals_run_forward(at: Proposal) -> Iterator[Fault]:
 
 
 def slices_follow_without_gap(at: Proposal) -> Iterator[Fault]:
-    """Offset n+1 comes after n, in every chain, for ever."""
+    """In every chain, offset n is followed by n + 1."""
     event = _data(at)
     wanted = 0 if event.prev_offset is None else event.prev_offset + 1
     if event.new_data and event.new_data.offset_interval.start != wanted:
         yield fault(
             at,
             "offsets-broken",
-            f"the slice starts at {event.new_data.offset_interval.start}, and the next offset is {wanted}",
+            f"the slice starts at {event.new_data.offset_interval.start}, but the next offset is {wanted}",
             f"start it at {wanted}",
         )
 
 
 def the_last_offset_is_carried(at: Proposal) -> Iterator[Fault]:
-    """`prevOffset` is what makes resuming cheap, so it must be true, on the first event too."""
+    """Resuming relies on `prevOffset`, so it must be correct, also on the first event."""
     event, last = _data(at), at.standing.offset
     if event.prev_offset == last:
         return
@@ -65,56 +65,56 @@ def the_last_offset_is_carried(at: Proposal) -> Iterator[Fault]:
         yield fault(
             at,
             "offset-unfounded",
-            f"it says that data up to {event.prev_offset} exist, and there are none",
+            f"its prevOffset is {event.prev_offset}, but there are no data before it",
             "leave prevOffset out of the first event",
         )
     else:
         yield fault(
             at,
             "offset-mismatch",
-            f"it carries the offset {event.prev_offset}, and the last was {last}",
+            f"it carries the offset {event.prev_offset}, but the last was {last}",
             "plan it from the head of the chain",
         )
 
 
 def a_watermark_never_goes_back(at: Proposal) -> Iterator[Fault]:
-    """Windows that it closed stay closed; once set it is carried."""
+    """Windows that a watermark closed stay closed; once set, it is always carried."""
     watermark, before = _data(at).new_watermark, at.standing.watermark
     if before is not None and (watermark is None or watermark < before):
-        said = "is gone" if watermark is None else f"goes back to {watermark.isoformat()}"
+        said = "is missing here" if watermark is None else f"goes back to {watermark.isoformat()}"
         yield fault(
             at,
             "watermark-reversed",
-            f"the watermark was {before.isoformat()}, and {said}",
+            f"the watermark was {before.isoformat()}, but {said}",
             "carry the last watermark when there is no later one",
         )
 
 
 def the_checkpoint_is_the_one_left_behind(at: Proposal) -> Iterator[Fault]:
-    """An event that started from another state computed something else."""
+    """An event that started from another state has other results."""
     event, last = _data(at), at.standing.checkpoint
     if event.prev_checkpoint != last:
         yield fault(
             at,
             "checkpoint-mismatch",
-            f"it starts from the checkpoint {event.prev_checkpoint}, and the last was {last}",
+            f"it starts from the checkpoint {event.prev_checkpoint}, but the last was {last}",
             "plan it from the head of the chain",
         )
 
 
 def a_checkpoint_is_carried(at: Proposal) -> Iterator[Fault]:
-    """A state that silently vanishes would make the next window start from nothing."""
+    """Without its checkpoint, the next window would start from an empty state."""
     if at.standing.checkpoint is not None and _data(at).new_checkpoint is None:
         yield fault(
             at,
             "checkpoint-vanished",
             f"the checkpoint {at.standing.checkpoint} is not carried",
-            "carry the last checkpoint unchanged; write an empty one where the state is meant to end",
+            "carry the last checkpoint unchanged; write an empty one to end the state on purpose",
         )
 
 
 def a_source_state_is_carried(at: Proposal) -> Iterator[Fault]:
-    """A source that forgets how far it was seen is read again."""
+    """Without its state, a source would be read again."""
     event = _data(at)
     if isinstance(event, AddData) and at.standing.source_state is not None and event.new_source_state is None:
         yield fault(
@@ -126,7 +126,7 @@ def a_source_state_is_carried(at: Proposal) -> Iterator[Fault]:
 
 
 def added_data_move_something(at: Proposal) -> Iterator[Fault]:
-    """An AddData that leaves all as it was would only make the chain longer."""
+    """An AddData that changes nothing would only make the chain longer."""
     event, standing = _data(at), at.standing
     if not isinstance(event, AddData) or event.new_data:
         return
@@ -137,18 +137,18 @@ def added_data_move_something(at: Proposal) -> Iterator[Fault]:
     )
     says = event.new_checkpoint or event.new_watermark or event.new_source_state
     if says and not moved:
-        yield fault(at, "data-unmoved", "AddData moves nothing", "append nothing when nothing happened")
+        yield fault(at, "data-unmoved", "AddData changes nothing", "append nothing when nothing happened")
 
 
 def slices_and_checkpoints_exist(at: Proposal) -> Iterator[Fault]:
-    """Data come before the block that names them, so that a crash leaves orphans and never a broken promise."""
+    """Contents are stored before the block that names them, so that a crash leaves orphans and never missing data."""
     event = _data(at)
     if event.new_data and not at.witness.has_data(event.new_data.physical_hash):
         yield fault(
             at,
             "data-missing",
             f"its slice {event.new_data.physical_hash} is not in the ledger",
-            "store the slice before its block, or hand it to append",
+            "store the slice before its block, or pass it to append",
         )
     left = event.new_checkpoint
     carried = left is not None and left.physical_hash == at.standing.checkpoint
@@ -157,5 +157,5 @@ def slices_and_checkpoints_exist(at: Proposal) -> Iterator[Fault]:
             at,
             "checkpoint-missing",
             f"its checkpoint {left.physical_hash} is not in the ledger",
-            "store the checkpoint before its block, or hand it to append",
+            "store the checkpoint before its block, or pass it to append",
         )

@@ -1,4 +1,4 @@
-"""Laws of what is declared: transforms and schemas."""
+"""Rules of declarations: transforms and schemas."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ def _transform(at: Proposal) -> Iterator[SetTransform]:
 
 
 def a_transform_has_an_input(at: Proposal) -> Iterator[Fault]:
-    """What reads nothing derives nothing."""
+    """A derivative chain derives its data from at least one input."""
     for event in _transform(at):
         if not event.inputs:
             yield fault(at, "transform-inputless", "the transform has no input", "name the chains that it reads")
@@ -30,7 +30,7 @@ def inputs_are_declared_once(at: Proposal) -> Iterator[Fault]:
 
 
 def inputs_are_resolved_and_named(at: Proposal) -> Iterator[Fault]:
-    """A name may mean another chain tomorrow; an id never does."""
+    """A name may later mean another chain; an id never does."""
     for event in _transform(at):
         for given in event.inputs:
             if not given.dataset_ref.startswith("did:odf:") or not given.alias:
@@ -61,10 +61,10 @@ def _known_event(at: Proposal, key: str) -> Event | None:
 
 
 def a_schema_changes_when_it_is_set_again(at: Proposal) -> Iterator[Fault]:
-    """Setting it again unchanged says nothing."""
+    """Setting an unchanged schema again has no effect."""
     event = at.block.event
     if isinstance(event, SetDataSchema) and _known_event(at, "SetDataSchema") == event:
-        yield fault(at, "schema-unchanged", "the schema is already so", "leave it out")
+        yield fault(at, "schema-unchanged", "the schema is the same as before", "leave the event out")
 
 
 def a_schema_grows_compatibly(at: Proposal) -> Iterator[Fault]:
@@ -80,5 +80,5 @@ def a_schema_grows_compatibly(at: Proposal) -> Iterator[Fault]:
             at,
             "schema-incompatible",
             breach,
-            "only add columns, and wrap their type in Option; for anything else begin a new chain",
+            "only add columns, and wrap their type in Option; for any other change start a new chain",
         )

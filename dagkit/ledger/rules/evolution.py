@@ -1,4 +1,4 @@
-"""How a schema may change: columns may be added if they are optional, and moved; none goes, none changes its type."""
+"""How a schema may change: optional columns may be added, columns may move; none is removed or changes its type."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from dagkit.ledger.format.events import DataField, DataSchema
 
 
 def column_type(given: str | Mapping[str, Any]) -> Any:
-    """The type in one form, whichever of its two spellings was used."""
+    """The type in its object form, whichever of the two notations was used."""
     if isinstance(given, str):
         return {"kind": given}
     return {
@@ -32,14 +32,14 @@ def is_optional(column: DataField) -> bool:
 
 
 def breaches(old: DataSchema, new: DataSchema) -> Iterator[str]:
-    """What the new schema does that old readers or old records cannot bear."""
+    """The changes that old readers or old records do not support."""
     before = {column.name: column for column in old.fields}
     after = {column.name: column for column in new.fields}
     for name, column in before.items():
         if name not in after:
-            yield f"column {name!r} is gone"
+            yield f"column {name!r} is missing"
         elif column_type(column.type) != column_type(after[name].type):
-            yield f"column {name!r} was {column_type(column.type)}, and is {column_type(after[name].type)}"
+            yield f"column {name!r} changes its type from {column_type(column.type)} to {column_type(after[name].type)}"
     for name, column in after.items():
         if name not in before and not is_optional(column):
-            yield f"column {name!r} is new, and not optional"
+            yield f"column {name!r} is new but not optional"

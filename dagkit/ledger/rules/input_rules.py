@@ -1,4 +1,4 @@
-"""Laws of what a transform consumed: every input in its order, `(prev, new]`, from where the last window ended."""
+"""Rules of a transform's inputs: every input in the declared order, `(prev, new]`, from the end of the last window."""
 
 from collections.abc import Iterator
 
@@ -17,26 +17,26 @@ def _inputs(at: Proposal) -> tuple[ExecuteTransformInput, ...]:
 
 
 def a_transform_is_declared_before_it_runs(at: Proposal) -> Iterator[Fault]:
-    """Without a SetTransform nobody knows what ran, or over what."""
+    """Without a SetTransform it is unknown what ran, and on which inputs."""
     if isinstance(at.block.event, ExecuteTransform) and "SetTransform" not in at.standing.keys:
         yield fault(at, "transform-missing", "no transform was declared", "append a SetTransform first")
 
 
 def inputs_are_those_declared(at: Proposal) -> Iterator[Fault]:
-    """All of them, in the declared order, so that each window tells of every input."""
+    """Each window lists every input, in the declared order."""
     given = tuple(i.dataset_id for i in _inputs(at))
     declared = at.standing.inputs
     if isinstance(at.block.event, ExecuteTransform) and "SetTransform" in at.standing.keys and given != declared:
         yield fault(
             at,
             "inputs-mismatch",
-            f"it reads {', '.join(given) or 'nothing'}, and declared are {', '.join(declared)}",
-            "name every declared input, in the declared order, also those that brought nothing",
+            f"it reads {', '.join(given) or 'nothing'}, but {', '.join(declared)} are declared",
+            "name every declared input, in the declared order, also those without new data",
         )
 
 
 def consumption_begins_where_it_ended(at: Proposal) -> Iterator[Fault]:
-    """What lies between would be lost, or done twice."""
+    """A gap would lose data; an overlap would process it twice."""
     for given in _inputs(at):
         last = at.standing.consumed.get(given.dataset_id, _FROM_START)
         if (given.prev_block_hash, given.prev_offset) == (last.block_hash, last.offset):
@@ -45,7 +45,7 @@ def consumption_begins_where_it_ended(at: Proposal) -> Iterator[Fault]:
             yield fault(
                 at,
                 "input-unfounded",
-                f"input {given.dataset_id} says that it was consumed before, and it was not",
+                f"input {given.dataset_id} is marked as consumed before, but it was not",
                 "leave prevBlockHash and prevOffset out of the first execution",
             )
         else:
@@ -53,26 +53,26 @@ def consumption_begins_where_it_ended(at: Proposal) -> Iterator[Fault]:
                 at,
                 "input-mismatch",
                 f"input {given.dataset_id} begins after offset {given.prev_offset} of block {given.prev_block_hash}, "
-                f"and the last execution ended at offset {last.offset} of block {last.block_hash}",
+                f"but the last execution ended at offset {last.offset} of block {last.block_hash}",
                 _REPLAN,
             )
 
 
 def consumption_moves_or_is_absent(at: Proposal) -> Iterator[Fault]:
-    """An interval `(x, x]` is empty; absence is how that is said."""
+    """An interval `(x, x]` is empty, and an empty interval is written by absence."""
     for given in _inputs(at):
         stays = given.new_block_hash is not None and given.new_block_hash == given.prev_block_hash
         if stays or (given.new_offset is not None and given.new_offset == given.prev_offset):
             yield fault(
                 at,
                 "input-unmoved",
-                f"input {given.dataset_id} consumes up to where it already was",
-                "leave newBlockHash and newOffset out where nothing was read",
+                f"input {given.dataset_id} does not advance",
+                "leave newBlockHash and newOffset out if nothing was read",
             )
 
 
 def consumption_runs_forward(at: Proposal) -> Iterator[Fault]:
-    """Going back would consume again."""
+    """Going back would consume data again."""
     for given in _inputs(at):
         new, prev = given.new_offset, given.prev_offset
         back = new is not None and prev is not None and new < prev
@@ -96,19 +96,19 @@ def _block_goes_back(at: Proposal, given: ExecuteTransformInput) -> bool:
 
 
 def offsets_come_with_their_block(at: Proposal) -> Iterator[Fault]:
-    """New records stand in a new block, so an offset alone is a lie."""
+    """New records are in a new block, so a new offset requires a new block."""
     for given in _inputs(at):
         if given.new_offset is not None and given.new_block_hash is None:
             yield fault(
                 at,
                 "input-blockless",
-                f"input {given.dataset_id} consumes up to offset {given.new_offset} and names no block",
+                f"input {given.dataset_id} consumes up to offset {given.new_offset} but names no block",
                 "give newBlockHash with newOffset",
             )
 
 
 def consumed_blocks_exist_and_end_there(at: Proposal) -> Iterator[Fault]:
-    """`newOffset` is the last offset at `newBlockHash`: whole blocks are consumed, the rest lies in the checkpoint."""
+    """`newOffset` is the last offset at `newBlockHash`: windows consume whole blocks, and checkpoints hold the rest."""
     for given in _inputs(at):
         if given.new_block_hash is None or not at.witness.knows_input(given.dataset_id):
             continue
@@ -125,13 +125,13 @@ def consumed_blocks_exist_and_end_there(at: Proposal) -> Iterator[Fault]:
                 at,
                 "input-offset-mismatch",
                 f"input {given.dataset_id} is consumed up to offset {given.last_offset}, "
-                f"and block {block.seq} ends at {block.offset}",
-                "consume whole blocks, and keep what is left of them in the checkpoint",
+                f"but block {block.seq} ends at {block.offset}",
+                "consume whole blocks, and keep the rest of them in the checkpoint",
             )
 
 
 def an_execution_moves_something(at: Proposal) -> Iterator[Fault]:
-    """A window that read nothing, made nothing and left the same state is not a window."""
+    """A window that reads nothing, adds nothing and leaves the same state is not appended."""
     event, standing = at.block.event, at.standing
     if not isinstance(event, ExecuteTransform) or event.new_data or any(i.new_block_hash for i in event.query_inputs):
         return
@@ -140,4 +140,4 @@ def an_execution_moves_something(at: Proposal) -> Iterator[Fault]:
         event.new_watermark != standing.watermark
     )
     if (left or event.new_watermark) and not moved:
-        yield fault(at, "transform-unmoved", "ExecuteTransform moves nothing", "append nothing for an idle window")
+        yield fault(at, "transform-unmoved", "ExecuteTransform changes nothing", "append nothing for an idle window")

@@ -1,4 +1,4 @@
-"""What a rule judges: a block that wants to be the next, and all that may be asked about its chain."""
+"""The input of a rule: a proposed block, and the facts about its chain."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,7 +11,7 @@ from dagkit.ledger.rules.standing import Standing
 
 @dataclass(frozen=True, slots=True)
 class InputBlock:
-    """A block of an input chain, as the rules need to know it."""
+    """The facts about a block of an input chain that the rules need."""
 
     seq: int
     hash: str
@@ -20,22 +20,22 @@ class InputBlock:
 
 
 class Witness(Protocol):
-    """Who answers what the standing does not hold; each answer costs at most one block read."""
+    """Answers questions beyond the standing; each answer costs at most one block read."""
 
     def event_at(self, pointer: Pointer) -> Event:
         """The event of an earlier block of this chain."""
         ...
 
     def has_block(self, seq: int, block_hash: str) -> bool:
-        """Whether the chain holds this very block at this number."""
+        """Whether the chain holds a block of this hash at this number."""
         ...
 
     def input_block(self, dataset_id: str, block_hash: str) -> InputBlock | None:
-        """The block of an input chain, or None if that chain does not hold it."""
+        """The block of an input chain; None if that chain does not hold it."""
         ...
 
     def knows_input(self, dataset_id: str) -> bool:
-        """Whether the input chain can be asked at all: one kept elsewhere cannot."""
+        """Whether the input chain can be read here; it may be stored elsewhere."""
         ...
 
     def has_data(self, name: str) -> bool: ...
@@ -45,7 +45,7 @@ class Witness(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A block that wants to follow where the chain stands."""
+    """A proposed next block, with the standing of its chain."""
 
     block: MetadataBlock
     standing: Standing

@@ -1,7 +1,7 @@
-"""Where a chain stands: all that its next block may depend on.
+"""The standing of a chain: everything that its next block may depend on.
 
-It is known in two ways that must agree: `advance` folds the whole chain, block by block, and `resume` reads the last
-record and at most two that it points to. The first is the oracle of the second.
+Two computations must agree: `advance` folds the whole chain, block by block; `resume` reads the last record and at most
+two that it points to. The verifier checks the second against the first.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,12 +23,12 @@ from dagkit.ledger.format.events import (
 from dagkit.ledger.format.faults import ChainBroken, Fault
 
 Reader = Callable[[Pointer], Record]
-"""Brings the record that a pointer names."""
+"""Reads the record that a pointer names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far one input has been consumed: its last block, and the last offset at that block."""
+    """How far one input was consumed: its last consumed block, and the last offset at that block."""
 
     seq: int | None = None
     block_hash: str | None = None
@@ -37,17 +37,17 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A chain after its last block; an empty chain stands at `Standing()`."""
+    """The standing after a chain's last block; that of an empty chain is `Standing()`."""
 
     head: Pointer | None = None
     system_time: datetime | None = None
     dataset: Dataset | None = None
     data: DataEvent | None = None
-    """The last AddData or ExecuteTransform, whatever was said after it."""
+    """The last AddData or ExecuteTransform, even if declarations follow it."""
     data_at: Pointer | None = None
     slice_at: Pointer | None = None
     state_at: Pointer | None = None
-    """The block that first named the checkpoint which holds now."""
+    """The block that first named the current checkpoint."""
     key_at: Pointer | None = None
     keys: Mapping[str, Pointer] = field(default_factory=dict)
     inputs: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Standing:
 
     @property
     def offset(self) -> int | None:
-        """The last record there is."""
+        """The offset of the last record."""
         return None if self.data is None else self.data.last_offset
 
     @property
@@ -83,7 +83,7 @@ class Standing:
 def consumed_numbers(
     event: Event, standing: Standing, number_of: Callable[[ExecuteTransformInput], int | None]
 ) -> tuple[int | None, ...] | None:
-    """Under what numbers the last consumed blocks of the inputs are found; `number_of` is asked for new ones."""
+    """The numbers of the last consumed blocks of the inputs; `number_of` finds those of new blocks."""
     if not isinstance(event, ExecuteTransform):
         return None
     last = (standing.consumed.get(given.dataset_id, Position()) for given in event.query_inputs)
@@ -92,7 +92,7 @@ def consumed_numbers(
 
 
 def carry(standing: Standing, event: Event, consumed: tuple[int | None, ...] | None) -> Carry:
-    """What a block with this event must carry here."""
+    """The carry of a block with this event."""
     if isinstance(event, AddData | ExecuteTransform):
         return Carry(
             key=standing.key_at,
@@ -113,7 +113,7 @@ def carry(standing: Standing, event: Event, consumed: tuple[int | None, ...] | N
 
 
 def advance(standing: Standing, record: Record) -> Standing:
-    """Where the chain stands after one more block."""
+    """The standing after one more block."""
     event, here = record.block.event, record.pointer
     moved = replace(standing, head=here, system_time=record.block.system_time)
     if isinstance(event, AddData | ExecuteTransform):
@@ -135,7 +135,7 @@ def advance(standing: Standing, record: Record) -> Standing:
 
 
 def resume(record: Record, read: Reader) -> Standing:
-    """Where the chain stands, from its last record and at most two more."""
+    """The standing, from the last record and at most two more."""
     event, here, carried = record.block.event, record.pointer, record.carry
     if isinstance(event, AddData | ExecuteTransform):
         data: Record | None = record
@@ -171,8 +171,8 @@ def _present(pointer: Pointer | None, here: Pointer) -> Pointer:
 def _forged(here: Pointer) -> Fault:
     return Fault(
         code="carry-forged",
-        problem="what the block carries does not lead to the blocks that it names",
-        help="`dagkit ledger verify` names the first block that is wrong; bring the folder back from a copy",
+        problem="the pointers that it carries lead to the wrong blocks",
+        help="`dagkit ledger verify` names the first damaged block; restore the folder from a backup",
         block=here.seq,
     )
 

@@ -1,4 +1,4 @@
-"""Places that can keep a ledger, behind one small protocol."""
+"""Storage for ledgers, behind one small protocol."""
 
 from dagkit.ledger.stores.addresses import Place, open_store
 from dagkit.ledger.stores.local import LocalStore

@@ -1,4 +1,4 @@
-"""From where a user points to the store that keeps the ledger there."""
+"""Opens the store of a path, a URL or a filesystem."""
 
 import os
 from typing import Any
@@ -20,7 +20,7 @@ def open_store(place: Place, filesystem: Any = None, *, durable: bool = True, **
     if filesystem is not None:
         return _on(filesystem, path, durable=durable)
     if path.startswith(_OBJECT_STORES):
-        from dagkit.ledger.stores.bucket import BucketStore  # noqa: PLC0415 - only who needs it loads it
+        from dagkit.ledger.stores.bucket import BucketStore  # noqa: PLC0415 - imported only if needed
 
         return BucketStore.at(path, **options)
     if is_url(path):
@@ -43,7 +43,7 @@ def _on(filesystem: Any, path: str, *, durable: bool) -> Store:
     if kind == "PyFileSystem" and hasattr(filesystem.handler, "fs"):
         return _on(filesystem.handler.fs, path, durable=durable)
     if hasattr(filesystem, "pipe_file"):
-        from dagkit.ledger.stores.fsspecs import FsspecStore  # noqa: PLC0415 - only who needs it loads it
+        from dagkit.ledger.stores.fsspecs import FsspecStore  # noqa: PLC0415 - imported only if needed
 
         return FsspecStore(filesystem, path)
     raise unfenced(f"pyarrow.fs.{kind}", "pyarrow.fs has no exclusive creation")

@@ -1,4 +1,4 @@
-"""An object store: S3, Google Cloud Storage, Azure. The service itself decides who created a key first."""
+"""An object store: S3, Google Cloud Storage, Azure. The service decides which writer created a key first."""
 
 import secrets
 from collections.abc import Iterable
@@ -13,7 +13,8 @@ from dagkit.ledger.format.faults import StoreError
 from dagkit.ledger.stores.store import KeyMissing, KeyTaken, refused, unfenced, unknown
 
 _CREATED_BY = "dagkitcreatedby"
-"""Beside the content, so that a record stays a pure function of its block. Azure takes neither hyphens nor capitals."""
+"""An attribute beside the content, so that a record stays a pure function of its block. Azure allows no hyphens or
+capitals in its name."""
 
 
 class BucketStore:
@@ -25,7 +26,7 @@ class BucketStore:
 
     @classmethod
     def at(cls, url: str, **options: Any) -> "BucketStore":
-        """The place a URL names; what is not given as an option is taken from the environment (AWS_..., ...)."""
+        """The store of a URL; options that are not given come from the environment (AWS_..., ...)."""
         try:
             return cls(from_url(url, **options), url)
         except (exceptions.BaseError, ValueError) as error:
@@ -56,7 +57,7 @@ class BucketStore:
             raise self._refused(error) from error
 
     def _ends_before(self, key: str, start: int) -> bool:
-        """Whether a range was refused only because the object is shorter, as a cut segment is."""
+        """Whether the object is too short for the range, as a truncated segment is."""
         try:
             return int(obstore.head(self._store, key)["size"]) <= start
         except (exceptions.BaseError, OSError):
@@ -75,9 +76,9 @@ class BucketStore:
             raise self._refused(error) from error
 
     def _is_ours(self, key: str, content: bytes, mark: str) -> bool:
-        """Whether what is there came of this very call: a client repeats a put whose answer was lost, and is refused.
+        """Whether this call created the object: a client repeats a put if the answer was lost, and the repeat fails.
 
-        Two drivers may write the same bytes, so that these alone would let both believe that they won.
+        Two drivers may write the same bytes, so the bytes alone do not show which one won.
         """
         try:
             found = obstore.get(self._store, key)

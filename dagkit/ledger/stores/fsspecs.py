@@ -1,4 +1,4 @@
-"""Any other filesystem that fsspec speaks, if it can create exclusively; it is asked to prove it."""
+"""Any other filesystem of fsspec, if a trial shows that it can create exclusively."""
 
 import secrets
 from collections.abc import Iterable
@@ -76,7 +76,7 @@ class FsspecStore:
             found = self._fs.modified(self._path(key))
         except FileNotFoundError:
             return None
-        assert isinstance(found, datetime), "fsspec tells the time of a file as a datetime"
+        assert isinstance(found, datetime), "fsspec returns the time of a file as a datetime"
         return found if found.tzinfo else found.replace(tzinfo=UTC)
 
     def _path(self, key: str) -> str:
@@ -105,7 +105,7 @@ class FsspecStore:
             raise refused(self._root, error) from error
 
     def _prove(self) -> None:
-        """A filesystem that ignores the mode would let both writers win, so it is tried once before it is trusted."""
+        """Try exclusive creation once: with a filesystem that ignores the mode, two writers could both win."""
         if self._proven:
             return
         probe = f".probe-{secrets.token_hex(8)}"

@@ -1,8 +1,8 @@
-"""A directory on a local disk: a file appears whole or not at all, and survives a power cut.
+"""A folder on a local disk: a file appears whole or not at all, and survives a power cut.
 
-A temporary file is written and synced, then linked under its name (which fails if the name is taken), then the folder
-is synced. `durable=False` leaves the syncing out: still atomic between processes, but a power cut may lose or tear the
-last files. It is for tests and for building large chains in a benchmark.
+A temporary file is written and synced, then linked under its name (which fails if the name exists), then the folder
+is synced. `durable=False` skips the syncs: creation is still atomic between processes, but a power cut may lose or
+tear the last files. It is meant for tests and for building large chains in a benchmark.
 """
 
 import contextlib
@@ -42,9 +42,8 @@ class LocalStore:
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
         with self._reading(key), Path(f"{self._base}/{key}").open("rb") as file:
-            size = os.fstat(
-                file.fileno()
-            ).st_size  # a damaged index may ask for more than there is, or than memory holds
+            # A damaged index may ask for more than the file, or the memory, holds.
+            size = os.fstat(file.fileno()).st_size
             return os.pread(file.fileno(), max(0, min(end, size) - start), start) if start < size else b""
         raise KeyMissing(key)
 
@@ -76,7 +75,7 @@ class LocalStore:
             raise refused(self._base, error) from error
 
     def note(self, key: str, content: bytes) -> None:
-        """Written over in place: renaming over a file makes some filesystems flush it, at the cost of an append."""
+        """Overwrite in place: renaming over a file makes some filesystems flush it, which is as slow as an append."""
         self._folder(key)
         try:
             descriptor = os.open(f"{self._base}/{key}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -93,19 +92,19 @@ class LocalStore:
             os.stat(f"{self._base}/{key}")  # noqa: PTH116 - as above
         except (FileNotFoundError, NotADirectoryError):
             return False
-        except OSError as error:  # os.path.exists would call what cannot be looked at absent
+        except OSError as error:  # os.path.exists would report an unreadable file as absent
             raise refused(self._base, error) from error
         return True
 
     def names(self, folder: str) -> list[str]:
-        """Temporary files begin with a dot and are nobody's business."""
+        """The names of the files, without temporary ones, which begin with a dot."""
         return [e.name for e in self._entries(folder) if not e.name.startswith(".") and not e.is_dir()]
 
     def folders(self, folder: str) -> list[str]:
         return [e.name for e in self._entries(folder) if not e.name.startswith(".") and e.is_dir()]
 
     def temporaries(self, folder: str) -> list[str]:
-        """Names of files that a writer left when it was killed in the middle of a write."""
+        """The names of files that a killed writer left."""
         return [e.name for e in self._entries(folder) if e.name.startswith(".tmp-")]
 
     def delete(self, keys: Iterable[str]) -> None:
@@ -142,7 +141,7 @@ class LocalStore:
             raise refused(self._base, error) from error
 
     def _folder(self, key: str) -> str:
-        """The folder of the key, which exists from here on."""
+        """The folder of the key; created if missing."""
         name = key.rpartition("/")[0]
         folder = f"{self._base}/{name}" if name else self._base
         if folder not in self._folders:
@@ -167,7 +166,7 @@ class LocalStore:
         self._folders.add(folder)
 
     def _written(self, folder: str, content: bytes, *, synced: bool = True) -> str:
-        """A temporary file beside the key, whole and synced, or nothing at all."""
+        """Write a temporary file in the folder and sync it; remove it if that fails."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
             while True:
@@ -175,7 +174,7 @@ class LocalStore:
                 try:
                     descriptor = os.open(temporary, flags, 0o644)
                     break
-                except FileExistsError:  # left by a killed writer: in containers process ids come again and again
+                except FileExistsError:  # left by a killed writer: containers reuse process ids
                     continue
         except FileNotFoundError:
             self._folders.discard(folder)
@@ -197,7 +196,7 @@ class LocalStore:
         return temporary
 
     def _sync(self, folder: str) -> None:
-        """The names in the folder survive a power cut; called when a name was just created."""
+        """Sync the folder, so that a name that was just created survives a power cut."""
         if not self.durable:
             return
         try:
@@ -207,13 +206,13 @@ class LocalStore:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            # The name is there already: whatever the cause, a full disk too, nobody knows whether it will stay.
+            # The name exists already, so it is unknown whether the file will stay: report that, whatever the cause.
             unknown = OSError(errno.EIO, f"its folder could not be synced: {error}", folder)
             raise refused(self._base, unknown) from error
 
 
 def _is_linked(temporary: str) -> bool:
-    """Whether the file has its second name after all: a network filesystem may repeat a link whose answer was lost."""
+    """Whether the file did get its second name: a network filesystem may repeat a link whose answer was lost."""
     try:
         return os.stat(temporary).st_nlink > 1  # noqa: PTH116 - as above
     except OSError:

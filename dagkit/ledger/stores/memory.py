@@ -1,4 +1,4 @@
-"""A store in memory, for tests: as strict as a real one, and gone with the process."""
+"""A store in memory, for tests and trials: as strict as a real one, lost with the process."""
 
 import threading
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What a ledger asks of the place that keeps it: bytes under keys, and a creation that only one of many can win."""
+"""The protocol of a ledger's storage: bytes under keys, and a creation that only one of many writers can win."""
 
 import errno
 from collections.abc import Iterable
@@ -9,97 +9,97 @@ from dagkit.ledger.format.faults import Fault, StoreError
 
 
 class KeyTaken(Exception):
-    """Somebody created the key before; nothing was changed."""
+    """The key exists already; nothing was changed."""
 
 
 class KeyMissing(Exception):
-    """There is nothing under the key."""
+    """The key does not exist."""
 
 
 @runtime_checkable
 class Store(Protocol):
-    """Bytes under slash-separated keys. Whatever a reader sees under a key is whole."""
+    """Bytes under slash-separated keys. A reader never sees a part of a content, except after `note`."""
 
     def get(self, key: str) -> bytes:
-        """All bytes under the key, or `KeyMissing`."""
+        """All bytes under the key; raise `KeyMissing` if it does not exist."""
         ...
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
-        """The bytes `[start, end)` under the key, fewer where it ends before, or `KeyMissing`."""
+        """The bytes `[start, end)` under the key, fewer if it is shorter; raise `KeyMissing` if it does not exist."""
         ...
 
     def create(self, key: str, content: bytes) -> None:
-        """The key holds the content, durably, and did not exist before; else `KeyTaken`, and nothing was changed."""
+        """Create the key durably; raise `KeyTaken`, and change nothing, if it exists."""
         ...
 
     def replace(self, key: str, content: bytes) -> None:
-        """The key holds the content, whatever was there; whole for every reader, but perhaps not durable."""
+        """Create or replace the key: atomic for every reader, but perhaps not durable."""
         ...
 
     def note(self, key: str, content: bytes) -> None:
-        """The key holds the content, as cheaply as can be: a reader may find it torn, and must be able to tell."""
+        """Create or overwrite the key as cheaply as possible: a reader may see a torn content and must detect it."""
         ...
 
     def exists(self, key: str) -> bool: ...
 
     def names(self, folder: str) -> list[str]:
-        """The last parts of the keys directly under the folder, in no order."""
+        """The last parts of the keys directly under the folder, unordered."""
         ...
 
     def folders(self, folder: str) -> list[str]:
-        """The names of the folders directly under the folder, in no order."""
+        """The names of the folders directly under the folder, unordered."""
         ...
 
     def delete(self, keys: Iterable[str]) -> None:
-        """None of the keys exists any more."""
+        """Delete the keys; missing ones are ignored."""
         ...
 
     def modified(self, key: str) -> datetime | None:
-        """When the key was written, or None if it is gone."""
+        """When the key was written; None if it does not exist."""
         ...
 
 
 def unmade(place: str, error: OSError) -> StoreError:
-    """A place whose folder cannot be made, so that nothing came there."""
+    """The error of a place whose folder cannot be created; nothing was written there."""
     found = refused(place, error)
     if found.code != "store-unreachable":
         return found
-    help_ = "give a place where a folder can be made; nothing was committed"
-    return StoreError(Fault("store-unreachable", f"{place} cannot be made: {error}", help_))
+    help_ = "give a place where a folder can be created; nothing was committed"
+    return StoreError(Fault("store-unreachable", f"{place} cannot be created: {error}", help_))
 
 
 def refused(place: str, error: BaseException) -> StoreError:
-    """The place's own error as one that says what to do."""
+    """Convert an error of the storage to one that says what to do."""
     number = getattr(error, "errno", None)
     if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StoreError(
-            Fault("store-full", f"{place} is full: {error}", "make room and run again; nothing was committed")
+            Fault("store-full", f"{place} is full: {error}", "free some space and run again; nothing was committed")
         )
     if number in (errno.EROFS, errno.EACCES, errno.EPERM) or isinstance(error, PermissionError):
         return StoreError(
-            Fault("store-readonly", f"{place} cannot be written: {error}", "give this user the right to write there")
+            Fault("store-readonly", f"{place} cannot be written: {error}", "give this user write permission there")
         )
     return StoreError(
         Fault(
             "store-unreachable",
             f"{place} failed: {error}",
-            "whether the last append was committed is not known: open the ledger again, and it tells",
+            "it is unknown whether the last append was committed: opening the ledger again shows it",
         )
     )
 
 
 def unknown(place: str, why: str) -> StoreError:
-    """A URL that leads nowhere."""
-    help_ = "give a folder, or a URL of a kind whose filesystem is installed here, with all that it asks for"
-    return StoreError(Fault("store-unreachable", f"{place} leads to no place: {why}", help_))
+    """The error of a URL that cannot be opened."""
+    help_ = "give a folder, or a URL whose filesystem is installed here, with the options that it requires"
+    return StoreError(Fault("store-unreachable", f"{place} cannot be opened: {why}", help_))
 
 
 def unfenced(place: str, why: str) -> StoreError:
-    """A place where two writers could both believe that they won."""
+    """The error of a place that cannot create exclusively, so that two writers could both win."""
     return StoreError(
         Fault(
             "store-unfenced",
-            f"{place} cannot create a file only if it does not exist: {why}",
+            f"{place} does not support exclusive creation of files: {why}",
             "keep the ledger on a local disk, in an object store given by its URL (s3://..., gs://..., az://...), "
             "or on a filesystem with exclusive creation",
         )

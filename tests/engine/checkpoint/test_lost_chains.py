@@ -194,7 +194,7 @@ def verified(store: Store) -> None:
     """Raise what the verifier finds; whatever that is, the ledger is not complete."""
     verdict = verify(Ledger.open(store))
     assert not verdict.is_complete
-    assert not verdict.is_well
+    assert not verdict.is_valid
     raise LedgerError(*(fault for fault in verdict.faults if not fault.is_warning))
 
 

@@ -41,7 +41,7 @@ def test_what_is_pending_is_told_and_is_no_fault(desk):
     desk.discover((0, 100), size=120)
     desk.window(1, consumed=[(0, 30)], pending=[(30, 100)])
     verdict = verify(desk.reopened_ledger())
-    assert (verdict.is_well, verdict.is_complete) == (True, False)
+    assert (verdict.is_valid, verdict.is_complete) == (True, False)
     assert told(desk) == [
         ("bytes-unread", SPLITTER, None, "a.txt[100, 120)"),
         ("bytes-unread", APPLICATION, 3, "a.txt[30, 100)"),
@@ -193,10 +193,10 @@ def test_a_stretch_that_was_given_and_consumed_again_is_doubled(desk):
     assert (APPLICATION, 5, "a.txt[0, 10) was consumed before") in doubled(desk)
 
 
-def test_a_stretch_that_nobody_discovered_is_not_the_windows_to_consume(desk):
+def test_a_window_must_not_consume_a_range_that_it_was_not_given(desk):
     desk.discover((0, 10))
     desk.window(1, consumed=[(0, 10), (50, 60)])
-    assert doubled(desk) == [(APPLICATION, 3, "a.txt[50, 60) was not the window's to consume")]
+    assert doubled(desk) == [(APPLICATION, 3, "a.txt[50, 60) was not given to the window")]
 
 
 def test_a_stretch_that_is_pending_and_given_again_is_doubled(desk):

@@ -124,7 +124,7 @@ def test_one_faulty_chain_does_not_keep_the_others_from_being_tidied(run, here):
     path.write_bytes(path.read_bytes()[:-9])
     answer = run("gc", "PATH", "--grace-minutes", 0, code=1)
     assert "[block-torn]" in answer.stderr
-    assert "1 file taken away" in answer.stdout
+    assert "1 file deleted" in answer.stdout
     assert here.app.objects.names("data") == []
 
 

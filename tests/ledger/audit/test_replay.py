@@ -96,7 +96,7 @@ def test_resuming_from_any_prefix_is_as_good(steps):
 @given(STEPS)
 @settings(max_examples=30)
 def test_an_honest_ledger_is_well(steps):
-    assert verify(act(Desk(), steps).reopened().ledger).is_well
+    assert verify(act(Desk(), steps).reopened().ledger).is_valid
 
 
 # ---- faults

@@ -20,7 +20,7 @@ def test_a_promise_that_was_altered_is_noticed(here):
     here.store.replace(key, here.store.get(key).replace(b"[[20,30]]", b"[[20,31]]"))
     assert code_of(here.reopened().app.plan_next) == "promise-damaged"
     here.store.delete([key])
-    assert brings_input(here.reopened().app.plan_next()), "it is planned anew, and nothing is lost"
+    assert brings_input(here.reopened().app.plan_next()), "it is planned again, and nothing is lost"
 
 
 def test_every_flipped_bit_of_a_promise_is_noticed(desk):

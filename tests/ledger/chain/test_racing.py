@@ -52,7 +52,7 @@ def test_two_processes_never_win_the_same_number(tmp_path):
         assert [seq for seq, _ in won] == list(range(2, chain.standing.next_seq))
         assert all(wins for _, wins, _ in told), "both drivers took part"
         assert sum(lost for _, _, lost in told) > 0, "they did meet"
-        assert verify(ledger).is_well
+        assert verify(ledger).is_valid
         assert len(chain.log.loose()) <= 1000
     finally:
         shutil.rmtree(place, ignore_errors=True)

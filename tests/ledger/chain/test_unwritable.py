@@ -66,7 +66,7 @@ def test_a_value_that_has_no_json_is_refused_and_nothing_is_written(desk, value)
     assert [code_of(act) for act in acts] == ["value-unwritable"] * 2
     desk.discover((0, 10))
     desk.window(1)
-    assert (before.next_seq + 1, verify(desk.reopened_ledger()).is_well) == (desk.app.standing.next_seq, True)
+    assert (before.next_seq + 1, verify(desk.reopened_ledger()).is_valid) == (desk.app.standing.next_seq, True)
 
 
 @pytest.mark.parametrize("value", [float("nan"), "\ud800"], ids=["NaN", "half a character"])

@@ -112,7 +112,7 @@ def test_an_export_comes_back_hash_for_hash(rich, tmp_path, form):
         assert [line for _, line in its.log.lines(0, its.head.seq)] == [
             line for _, line in mine.log.lines(0, mine.head.seq)
         ]
-    assert verify(Ledger.open(other.store)).is_well
+    assert verify(Ledger.open(other.store)).is_valid
 
 
 def test_contents_are_exported_under_their_hashes(rich, tmp_path):

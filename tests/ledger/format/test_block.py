@@ -64,7 +64,7 @@ def test_a_record_under_another_number_is_misplaced():
 
 def test_a_later_version_is_refused_by_name():
     later = LINE.replace(b"dagkit.block/1", b"dagkit.block/2")
-    with pytest.raises(VersionUnreadable, match=r"'dagkit\.block/2', and this dagkit reads 'dagkit\.block/1'"):
+    with pytest.raises(VersionUnreadable, match=r"'dagkit\.block/2', but this dagkit reads 'dagkit\.block/1'"):
         unseal(later, APPLICATION, 3)
 
 

@@ -58,7 +58,7 @@ def test_a_chain_that_ends_with_such_a_block_is_refused_in_words(event):
     desk = Desk()
     desk.discover((0, 10))
     desk.store.replace(desk.root.log.block_key(3), record(event, 3))
-    with pytest.raises(VersionUnreadable, match=r"before RFC-014 .*[\s\S]*begin in a new folder") as caught:
+    with pytest.raises(VersionUnreadable, match=r"before RFC-014 .*[\s\S]*start in a new folder") as caught:
         desk.reopened_ledger().chain(SPLITTER)
     assert (caught.value.code, caught.value.fault.block) == ("version-outdated", 3)
     assert event["kind"] in str(caught.value) or "outputData" in str(caught.value)

@@ -71,4 +71,4 @@ def test_verify_tells_of_a_file_that_differs_from_the_block_in_its_segment(packe
     faults = verify(Ledger.open(store), only=SPLITTER).faults
     assert [(f.code, f.block) for f in faults] == [("segment-damaged", 16)]
     store.delete([log.block_key(16)])
-    assert verify(Ledger.open(store), only=SPLITTER).is_well, "one that says the same is only not tidied"
+    assert verify(Ledger.open(store), only=SPLITTER).is_valid, "one that says the same is only not tidied"

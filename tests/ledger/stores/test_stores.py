@@ -303,8 +303,8 @@ def test_what_a_killed_writer_left_is_in_nobodys_way(tmp_path):
     assert [path.read_bytes() for path in left] == [b"half"] * 3
 
 
-def test_a_folder_that_cannot_be_made_is_told_as_that(tmp_path):
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"file/app/ledger cannot be made: .*Not a directory") as caught:
+    with pytest.raises(StoreError, match=r"file/app/ledger cannot be created: .*Not a directory") as caught:
         Ledger.create(tmp_path / "file" / "app")
     assert (caught.value.code, "nothing was committed" in str(caught.value)) == ("store-unreachable", True)
