@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from dagkit.engine.address import Address
+
 
 class _Fact(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -17,7 +19,7 @@ class Split(_Fact):
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
     fact: Literal["split"] = "split"
-    into: str
+    into: Address
     """The input whose work it was."""
     source: str
     start: int

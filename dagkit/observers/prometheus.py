@@ -110,7 +110,7 @@ class Prometheus:
     def _decided(self, fact: Fact) -> None:
         match fact:
             case Split():
-                operator = fact.into.rpartition(".")[0]
+                operator = fact.into.operator
                 self._of("dagkit_block_splits_total", operator, fact.why).inc()
             case Scaled():
                 way = "none" if fact.after == fact.before else "up" if fact.after > fact.before else "down"

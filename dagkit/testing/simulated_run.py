@@ -13,6 +13,7 @@ from itertools import accumulate, pairwise
 from random import Random
 
 from dagkit.api.work import Block
+from dagkit.engine.address import Address
 from dagkit.engine.facts import Split
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
@@ -20,7 +21,7 @@ from dagkit.engine.work.schedule import Scheduler, WindowSchedule
 from dagkit.engine.work.split import SlotResult, anywhere, nowhere, split_at_the_end
 from dagkit.engine.work.window_size import WindowSizer
 
-_INTO = "reader.blocks"
+_INTO = Address("reader.blocks")
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def test_a_worker_loads_few_packages_that_are_not_ours() -> None:
     named = {name.partition(".")[0] for module in loaded for name in _at_once(ast.parse(SOURCES[module]))}
     assert named - sys.stdlib_module_names - {"dagkit", "dagkit_operators"} == {
         *("cloudpickle", "pyarrow", "pydantic"),
-        *("annotated_types", "typing_extensions"),
+        *("annotated_types", "pydantic_core", "typing_extensions"),
         "pyspark",
     }
 

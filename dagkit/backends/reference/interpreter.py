@@ -289,7 +289,7 @@ class _Window:
         work = self.assignment.work.get((self.program.stage_of[node.name].level, index), ())
         reading = Reading(elements, index, self.assignment, work, staging=lambda: partition.staging)
         partition.reading = reading
-        for each in self._arriving(node, elements.into.rpartition(".")[2], index):
+        for each in self._arriving(node, elements.into.port, index):
             reading.take(each.item)
         for _ in reading.work():
             pass

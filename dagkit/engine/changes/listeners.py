@@ -15,6 +15,7 @@ from dagkit.api.attributes import OperatorContext
 from dagkit.api.partitioning import Partitioner
 from dagkit.api.stats import Backlog, BatchedOperatorStats, Capacity, OperatorStats, PortStats, Response, StatsListener
 from dagkit.compiler.partition import partitioner_of
+from dagkit.engine.address import Address
 from dagkit.engine.changes.reconfiguration import Scaling
 from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.facts import Scaled
@@ -134,7 +135,7 @@ class StatsListeners:
         by_operator: dict[str, list[WorkItem]] = defaultdict(list)
         for each in waiting:
             if each.due is None or each.due <= now:
-                by_operator[each.into.rpartition(".")[0]].append(each)
+                by_operator[each.into.operator].append(each)
         for name, listened in self._listened.items():
             stats = self._told(listened, window_id, by_operator[name], cores, now)
             responses = self._answers(listened, stats)
@@ -171,7 +172,7 @@ class StatsListeners:
         name = listened.node.name
         count = self._shape.count(name)
         port = self._queued_port(name)
-        backlog = None if port is None else _backlog(waiting, self._traits.near.get(f"{name}.{port}", nowhere))
+        backlog = None if port is None else _backlog(waiting, self._traits.near.get(Address.of(name, port), nowhere))
         capacity = Capacity(
             cores=cores.now,
             most_cores=cores.most,
@@ -248,9 +249,7 @@ class StatsListeners:
         )
 
     def _queued_port(self, operator: str) -> str | None:
-        return next(
-            (into.rpartition(".")[2] for into in self._traits.slots if into.rpartition(".")[0] == operator), None
-        )
+        return next((into.port for into in self._traits.slots if into.operator == operator), None)
 
     def _course(self, listened: _Listened, partition: int) -> _Course:
         if partition not in listened.courses:

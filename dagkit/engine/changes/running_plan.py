@@ -12,6 +12,7 @@ from dagkit.api.stats import BatchedOperatorStats
 from dagkit.compiler import Compilation
 from dagkit.compiler.reconfigure import name_of, reconfigured, value_of
 from dagkit.compiler.repartition import redefined, repartitioned
+from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.checkpoint import Altered, Checkpoint, Partitioned
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
@@ -64,9 +65,9 @@ class RunningPlan:
         """As how many partitions an operator runs."""
         return self.compilation.partitioned[operator].count
 
-    def capacity(self, inputs: Iterable[str]) -> int:
+    def capacity(self, inputs: Iterable[Address]) -> int:
         """How much may wait at these inputs together."""
-        ports = [(self.compilation.graph.by_name[name], port) for name, _, port in (i.rpartition(".") for i in inputs)]
+        ports = [(self.compilation.graph.by_name[into.operator], into.port) for into in inputs]
         return sum(node.port_value(port, PortContext.QUEUE_CAPACITY) for node, port in ports)
 
     def setting(self, operator: str, name: str, raw: Any) -> "RunningPlan":

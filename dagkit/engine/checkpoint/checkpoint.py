@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from dagkit.engine.address import Address
 from dagkit.engine.facts import Fact
 from dagkit.engine.files.staging import Part
 from dagkit.engine.work.item import WorkItem
@@ -23,7 +24,7 @@ class _Value(BaseModel):
 class Held(_Value):
     """Items that a delay hands on in the next window."""
 
-    into: str
+    into: Address
     slot: int
     items: tuple[JsonValue, ...]
 

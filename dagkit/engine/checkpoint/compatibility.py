@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from dagkit.api.state import declared_state
+from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.program.program import Program
@@ -71,7 +72,7 @@ def refuse_stranded_findings(program: Program, findings: Iterable[Discovery]) ->
             raise FindingsStranded(operator, port, count)
 
 
-def refuse_stranded(program: Program, checkpoint: Checkpoint, promised: Iterable[str]) -> None:
+def refuse_stranded(program: Program, checkpoint: Checkpoint, promised: Iterable[Address]) -> None:
     """Returns only if there is an input for every block that waits and every item that a delay holds."""
     inputs = sorted({target.address for target in program.targets.values()})
     queues = program.queued_slots

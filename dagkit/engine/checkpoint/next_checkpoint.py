@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar
 
+from dagkit.engine.address import Address, operator_of_state
 from dagkit.engine.checkpoint.checkpoint import Altered, Checkpoint, Partitioned
 from dagkit.engine.checkpoint.delays import kept
 from dagkit.engine.checkpoint.watermarks import watermarks_after
@@ -198,7 +199,7 @@ def state_after(program: Program, before: State, answer: Answer) -> State:
             by_operator.setdefault(name, {})[report.slot] = saved
     after = dict(before)
     for name, by_slot in by_operator.items():
-        count = len(program.operators[name.partition(".")[0]])
+        count = len(program.operators[operator_of_state(name)])
         after[name] = tuple(by_slot.get(slot, {}) for slot in range(count))
     return after
 
@@ -207,7 +208,7 @@ def state_by_slot(program: Program, state: State) -> dict[tuple[int, int], SlotS
     """What the operators of each slot remember, by level and slot."""
     by_slot: dict[tuple[int, int], dict[str, Any]] = {}
     for name, states in state.items():
-        level = program.stage_of[name.partition(".")[0]].level
+        level = program.stage_of[operator_of_state(name)].level
         for slot, saved in enumerate(states):
             if saved:
                 by_slot.setdefault((level, slot), {})[name] = saved
@@ -215,7 +216,7 @@ def state_by_slot(program: Program, state: State) -> dict[tuple[int, int], SlotS
 
 
 def work_by_slot(
-    allocation: Allocation, addresses: Mapping[str, Target]
+    allocation: Allocation, addresses: Mapping[Address, Target]
 ) -> dict[tuple[int, int], tuple[WorkItem, ...]]:
     """What the slots were dealt, by level and slot."""
     work: dict[tuple[int, int], tuple[WorkItem, ...]] = {}

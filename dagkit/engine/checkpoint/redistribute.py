@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from dagkit.api.partitioning import PartitionKeys
 from dagkit.api.state import Declared, KeyedState, declared_state
+from dagkit.engine.address import operator_of_state
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.sliding import together
@@ -32,13 +33,13 @@ def redistribute_state(program: Program, kept: Mapping[str, Sequence[SavedState]
     return {
         name: _dealt(name, program, states)
         for name, states in kept.items()
-        if name.partition(".")[0] in program.stage_of and any(states)
+        if operator_of_state(name) in program.stage_of and any(states)
     }
 
 
 def _dealt(name: str, program: Program, states: Sequence[SavedState]) -> tuple[SavedState, ...]:
     if name not in program.operators:
-        return _panes_dealt(states, len(program.operators[name.partition(".")[0]]))
+        return _panes_dealt(states, len(program.operators[operator_of_state(name)]))
     operators = program.operators[name]
     declared = declared_state(type(operators[0]))
     states = [{n: value for n, value in state.items() if n in declared} for state in states]

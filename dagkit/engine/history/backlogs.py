@@ -141,7 +141,7 @@ def _sources_of_others(entries: Iterable[Entry], operator: str) -> set[str]:
     for entry in entries:
         for each in entry.checkpoint.queue:
             if each.source is not None:
-                seen.setdefault(each.into.rpartition(".")[0], set()).add(each.source)
+                seen.setdefault(each.into.operator, set()).add(each.source)
     mine = seen.pop(operator, set())
     return {source for sources in seen.values() for source in sources} - mine
 

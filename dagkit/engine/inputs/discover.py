@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from dagkit.api.running import Until
 from dagkit.clock import Timer
+from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.inputs.driver_input import DriverInput, context_of, delivered, queued
@@ -113,7 +114,7 @@ class DriverInputs:
         return {finding.operator: finding.seq for finding in self.found}
 
     def given(
-        self, program: Program, elements: Mapping[str, Elements], upto: Mapping[str, int]
+        self, program: Program, elements: Mapping[Address, Elements], upto: Mapping[str, int]
     ) -> tuple[list[Sent], list[WorkItem]]:
         """The findings up to these are a window's: items for the workers, and work for the queue."""
         mine = [finding for finding in self.found if finding.seq <= upto.get(finding.operator, -1)]
@@ -123,11 +124,11 @@ class DriverInputs:
             del self._work[finding.operator, finding.seq]
         return delivered(program, mine), waiting
 
-    def work_in(self, program: Program, elements: Mapping[str, Elements], *findings: Discovery) -> list[WorkItem]:
+    def work_in(self, program: Program, elements: Mapping[Address, Elements], *findings: Discovery) -> list[WorkItem]:
         """What of these findings will join the queue. Elements are divided and written once, when they are found."""
         return [each for finding in findings for each in self._work_of(program, elements, finding)]
 
-    def _work_of(self, program: Program, elements: Mapping[str, Elements], finding: Discovery) -> list[WorkItem]:
+    def _work_of(self, program: Program, elements: Mapping[Address, Elements], finding: Discovery) -> list[WorkItem]:
         key = finding.operator, finding.seq
         if key not in self._work:
             self._work[key] = queued(program, self._chronicle.writing, elements, finding)

@@ -14,6 +14,7 @@ from dagkit.api.operators import InputOperator
 from dagkit.api.ports import output_ports
 from dagkit.api.running import Context, Until
 from dagkit.api.work import is_sourced
+from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.discoveries import Discovery, DiscoveryCodec, Emitted
 from dagkit.engine.failures import failure_of
 from dagkit.engine.program.program import Program, Target
@@ -140,7 +141,7 @@ def delivered(program: Program, findings: Sequence[Discovery]) -> list[Sent]:
 
 
 def queued(
-    program: Program, writing: DiscoveryCodec, elements: Mapping[str, Elements], finding: Discovery
+    program: Program, writing: DiscoveryCodec, elements: Mapping[Address, Elements], finding: Discovery
 ) -> list[WorkItem]:
     """What of a finding joins the queue, once for each reader that it is for."""
     return [

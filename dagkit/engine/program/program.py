@@ -13,6 +13,7 @@ from dagkit.api.operators import Operator, Unifier
 from dagkit.api.partitioning import PartitionKeys
 from dagkit.api.running import Context
 from dagkit.api.streams import StreamCodec
+from dagkit.engine.address import Address
 from dagkit.plan.model import Routing
 from dagkit.schema.batch import ITEM, Batch
 from dagkit.schema.columns import Constant
@@ -74,9 +75,9 @@ class Target:
     """Whether what comes is work, of which what is not done in a window waits on the driver and is dealt again."""
 
     @property
-    def address(self) -> str:
+    def address(self) -> Address:
         """How a checkpoint names the input at the end of the wire; an input has one wire."""
-        return ".".join(self.into)
+        return Address.of(*self.into)
 
     def slots_of(self, item: Any, sender: int, number: int) -> Sequence[int]:
         """Which slots get the item, the `number`-th that this sender sends on this wire."""
@@ -265,7 +266,7 @@ class Program:
         return frozenset(found)
 
     @property
-    def queued_slots(self) -> dict[str, int]:
+    def queued_slots(self) -> dict[Address, int]:
         """The number of slots that read from each queue, by the address of the input."""
         return {target.address: target.slots for target in self.targets.values() if target.queued}
 

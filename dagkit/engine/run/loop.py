@@ -94,7 +94,7 @@ class Loop:
     def _asked(self) -> dict[str, Operator]:
         """Whoever is asked on the driver about the work that waits for him."""
         run = self.run_state
-        return {into.rpartition(".")[0]: each.operator for into, each in run.summary.elements.items()}
+        return {into.operator: each.operator for into, each in run.summary.elements.items()}
 
     def stop(self) -> None:
         """Stop after what is in flight; may be called from any thread and from a signal's handler."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from dagkit.api.running import Until
+from dagkit.engine.address import Address
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import Number, WorkItem
 
@@ -29,7 +30,7 @@ class DrainPolicy:
             return True
         return self._until is Until.IDLE and not each.in_vain
 
-    def truncated(self, work: Iterable[WorkItem], elements: Mapping[str, Elements]) -> list[WorkItem]:
+    def truncated(self, work: Iterable[WorkItem], elements: Mapping[Address, Elements]) -> list[WorkItem]:
         """What of it an application still does that drains; the rest is put aside."""
         work = list(work)
         if self._until is not Until.DRAINED:

@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from dagkit.api.operators import Operator
 from dagkit.api.work import SplittableOperator, is_placed, is_sourced, work_port
+from dagkit.engine.address import Address
 from dagkit.engine.codec import JsonCodec
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.item import Number, WorkItem, name_of
@@ -20,10 +21,9 @@ class PartsWrong(DagkitError):
 
     exit_code: ClassVar[int] = 7
 
-    def __init__(self, into: str, whole: OffsetRange, told: str) -> None:
+    def __init__(self, into: Address, whole: OffsetRange, told: str) -> None:
         super().__init__(
-            f"{into.partition('.')[0]}.split divided {whole} so that {told}; yield parts that touch, from its start to "
-            "its end"
+            f"{into.operator}.split divided {whole} so that {told}; yield parts that touch, from its start to its end"
         )
         self.given = into, whole, told
 
@@ -36,9 +36,9 @@ class TruncatedWrong(DagkitError):
 
     exit_code: ClassVar[int] = 7
 
-    def __init__(self, into: str, whole: OffsetRange, kept: OffsetRange) -> None:
+    def __init__(self, into: Address, whole: OffsetRange, kept: OffsetRange) -> None:
         super().__init__(
-            f"{into.partition('.')[0]}.truncate made {kept} of {whole}; give back what of it is still done, from its "
+            f"{into.operator}.truncate made {kept} of {whole}; give back what of it is still done, from its "
             "start on, or None"
         )
         self.given = into, whole, kept
@@ -52,7 +52,7 @@ class ElementUnreadable(DagkitError):
 
     exit_code: ClassVar[int] = 7
 
-    def __init__(self, into: str, element: JsonValue, error: Exception) -> None:
+    def __init__(self, into: Address, element: JsonValue, error: Exception) -> None:
         super().__init__(
             f"{element!r:.80} waits for {into}, written by another version of its payload, and cannot be read by this "
             f"one: {error}\nlet its type read what was kept, or launch as it was before until that is done"
@@ -67,7 +67,7 @@ class ElementUnreadable(DagkitError):
 class Elements:
     """The elements of one splittable operator: what work they are, and how they are written and read back."""
 
-    def __init__(self, into: str, operator: SplittableOperator[Any], payload: Any) -> None:
+    def __init__(self, into: Address, operator: SplittableOperator[Any], payload: Any) -> None:
         self.into = into
         self.operator = operator
         self._payload = payload
@@ -83,7 +83,7 @@ class Elements:
         return JsonCodec(self.into, self._payload)
 
     @classmethod
-    def of(cls, program: Program) -> dict[str, "Elements"]:
+    def of(cls, program: Program) -> dict[Address, "Elements"]:
         """Of all splittable operators, by the input that they come in at, on the driver."""
         found = (elements_of(program, name, operators[0]) for name, operators in program.operators.items())
         return {elements.into: elements for elements in found if elements is not None}

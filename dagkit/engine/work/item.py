@@ -6,10 +6,11 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from dagkit.engine.address import Address
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange
 
 Number = tuple[int, ...]
-ItemKey = tuple[str, str | None, Number]
+ItemKey = tuple[Address, str | None, Number]
 """What all parts of one element share."""
 
 
@@ -18,7 +19,7 @@ class WorkItem(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, serialize_by_alias=True)
 
-    into: str
+    into: Address
     """The input that it waits for."""
     number: Number
     """What tells it from all else that waits for this input; its parts share it. Lower numbers come first."""
@@ -57,7 +58,7 @@ class WorkItem(BaseModel):
         return self.into, self.source, self.number
 
     @property
-    def end_key(self) -> tuple[str, str | None, Number, int]:
+    def end_key(self) -> tuple[Address, str | None, Number, int]:
         """What tells what was dealt, and what is left of it, from all else: where it ends."""
         return self.into, self.source, self.number, self.end
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from dagkit.api.running import Until
+from dagkit.engine.address import Address
 from dagkit.engine.work.drain_policy import DrainPolicy, next_due, renewed
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.promise import WindowPromise
@@ -46,7 +47,7 @@ class PendingWork:
     def _deferred(self) -> list[WorkItem]:
         return [each for each in self.queue.deferred if self._later.asks_again(each)]
 
-    def plenty(self, slots: Mapping[str, int], capacity: int, ahead: int) -> int:
+    def plenty(self, slots: Mapping[Address, int], capacity: int, ahead: int) -> int:
         """How much is enough for the windows that are next: work for the longest, where that can be told.
 
         It is no more than may wait, with what windows in flight may give back: a source that is faster than its readers

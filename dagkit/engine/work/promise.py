@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from dagkit.engine.address import Address
 from dagkit.engine.facts import Split
 
 PromisedItem = tuple[tuple[int, ...], int, int]
@@ -16,7 +17,7 @@ class WindowPromise(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    deal: Mapping[str, tuple[tuple[PromisedItem, ...], ...]]
+    deal: Mapping[Address, tuple[tuple[PromisedItem, ...], ...]]
     """The work of each slot, by the input that it goes into."""
     lasts_millis: float
     cuts: tuple[Split, ...] = ()

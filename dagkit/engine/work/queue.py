@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
 
+from dagkit.engine.address import Address
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import Number, WorkItem
 from dagkit.engine.work.promise import PromisedItem
@@ -62,7 +63,7 @@ class InputQueue:
 class WorkQueue:
     """Blocks in the order in which they are to be read, by the input that they wait for."""
 
-    lines: dict[str, InputQueue] = field(default_factory=dict)
+    lines: dict[Address, InputQueue] = field(default_factory=dict)
     deferred: list[WorkItem] = field(default_factory=list)
     """What there is nothing to do of before it is due."""
 
@@ -113,7 +114,7 @@ class WorkQueue:
         self.deferred.clear()
         self.add(blocks)
 
-    def lengths(self) -> dict[str, tuple[int, int]]:
+    def lengths(self) -> dict[Address, tuple[int, int]]:
         """How many blocks wait, and how long they are together, by the input that they wait for."""
         return {into: (len(line), line.positions) for into, line in self.lines.items()}
 
@@ -125,19 +126,24 @@ class WorkQueue:
         """How much there is to read; what has no end counts as one block's worth of nothing."""
         return sum(line.positions for line in self.lines.values())
 
-    def millis(self, into: str, forecast: CostEstimate) -> float:
+    def millis(self, into: Address, forecast: CostEstimate) -> float:
         """How long one slot would be busy with all that waits for an input."""
         return self._line(into).millis(forecast)
 
     def take(
-        self, slots: Mapping[str, int], work_millis: Mapping[str, float], cutter: SplitPlanner, *, besides: float = 0.0
+        self,
+        slots: Mapping[Address, int],
+        work_millis: Mapping[str, float],
+        cutter: SplitPlanner,
+        *,
+        besides: float = 0.0,
     ) -> Allocation:
         """Deal out as much as each slot is to do, and at least one block to whoever can have one.
 
         Where whole blocks cannot be dealt evenly, and the cutter may, some are cut. What a slot is given `besides`, as
         a share of what it is to do, comes after that: for those whose work is less than was expected.
         """
-        allocation: dict[str, SlotWork] = {}
+        allocation: dict[Address, SlotWork] = {}
         for into, count in slots.items():
             todo = work_millis[into] * count
             allocation[into] = allocated(self._first(into, count, todo, cutter), count, cutter)
@@ -147,10 +153,10 @@ class WorkQueue:
         return allocation
 
     def take_these(
-        self, promised: Mapping[str, Sequence[Sequence[PromisedItem]]], slots: Mapping[str, int]
+        self, promised: Mapping[Address, Sequence[Sequence[PromisedItem]]], slots: Mapping[Address, int]
     ) -> Allocation:
         """The very stretches, by number, start and end, that a window was promised; to the slots that there are now."""
-        taken: dict[str, SlotWork] = {}
+        taken: dict[Address, SlotWork] = {}
         deferred, self.deferred = self.deferred, []
         for each in deferred:  # some of it may have been due
             self._line(each.into).append(each)
@@ -163,7 +169,7 @@ class WorkQueue:
             self.replace(self.all())
         return taken
 
-    def _stretches(self, into: str, wanted: Sequence[tuple[int, Number, int, int]]) -> list[tuple[int, WorkItem]]:
+    def _stretches(self, into: Address, wanted: Sequence[tuple[int, Number, int, int]]) -> list[tuple[int, WorkItem]]:
         """Stretches of what waits, as they were asked for; what stands before and after each waits still."""
         line, numbers = self._line(into), {number for _, number, _, _ in wanted}
         parts: dict[Number, list[list[WorkItem]]] = {}
@@ -185,7 +191,7 @@ class WorkQueue:
                 line.append(each) if is_new else line.returned.append(each)
         return asked
 
-    def _first(self, into: str, slots: int, millis: float, cutter: SplitPlanner) -> list[WorkItem]:
+    def _first(self, into: Address, slots: int, millis: float, cutter: SplitPlanner) -> list[WorkItem]:
         """The first blocks that take about so long together, and at least one for each slot.
 
         The last block of a line may be taken in part, so that others find something, too.
@@ -203,7 +209,7 @@ class WorkQueue:
             millis -= takes
         return taken
 
-    def _line(self, into: str) -> InputQueue:
+    def _line(self, into: Address) -> InputQueue:
         return self.lines.setdefault(into, InputQueue())
 
 

@@ -6,6 +6,7 @@ The loop and the simulator ask the same dealer, so that what is simulated is wha
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dagkit.engine.address import Address
 from dagkit.engine.facts import Split
 from dagkit.engine.work.cost import CostEstimate, learnt
 from dagkit.engine.work.item import WorkItem
@@ -54,12 +55,12 @@ class Scheduler:
     pace: WindowSizer
     patience: SplitBackoff = field(default_factory=SplitBackoff)
 
-    def backlog_millis(self, slots: Mapping[str, int]) -> float:
+    def backlog_millis(self, slots: Mapping[Address, int]) -> float:
         """How long a slot would be busy with its share of what waits for one input, for that which has most."""
         return max(self._by_input(slots).values(), default=0.0)
 
     def next(
-        self, window_id: int, slots: Mapping[str, int], cuts: Mapping[str, CutNear], *, overlaps: bool
+        self, window_id: int, slots: Mapping[Address, int], cuts: Mapping[Address, CutNear], *, overlaps: bool
     ) -> WindowSchedule:
         """Take from the queue what the next window is to do."""
         forecast, each = CostEstimate(self.pace.usual), self._by_input(slots)
@@ -69,7 +70,7 @@ class Scheduler:
         allocation = self.queue.take(slots, work, cutter, besides=0.0 if overlaps else BESIDES)
         return WindowSchedule(allocation, length.lasts_millis, forecast, tuple(cutter.made), frozenset(cutter.places))
 
-    def again(self, promise: WindowPromise, slots: Mapping[str, int]) -> WindowSchedule:
+    def again(self, promise: WindowPromise, slots: Mapping[Address, int]) -> WindowSchedule:
         """Take from the queue what a window was promised that was not committed; nothing is expected of it."""
         allocation = self.queue.take_these(promise.deal, slots)
         return WindowSchedule(allocation, promise.lasts_millis, CostEstimate(), promise.cuts)
@@ -111,6 +112,6 @@ class Scheduler:
             pace = pace.after_window(whole_millis, sum(longest))
         self.pace = pace.after(sum(one.work for one in busy), sum(took))
 
-    def _by_input(self, slots: Mapping[str, int]) -> dict[str, float]:
+    def _by_input(self, slots: Mapping[Address, int]) -> dict[str, float]:
         forecast = CostEstimate(self.pace.usual)
         return {into: self.queue.millis(into, forecast) / max(1, count) for into, count in slots.items()}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from dagkit.engine.address import Address
 from dagkit.engine.facts import Split
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import Number, WorkItem
@@ -32,7 +33,7 @@ ItemEnd = tuple[str, str | None, Number, int]
 CutNear = Callable[[WorkItem, int], int | None]
 """Where a block may be cut near a position; none: nowhere."""
 SlotWork = list[list[WorkItem]]
-Allocation = Mapping[str, Sequence[Sequence[WorkItem]]]
+Allocation = Mapping[Address, Sequence[Sequence[WorkItem]]]
 """The blocks of one window: by the input that they go to, then by slot."""
 
 
@@ -99,7 +100,7 @@ class SplitPlanner:
     """Whoever cuts blocks for one window, and what was cut."""
 
     forecast: CostEstimate = field(default_factory=CostEstimate)
-    near: Mapping[str, CutNear] = field(default_factory=dict)
+    near: Mapping[Address, CutNear] = field(default_factory=dict)
     """Where blocks may be cut, by the input that they wait for; nowhere where nothing is said."""
     patience: SplitBackoff = field(default_factory=SplitBackoff)
     window: int = 0

@@ -8,6 +8,7 @@ from dagkit.api.attributes import Attribute, DagContext
 from dagkit.api.files import output_files
 from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.state import declared_state
+from dagkit.engine.address import Address
 from dagkit.engine.program.program import Program, Target
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.split import CutNear
@@ -17,15 +18,15 @@ from dagkit.engine.work.split import CutNear
 class ProgramSummary:
     """What a program says of all its windows."""
 
-    addresses: Mapping[str, Target]
+    addresses: Mapping[Address, Target]
     """The far end of every wire, by the name that a checkpoint gives it."""
-    slots: Mapping[str, int]
+    slots: Mapping[Address, int]
     """How many slots read from each queue."""
-    elements: Mapping[str, Elements]
+    elements: Mapping[Address, Elements]
     """What waits in each queue: what work it is, and how it is written."""
-    near: Mapping[str, CutNear]
+    near: Mapping[Address, CutNear]
     """Where what waits may be cut so that several work on it at once."""
-    timed_inputs: tuple[str, ...]
+    timed_inputs: tuple[Address, ...]
     """Which of them tell how far event time has come."""
     counts: frozenset[int]
     """Of how many streaming windows the application windows are."""
@@ -61,12 +62,12 @@ class ProgramSummary:
         )
 
 
-def in_one(program: Program, into: str) -> bool:
+def in_one(program: Program, into: Address) -> bool:
     """Whether one slot at a time works on a block: it is written elsewhere, where nobody knows what came before what.
 
     Writers that share their slots with the reader know for each piece where it belongs.
     """
-    reader = into.rpartition(".")[0]
+    reader = into.operator
     elsewhere = [
         name for name in program.after(reader) if program.stage_of[name].level != program.stage_of[reader].level
     ]

@@ -155,7 +155,7 @@ class Reading:
         try:
             tracker.check_done()
         except WorkUnclaimed as unclaimed:
-            operator, window = self.elements.into.rpartition(".")[0], self._assignment.window_id
+            operator, window = self.elements.into.operator, self._assignment.window_id
             told = f"{type(self.operator).__name__}.process returned, and of {self.element!r:.80} {unclaimed}"
             raise OperatorFailed(Failure(operator, window, self._slot, told)) from unclaimed
 
