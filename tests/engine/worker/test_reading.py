@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator
+from dagkit.engine.address import Address
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
@@ -47,7 +48,7 @@ class Batched(Hooked):
             yield Batch.of([number])
 
 
-INTO = "hooked.blocks"
+INTO = Address("hooked.blocks")
 
 
 @dataclass
