@@ -1,4 +1,4 @@
-"""From what an author drew to a plan: check, expand, resolve, fuse, order."""
+"""The compiler: from an application to a plan, in the steps draw, expand, resolve, check, fuse and order."""
 
 from dagkit.compiler.steps import STEPS, Compilation, Step, compile_application, compile_until
 

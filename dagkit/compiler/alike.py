@@ -1,4 +1,4 @@
-"""Telling alike: a fault inside a module is one fault, however many times the module stands in the graph."""
+"""Merging: report a fault inside a module once, however many times the module is used in the graph."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,27 +9,27 @@ from dagkit.errors import Diagnostic
 from dagkit.graph import SEPARATOR, Graph
 
 NAMED = 5
-"""How many modules a fault names; of more, it tells their number."""
+"""How many modules a diagnostic names. It gives only the number of further ones."""
 
 _NAMING = re.compile(rf"{re.escape(SEPARATOR)}|\bmodule ")
-"""What follows the name of a module in the name of what it holds, or goes before it."""
+"""The marks of a module's name in a message: the separator after it, or the word before it."""
 
 _HERE = "\0"
-"""Stands for the module in what is told of it; no name that can be printed holds it."""
+"""A placeholder for the module's name in a message. No printable name contains it."""
 
 
-def told_once(told: Iterable[Diagnostic], graph: Graph) -> list[Diagnostic]:
-    """The diagnostics, each of those that differ only in the module of which they tell once, with every such module.
+def merge_alike(diagnostics: Iterable[Diagnostic], graph: Graph) -> list[Diagnostic]:
+    """Merge diagnostics that differ only in the module that they name into one, which names all those modules.
 
-    A module's line is one, however often it is drawn, and what is mended there is mended in all of them.
+    They are about one line of the module's code: a fix there repairs every use of the module.
     """
-    diagnostics, modules = list(told), _Modules(graph)
+    found, modules = list(diagnostics), _Modules(graph)
     alike: dict[object, tuple[int, list[str]]] = {}
-    for index, diagnostic in enumerate(diagnostics):
-        module, said = modules.within(diagnostic.problem)
-        key = (diagnostic.code, diagnostic.where, diagnostic.severity, said) if module else index
+    for index, diagnostic in enumerate(found):
+        module, rest = modules.within(diagnostic.problem)
+        key = (diagnostic.code, diagnostic.where, diagnostic.severity, rest) if module else index
         alike.setdefault(key, (index, []))[1].append(module)
-    return [_with_places(diagnostics[index], [*dict.fromkeys(places)][1:]) for index, places in alike.values()]
+    return [_with_places(found[index], [*dict.fromkeys(places)][1:]) for index, places in alike.values()]
 
 
 def _with_places(diagnostic: Diagnostic, further: list[str]) -> Diagnostic:
@@ -42,7 +42,7 @@ def _with_places(diagnostic: Diagnostic, further: list[str]) -> Diagnostic:
 
 
 class _Modules:
-    """The modules that were expanded, by full name: what stands before a separator in the names of what they held."""
+    """The full names of expanded modules: the parts before separators in the names of operators and streams."""
 
     def __init__(self, graph: Graph) -> None:
         self.names: set[str] = set()
@@ -54,7 +54,7 @@ class _Modules:
         self.lengths = sorted({len(name) for name in self.names}, reverse=True)
 
     def within(self, text: str) -> tuple[str, str]:
-        """The innermost module that holds all that the text names, and the text without it; none where none does."""
+        """The innermost module that contains all that the text names, and the text without it; "" if there is none."""
         found = dict(self._named(text))
         levels = zip(*(name.split(SEPARATOR) for name in found.values()), strict=False)
         module = SEPARATOR.join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels))
@@ -63,7 +63,7 @@ class _Modules:
         return module, text
 
     def _named(self, text: str) -> Iterator[tuple[int, str]]:
-        """Where a module is named, and which; the innermost comes last of those that begin at one place."""
+        """Each position at which the text names a module, with its name. At one position the innermost comes last."""
         for mark in _NAMING.finditer(text):
             for length in self.lengths:
                 start = mark.end() if mark[0] != SEPARATOR else mark.start() - length

@@ -1,4 +1,4 @@
-"""Drawing: run the author's `populate_dag`, and freeze what it wrote down."""
+"""Drawing: run the author's `populate_dag`, and report why it failed."""
 
 import inspect
 import re
@@ -18,7 +18,7 @@ from dagkit.errors import Diagnostic, Where, did_you_mean
 
 
 def draw(author: StreamingApplication | Module, conf: Config) -> tuple[Dag, Diagnostic | None, BaseException | None]:
-    """The Dag that the author's `populate_dag` wrote, and what kept it from being finished."""
+    """The Dag that the author's `populate_dag` filled; if it failed, why, and the exception that ended it."""
     suspended = _suspended(author)
     if suspended is not None:
         return Dag(), suspended, TypeError(suspended.problem)
@@ -30,7 +30,7 @@ def draw(author: StreamingApplication | Module, conf: Config) -> tuple[Dag, Diag
             redrawn, why, ended = _drawn(author, conf)
         if not holds(dag, redrawn, ended, stood_in):
             break
-        redrawn.faults += [each.told for each in stood_in]
+        redrawn.faults += [port.fault for port in stood_in]
         dag, unfinished, raised = redrawn, why, ended
     return dag, unfinished, raised
 
@@ -45,7 +45,7 @@ def _drawn(author: StreamingApplication | Module, conf: Config) -> tuple[Dag, Di
 
 
 def where_of(author: StreamingApplication | Module) -> Where | None:
-    """The line on which the author's `populate_dag` begins; of a declared application, the file that declares it."""
+    """The line on which the author's `populate_dag` begins; for a declared application, the file that declares it."""
     if isinstance(author, DeclaredApplication):
         declared = author.declaration
         wheres = [part.where for parts in (declared.operators, declared.streams, declared.settings) for part in parts]
@@ -59,12 +59,12 @@ def _populate(author: StreamingApplication | Module) -> Any:
 
 
 def _suspended(author: StreamingApplication | Module) -> Diagnostic | None:
-    """Why a populate_dag would not run though it is called: Python would only make a generator or a coroutine of it."""
+    """Why calling populate_dag would not run it: it is a generator or a coroutine function. None if neither."""
     populate = _populate(author)
     if inspect.isgeneratorfunction(populate) or inspect.isasyncgenfunction(populate):
-        what, help_ = "a generator", "remove yield: as it is, none of its lines would run"
+        what, help_ = "a generator", "remove yield: Python runs none of its lines otherwise"
     elif inspect.iscoroutinefunction(populate):
-        what, help_ = "a coroutine", "write def in place of async def: as it is, none of its lines would run"
+        what, help_ = "a coroutine", "write def instead of async def: Python runs none of its lines otherwise"
     else:
         return None
     return Diagnostic("populate-failed", f"populate_dag of {_called(author)} is {what}", help_, where_of(author))
@@ -85,7 +85,7 @@ def _why_unfinished(author: StreamingApplication | Module, raised: BaseException
     return Diagnostic(
         "populate-failed",
         f"populate_dag of {_called(author)} raised {told(raised)}",
-        "mend this line; what comes after it was not looked at",
+        "fix this line; later lines were not checked",
         where,
     )
 

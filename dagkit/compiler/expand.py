@@ -1,4 +1,4 @@
-"""Expanding: a module's operators take its place, under names that begin with the module's."""
+"""Expanding: replace each module by its operators, under names that begin with the module's name."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from dagkit.api.attributes import Scope
 from dagkit.api.configuration import Config
 from dagkit.api.dag import Dag
 from dagkit.api.ports import MissingPort, Outlet
-from dagkit.compiler.alike import told_once
+from dagkit.compiler.alike import merge_alike
 from dagkit.compiler.draw import draw
 from dagkit.errors import Code, Diagnostic, Where
 from dagkit.graph import SEPARATOR, End, Graph, Node, Settings, Stream, graph_of
@@ -17,32 +17,32 @@ from dagkit.plan.fingerprint import canonical
 from dagkit.plan.portable import portable
 
 Configure = Callable[[Node], Module]
-"""Gives the module of a node the properties that configuration sets on it."""
+"""Returns the module of a node with the properties that configuration sets on it."""
 
 DEEPEST = 100
-"""How deep modules may nest: deeper, one is taken to hold itself."""
+"""How deep modules may nest. A deeper module probably contains itself."""
 
 
 def expand(graph: Graph, conf: Config, configure: Configure) -> tuple[Graph, list[Diagnostic], BaseException | None]:
-    """The graph with every module, however deep, replaced by what it holds; and what kept one from being drawn."""
+    """The graph with every module, at any depth, replaced by its operators; the faults; and what was raised."""
     expansion = _Expansion(conf, configure)
     while expansion.raised is None and any(node.is_module for node in graph.nodes):
         graph = expansion.one_level(graph)
-    return graph, told_once(expansion.faults, graph), expansion.raised
+    return graph, merge_alike(expansion.faults, graph), expansion.raised
 
 
 @dataclass(frozen=True, slots=True)
 class _Inside:
-    """What a module holds: its own graph, renamed, and the inner ends behind each of its ports."""
+    """The contents of a module: its own graph, renamed, and the inner ends behind each of its ports."""
 
     graph: Graph
     behind: Mapping[tuple[str, bool], tuple[End, ...]]
     unsure: bool = False
-    """Whether something stands behind a port that the module does not have, and any of its ports may be meant."""
+    """Whether the module exposes an end under a port that it does not have. Any of its ports may have been meant."""
 
 
 class _Expansion:
-    """The modules being unpacked, level by level, and what was wrong with them."""
+    """Replaces modules by their operators, level by level, and collects the faults."""
 
     def __init__(self, conf: Config, configure: Configure) -> None:
         self.conf = conf
@@ -53,7 +53,7 @@ class _Expansion:
         """For each module inside another, by full name: the modules around it, the outermost first."""
 
     def one_level(self, graph: Graph) -> Graph:
-        """The graph with its modules unpacked; those inside them come next."""
+        """The graph with its modules replaced by their contents, in which there may be modules again."""
         names = _Names(graph, self.faults)
         insides = {node.name: self._inside(node, names) for node in graph.nodes if node.is_module}
         nodes = tuple(
@@ -78,8 +78,8 @@ class _Expansion:
             return _Inside(Graph(node.name), {})
         dag, unfinished, self.raised = draw(module, self.conf)
         self.faults += [unfinished] if unfinished else []
-        graph, slips = graph_of(dag, node.name)
-        self.faults += [*slips, *_of_no_application(graph)]
+        graph, faults = graph_of(dag, node.name)
+        self.faults += [*faults, *_application_attributes(graph)]
         renamed = names.inside(node.name, graph)
         self.around |= {inner.name: (*around, module) for inner in renamed.nodes if inner.is_module}
         inner_names = {id(n.operator): n.name for n in renamed.nodes}
@@ -89,16 +89,16 @@ class _Expansion:
     def _endless(self, node: Node, depth: int) -> None:
         if self.raised is None:
             outermost = node.name.split(SEPARATOR)[0]
-            said = f"module {outermost} never comes to an end: {type(node.operator).__name__} holds itself"
+            problem = f"module {outermost} never ends: {type(node.operator).__name__} contains itself"
             if depth == DEEPEST:
-                said = f"module {outermost} holds modules more than {DEEPEST} deep"
-            help_ = "let populate_dag add the module only on a condition that its properties come to fail"
-            self.faults.append(Diagnostic("populate-failed", said, help_, node.where))
-            self.raised = RecursionError(said)
+                problem = f"module {outermost} contains modules more than {DEEPEST} deep"
+            help_ = "let populate_dag add the inner module only on a condition that becomes false at some depth"
+            self.faults.append(Diagnostic("populate-failed", problem, help_, node.where))
+            self.raised = RecursionError(problem)
 
 
 def _alike(module: Module, other: Module) -> bool:
-    """Whether both are of one class with equal properties; arrays, which have no equality, go by their data."""
+    """Whether both are of one class with equal properties. Values without `==`, like arrays, compare by data."""
     if type(module) is not type(other) or vars(module).keys() != vars(other).keys():
         return False
     return all(_equal(value, vars(other)[name]) for name, value in vars(module).items())
@@ -107,12 +107,12 @@ def _alike(module: Module, other: Module) -> bool:
 def _equal(one: Any, other: Any) -> bool:
     try:
         return one is other or bool(one == other)
-    except Exception:  # noqa: BLE001 - the author's values may refuse to be compared
+    except Exception:  # noqa: BLE001 - the author's values may raise anything when compared
         return canonical(portable(one)) == canonical(portable(other))
 
 
-def _of_no_application(graph: Graph) -> Iterable[Diagnostic]:
-    """A module is not the application, so what only an application bears would be lost."""
+def _application_attributes(graph: Graph) -> Iterable[Diagnostic]:
+    """A module is not the application: attributes that only an application has would be lost."""
     for attribute, setting in graph.attributes.items():
         if attribute.scope is Scope.APPLICATION:
             yield Diagnostic(
@@ -124,7 +124,7 @@ def _of_no_application(graph: Graph) -> Iterable[Diagnostic]:
 
 
 class _Names:
-    """Gives what is inside a module its full name, and reports a name that is taken already."""
+    """Gives the operators and streams of a module their full names, and reports names that are already used."""
 
     def __init__(self, graph: Graph, faults: list[Diagnostic]) -> None:
         self.operators = {node.name: node.where for node in graph.nodes}
@@ -158,7 +158,7 @@ class _Names:
         name = f"{module}{SEPARATOR}{named.name}"
         if name in taken:
             code: Code = "operator-duplicated" if what == "operator" else "stream-duplicated"
-            problem = f"two {what}s are called {name!r}; the first stands at {taken[name]}"
+            problem = f"two {what}s are called {name!r}; the first is at {taken[name]}"
             self.faults.append(Diagnostic(code, problem, "give one of them another name", named.where))
         while name in taken:
             name += "\N{PRIME}"
@@ -178,7 +178,7 @@ def _behind(
             faults.append(
                 Diagnostic(
                     "operator-unknown",
-                    f"module {node.name} exposes {exposure.outer!r}, which is no port of its own",
+                    f"module {node.name} exposes {exposure.outer!r}, which is not a port of the module",
                     f"expose a port of the module itself, as in dag.expose(self.{exposure.outer.port.name}, …)",
                     exposure.where,
                 )
@@ -204,7 +204,7 @@ def _behind(
 
 
 def _inherited(inner: Node, module: Node, inside: _Inside) -> Node:
-    """What was set on the module or its ports holds for what is inside, unless that was set itself."""
+    """The inner node with the attributes of the module and its ports, where it has none of its own."""
     inputs, outputs, unifiers = dict(inner.inputs), dict(inner.outputs), dict(inner.unifiers)
     for (port, is_output), ends in inside.behind.items():
         for end in ends:
@@ -229,7 +229,7 @@ def _is_behind(inner: Node, inside: _Inside) -> bool:
 
 
 def _for_all(graph: Graph) -> Settings:
-    """The operator attributes that a module set on its Dag: defaults of what is inside."""
+    """The operator attributes that a module set on its Dag: defaults for its operators."""
     return {a: setting for a, setting in graph.attributes.items() if a.scope is Scope.OPERATOR}
 
 
@@ -238,7 +238,7 @@ def _set(settings: Mapping[str, Settings]) -> dict[str, Settings]:
 
 
 def _rewired(stream: Stream, graph: Graph, insides: Mapping[str, _Inside], faults: list[Diagnostic]) -> Stream:
-    """The stream with each end at a module led to the ports that stand behind it."""
+    """The stream with each end at a module replaced by the inner ends behind that port."""
     if not any(end.node in insides for end in stream.ends):
         return stream
     lost = stream.cut_short
@@ -257,7 +257,7 @@ def _rewired(stream: Stream, graph: Graph, insides: Mapping[str, _Inside], fault
                 faults.append(
                     Diagnostic(
                         "port-unexposed",
-                        f"stream {stream.name!r} is led to {end}, but the module exposes nothing behind that port",
+                        f"stream {stream.name!r} is connected to {end}, but the module exposes nothing there",
                         f"in populate_dag of {module}, call dag.expose(self.{end.port}, …)",
                         end.where,
                     )

@@ -1,4 +1,4 @@
-"""Fusing: which operators run as one stage, where the plan is cut instead, and why."""
+"""Fusing: group operators into stages, and record each cut between stages with its reason."""
 
 import itertools
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from dagkit.plan.model import Cut, CutKind, Place, PlannedEnd, Routing, Stage
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """One source and one sink, with how items find their partition."""
+    """One source and one sink, with the routing of items between their partitions."""
 
     stream: Stream
     source: End
@@ -37,7 +37,7 @@ class Fused:
 
 
 def fuse(graph: Graph, partitioned: Mapping[str, Partitioning]) -> Fused:
-    """Chains whose partitions send straight to partitions become stages; every other wire is a cut with its reason."""
+    """Make a stage of each linear chain whose partitions send straight on. Cut every other wire, with a reason."""
     wires = tuple(
         Wire(stream, source, sink, _routing(graph, partitioned, source, sink)) for stream, source, sink in graph.edges()
     )
@@ -67,12 +67,12 @@ def _routing(graph: Graph, partitioned: Mapping[str, Partitioning], source: End,
 
 
 def _why_cut(graph: Graph, partitioned: Mapping[str, Partitioning], wire: Wire) -> Cut | None:
-    """The cut at a wire, by the first reason that applies; none where both ends run as one."""
+    """The cut at a wire, with the first reason that applies; None if both ends are in one stage."""
     source, sink = wire.source.node, wire.sink.node
     sent, taken = partitioned[source].count, partitioned[sink].count
     exchange = wire.routing in (Routing.GATHERED, Routing.KEYED, Routing.BROADCAST)
     if wire.routing is Routing.DELAYED:
-        return _cut(wire, CutKind.DELAY, f"{source} hands items on in the next window")
+        return _cut(wire, CutKind.DELAY, f"{source} passes items on in the next window")
     if _on_driver(graph, source):
         return _cut(wire, CutKind.DRIVER, f"{source} is an input operator: it finds work on the driver")
     if wire.routing is Routing.KEYED:
@@ -83,17 +83,17 @@ def _why_cut(graph: Graph, partitioned: Mapping[str, Partitioning], wire: Wire) 
             wire, CutKind.COUNTS, f"each of the {taken} partitions of {sink} gets every item", exchange=exchange
         )
     if wire.routing is Routing.GATHERED:
-        return _cut(wire, CutKind.COUNTS, f"{sent} partitions of {source} send to the one of {sink}", exchange=exchange)
+        return _cut(wire, CutKind.COUNTS, f"{sent} partitions of {source} send to one of {sink}", exchange=exchange)
     if takes_work(graph.by_name[sink], wire.sink.port):
         dealt = wire.routing is Routing.DEALT
         reason = f"{sink} is splittable: " + (
-            f"its work is dealt to its {taken} partitions"
+            f"its work is distributed over its {taken} partitions"
             if dealt
-            else "work that a window leaves is dealt to it again"
+            else "work that a window leaves comes back to it"
         )
         return _cut(wire, CutKind.WORK, reason, exchange=dealt)
     if slides(graph, graph.by_name[source]):
-        return _cut(wire, CutKind.UNIFIER, f"the windows of {source} slide: a unifier puts their panes together")
+        return _cut(wire, CutKind.UNIFIER, f"the windows of {source} slide: a unifier merges their panes")
     return _why_not_a_chain(graph, wire)
 
 
@@ -120,9 +120,9 @@ def _on_driver(graph: Graph, name: str) -> bool:
 
 
 def _chains(graph: Graph, wires: tuple[Wire, ...], cuts: tuple[Cut, ...]) -> list[tuple[str, ...]]:
-    """The operators strung along the wires that no cut severs; every operator is in exactly one chain."""
-    severed = {(str(cut.source), str(cut.sink)) for cut in cuts}
-    follower = {w.source.node: w.sink.node for w in wires if (str(w.source), str(w.sink)) not in severed}
+    """The operators along wires without a cut. Every operator is in exactly one chain."""
+    are_cut = {(str(cut.source), str(cut.sink)) for cut in cuts}
+    follower = {w.source.node: w.sink.node for w in wires if (str(w.source), str(w.sink)) not in are_cut}
     followed = set(follower.values())
     chains: list[tuple[str, ...]] = []
     for node in graph.nodes:
@@ -135,7 +135,7 @@ def _chains(graph: Graph, wires: tuple[Wire, ...], cuts: tuple[Cut, ...]) -> lis
 
 
 def _stage_names(chains: list[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
-    """A name for each stage; where an operator is itself called `a + b`, a prime tells it from the stage of a and b."""
+    """A unique name for each stage. A prime distinguishes an operator called `a + b` from the stage of a and b."""
     names: dict[tuple[str, ...], str] = {}
     taken: set[str] = set()
     for chain in sorted(chains):
@@ -148,7 +148,7 @@ def _stage_names(chains: list[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
 
 
 LONGEST = 6
-"""How many operators the name of a stage tells; every operator repeats it, so a longer one would make plans square."""
+"""How many operators a stage's name lists. Each operator repeats the name: with all of them, plans grow as squares."""
 
 
 def _stage_name(chain: tuple[str, ...]) -> str:
@@ -170,7 +170,7 @@ def _stage(
 
 
 def _in_batches(graph: Graph, chain: tuple[str, ...], entries: Mapping[str, str]) -> tuple[str, ...]:
-    """The operators that batches reach: readers make them, and the first to take single items ends them."""
+    """The first operators of the chain that take batches, up to one that takes single items. Readers make batches."""
     taking = itertools.takewhile(lambda name: _takes_batches(graph, name, entries), chain)
     return tuple(taking)
 
@@ -183,7 +183,7 @@ def _takes_batches(graph: Graph, name: str, entries: Mapping[str, str]) -> bool:
 
 
 def _levelled(graph: Graph, stages: tuple[Stage, ...], cuts: tuple[Cut, ...]) -> tuple[Stage, ...]:
-    """The stages with their level: the most exchanges on any way to them. Delays lead to another window, not level."""
+    """The stages with their level: the most exchanges on any path to them, without wires that leave delays."""
     home = {operator: stage.name for stage in stages for operator in stage.operators}
     between: nx.DiGraph[str] = nx.DiGraph()
     between.add_nodes_from(stage.name for stage in stages)

@@ -1,4 +1,4 @@
-"""Inferring payloads: what the type variables of each operator stand for, from its class and from what flows in."""
+"""Inferring payloads: find the types of each operator's type variables, from its class and from its inputs."""
 
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ from dagkit.schema import bind, substitute
 
 
 def infer(graph: Graph) -> Graph:
-    """The graph with every node's bindings settled, upstream first; a loop is read in order of declaration."""
+    """The graph with the bindings of every node, upstream first, or as declared if there is an undelayed loop."""
     nodes = dict(graph.by_name)
     for name in _upstream_first(graph):
         node = nodes[name]
@@ -33,7 +33,7 @@ def _upstream_first(graph: Graph) -> list[str]:
 
 
 def _given_by_class(operator: type) -> dict[TypeVar, Any]:
-    """What the author wrote between brackets, as in `Filter[Line]()` or `class Lines(Filter[Line])`."""
+    """The type arguments that the author wrote, as in `Filter[Line]()` or `class Lines(Filter[Line])`."""
     bindings: dict[TypeVar, Any] = {}
     for ancestor in operator.__mro__:
         metadata = getattr(ancestor, "__pydantic_generic_metadata__", None) or {}

@@ -1,8 +1,7 @@
-"""Ports that are not there: where one has ended a drawing, another drawing goes on with an end that stands for it.
+"""Missing ports: when `populate_dag` fails on one, it runs again with a stand-in, so that later faults are found too.
 
-Nothing stands in at first. An application that draws to its end never meets a stand-in, and what it learns by `hasattr`
-or by catching AttributeError is so. Only once the drawing is known to fail, it is drawn anew, and the port seems to be
-there on the very line that asked for it.
+The first run has no stand-ins: `hasattr` and catching AttributeError answer correctly in an application that does not
+fail. Only after it fails does `populate_dag` run again, and the stand-in appears only on the line that used the port.
 """
 
 import sys
@@ -24,30 +23,30 @@ from dagkit.errors import Diagnostic, Where
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A port that a line asked for, and that the class of the operator does not have."""
+    """A port that a line used, and that the class of the operator does not have."""
 
     owner: type
     name: str
     where: Where
-    told: Diagnostic = field(compare=False)
+    fault: Diagnostic = field(compare=False)
 
 
-def missing_at(raised: BaseException | None, told: Diagnostic | None) -> Missing | None:
-    """What ended a drawing by being no attribute of an operator or a module, and may have been meant as a port."""
-    if not isinstance(raised, AttributeError) or not isinstance(raised.obj, Operator | Module) or told is None:
+def missing_at(raised: BaseException | None, fault: Diagnostic | None) -> Missing | None:
+    """The missing attribute of an operator or a module that ended `populate_dag`, if it may be meant as a port."""
+    if not isinstance(raised, AttributeError) or not isinstance(raised.obj, Operator | Module) or fault is None:
         return None
     owner, name, where = type(raised.obj), str(raised.name), author_where(raised)
     if where is None or getattr_static(owner, name, None) is not None:
-        return None  # what is there, and fails, is not to be hidden
-    return Missing(owner, name, where, told)
+        return None  # the attribute exists and raised: a stand-in would hide it
+    return Missing(owner, name, where, fault)
 
 
 @contextmanager
 def standing_in(missing: Sequence[Missing]) -> Iterator[None]:
-    """Each of these ports is there meanwhile, for the line that asked for it and for no other."""
-    places = {(each.owner, each.name): _Place(each.name, set()) for each in missing}
-    for each in missing:
-        places[each.owner, each.name].lines.add(each.where)
+    """Within the context, each of these ports exists for the lines that used it, and for no other line."""
+    places = {(port.owner, port.name): _Place(port.name, set()) for port in missing}
+    for port in missing:
+        places[port.owner, port.name].lines.add(port.where)
     for (owner, name), place in places.items():
         setattr(owner, name, place)
     try:
@@ -59,7 +58,7 @@ def standing_in(missing: Sequence[Missing]) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Place:
-    """Where a port would be declared: gives the stand-in to the lines that may have it."""
+    """A descriptor in place of the port, which returns the stand-in only to the lines that used the port."""
 
     name: str
     lines: set[Where]
@@ -71,41 +70,41 @@ class _Place:
 
 
 def _author_line(frame: FrameType | None) -> Where | None:
-    """The line of the author that is being run, as `author_where` tells it of an exception."""
+    """The author's line that is running, as `author_where` finds it for an exception."""
     while frame is not None and not is_authored(frame.f_code.co_filename):
         frame = frame.f_back
     return None if frame is None else Where(shown_path(frame.f_code.co_filename), frame.f_lineno)
 
 
 def holds(before: Dag, redrawn: Dag, raised: BaseException | None, missing: Sequence[Missing]) -> bool:
-    """Whether a drawing with stand-ins tells something of the application, and not of the stand-ins.
+    """Whether the faults of a run with stand-ins are those of the application, and not caused by the stand-ins.
 
-    It must begin as the drawing before it did; and what stood in must have been taken for a port, for nothing else.
+    The run must begin with the same operators and streams as the run before, and use each stand-in as a port.
     """
     if any(now[: len(then)] != then for then, now in zip(_written(before), _written(redrawn), strict=True)):
         return False
     if raised is not None:
-        return MissingPort.__name__ not in _said(raised)
+        return MissingPort.__name__ not in _message(raised)
     taken = {(type(end.operator), end.name) for end in _stand_ins(redrawn)}
-    return all((each.owner, each.name) in taken for each in missing)
+    return all((port.owner, port.name) in taken for port in missing)
 
 
 def _written(dag: Dag) -> tuple[list[Any], list[Any]]:
-    """What was written down, as far as it can be compared between two drawings."""
+    """The operators and streams of a Dag, in a form that can be compared between two runs of `populate_dag`."""
     placements = [(placement.name, type(placement.component), placement.where) for placement in dag.placements]
     return placements, [(stream.name, stream.where) for stream in dag.streams]
 
 
 def _stand_ins(dag: Dag) -> Iterator[MissingPort]:
-    """Every stand-in that was led into a stream, exposed, or given an attribute."""
+    """Every stand-in that a stream, an exposed port or an attribute uses."""
     ends: list[Any] = [end for stream in dag.streams for end, _ in stream.ends]
     ends += [end for exposure in dag.exposures for end in (exposure.outer, exposure.inner)]
     ends += [assignment.target for assignment in dag.assignments]
     yield from (end for end in ends if isinstance(end, MissingPort))
 
 
-def _said(raised: BaseException) -> str:
+def _message(raised: BaseException) -> str:
     try:
         return str(raised)
-    except Exception:  # noqa: BLE001 - the author's exception may fail to say anything
+    except Exception:  # noqa: BLE001 - the author's exception may raise in __str__
         return ""

@@ -1,4 +1,4 @@
-"""Ordering: the fused graph as a plan. Upstream comes first and ties go by name, so equal graphs give equal plans."""
+"""Ordering: make a plan of the fused graph, upstream first, ties by name, so that equal graphs give equal plans."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ from dagkit.schema import spelled
 
 
 def running_order(graph: Graph) -> list[str]:
-    """The operators, upstream first, ties by name. Where loops are undelayed there is no order, and names decide."""
+    """The operators, upstream first, ties by name. If there is an undelayed loop, by name only."""
     if nx.is_directed_acyclic_graph(graph.forward):
         return list(nx.lexicographical_topological_sort(graph.forward))
     return sorted(graph.forward.nodes)
@@ -82,14 +82,14 @@ def _operator(fused: Fused, node: Node, stage: str) -> PlannedOperator:
 
 
 def _own_properties(node: Node, operator: Any, shared: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a partition's operator bears otherwise than the operator itself; a secret stays as it was referred to."""
+    """The properties of a partition that differ from those of its operator. A secret appears as the reference to it."""
     if operator is node.operator or not isinstance(operator, BaseModel):
         return {}
     own = portable_properties(operator, node.property_origins)
     return {
         name: value
         for name, value in own.items()
-        if name not in shared or canonical(value) != canonical(shared[name])  # to which 1 is not true
+        if name not in shared or canonical(value) != canonical(shared[name])  # where 1 differs from true
     }
 
 

@@ -1,4 +1,4 @@
-"""Partitioning: as how many each operator runs, which keys each partition owns, and who said so."""
+"""Partitioning: how many partitions each operator has, which keys each owns, and what decided it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dagkit.api.operators import InputOperator
 from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext
 from dagkit.api.state import KeyedState, declared_state
 from dagkit.api.work import SplittableOperator, work_port
-from dagkit.compiler.alike import told_once
+from dagkit.compiler.alike import merge_alike
 from dagkit.compiler.partition_answers import asked
 from dagkit.compiler.rules.affinity_rules import localities_have_an_effect
 from dagkit.compiler.rules.partition_rules import parallel_heads
@@ -25,7 +25,7 @@ class Partitioning:
     partitions: tuple[Partition, ...]
     why: Why
     head: str
-    """The operator whose partitions it mirrors; itself where it mirrors none."""
+    """The operator whose partitions it mirrors; the operator itself if it mirrors none."""
 
     @property
     def count(self) -> int:
@@ -38,9 +38,9 @@ class Partitioning:
 def partition(
     graph: Graph, order: Sequence[str], known: Mapping[str, Partitioning] | None = None
 ) -> tuple[Mapping[str, Partitioning], list[Diagnostic]]:
-    """The partitions of every operator, upstream first, so that a mirror knows what it mirrors.
+    """The partitions of every operator. Mirrors come after the operators that they mirror.
 
-    What is known stays as it is, but for mirrors of what has another count now.
+    Known partitions stay, except those of mirrors whose head now has another count.
     """
     heads, known = parallel_heads(graph), known or {}
     settled: dict[str, Partitioning] = {}
@@ -55,11 +55,11 @@ def partition(
             settled[name] = _partitioned(graph, node, head, mirrored, faults)
     faults += (fault for node in graph.nodes for fault in _unkeyed(graph, node, settled[node.name]))
     faults += localities_have_an_effect(graph, {name: found.count for name, found in settled.items()})
-    return settled, told_once(faults, graph)
+    return settled, merge_alike(faults, graph)
 
 
 def _unkeyed(graph: Graph, node: Node, partitioning: Partitioning) -> Iterator[Diagnostic]:
-    """Several partitions of which none owns keys all get every item, or share what the driver deals at random."""
+    """Report partitions without keys: each of them gets every item, or an arbitrary share of what the driver sends."""
     if partitioning.count == 1 or any(partition.keys for partition in partitioning.partitions):
         return
     mirror = partitioning.head != node.name
@@ -68,20 +68,20 @@ def _unkeyed(graph: Graph, node: Node, partitioning: Partitioning) -> Iterator[D
         keyed_by = _keyed_by(node, port, mirror=mirror)
         if keyed_by is None and (dealt or mirror):
             continue
-        gets = "any of them gets any item" if dealt else f"each item reaches all {partitioning.count} of them"
+        gets = "any partition may get any item" if dealt else f"each item reaches all {partitioning.count} of them"
         _, origin = partitioner_of(graph, node)
         yield Diagnostic(
             "partition-unkeyed",
             f"no partition of {node.name} owns keys of {node.name}.{port}, so {gets}"
             + (f", whatever its {keyed_by} says" if keyed_by else ""),
-            "give each Partition keys, as in keys={port: owned} of deal_keys(count); StatelessPartitioner does so",
+            "give each Partition keys={port: owned}, for owned in deal_keys(count), as StatelessPartitioner does",
             (origin.where if origin else None) or node.where,
             Severity.WARNING if keyed_by is None else Severity.ERROR,
         )
 
 
 def takes_work(node: Node, port: str) -> bool:
-    """Whether what comes in there is work that can be split, and goes to any partition."""
+    """Whether items at this input are work that can be split, and that any partition may do."""
     return isinstance(node.operator, SplittableOperator) and port == work_port(node.operator)
 
 
@@ -91,7 +91,7 @@ def _fed_by_driver(graph: Graph, node: str, port: str) -> bool:
 
 
 def _keyed_by(node: Node, port: str, *, mirror: bool) -> str | None:
-    """What says that the items of this input are to find their partition by a key."""
+    """The setting by which items of this input go to partitions by key; None if there is none."""
     if node.port_value(port, PortContext.STREAM_CODEC) is not None:
         return "STREAM_CODEC"
     if node.input_ports[port].key is not None:
@@ -120,7 +120,7 @@ def _partitioned(graph: Graph, node: Node, head: str, mirrored: int, faults: lis
 
 
 def partitioner_of(graph: Graph, node: Node) -> tuple[Partitioner | None, Origin | None]:
-    """The PARTITIONER attribute where anybody set it, `None` included; else the operator, if it is one itself."""
+    """The PARTITIONER attribute with its origin if it is set, even to `None`; else the operator, if a Partitioner."""
     if OperatorContext.PARTITIONER in node.attributes or OperatorContext.PARTITIONER in graph.attributes:
         setting = graph.setting(node, OperatorContext.PARTITIONER)
         return (setting.value if isinstance(setting.value, Partitioner) else None), setting.origin
@@ -132,13 +132,13 @@ def _mismatch(node: Node, head: str, wanted: int, got: int) -> Diagnostic:
     return Diagnostic(
         "parallel-count-mismatch",
         f"{node.name} mirrors the {wanted} partitions of {head}, but its partitioner makes {got}: {lost}",
-        "let define_partitions follow context.parallel_count, or remove PARTITION_PARALLEL",
+        "let define_partitions return context.parallel_count partitions, or remove PARTITION_PARALLEL",
         node.where,
     )
 
 
 def keyable(graph: Graph, node: Node) -> tuple[str, ...]:
-    """The connected inputs that may be keyed, as the class declares them: the order of wiring must not matter."""
+    """The connected inputs that may be keyed, in the order of the class: the order of wiring must not matter."""
     return tuple(
         port
         for port in node.input_ports

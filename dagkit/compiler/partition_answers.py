@@ -1,4 +1,4 @@
-"""What a partitioner answers: partitions of the right type, whose keys give each item one owner, or what is wrong."""
+"""Check the answers of partitioners: partitions of the right type, whose keys give each item exactly one owner."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -21,42 +21,43 @@ def asked(
     node: Node,
     origin: Origin | None,
 ) -> tuple[tuple[Partition, ...], Diagnostic | None]:
-    """What the partitioner answers, and what is wrong with the answer."""
-    said = f"the {type(partitioner).__name__} of {node.name}"
+    """Ask the partitioner for partitions. Return them, and the fault if they are invalid or it raised."""
+    subject = f"the {type(partitioner).__name__} of {node.name}"
     where = (origin.where if origin else None) or node.where
-    help_ = "define_partitions must give back at least one Partition"
+    help_ = "define_partitions must return at least one Partition"
     try:
         given: Any = partitioner.define_partitions(partitions, context)
         answer = () if given is None else tuple(given)
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - the author's code may raise anything: it is reported
-        return (), Diagnostic("partition-invalid", f"{said} raised {told(raised)}", help_, where)
+        return (), Diagnostic("partition-invalid", f"{subject} raised {told(raised)}", help_, where)
     if not answer:
-        return (), Diagnostic("partition-invalid", f"{said} gave no partitions", help_, where)
-    return answer, invalid(node, answer, said, where)
+        return (), Diagnostic("partition-invalid", f"{subject} returned no partitions", help_, where)
+    return answer, invalid(node, answer, subject, where)
 
 
-def invalid(node: Node, answer: Sequence[Any], said: str = "", where: Where | None = None) -> Diagnostic | None:
-    """What is wrong with the partitions that somebody gave an operator."""
+def invalid(node: Node, answer: Sequence[Any], subject: str = "", where: Where | None = None) -> Diagnostic | None:
+    """The first fault in partitions that were given to an operator; None if they are valid."""
     wrong = next(_no_partitions(answer), None) or next(_wrong_keys(answer, node), None)
     if wrong is None:
         return None
-    whose = said or f"whoever partitioned {node.name}"
-    return Diagnostic("partition-invalid", f"{whose} {wrong[0]}", wrong[1], where or node.where)
+    subject = subject or f"the new partitioning of {node.name}"
+    return Diagnostic("partition-invalid", f"{subject} {wrong[0]}", wrong[1], where or node.where)
 
 
 def _no_partitions(answer: Sequence[Any]) -> Iterator[tuple[str, str]]:
-    """What is no Partition, or is made of something else than an operator and keys, and what to do."""
+    """A problem and its help for each part that is not a Partition of an operator and keys by port."""
     for given in answer:
         if not isinstance(given, Partition):
-            yield f"gave {_described(given)}, not Partition", "give back a list of Partition(operator, keys)"
+            yield f"returned {_described(given)}, not Partition", "return a list of Partition(operator, keys)"
         elif not isinstance(given.operator, Operator):
-            yield f"gave a Partition of {_described(given.operator)}, not of an operator", "write Partition(operator)"
+            yield f"returned a Partition of {_described(given.operator)}, not an operator", "write Partition(operator)"
         elif not isinstance(_untyped(given.keys), Mapping):
-            yield f"gave keys of {_described(given.keys)}, not by port", "write keys={port: PartitionKeys(mask, keys)}"
+            help_ = "write keys={port: PartitionKeys(mask, keys)}"
+            yield f"returned keys of {_described(given.keys)}, not by port", help_
 
 
 def _untyped(value: Any) -> Any:
-    """The value as authors gave it, who need not have kept to the type."""
+    """The value without its declared type, which an author's code may have ignored."""
     return value
 
 
@@ -67,11 +68,11 @@ def _described(given: object) -> str:
 
 
 def _wrong_keys(partitions: Sequence[Partition], node: Node) -> Iterator[tuple[str, str]]:
-    """What is wrong with the keys of partitions, and what to do: authors write these too."""
+    """A problem and its help for each fault in the keys of partitions, which authors may write by hand."""
     owned: list[tuple[Any, Any]] = [entry for partition in partitions for entry in partition.keys.items()]
     for port, keys in owned:
         if port not in node.input_ports:
-            yield f"keys {port!r}, which is no input of {node.name}", did_you_mean(str(port), node.input_ports)
+            yield f"keys {port!r}, which is not an input of {node.name}", did_you_mean(str(port), node.input_ports)
         elif not isinstance(keys, PartitionKeys):
             yield f"keys {port!r} by {_described(keys)}, not PartitionKeys", "write PartitionKeys(mask, keys)"
         elif not isinstance(_untyped(keys.mask), int):
@@ -82,7 +83,7 @@ def _wrong_keys(partitions: Sequence[Partition], node: Node) -> Iterator[tuple[s
     for port in dict.fromkeys(port for port, _ in owned):
         wrong = _not_shared_out([partition.keys.get(port) for partition in partitions])
         if wrong is not None:
-            yield f"keys {port!r} so that {wrong}", "let deal_keys(count) share them out, one entry for each partition"
+            yield f"keys {port!r} so that {wrong}", "use deal_keys(count), which returns one entry for each partition"
 
 
 def _are_whole_numbers(keys: object) -> bool:
@@ -90,17 +91,17 @@ def _are_whole_numbers(keys: object) -> bool:
 
 
 def _not_shared_out(owners: Sequence[PartitionKeys | None]) -> str | None:
-    """Why some items would be lost or doubled; each code must have one owner, and masks may differ."""
+    """Why some items would be lost or doubled; None if each code has exactly one owner. Masks may differ."""
     owning = [keys for keys in owners if keys is not None]
     if len(owning) < len(owners):
         return f"{len(owners) - len(owning)} of {len(owners)} partitions have none of them"
     if any(keys.mask < 0 for keys in owning):
-        return "a mask is below zero"
+        return "a mask is negative"
     reached = [(keys.mask, frozenset(key for key in keys.keys if key & ~keys.mask == 0)) for keys in owning]
     for (mask, some), (other_mask, others) in combinations(reached, 2):
         common = mask & other_mask
         if {key & common for key in some} & {key & common for key in others}:
-            return "two partitions own the same, whose items would be doubled"
+            return "two partitions own the same key, and its items would be doubled"
     if sum(Fraction(len(keys), 1 << mask.bit_count()) for mask, keys in reached) < 1:
-        return "some have no owner, and their items would be lost"
+        return "some keys have no owner, and their items would be lost"
     return None

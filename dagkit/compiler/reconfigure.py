@@ -1,4 +1,4 @@
-"""Reconfiguring: the same graph with another value of one property or attribute, as a property file would set it."""
+"""Reconfiguring: compile the same graph with another value of one property or attribute, as if a file had set it."""
 
 import os
 from collections.abc import Mapping
@@ -28,14 +28,14 @@ CHANGEABLE: tuple[Attribute[Any], ...] = (
     OperatorContext.STATS_LISTENERS,
     OperatorContext.PARTITIONER,
 )
-"""The attributes that may change between two windows."""
+"""The attributes that may change between two windows of a run."""
 
 
 def reconfigured(compilation: Compilation, operator: str, name: str, raw: Any) -> Compilation:
     """The compilation with another value of a property of an operator, or of one of the attributes that may change.
 
-    `name` is what stands in a property file behind `operator.NAME.prop.`, or the name of an attribute. The operator is
-    partitioned anew, and the counts of all others stay. Raises `ApplicationFaults`, as a launch with such a file would.
+    `name` is what follows `operator.NAME.prop.` in a property file, or the name of an attribute. The operator is
+    partitioned again; the counts of all others stay. Raise `ApplicationFaults`, as a launch with such a file would.
     """
     setting = _Change(compilation, operator, name, raw)
     node = setting.changed()
@@ -48,7 +48,7 @@ def reconfigured(compilation: Compilation, operator: str, name: str, raw: Any) -
 
 
 def plain_secret(operator: str, name: str, raw: Any) -> Diagnostic | None:
-    """What is wrong with a value that is a secret by its name, and no reference to one: all may see what is set."""
+    """Refuse a value whose name makes it a secret, unless it is a reference: set values are stored in plain text."""
     if shown_instead(_address(name), f"{operator}.{name}", raw) != MASK:
         return None
     return _secret(operator, name)
@@ -57,8 +57,8 @@ def plain_secret(operator: str, name: str, raw: Any) -> Diagnostic | None:
 def _secret(operator: str, name: str) -> Diagnostic:
     return Diagnostic(
         "attribute-invalid" if _is_attribute(name) else "property-invalid",
-        f"{operator}.{name} is a secret, and what is set while the application runs is kept in its folder",
-        "set it by reference, as ${env:NAME} or ${file:PATH}, which every driver looks up for itself",
+        f"{operator}.{name} is a secret, and values set while the application runs are stored in its folder",
+        "set it by reference, as ${env:NAME} or ${file:PATH}; each driver resolves the reference itself",
     )
 
 
@@ -67,12 +67,12 @@ def _is_attribute(name: str) -> bool:
 
 
 def _address(name: str) -> Address | Malformed:
-    """What a name means: that of the operator does not count."""
+    """The address that a name means. It does not depend on the operator."""
     return parse_path(f"operator.any.{'attr' if _is_attribute(name) else 'prop'}.{name}")
 
 
 def value_of(compilation: Compilation, operator: str, name: str) -> Any:
-    """What a property or an attribute of an operator is, as JSON holds it; a secret as it was referred to."""
+    """The value of a property or an attribute of an operator, as JSON data. A secret appears as the reference to it."""
     node = compilation.graph.by_name.get(operator)
     if node is None:
         return None
@@ -81,7 +81,7 @@ def value_of(compilation: Compilation, operator: str, name: str) -> Any:
     address = _address(name)
     if isinstance(address, Malformed):
         return None
-    assert isinstance(address.sets, PropertyPath), "what stands behind prop. is a property"
+    assert isinstance(address.sets, PropertyPath), "what follows prop. is a property"
     value: Any = portable_properties(node.operator, node.property_origins)
     for step in address.sets.steps:
         value = _part(value, step.text if isinstance(step, MapKey) else str(step))
@@ -89,16 +89,16 @@ def value_of(compilation: Compilation, operator: str, name: str) -> Any:
 
 
 def name_of(compilation: Compilation, operator: str, name: str) -> str:
-    """A property as its class spells it, in whatever spelling it is given; any other name as it is."""
+    """The name of a property as its class spells it, from any accepted spelling; any other name unchanged."""
     node, address = compilation.graph.by_name.get(operator), _address(name)
     if node is None or _is_attribute(name) or isinstance(address, Malformed):
         return name
-    assert isinstance(address.sets, PropertyPath), "what stands behind prop. is a property"
+    assert isinstance(address.sets, PropertyPath), "what follows prop. is a property"
     return str(as_declared(node.operator, address.sets))
 
 
 def _part(value: Any, step: str) -> Any:
-    """What lies one step below a value, in whatever spelling."""
+    """The part of a value one step below it, from any accepted spelling; None if there is none."""
     if isinstance(value, Mapping):
         return next((part for key, part in value.items() if key == step or bare(str(key)) == bare(step)), None)
     if isinstance(value, list) and step.isdecimal() and int(step) < len(value):
@@ -107,7 +107,7 @@ def _part(value: Any, step: str) -> Any:
 
 
 class _Change:
-    """One value on its way into a node; what is wrong with it is gathered."""
+    """The change of one value in a node, with its faults."""
 
     def __init__(self, compilation: Compilation, operator: str, name: str, raw: Any) -> None:
         self.compilation = compilation
@@ -120,7 +120,7 @@ class _Change:
         self.origin = Origin(Source.COMMAND_LINE, None, self.key, self.shown)
 
     def changed(self) -> Node:
-        """The node with the value in its place; raises where there is no place for it."""
+        """The node with the new value. Raise `ApplicationFaults` if the operator is unknown or the key malformed."""
         node = self.compilation.graph.by_name.get(self.operator)
         if node is None:
             help_ = did_you_mean(self.operator, self._operators())
@@ -147,8 +147,8 @@ class _Change:
         self.faults.append(Diagnostic(code, problem, help_))
 
     def _with_property(self, node: Node) -> Node:
-        assert not isinstance(self.address, Malformed), "what is no path was refused before"
-        assert isinstance(self.address.sets, PropertyPath), "what stands behind prop. is a property"
+        assert not isinstance(self.address, Malformed), "malformed paths were refused before"
+        assert isinstance(self.address.sets, PropertyPath), "what follows prop. is a property"
         given = [Given(self.address.sets, self.raw, self.origin)]
         configured = with_properties(node.operator, given, node.name, self._conversion())
         self.faults += configured.diagnostics
@@ -161,11 +161,11 @@ class _Change:
     def _with_attribute(self, node: Node) -> Node:
         attribute = OperatorContext.attributes()[self.name]
         if attribute not in CHANGEABLE:
-            changeable = ", ".join(each.name for each in CHANGEABLE)
+            changeable = ", ".join(one.name for one in CHANGEABLE)
             self._refuse(
                 "attribute-invalid",
                 f"{self.key} cannot change while the application runs",
-                f"set it in a property file, and launch again; while it runs, {changeable} can change",
+                f"set it in a property file and launch again; a running application can change {changeable}",
             )
             return node
         try:
@@ -176,7 +176,7 @@ class _Change:
         except ValueError as refused:
             shown = repr(self.raw) if self.shown is None else self.shown
             why = without_secret(str(refused), self.raw, self.shown)
-            self._refuse("attribute-invalid", f"{self.key} cannot be {shown}: {why}", "mend the value")
+            self._refuse("attribute-invalid", f"{self.key} cannot be {shown}: {why}", "fix the value")
             return node
         return replace(node, attributes={**node.attributes, attribute: Setting(value, self.origin)})
 
@@ -186,7 +186,7 @@ class _Change:
 
 
 def _holds_secret(component: Component, path: PropertyPath) -> bool:
-    """Whether the value is of a type that shows itself to nobody."""
+    """Whether the type of the value makes it a secret."""
     value: Any = portable_properties(component, {})
     for step in path.steps:
         value = _part(value, step.text if isinstance(step, MapKey) else str(step))

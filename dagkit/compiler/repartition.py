@@ -1,4 +1,4 @@
-"""Repartitioning: the same graph with other partitions of some operators. All else stays as it was compiled."""
+"""Repartitioning: compile the same graph with other partitions of some operators. Nothing else changes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,9 +17,9 @@ from dagkit.graph import Graph, Node
 
 
 def repartitioned(compilation: Compilation, partitions: Mapping[str, Sequence[Partition]]) -> Compilation:
-    """The compilation with these partitions of these operators; mirrors follow, and the counts of all others stay.
+    """The compilation with these partitions of these operators. Their mirrors follow; all other counts stay.
 
-    Raises `ApplicationFaults` where that breaks a law.
+    Raise `ApplicationFaults` if that breaks a rule.
     """
     graph, before = compilation.graph, compilation.partitioned
     faults = [invalid(graph.by_name[name], those) for name, those in partitions.items()]
@@ -30,7 +30,7 @@ def repartitioned(compilation: Compilation, partitions: Mapping[str, Sequence[Pa
 
 
 def relowered(compilation: Compilation, graph: Graph, known: Mapping[str, Partitioning]) -> Compilation:
-    """The compilation of a graph that was checked, with the partitions that are known of it."""
+    """The compilation of a checked graph, with its known partitions."""
     partitioned, faults = partition(graph, running_order(graph), known)
     if errors_among(faults):
         raise ApplicationFaults(compilation.application, faults)
@@ -47,10 +47,9 @@ def redefined(
     loads: Sequence[int] = (),
     stats: Sequence[BatchedOperatorStats] = (),
 ) -> tuple[Partition, ...]:
-    """What the partitioner of an operator makes of its partitions now that so many are wanted, or that this is known.
+    """The partitions that an operator's partitioner makes, given how many are wanted, their loads and statistics.
 
-    Raises `ApplicationFaults` where the operator may have no other partitions, or its partitioner gives none that will
-    do.
+    Raise `ApplicationFaults` if the partitions of the operator may not change, or its partitioner returns invalid ones.
     """
     graph, now = compilation.graph, compilation.partitioned
     fault = _unchangeable(graph, now, operator)
@@ -59,23 +58,23 @@ def redefined(
     node = graph.by_name[operator]
     partitioner, origin = partitioner_of(graph, node)
     known = zip_longest(now[operator].partitions, loads, stats)
-    current = [replace(each, load=load or 0, stats=told) for each, load, told in known]
+    current = [replace(old, load=load or 0, stats=seen) for old, load, seen in known]
     context = PartitioningContext(input_ports=keyable(graph, node), wanted=wanted)
     given, fault = asked(partitioner or StatelessPartitioner(max(1, wanted)), current, context, node, origin)
     if fault is None and wanted and len(given) != wanted:
         fault = Diagnostic(
             "partition-invalid",
-            f"{wanted} partitions of {operator} are wanted, and its {type(partitioner).__name__} makes {len(given)}",
-            "let define_partitions follow context.wanted, or wish for as many as it makes",
+            f"{operator} is to have {wanted} partitions, but its {type(partitioner).__name__} makes {len(given)}",
+            "let define_partitions return context.wanted partitions, or request as many as it makes",
             (origin.where if origin else None) or node.where,
         )
     if fault is not None:
         raise ApplicationFaults(compilation.application, [fault])
-    return tuple(replace(each, load=0, stats=None) for each in given)
+    return tuple(replace(new, load=0, stats=None) for new in given)
 
 
 def _unchangeable(graph: Graph, now: Mapping[str, Partitioning], operator: str) -> Diagnostic | None:
-    """Why nobody may give this operator other partitions."""
+    """Why the partitions of this operator may not change; None if they may."""
     if operator not in graph.by_name:
         help_ = did_you_mean(operator, graph.by_name)
         return Diagnostic("partition-forbidden", f"there is no operator {operator!r}", help_, graph.where)
@@ -87,7 +86,7 @@ def _unchangeable(graph: Graph, now: Mapping[str, Partitioning], operator: str) 
 def _why_not(node: Node, now: Partitioning) -> tuple[str, str] | None:
     name, head = node.name, now.head
     if isinstance(node.operator, InputOperator):
-        return f"{name} finds work on the driver, and is there once", "give what works on its findings more partitions"
+        return f"{name} runs once, on the driver", "give the operators downstream of it more partitions"
     if head != name:
         return f"{name} mirrors the partitions of {head}, by PARTITION_PARALLEL", f"change those of {head} instead"
     if isinstance(node.operator, Operator) and not node.operator.partitionable:

@@ -1,4 +1,4 @@
-"""Resolving: what configuration says about each operator, port and stream takes its place over what code said."""
+"""Resolving: apply the configuration to each operator, port and stream. It overrides the settings of code."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,57 +15,57 @@ from dagkit.graph import Graph, Node, Setting, Settings, Stream
 
 
 class Resolver:
-    """One configuration, held against one application; it remembers which keys were of use, and what was wrong."""
+    """Applies one configuration to one application; records which keys matched, and every fault."""
 
     def __init__(
-        self, conf: Config, author: StreamingApplication | None, otherwise: str, told: list[Diagnostic]
+        self, conf: Config, author: StreamingApplication | None, otherwise: str, diagnostics: list[Diagnostic]
     ) -> None:
         keys = Keys(conf)
         self.application = str(keys.name_of(author).value) if author is not None else otherwise
         self.keys = keys.of(self.application)
-        self.told = told
-        """What was told so far, in this pass and in others: what goes wrong here is added to it."""
+        self.diagnostics = diagnostics
+        """The diagnostics of all passes so far. This pass appends its own."""
 
     def configured_application(self, author: StreamingApplication, where: Where | None) -> StreamingApplication:
-        """The application with the properties that configuration sets on it, before it draws."""
+        """The application with the properties that configuration sets on it, before its `populate_dag` runs."""
         configured = self.keys.configure_application(author)
-        self.told += configured.diagnostics
-        self.told += property_faults(self.application, configured.component, where, configured.origins)
+        self.diagnostics += configured.diagnostics
+        self.diagnostics += property_faults(self.application, configured.component, where, configured.origins)
         return configured.component
 
     def configured_module(self, node: Node) -> Module:
-        """A module with the properties that configuration sets on it, before it draws."""
+        """A module with the properties that configuration sets on it, before its `populate_dag` runs."""
         assert isinstance(node.operator, Module), "only modules are configured before they are expanded"
         configured = self.keys.configure(node.name, node.operator)
-        self.told += configured.diagnostics
-        self.told += property_faults(node.name, configured.component, node.where, configured.origins)
+        self.diagnostics += configured.diagnostics
+        self.diagnostics += property_faults(node.name, configured.component, node.where, configured.origins)
         return configured.component
 
     def resolve(self, graph: Graph, *, allow_unknown: bool) -> Graph:
-        """The graph with every value that configuration gives, and a diagnostic for each key that met nothing."""
+        """The graph with every value that configuration sets. Each key that matches nothing becomes a diagnostic."""
         attributes = self._over(graph.attributes, self.keys.application_attributes())
         if DagContext.STRING_CODECS in attributes and isinstance(attributes[DagContext.STRING_CODECS].value, Mapping):
             self.keys.codecs = attributes[DagContext.STRING_CODECS].value
         nodes = tuple(self._node(graph, node) for node in graph.nodes)
         graph = replace(graph, application=self._name(graph, attributes), attributes=attributes, nodes=nodes)
         graph = self._streams(graph)
-        self.told += self.keys.unmatched(allow_unknown=allow_unknown)
+        self.diagnostics += self.keys.unmatched(allow_unknown=allow_unknown)
         return graph
 
     def _name(self, graph: Graph, attributes: Settings) -> str:
-        """What the application is called; a name that cannot be printed, or be written as JSON, is told."""
+        """The name of the application, with unprintable characters replaced. Such a name becomes a diagnostic."""
         setting = attributes.get(DagContext.APPLICATION_NAME)
         name = self.application if setting is None else str(setting.value)
         if not name.isprintable():
             where = graph.where if setting is None else setting.origin.where or graph.where
-            problem = f"the application name {name!r} cannot be printed as it is"
-            help_ = "name it with letters, digits, blanks and signs"
-            self.told.append(Diagnostic("name-malformed", problem, help_, where))
-        return "".join(letter if letter.isprintable() else "\N{MIDDLE DOT}" for letter in name)
+            problem = f"the application name {name!r} contains characters that cannot be printed"
+            help_ = "use only letters, digits, spaces and punctuation in the name"
+            self.diagnostics.append(Diagnostic("name-malformed", problem, help_, where))
+        return "".join(character if character.isprintable() else "\N{MIDDLE DOT}" for character in name)
 
     def _node(self, graph: Graph, node: Node) -> Node:
         configured = self.keys.configure(node.name, node.operator)
-        self.told += configured.diagnostics
+        self.diagnostics += configured.diagnostics
         return replace(
             node,
             operator=configured.component,
@@ -106,19 +106,19 @@ class Resolver:
         )
 
     def _streams(self, graph: Graph) -> Graph:
-        """The graph whose streams are as near, and carry what, configuration says; copied once for all of them."""
+        """The graph with the localities and schemas of streams that configuration sets, copied once for all streams."""
         streams, nodes = list[Stream](), dict(graph.by_name)
         for stream in graph.streams:
             found = self.keys.stream(stream.name)
-            self.told += found.diagnostics
+            self.diagnostics += found.diagnostics
             if found.schema is not None:
-                _tell_schema(nodes, stream, found.schema)
+                _set_schema(nodes, stream, found.schema)
             streams.append(stream if found.locality is None else _placed(stream, found.locality))
         return replace(graph.with_nodes(nodes), streams=tuple(streams))
 
     def _over(self, written: Settings, found: Attributes) -> dict[Any, Setting]:
-        """What code set, with what configuration sets over it."""
-        self.told += found.diagnostics
+        """The settings of code, overridden by those of configuration."""
+        self.diagnostics += found.diagnostics
         return {**written, **{a: Setting(f.value, f.origin) for a, f in found.values.items()}}
 
 
@@ -130,16 +130,16 @@ def _placed(stream: Stream, locality: Found) -> Stream:
     return replace(stream, locality=locality.value, locality_origin=locality.origin)
 
 
-def _tell_schema(nodes: dict[str, Node], stream: Stream, schema: Found) -> None:
-    """Let every port on the stream know the class of what flows."""
+def _set_schema(nodes: dict[str, Node], stream: Stream, schema: Found) -> None:
+    """Set TUPLE_CLASS on every port of the stream."""
     setting = Setting(schema.value, schema.origin)
     for end in stream.sinks:
         node = nodes[end.node]
-        nodes[end.node] = replace(node, inputs=_told(node.inputs, end.port, setting))
+        nodes[end.node] = replace(node, inputs=_with_schema(node.inputs, end.port, setting))
     if stream.source is not None:
         node = nodes[stream.source.node]
-        nodes[node.name] = replace(node, outputs=_told(node.outputs, stream.source.port, setting))
+        nodes[node.name] = replace(node, outputs=_with_schema(node.outputs, stream.source.port, setting))
 
 
-def _told(by_port: Mapping[str, Settings], port: str, setting: Setting) -> Mapping[str, Settings]:
+def _with_schema(by_port: Mapping[str, Settings], port: str, setting: Setting) -> Mapping[str, Settings]:
     return {**by_port, port: {**by_port.get(port, {}), PortContext.TUPLE_CLASS: setting}}

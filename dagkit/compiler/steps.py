@@ -32,33 +32,33 @@ Step = Literal["drawn", "expanded", "resolved", "checked", "fused", "ordered"]
 STEPS: tuple[Step, ...] = get_args(Step)
 
 Author = StreamingApplication | Callable[[Dag, Config], None] | Dag
-"""What can be compiled: an application, a plain `populate_dag` function, or a Dag that was drawn by hand."""
+"""What can be compiled: an application, a plain `populate_dag` function, or a Dag."""
 
 
 @dataclass(frozen=True)
 class Compilation:
-    """What came of compiling: the forms that were reached, in order, and what was told along the way."""
+    """The result of compiling: the forms that were reached, in order, and the diagnostics."""
 
     application: str
     steps: Mapping[Step, Graph | Fused | Plan]
     notes: tuple[Diagnostic, ...] = ()
     partitioned: Mapping[str, Partitioning] = field(default_factory=dict)
     raised: BaseException | None = None
-    """What kept the author or a module from drawing to the end."""
+    """The exception that ended the `populate_dag` of the application or of a module."""
     home: str | None = None
-    """The module in which the plain class names of settings are looked for first."""
+    """The module in which class names without a module are looked up first."""
     secrets: Mapping[str, bool] = field(default_factory=dict)
-    """The keys of properties whose types are known, and whether their values are secrets by these types."""
+    """The keys of properties whose types are known, and whether the type makes the value a secret."""
 
     @property
     def graph(self) -> Graph:
-        """The graph as far as it got."""
+        """The last graph that was reached."""
         graphs = [form for form in self.steps.values() if isinstance(form, Graph)]
         return graphs[-1]
 
     @property
     def plan(self) -> Plan:
-        """The plan; only there when compiling went to the last step."""
+        """The plan. Compiling must have reached the last step."""
         plan = self.steps["ordered"]
         assert isinstance(plan, Plan), "the last step makes a plan"
         return plan
@@ -68,7 +68,7 @@ class Compilation:
         return f"<Compilation of {self.application} as {reached}, {held}>"
 
     def _repr_mimebundle_(self, **_: Any) -> Mapping[str, str]:
-        """The plan as a picture, or the graph as far as it got."""
+        """The plan as a picture, or else the last graph that was reached."""
         return Dag.drawing(self.steps.get("ordered", self.graph)) if Dag.drawing else {"text/plain": repr(self)}
 
     def _repr_svg_(self) -> str | None:
@@ -78,7 +78,7 @@ class Compilation:
 def compile_application(
     author: Author, conf: Config | None = None, *, conf_faults: Sequence[Diagnostic] = (), allow_unknown: bool = False
 ) -> Compilation:
-    """The application's plan. Raises `ApplicationFaults` with every fault there is, not the first."""
+    """Compile to a plan. Raise `ApplicationFaults` with every fault, not only the first."""
     return compile_until("ordered", author, conf, conf_faults=conf_faults, allow_unknown=allow_unknown)
 
 
@@ -91,10 +91,9 @@ def compile_until(
     allow_unknown: bool = False,
     forgiving: bool = False,
 ) -> Compilation:
-    """Compile up to a step. Forms before `checked` are given even of a faulty application, faults among the notes.
+    """Compile up to a step. A faulty application has the forms before `checked` too, with the faults in the notes.
 
-    Faults keep the later steps from being reached, which raises `ApplicationFaults`. To the forgiving, the forms before
-    are given all the same, with every fault among the notes.
+    If a fault prevents a later step, raise `ApplicationFaults`; if `forgiving`, return the forms before `checked`.
     """
     run = _Run(conf or Config(), list(conf_faults), allow_unknown)
     run.draw(author)
@@ -103,42 +102,42 @@ def compile_until(
     if run.finished and last not in ("drawn", "expanded", "resolved"):
         run.check()
     wanted = STEPS[: STEPS.index(last) + 1]
-    if "checked" in wanted and forgiving and errors_among(run.told):
+    if "checked" in wanted and forgiving and errors_among(run.diagnostics):
         wanted = STEPS[: STEPS.index("checked")]
     elif "checked" in wanted:
         run.raise_faults()
         run.lower()
     steps = {step: form for step, form in run.steps.items() if step in wanted}
-    notes = _in_order(run.told, run.graph)
+    notes = _in_order(run.diagnostics, run.graph)
     return Compilation(run.application, steps, notes, run.partitioned, run.raised, run.home, run.secrets)
 
 
 class _Run:
-    """One compilation under way: the forms so far, and everything told so far."""
+    """One compilation: the forms and the diagnostics so far."""
 
-    def __init__(self, conf: Config, told: list[Diagnostic], allow_unknown: bool) -> None:  # noqa: FBT001
+    def __init__(self, conf: Config, diagnostics: list[Diagnostic], allow_unknown: bool) -> None:  # noqa: FBT001
         self.conf = conf
-        self.told = told
+        self.diagnostics = diagnostics
         self.allow_unknown = allow_unknown
         self.steps: dict[Step, Graph | Fused | Plan] = {}
         self.partitioned: Mapping[str, Partitioning] = {}
         self.raised: BaseException | None = None
 
     def draw(self, author: Author) -> None:
-        """Configure the application, let it draw, and freeze what it drew."""
+        """Configure the application, run its `populate_dag`, and freeze the Dag."""
         if isinstance(author, Dag):
             where, dag = None, author
-            self.resolver = Resolver(self.conf, None, "Dag", self.told)
+            self.resolver = Resolver(self.conf, None, "Dag", self.diagnostics)
         else:
             application = author if isinstance(author, StreamingApplication) else FunctionApplication(populate=author)
             where = where_of(application)
-            self.resolver = Resolver(self.conf, application, "", self.told)
+            self.resolver = Resolver(self.conf, application, "", self.diagnostics)
             application = self.resolver.configured_application(application, where)
             dag, unfinished, self.raised = draw(application, self.conf)
-            self.told += [unfinished] if unfinished else []
+            self.diagnostics += [unfinished] if unfinished else []
         self.application = self.resolver.application
-        self.graph, slips = graph_of(dag, self.application, where)
-        self.told += slips
+        self.graph, faults = graph_of(dag, self.application, where)
+        self.diagnostics += faults
         self.steps["drawn"] = self.graph
 
     @property
@@ -151,32 +150,32 @@ class _Run:
 
     @property
     def finished(self) -> bool:
-        """Whether the author and every module drew to the end; half a drawing breaks laws that the whole would keep."""
+        """Whether every `populate_dag` ran to its end. Rules must not judge a half-finished graph."""
         return self.raised is None
 
     def expand_and_resolve(self) -> None:
-        self.graph, slips, self.raised = expand(self.graph, self.conf, self.resolver.configured_module)
-        self.told += slips
+        self.graph, faults, self.raised = expand(self.graph, self.conf, self.resolver.configured_module)
+        self.diagnostics += faults
         if not self.finished:
             return
         self.steps["expanded"] = self.graph
         self.graph = self.resolver.resolve(self.graph, allow_unknown=self.allow_unknown)
-        self.graph, slips = settle_modes(infer(self.graph))
-        self.told += slips
+        self.graph, faults = settle_modes(infer(self.graph))
+        self.diagnostics += faults
         self.application = self.graph.application
         self.steps["resolved"] = self.graph
 
     def check(self) -> None:
-        """Hold every law against the graph; partitions are counted only where the shape allows it."""
-        self.told += check(self.graph)
-        if not errors_among(self.told):
-            self.partitioned, slips = partition(self.graph, running_order(self.graph))
-            self.told += slips
+        """Apply every rule to the graph. Partition it only if there are no errors."""
+        self.diagnostics += check(self.graph)
+        if not errors_among(self.diagnostics):
+            self.partitioned, faults = partition(self.graph, running_order(self.graph))
+            self.diagnostics += faults
         self.steps["checked"] = self.graph
 
     def raise_faults(self) -> None:
-        if errors_among(self.told):
-            raise ApplicationFaults(self.application, _in_order(self.told, self.graph)) from self.raised
+        if errors_among(self.diagnostics):
+            raise ApplicationFaults(self.application, _in_order(self.diagnostics, self.graph)) from self.raised
 
     def lower(self) -> None:
         fused = fuse(self.graph, self.partitioned)
@@ -184,15 +183,15 @@ class _Run:
         self.steps["ordered"] = order(fused)
 
 
-def _in_order(told: Sequence[Diagnostic], graph: Graph) -> tuple[Diagnostic, ...]:
-    """Errors before warnings before advisories, each in the order in which the author wrote what they are about."""
+def _in_order(diagnostics: Sequence[Diagnostic], graph: Graph) -> tuple[Diagnostic, ...]:
+    """Errors, then warnings, then advisories, each in the order of the lines that they are about."""
     files = dict.fromkeys(node.where.file for node in graph.nodes)
     rank = {file: index for index, file in enumerate(([graph.where.file] if graph.where else []) + list(files))}
 
-    def position(told: Diagnostic) -> tuple[int, int, str, int]:
-        severity = list(Severity).index(told.severity)
-        if told.where is None:
+    def position(diagnostic: Diagnostic) -> tuple[int, int, str, int]:
+        severity = list(Severity).index(diagnostic.severity)
+        if diagnostic.where is None:
             return severity, len(rank) + 1, "", 0
-        return severity, rank.get(told.where.file, len(rank)), told.where.file, told.where.line or 0
+        return severity, rank.get(diagnostic.where.file, len(rank)), diagnostic.where.file, diagnostic.where.line or 0
 
-    return tuple(sorted(dict.fromkeys(told), key=position))
+    return tuple(sorted(dict.fromkeys(diagnostics), key=position))

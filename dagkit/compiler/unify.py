@@ -1,4 +1,4 @@
-"""Unifying: which merging operators stand between the partitions of a source and those of its sinks."""
+"""Unifying: the operators that merge what the partitions of a source send, before the partitions of its sinks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SLIDER_KIND = "dagkit.slider/1"
 
 
 def unifiers(graph: Graph, stream: Stream, partitioned: Mapping[str, Partitioning]) -> tuple[PlannedUnifier, ...]:
-    """The unifiers behind one stream: sliders, then the inner ones of cascades, then those before the sinks."""
+    """The unifiers of one stream: sliders, then the inner unifiers of cascades, then those that feed the sinks."""
     assert stream.source is not None, "a checked graph has no stream without a source"
     source = graph.by_name[stream.source.node]
     sinks = [sink for sink in sorted(stream.sinks, key=str) if not _mirrors(graph, sink)]
@@ -32,14 +32,14 @@ def unifiers(graph: Graph, stream: Stream, partitioned: Mapping[str, Partitionin
 
 
 def slides(graph: Graph, node: Node) -> bool:
-    """Whether the operator's application windows overlap, so that each item is worked into several."""
+    """Whether the operator's application windows overlap, so that each item counts in several."""
     count = graph.value(node, OperatorContext.APPLICATION_WINDOW_COUNT)
     step = graph.value(node, OperatorContext.SLIDE_BY_WINDOW_COUNT)
     return step is not None and 0 < step < count
 
 
 def cascade_groups(inputs: Sequence[str], limit: int) -> tuple[list[Sequence[str]], list[str]]:
-    """One level of a cascade: the full groups that get a unifier, and the rest, which waits for the next level."""
+    """One level of a cascade: the full groups that each get a unifier, and the rest, which goes to the next level."""
     full = len(inputs) // limit * limit
     return [inputs[start : start + limit] for start in range(0, full, limit)], list(inputs[full:])
 
@@ -69,7 +69,7 @@ class _Making:
         return unifier.name
 
     def cascade(self, inputs: Sequence[str]) -> list[str]:
-        """What remains to be merged once no unifier needs more inputs than the limit."""
+        """Add inner unifiers until no unifier needs more inputs than the limit. Return the inputs that remain."""
         remaining, level = list(inputs), 0
         while len(remaining) > self.limit > 1:
             groups, rest = cascade_groups(remaining, self.limit)
@@ -94,7 +94,7 @@ class _Making:
         *,
         shared: bool,
     ) -> None:
-        """The last unifiers: one for all where items are routed after it, else one for each partition of the sink."""
+        """Add the last unifiers: one for all sinks if it routes items itself, else one for each partition of a sink."""
         level = 1 + max((u.level for u in self.made if u.name in inputs), default=-1)
         final_made = False
         for sink in sinks:
@@ -128,7 +128,7 @@ def _mirrors(graph: Graph, sink: End) -> bool:
 
 
 def _single_final(graph: Graph, source: Node, port: str, sink: End) -> bool:
-    """UNIFIER_SINGLE_FINAL: what the sink's input says goes before what the source's output says."""
+    """The value of UNIFIER_SINGLE_FINAL: that of the sink's input, or else that of the source's output."""
     at_sink = graph.by_name[sink.node].inputs.get(sink.port, {})
     if PortContext.UNIFIER_SINGLE_FINAL in at_sink:
         return bool(at_sink[PortContext.UNIFIER_SINGLE_FINAL].value)
@@ -136,7 +136,7 @@ def _single_final(graph: Graph, source: Node, port: str, sink: End) -> bool:
 
 
 def _by_codec(graph: Graph, sinks: Sequence[End]) -> Iterator[list[End]]:
-    """The sinks of one stream, those with the same codec together; a codec of its own means unifiers of its own."""
+    """The sinks of one stream, grouped by codec. Each codec has its own unifiers."""
     groups: list[tuple[Any, list[End]]] = []
     for sink in sinks:
         codec = graph.by_name[sink.node].port_value(sink.port, PortContext.STREAM_CODEC)

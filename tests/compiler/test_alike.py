@@ -4,7 +4,7 @@ from pydantic import Field
 
 from dagkit import Config, Dag, DagContext, InputPort, Module, OperatorContext, OutputPort, ProcessingMode
 from dagkit.compiler import compile_application, compile_until
-from dagkit.compiler.alike import told_once
+from dagkit.compiler.alike import merge_alike
 from dagkit.errors import Diagnostic, Where
 from dagkit.graph import Graph, Node
 from tests.compiler.cast import Checked, Deal, Needy, Source, Split, Step, faults
@@ -91,7 +91,7 @@ def _problems(dag: Dag) -> list[str]:
     return [fault.problem for fault in faults(dag)]
 
 
-def test_a_breach_inside_a_module_that_is_used_twice_is_told_once_with_both_places() -> None:
+def test_a_breach_inside_a_module_that_is_used_twice_is_merge_alike_with_both_places() -> None:
     dag = _used(Hungry(), Hungry())
     for name in "AB":
         dag.add_stream(f"out of {name}", dag.operator(name).output, dag.add_operator(f"after {name}", Step()).one)
@@ -131,14 +131,14 @@ def test_what_one_module_says_of_two_others_stays_two_faults() -> None:
     assert all(problem.endswith("; likewise in B") for problem in _problems(_used(Mismatched(), Mismatched())))
 
 
-def test_what_is_told_of_a_module_before_the_laws_is_told_once_too() -> None:
+def test_what_is_told_of_a_module_before_the_laws_is_merge_alike_too() -> None:
     notes = compile_until("resolved", _used(Losing(), Losing())).notes
     assert [note.problem for note in notes] == [
         "A$step becomes AT_MOST_ONCE, because A$source feeds it and is AT_MOST_ONCE; likewise in B"
     ]
 
 
-def test_a_slip_in_drawing_a_module_is_told_once_too() -> None:
+def test_a_slip_in_drawing_a_module_is_merge_alike_too() -> None:
     dag = Dag()
     for name in ("A", "B"):
         dag.add_module(name, Overbearing())
@@ -147,8 +147,8 @@ def test_a_slip_in_drawing_a_module_is_told_once_too() -> None:
     ]
 
 
-def test_what_is_told_of_partitions_is_told_once_too() -> None:
-    assert _problems(_used(Dealt(), Dealt())) == ["the Deal of A$step gave no partitions; likewise in B"]
+def test_what_is_told_of_partitions_is_merge_alike_too() -> None:
+    assert _problems(_used(Dealt(), Dealt())) == ["the Deal of A$step returned no partitions; likewise in B"]
 
 
 def test_operators_of_the_application_are_told_one_by_one() -> None:
@@ -162,7 +162,7 @@ def test_names_that_end_alike_are_told_apart() -> None:
     where = Where("app.py", 1)
     graph = Graph("app", tuple(Node(f"{module}$x", Step(), where) for module in ("A", "BA", "A$C")))
     told = [Diagnostic("input-unconnected", f"no stream feeds {m}$x.one", "", where) for m in ("A", "BA", "A$C")]
-    assert [once.problem for once in told_once(told, graph)] == ["no stream feeds A$x.one; likewise in BA and A$C"]
+    assert [once.problem for once in merge_alike(told, graph)] == ["no stream feeds A$x.one; likewise in BA and A$C"]
 
 
 def test_a_valid_application_is_told_nothing() -> None:

@@ -87,7 +87,7 @@ def _told(operator: Any, partitioner: Partitioner, *, by_driver: bool = False, c
             "no partition of count owns keys of count.items, so each item reaches",
         ),
         (Plain(), False, Parity(), Severity.ERROR, "whatever its STREAM_CODEC says"),
-        (Plain(), True, Parity(), Severity.ERROR, "any of them gets any item, whatever its STREAM_CODEC"),
+        (Plain(), True, Parity(), Severity.ERROR, "any partition may get any item, whatever its STREAM_CODEC"),
         (ByKey(), False, None, Severity.ERROR, "reaches all 3 of them, whatever its key= says"),
         (ByKey(), True, None, Severity.ERROR, "whatever its key= says"),
         (Counting(), False, None, Severity.ERROR, "whatever its KeyedState 'counts' says"),
@@ -121,12 +121,12 @@ def test_keys_under_unequal_masks_may_share_everything_out() -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ([_owns(3, 0), _owns(3, 1), _owns(3, 2)], "some have no owner, and their items would be lost"),
-        ([_owns(1, 0), _owns(1, 3)], "some have no owner"),
-        ([_owns(1, 0), _owns(1, 0, 1)], "two partitions own the same, whose items would be doubled"),
+        ([_owns(3, 0), _owns(3, 1), _owns(3, 2)], "some keys have no owner, and their items would be lost"),
+        ([_owns(1, 0), _owns(1, 3)], "some keys have no owner"),
+        ([_owns(1, 0), _owns(1, 0, 1)], "two partitions own the same key, and its items would be doubled"),
         ([_owns(1, 0), _owns(1, 1), _owns(3, 3)], "two partitions own the same"),
         ([_owns(0, 0), None], "1 of 2 partitions have none of them"),
-        ([_owns(-1, 0)], "a mask is below zero"),
+        ([_owns(-1, 0)], "a mask is negative"),
     ],
     ids=["one is left out", "a key outside its mask", "one has two owners", "under unequal masks", "none", "no mask"],
 )

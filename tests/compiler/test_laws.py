@@ -78,9 +78,9 @@ def test_attributes_that_mean_nothing_here_are_accepted_and_told() -> None:
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.VCORES, 2)
     dag.set_input_port_attribute(dag.operator("a").one, PortContext.BUFFER_MEMORY_MB, 64)
     assert [(note.code, note.severity.value, note.problem) for note in compiled(dag).notes] == [
-        ("attribute-advisory", "advisory", "DEBUG of Dag is accepted, and has no effect here"),
-        ("attribute-advisory", "advisory", "VCORES of a is accepted, and has no effect here"),
-        ("attribute-advisory", "advisory", "BUFFER_MEMORY_MB of a.one is accepted, and has no effect here"),
+        ("attribute-advisory", "advisory", "DEBUG of Dag is accepted, but has no effect here"),
+        ("attribute-advisory", "advisory", "VCORES of a is accepted, but has no effect here"),
+        ("attribute-advisory", "advisory", "BUFFER_MEMORY_MB of a.one is accepted, but has no effect here"),
     ]
 
 

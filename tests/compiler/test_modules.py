@@ -238,7 +238,7 @@ def test_attributes_of_a_modules_ports_hold_for_the_ports_behind_them_however_de
 def test_a_stream_to_a_port_that_nothing_stands_behind_is_the_one_fault() -> None:
     (fault,) = faults(_around(Shut()))
     assert fault.code == "port-unexposed"
-    assert fault.problem == "stream 'in' is led to M.input, but the module exposes nothing behind that port"
+    assert fault.problem == "stream 'in' is connected to M.input, but the module exposes nothing there"
     assert fault.help == "in populate_dag of Shut, call dag.expose(self.input, …)"
 
 
@@ -248,15 +248,15 @@ def test_a_stream_to_a_port_that_nothing_stands_behind_is_the_one_fault() -> Non
         (Forgetful(), ["operator-unknown: Step.one is exposed, but its operator was never added to the module"]),
         (Broken(), ["populate-failed: populate_dag of Broken raised RuntimeError: half way"]),
         (Feeder(steps=0), ["property-invalid: M.steps cannot be 0: input should be greater than 0"]),
-        (Deeper(), ["populate-failed: module M holds modules more than 100 deep"]),
-        (Endless(), ["populate-failed: module M never comes to an end: Endless holds itself"]),
+        (Deeper(), ["populate-failed: module M contains modules more than 100 deep"]),
+        (Endless(), ["populate-failed: module M never ends: Endless contains itself"]),
     ],
     ids=[
         "an operator never added is exposed",
         "it does not finish",
         "a property is wrong",
         "it holds deeper ones",
-        "it holds itself",
+        "it contains itself",
     ],
 )
 def test_what_is_wrong_with_a_module_is_reported(module: Module, told: list[str]) -> None:
@@ -274,7 +274,7 @@ def test_what_is_wrong_inside_a_module_is_told_by_its_full_name() -> None:
     dag.add_module("M", Hungry())
     assert [fault.problem for fault in faults(dag)] == [
         "no stream feeds M$needy.input",
-        "no stream reads M$needy.output, which must not stay open",
+        "no stream reads M$needy.output, which must be connected",
     ]
 
 
@@ -374,5 +374,5 @@ def test_a_module_exposes_ports_of_its_own() -> None:
     dag.add_stream("on", dag.add_operator("source", Source()).out, dag.add_module("stranger", Stranger()).input)
     fault = faults(dag)[0]
     assert fault.code == "operator-unknown"
-    assert fault.problem == "module stranger exposes Twice.input, which is no port of its own"
+    assert fault.problem == "module stranger exposes Twice.input, which is not a port of the module"
     assert fault.where is not None

@@ -30,7 +30,7 @@ class Incomparable:
 @pytest.mark.parametrize(
     ("operator", "problem"),
     [
-        (Numbered, "the kind of last is 5, which is no text"),
+        (Numbered, "the kind of last is 5, which is not text"),
         (Unmade, "last: __init__ of Unmade does not call that of its base"),
     ],
 )

@@ -224,13 +224,13 @@ class _Answers(Partitioner):
 @pytest.mark.parametrize(
     ("partitioner", "problem"),
     [
-        (Deal(0), "the Deal of a gave no partitions"),
+        (Deal(0), "the Deal of a returned no partitions"),
         (_Raises(), "the _Raises of a raised RuntimeError: no idea"),
-        (_Answers(None), "the _Answers of a gave no partitions"),
-        (_Answers([1, 2]), "the _Answers of a gave int, not Partition"),
+        (_Answers(None), "the _Answers of a returned no partitions"),
+        (_Answers([1, 2]), "the _Answers of a returned int, not Partition"),
         (
             _Answers([Partition(Step(), {"oen": PartitionKeys(0, frozenset({0}))})]),
-            "the _Answers of a keys 'oen', which is no input of a",
+            "the _Answers of a keys 'oen', which is not an input of a",
         ),
         (
             _Answers([Partition(Step(), {"one": {0}})]),  # type: ignore[dict-item]
@@ -291,12 +291,12 @@ STEP = Step()
     ("answer", "said"),
     [
         (5, "raised TypeError: 'int' object is not iterable"),
-        ([None], "gave None, not Partition"),
-        ([Partition], "gave the class Partition, not Partition"),
-        ([[Partition(STEP)]], "gave list, not Partition"),
-        ([Partition(5)], "gave a Partition of int, not of an operator"),
-        ([Partition(STEP, keys=None)], "gave keys of None, not by port"),  # type: ignore[arg-type]
-        ([Partition(STEP, {5: PartitionKeys(0, frozenset({0}))})], "keys 5, which is no input of last"),  # type: ignore[dict-item]
+        ([None], "returned None, not Partition"),
+        ([Partition], "returned the class Partition, not Partition"),
+        ([[Partition(STEP)]], "returned list, not Partition"),
+        ([Partition(5)], "returned a Partition of int, not an operator"),
+        ([Partition(STEP, keys=None)], "returned keys of None, not by port"),  # type: ignore[arg-type]
+        ([Partition(STEP, {5: PartitionKeys(0, frozenset({0}))})], "keys 5, which is not an input of last"),  # type: ignore[dict-item]
         ([Partition(STEP, {"one": 3})], "keys 'one' by int, not PartitionKeys"),  # type: ignore[dict-item]
         ([Partition(STEP, {"one": PartitionKeys("a", frozenset())})], "keys 'one' with a mask of str, not int"),  # type: ignore[arg-type]
         ([Partition(STEP, {"one": PartitionKeys(1.5, frozenset())})], "keys 'one' with a mask of float, not int"),  # type: ignore[arg-type]

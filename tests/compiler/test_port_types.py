@@ -87,7 +87,7 @@ def test_the_help_names_the_input_that_would_fit() -> None:
     dag.add_stream("lines", lines.lines, split.lines)
     dag.add_stream("words", split.words, both.lines)
     (fault,) = faults(dag)
-    assert fault.help == "put an operator that turns Word into Line between them, or lead it into both.words"
+    assert fault.help == "put an operator that turns Word into Line between them, or connect it to both.words"
 
 
 class Pets(InputOperator):

@@ -152,7 +152,7 @@ def test_an_application_name_that_cannot_be_printed_is_told(name: str) -> None:
     (fault,) = faults(dag)
     assert (fault.code, fault.problem) == (
         "name-malformed",
-        f"the application name {name!r} cannot be printed as it is",
+        f"the application name {name!r} contains characters that cannot be printed",
     )
 
 

@@ -64,7 +64,7 @@ def test_what_another_module_holds_is_not_suggested() -> None:
     dag.add_stream("into both", source.out, dag.operator("first").entry, dag.operator("second").entry)
     told = {fault.problem: fault.help for fault in faults(dag)}
     for name in ("first", "second"):
-        assert f"lead {name}$step.out into it" in told[f"no stream feeds {name}$keep.input"]
+        assert f"connect {name}$step.out to it" in told[f"no stream feeds {name}$keep.input"]
 
 
 def test_one_key_is_one_advisory_however_many_bear_it() -> None:
@@ -74,7 +74,7 @@ def test_one_key_is_one_advisory_however_many_bear_it() -> None:
 
     key = "dt.operator.*.attr.MEMORY_MB"
     (told,) = compile_application(draw, Config.of({key: 512})).notes
-    assert told.problem == "MEMORY_MB of a and 2 more is accepted, and has no effect here"
+    assert told.problem == "MEMORY_MB of a and 2 more is accepted, but has no effect here"
 
 
 def test_a_locality_that_cannot_be_kept_is_told_with_the_reason() -> None:
@@ -85,7 +85,7 @@ def test_a_locality_that_cannot_be_kept_is_told_with_the_reason() -> None:
     dag.set_operator_attribute(two, OperatorContext.PARTITIONER, StatelessPartitioner(2))
     driver, exchange = compile_application(dag).notes
     assert (driver.code, driver.severity) == ("locality-ignored", Severity.ADVISORY)
-    assert "s finds work on the driver, and one does it on the workers" in driver.problem
+    assert "s runs on the driver, and one on the workers" in driver.problem
     assert "items change partitions between one and two" in exchange.problem
 
 

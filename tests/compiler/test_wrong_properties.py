@@ -46,7 +46,7 @@ def _told(**properties: str) -> Diagnostic:
 def test_properties_that_do_not_go_together_point_at_a_key_that_set_one() -> None:
     told = _told(name="x", low="10")
     assert told.problem == "range is wrong: low lies above high"
-    assert told.help == "mend the value of dt.operator.range.prop.low at site.xml:2"
+    assert told.help == "fix the value of dt.operator.range.prop.low at site.xml:2"
     assert told.where == Where("site.xml", 2)
 
 
@@ -72,4 +72,4 @@ def test_a_value_from_a_file_is_told_with_its_key() -> None:
     entry = Entry(key, "-3", Origin(Source.FILE, Where("site.xml", 4), key))
     with pytest.raises(ApplicationFaults, match=r"bounded\.count cannot be '?-3'?: ") as raised:
         compile_application(draw, Config([entry]))
-    assert raised.value.diagnostics[0].help == f"mend the value of {key} at site.xml:4"
+    assert raised.value.diagnostics[0].help == f"fix the value of {key} at site.xml:4"

@@ -1,8 +1,8 @@
-"""The laws of a graph, in the order in which they are held against it. Each reports every breach and raises nothing."""
+"""The rules for graphs, in the order in which they run. Each reports every breach of one law and raises nothing."""
 
 from collections.abc import Callable, Iterator
 
-from dagkit.compiler.alike import told_once
+from dagkit.compiler.alike import merge_alike
 from dagkit.compiler.rules.affinity_rules import (
     affinity_agrees_with_the_streams,
     affinity_names_operators_that_exist,
@@ -11,7 +11,7 @@ from dagkit.compiler.rules.affinity_rules import (
     thread_affinity_joins_connected_operators,
 )
 from dagkit.compiler.rules.attribute_rules import (
-    attributes_off_the_platform_are_told,
+    attributes_off_the_platform_are_reported,
     port_attributes_are_set_on_connected_ports,
     settings_can_be_pickled,
     settings_hold_values_of_their_kind,
@@ -19,20 +19,20 @@ from dagkit.compiler.rules.attribute_rules import (
 from dagkit.compiler.rules.file_rules import no_operator_finds_what_another_writes
 from dagkit.compiler.rules.graph_rules import (
     an_application_has_operators,
+    every_delay_leads_back,
     every_loop_holds_a_delay,
     every_operator_is_reached,
     every_root_is_an_input_operator,
     every_stream_has_a_sink,
     every_stream_has_a_source,
     input_operators_are_fed_by_nothing,
-    what_is_delayed_comes_round,
-    what_is_sent_can_be_read,
+    sent_items_can_be_read,
 )
 from dagkit.compiler.rules.handler_rules import (
     every_connected_input_has_a_handler,
     every_handler_takes_one_item,
-    inputs_are_told_apart,
-    what_is_made_has_an_output,
+    inputs_are_distinguished,
+    yielded_items_have_an_output,
 )
 from dagkit.compiler.rules.partition_rules import (
     an_unpartitionable_operator_has_no_partitioner,
@@ -70,15 +70,15 @@ RULES: tuple[Rule, ...] = (
     every_required_output_is_read,
     every_connected_input_has_a_handler,
     every_handler_takes_one_item,
-    inputs_are_told_apart,
-    what_is_made_has_an_output,
-    what_is_sent_can_be_read,
+    inputs_are_distinguished,
+    yielded_items_have_an_output,
+    sent_items_can_be_read,
     ports_that_need_a_schema_have_one,
     every_root_is_an_input_operator,
     input_operators_are_fed_by_nothing,
     every_operator_is_reached,
     every_loop_holds_a_delay,
-    what_is_delayed_comes_round,
+    every_delay_leads_back,
     settings_hold_values_of_their_kind,
     settings_can_be_pickled,
     port_attributes_are_set_on_connected_ports,
@@ -95,10 +95,10 @@ RULES: tuple[Rule, ...] = (
     hosts_agree_with_affinity,
     thread_affinity_joins_connected_operators,
     no_operator_finds_what_another_writes,
-    attributes_off_the_platform_are_told,
+    attributes_off_the_platform_are_reported,
 )
 
 
 def check(graph: Graph) -> list[Diagnostic]:
-    """Every breach of every law, once for all uses of a module."""
-    return told_once((breach for rule in RULES for breach in rule(graph)), graph)
+    """Every breach of every law. A breach inside a module is reported once for all uses of the module."""
+    return merge_alike((breach for rule in RULES for breach in rule(graph)), graph)

@@ -1,4 +1,4 @@
-"""Laws of the places: which operators may share a thread, a process or a host, and which must not."""
+"""Laws of places: which operators may share a thread, a process or a host, and which must not."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -17,7 +17,7 @@ Pair = tuple[str, str]
 
 
 def one_thread_serves_one_source(graph: Graph) -> Iterator[Diagnostic]:
-    """Operators share a thread by calling each other, which several inputs can only do from one common caller."""
+    """Operators share a thread by calling each other, so several inputs can share one only with a common caller."""
     owners = _thread_owners(graph)
     for node in graph.nodes:
         streams = [stream for _, stream in graph.connected_inputs(node.name)]
@@ -37,7 +37,7 @@ def one_thread_serves_one_source(graph: Graph) -> Iterator[Diagnostic]:
 
 def _why_not_one_thread(node: Node, sources: Sequence[Node], all_threaded: bool, owners: dict[str, str]) -> str | None:  # noqa: FBT001
     if node.is_delay:
-        return "a delay hands items on in the next window"
+        return "a delay passes items on in the next window"
     if any(source.is_delay for source in sources):
         return "one of its inputs comes from a delay"
     if not all_threaded:
@@ -48,7 +48,7 @@ def _why_not_one_thread(node: Node, sources: Sequence[Node], all_threaded: bool,
 
 
 def _thread_owners(graph: Graph) -> dict[str, str]:
-    """For each operator the one whose thread it runs in, following THREAD_LOCAL streams up."""
+    """For each operator, the upstream operator whose thread it runs in by THREAD_LOCAL streams, or itself."""
     owners: dict[str, str] = {}
     order = nx.topological_sort(graph.forward) if nx.is_directed_acyclic_graph(graph.forward) else ()
     for name in order:
@@ -60,9 +60,9 @@ def _thread_owners(graph: Graph) -> dict[str, str]:
 
 
 def localities_have_an_effect(graph: Graph, counts: Mapping[str, int]) -> Iterator[Diagnostic]:
-    """Ends that work in different processes, or exchange items, share neither a thread nor a container.
+    """Operators that run in different processes, or exchange items, share neither a thread nor a container.
 
-    This law is asked when partitions are counted, by `dagkit.compiler.partition`.
+    This law needs the counts of partitions, so `dagkit.compiler.partition` checks it.
     """
     for stream, source, sink in graph.edges():
         if (
@@ -72,7 +72,7 @@ def localities_have_an_effect(graph: Graph, counts: Mapping[str, int]) -> Iterat
             continue
         reason = None
         if isinstance(graph.by_name[source.node].operator, InputOperator):
-            reason = f"{source.node} finds work on the driver, and {sink.node} does it on the workers"
+            reason = f"{source.node} runs on the driver, and {sink.node} on the workers"
         elif not graph.by_name[sink.node].port_value(sink.port, PortContext.PARTITION_PARALLEL) and (
             counts[source.node] > 1 or counts[sink.node] > 1
         ):
@@ -81,41 +81,44 @@ def localities_have_an_effect(graph: Graph, counts: Mapping[str, int]) -> Iterat
             yield Diagnostic(
                 "locality-ignored",
                 f"{stream.locality} of stream {stream.name!r} has no effect here: {reason}",
-                "remove it when the application runs nowhere else",
+                "remove it if the application runs only on dagkit",
                 stream.locality_origin.where or stream.where,
                 Severity.ADVISORY,
             )
 
 
 def affinity_names_operators_that_exist(graph: Graph) -> Iterator[Diagnostic]:
-    """A rule about an operator that is not there says nothing."""
+    """A rule about an operator that does not exist has no effect."""
     for rule in _rules(graph):
         for name in rule.operators:
             if name not in graph.by_name:
                 help_ = did_you_mean(name, graph.by_name)
                 yield Diagnostic(
-                    "affinity-invalid", f"an affinity rule names {name!r}, which is no operator", help_, _line(graph)
+                    "affinity-invalid",
+                    f"an affinity rule names {name!r}; there is no such operator",
+                    help_,
+                    _line(graph),
                 )
         why_not = None if rule.operator_regex is None else refusal(rule.operator_regex)
         if why_not is not None:
             yield Diagnostic(
                 "affinity-invalid",
-                f"the affinity rule's {rule.operator_regex!r} is no regular expression: {why_not}",
+                f"the affinity rule's {rule.operator_regex!r} is not a regular expression: {why_not}",
                 HELP,
                 _line(graph),
             )
         elif rule.operator_regex is not None and len(_members(graph, rule)) < 2:
             yield Diagnostic(
                 "affinity-ignored",
-                f"the affinity rule for {rule.operator_regex!r} matches fewer than two operators, and is passed over",
-                "mend the pattern, or remove the rule",
+                f"the affinity rule for {rule.operator_regex!r} matches fewer than two operators, and is ignored",
+                "fix the pattern, or remove the rule",
                 _line(graph),
                 Severity.WARNING,
             )
 
 
 def affinity_agrees_with_the_streams(graph: Graph) -> Iterator[Diagnostic]:
-    """Operators that a stream, or a rule, keeps together cannot be kept apart."""
+    """Operators that a stream or another rule keeps together cannot be kept apart."""
     for rule, pair in _pairs(graph, AffinityType.ANTI_AFFINITY):
         if rule.relax_locality:
             continue
@@ -127,7 +130,7 @@ def affinity_agrees_with_the_streams(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def hosts_agree_with_affinity(graph: Graph) -> Iterator[Diagnostic]:
-    """Operators pinned to hosts obey the rules as they are pinned."""
+    """Operators that are pinned to hosts must obey the affinity rules there."""
     hosts = {node.name: graph.value(node, OperatorContext.LOCALITY_HOST) for node in graph.nodes}
     for _, pair in _pairs(graph, AffinityType.ANTI_AFFINITY):
         if hosts[pair[0]] and hosts[pair[0]] == hosts[pair[1]]:
@@ -146,7 +149,7 @@ def hosts_agree_with_affinity(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def thread_affinity_joins_connected_operators(graph: Graph) -> Iterator[Diagnostic]:
-    """Only operators that a stream joins can share a thread."""
+    """Only operators that a stream connects can share a thread."""
     for rule, pair in _pairs(graph, AffinityType.AFFINITY):
         joined = graph.network.has_edge(*pair) or graph.network.has_edge(*reversed(pair))
         if rule.locality is Locality.THREAD_LOCAL and not (joined or graph.has_gaps):
@@ -159,7 +162,7 @@ def _rules(graph: Graph) -> Sequence[AffinityRule]:
 
 
 def _members(graph: Graph, rule: AffinityRule) -> list[str]:
-    """The operators that a rule is about."""
+    """The operators that a rule applies to."""
     if rule.operator_regex is None:
         return [name for name in rule.operators if name in graph.by_name]
     return [node.name for node in graph.nodes if is_whole(rule.operator_regex, node.name)]
@@ -174,7 +177,7 @@ def _pairs(graph: Graph, wanted: AffinityType) -> Iterator[tuple[AffinityRule, P
 
 
 def _together(graph: Graph, locality: Locality) -> "nx.Graph[str]":
-    """Which operators streams and rules keep at least as near as this locality."""
+    """The pairs of operators that streams and rules keep at least as near as this locality."""
     near = _TIGHTNESS[: _TIGHTNESS.index(min(locality, Locality.NODE_LOCAL, key=_TIGHTNESS.index)) + 1]
     together: nx.Graph[str] = nx.Graph()
     together.add_edges_from(

@@ -1,4 +1,4 @@
-"""Laws of the attributes: values of the right kind, that reach the workers, set where they mean something."""
+"""Laws of attributes: values have the right type, reach the workers, and are set where they have an effect."""
 
 import pickle
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from dagkit.graph import Graph, Setting, Settings
 
 
 def settings_hold_values_of_their_kind(graph: Graph) -> Iterator[Diagnostic]:
-    """A window length is a number, a partitioner is a Partitioner: what code sets is held to what files may set."""
+    """A window length is a number, a partitioner is a Partitioner: code may set only values that files may set."""
     for bearer, attribute, setting in _all_settings(graph):
         if setting.value is None or setting.origin.source is not Source.CODE:
             continue
@@ -31,20 +31,20 @@ def settings_hold_values_of_their_kind(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def settings_can_be_pickled(graph: Graph) -> Iterator[Diagnostic]:
-    """Attributes travel to the workers; a lock or an open file cannot."""
+    """Attributes are sent to the workers, so they must not hold locks or open files."""
     for bearer, attribute, setting in _all_settings(graph):
         reason = _why_unpicklable(setting.value)
         if reason:
             yield Diagnostic(
                 "attribute-unpicklable",
                 f"{attribute.name} of {bearer} cannot be sent to the workers: {reason}",
-                "set it to a plain value, or make what it holds in setup",
+                "set it to a plain value, or create the object in setup",
                 setting.origin.where,
             )
 
 
 def port_attributes_are_set_on_connected_ports(graph: Graph) -> Iterator[Diagnostic]:
-    """An attribute of a port that no stream touches does nothing, and was meant to do something."""
+    """An attribute of an unconnected port has no effect, so it was probably meant for another port."""
     for node in graph.nodes:
         sides = (
             (node.inputs, graph.streams_into, node.input_ports),
@@ -61,14 +61,14 @@ def _stranded(port: str, settings: Settings) -> Iterator[Diagnostic]:
     for attribute, setting in settings.items():
         yield Diagnostic(
             "attribute-stranded",
-            f"{attribute.name} is set on {port}, which no stream touches",
-            f"lead a stream to {port}, or set the attribute on a connected port",
+            f"{attribute.name} is set on {port}, which no stream uses",
+            f"connect a stream to {port}, or set the attribute on a connected port",
             setting.origin.where,
         )
 
 
-def attributes_off_the_platform_are_told(graph: Graph) -> Iterator[Diagnostic]:
-    """What means nothing off YARN is accepted, and said: once for each key or line, however many bear it."""
+def attributes_off_the_platform_are_reported(graph: Graph) -> Iterator[Diagnostic]:
+    """Attributes that have an effect only on YARN are accepted and reported, once for each key or line."""
     borne: dict[tuple[Attribute[Any], Origin], list[str]] = {}
     for bearer, attribute, setting in _all_settings(graph):
         if attribute.standing is Standing.ADVISORY:
@@ -77,15 +77,15 @@ def attributes_off_the_platform_are_told(graph: Graph) -> Iterator[Diagnostic]:
         more = f" and {len(bearers) - 1} more" if len(bearers) > 1 else ""
         yield Diagnostic(
             "attribute-advisory",
-            f"{attribute.name} of {bearers[0]}{more} is accepted, and has no effect here",
-            "remove it when the application runs nowhere else",
+            f"{attribute.name} of {bearers[0]}{more} is accepted, but has no effect here",
+            "remove it if the application runs only on dagkit",
             origin.where,
             Severity.ADVISORY,
         )
 
 
 def _all_settings(graph: Graph) -> Iterator[tuple[str, Attribute[Any], Setting]]:
-    """Every attribute that somebody set, with what bears it."""
+    """Every attribute that is set, with the name of the application, operator or port that has it."""
     for attribute, setting in graph.attributes.items():
         yield graph.application, attribute, setting
     for node in graph.nodes:

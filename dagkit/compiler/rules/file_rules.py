@@ -1,4 +1,4 @@
-"""Laws of files: what an application writes is not its own input."""
+"""Laws of files: an application must not read its own output."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from dagkit.graph import Graph, Node
 
 
 def no_operator_finds_what_another_writes(graph: Graph) -> Iterator[Diagnostic]:
-    """A file that is written where input is looked for would be read in turn, and so would what is made of it."""
+    """An output file in a place that is searched for input would be read as input, and so would the output from it."""
     healthy = [node for node in graph.nodes if not node.operator.faults]
     finders = [(node, node.operator) for node in healthy if isinstance(node.operator, FileFinder)]
     for writer in healthy if finders else ():
@@ -19,17 +19,17 @@ def no_operator_finds_what_another_writes(graph: Graph) -> Iterator[Diagnostic]:
                 if any(finder.would_find(path, _items_into(graph, node)) for path in paths)
             ]
             if found:
-                looks = f"{' and '.join(found)} would find its files and read them"
+                readers = f"{' and '.join(found)} would find its files and read them"
                 yield Diagnostic(
                     "output-read",
-                    f"{writer.name} writes to {printable(folder)}, where {looks}",
-                    f"let {writer.name} write to a folder outside of the input, or leave its files out by a pattern",
+                    f"{writer.name} writes to {printable(folder)}, where {readers}",
+                    f"let {writer.name} write to a folder outside of the input, or exclude its files by a pattern",
                     writer.where,
                 )
 
 
 def _items_into(graph: Graph, node: Node) -> list[object]:
-    """The items that come into an operator and are known before the application runs."""
+    """The items that an operator gets and that are known before the application runs."""
     sources = [
         graph.by_name[end.node].operator
         for _, stream in graph.connected_inputs(node.name)

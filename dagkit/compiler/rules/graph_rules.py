@@ -1,4 +1,4 @@
-"""Laws of the shape: streams have two ends, items can be read, roots make items, loops are delayed."""
+"""Laws of the graph's shape: streams have two ends, items can be read, roots make items, loops are delayed."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from dagkit.schema import assignable, spelled
 
 
 def an_application_has_operators(graph: Graph) -> Iterator[Diagnostic]:
-    """An empty graph is a forgotten one."""
+    """An empty graph does nothing: its operators were probably forgotten."""
     if not graph.nodes:
         yield Diagnostic(
             "application-empty",
@@ -23,7 +23,7 @@ def an_application_has_operators(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def every_stream_has_a_source(graph: Graph) -> Iterator[Diagnostic]:
-    """Nothing would ever flow in a stream that nobody feeds."""
+    """No item would ever flow in a stream without a source."""
     for stream in graph.streams:
         if stream.source is None and not stream.cut_short:
             yield Diagnostic(
@@ -35,19 +35,19 @@ def every_stream_has_a_source(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def every_stream_has_a_sink(graph: Graph) -> Iterator[Diagnostic]:
-    """A stream that nobody reads is work for nothing."""
+    """Nothing would read the items of a stream without a sink."""
     for stream in graph.streams:
         if not stream.sinks and not stream.cut_short:
             yield Diagnostic(
                 "stream-unread",
                 f"stream {stream.name!r} has no sink",
-                "lead it into an input port, or remove the stream",
+                "connect it to an input port, or remove the stream",
                 stream.where,
             )
 
 
-def what_is_sent_can_be_read(graph: Graph) -> Iterator[Diagnostic]:
-    """Every item that an output may send must be one that the input can read."""
+def sent_items_can_be_read(graph: Graph) -> Iterator[Diagnostic]:
+    """The payload of a source must fit the payload of each sink."""
     for stream, source, sink in graph.edges():
         sent = graph.by_name[source.node].payload(source.declared)
         read = graph.by_name[sink.node].payload(sink.declared)
@@ -61,7 +61,7 @@ def what_is_sent_can_be_read(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def _how_to_join(graph: Graph, source: str, sent: object, sink: str, read: object) -> str:
-    """A port nearby that would fit, where there is one; else an operator between them."""
+    """Suggest an operator between the two, and other ports of either that would fit."""
     hints = [f"put an operator that turns {spelled(sent)} into {spelled(read)} between them"]
     node = graph.by_name[source]
     fitting = [p.name for p in node.output_ports.values() if assignable(node.payload(p), read)]
@@ -70,27 +70,27 @@ def _how_to_join(graph: Graph, source: str, sent: object, sink: str, read: objec
     node = graph.by_name[sink]
     fitting = [p.name for p in node.input_ports.values() if assignable(sent, node.payload(p))]
     if fitting:
-        hints.append(f"lead it into {sink}.{fitting[0]}")
+        hints.append(f"connect it to {sink}.{fitting[0]}")
     return ", or ".join(hints)
 
 
 def every_root_is_an_input_operator(graph: Graph) -> Iterator[Diagnostic]:
-    """An operator that nothing feeds must make items itself, or it would wait for ever."""
+    """An operator without connected inputs must make items itself, or it would wait forever."""
     for node in _roots(graph):
         waits = any(port.required for port in node.input_ports.values())
         if not isinstance(node.operator, InputOperator) and not (waits or node.unsure):
             yield Diagnostic(
                 "root-not-input",
-                f"nothing feeds {node.name}, and {type(node.operator).__name__} is no InputOperator",
-                "lead a stream into it, or derive its class from InputOperator",
+                f"nothing feeds {node.name}, and {type(node.operator).__name__} is not an InputOperator",
+                "connect a stream to it, or derive its class from InputOperator",
                 node.where,
             )
 
 
 def input_operators_are_fed_by_nothing(graph: Graph) -> Iterator[Diagnostic]:
-    """An input operator makes its items on the driver, before any are there to take. A delay is none.
+    """An input operator makes items on the driver, before any operator has sent one. Delays are not input operators.
 
-    Apex lets one that is fed pass, and never asks it for what it would emit.
+    Apex accepts a stream into an input operator, and then never calls its `emit_tuples`.
     """
     for stream in graph.streams:
         for sink in stream.sinks:
@@ -99,26 +99,26 @@ def input_operators_are_fed_by_nothing(graph: Graph) -> Iterator[Diagnostic]:
                 yield Diagnostic(
                     "root-fed",
                     f"stream {stream.name!r} feeds {sink}, and {type(operator).__name__} is an InputOperator",
-                    f"leave {sink} open, or derive {type(operator).__name__} from Operator, which is given its items",
+                    f"leave {sink} unconnected, or derive {type(operator).__name__} from Operator to read streams",
                     sink.where,
                 )
 
 
 def every_operator_is_reached(graph: Graph) -> Iterator[Diagnostic]:
-    """What no root leads to would run, window after window, on nothing."""
+    """An operator that no input operator leads to would run every window without items."""
     reached = _reached(graph)
     for node in graph.nodes:
         if node.name not in reached:
             yield Diagnostic(
                 "operator-unreached",
                 f"no input operator leads to {node.name}",
-                "lead a stream from an input operator, directly or through others, into it",
+                "connect it to an input operator, directly or through other operators",
                 node.where,
             )
 
 
 def _reached(graph: Graph) -> set[str]:
-    """What a root leads to; and what a fed one, a stream without a source or a loop does: faults of their own."""
+    """The operators downstream of a root, or of a fault with a code of its own: no source, or an undelayed loop."""
     reached = {sink.node for stream in graph.streams if stream.source is None for sink in stream.sinks}
     reached |= {node.name for node in graph.nodes if node.unsure or isinstance(node.operator, InputOperator)}
     reached |= {node.name for node in _roots(graph)} | {name for loop in _undelayed_loops(graph) for name in loop}
@@ -131,20 +131,20 @@ def _reached(graph: Graph) -> set[str]:
 
 
 def every_loop_holds_a_delay(graph: Graph) -> Iterator[Diagnostic]:
-    """A loop without a delay would have to know its own future."""
+    """In a loop without a delay, an operator would need its own output before it makes it."""
     for loop in _undelayed_loops(graph):
         start = next(node for node in graph.nodes if node.name in loop)
-        around = _way_round(graph, start.name, loop)
+        around = _path_around(graph, start.name, loop)
         yield Diagnostic(
             "loop-undelayed",
             f"the operators {' > '.join(around)} form a loop without a delay",
-            "put a DelayOperator between two of them, so that an item comes round in the next window",
+            "put a DelayOperator between two of them, so that an item returns in the next window",
             start.where,
         )
 
 
-def what_is_delayed_comes_round(graph: Graph) -> Iterator[Diagnostic]:
-    """A delay only makes sense on the way back to an operator that leads to it, one window at a time."""
+def every_delay_leads_back(graph: Graph) -> Iterator[Diagnostic]:
+    """A delay must lead back to an operator upstream of it, and delay by one window."""
     for node in graph.nodes:
         if node.is_delay:
             yield from _misplaced(graph, node)
@@ -160,14 +160,14 @@ def _misplaced(graph: Graph, delay: Node) -> Iterator[Diagnostic]:
             delay.where,
         )
     if graph.has_gaps:
-        return  # the way back may be the one that was left out
+        return  # the path back may contain the missing end
     upstream = nx.ancestors(graph.forward, delay.name)
     for _, source, sink in graph.edges():
         if source.node == delay.name and sink.node not in upstream and sink.node != delay.name:
             yield Diagnostic(
                 "delay-misplaced",
                 f"{delay.name} leads to {sink.node}, which does not lead back to {delay.name}",
-                f"lead it to an operator upstream of {delay.name}, or connect the two without a delay",
+                f"connect it to an operator upstream of {delay.name}, or connect the two without a delay",
                 sink.where,
             )
 
@@ -177,15 +177,15 @@ def _roots(graph: Graph) -> list[Node]:
 
 
 def _undelayed_loops(graph: Graph) -> list[set[str]]:
-    """The strongly connected parts that no delay interrupts; an operator wired to itself is one, delay or not."""
+    """The loops without a delay, as sets of names. An operator that feeds itself is one, even if it is a delay."""
     parts = [part for part in nx.strongly_connected_components(graph.forward) if len(part) > 1]
     within = set().union(*parts) if parts else set()
     selves = [{name} for name in dict.fromkeys(nx.nodes_with_selfloops(graph.network)) if name not in within]
     return [*parts, *selves]
 
 
-def _way_round(graph: Graph, start: str, loop: set[str]) -> list[str]:
-    """The names along one way round, from the operator that was declared first back to itself."""
+def _path_around(graph: Graph, start: str, loop: set[str]) -> list[str]:
+    """The names along one path around the loop, from `start` back to itself."""
     if len(loop) == 1:
         return [start, start]
     part = graph.forward.subgraph(loop)

@@ -1,4 +1,4 @@
-"""Laws of the handlers: what flows into an operator is taken by a method that can take it."""
+"""Laws of handlers: each connected input has a method that can take its items."""
 
 import inspect
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from dagkit.graph import Graph, Node
 
 
 def every_connected_input_has_a_handler(graph: Graph) -> Iterator[Diagnostic]:
-    """Items that no method takes would stop the run at the first of them."""
+    """The first item at an input without a method would stop the run."""
     for node, port in _connected(graph):
         name = handler_name(port)
         if _is_handled(node, port):
@@ -23,7 +23,7 @@ def every_connected_input_has_a_handler(graph: Graph) -> Iterator[Diagnostic]:
             help_ = f"did you mean {meant!r} to be {name!r}? Rename it, or decorate it with @{port.name}.process"
         named_wrong = meant is not None or port.handler is not None or _has_handlers(node)
         if isinstance(node.operator, SplittableOperator) and port.handler is None:
-            named_wrong, help_ = True, f"decorate a method with @{port.name}.process: `process` does the work of blocks"
+            named_wrong, help_ = True, f"decorate a method with @{port.name}.process: `process` is only for work"
         yield _fault(
             "input-unhandled",
             node,
@@ -35,7 +35,7 @@ def every_connected_input_has_a_handler(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def every_handler_takes_one_item(graph: Graph) -> Iterator[Diagnostic]:
-    """The engine hands one item over, and nothing else."""
+    """The engine calls the method with one item and no other argument."""
     for node, port in _connected(graph):
         method = getattr(node.operator, handler_name(port), None)
         if callable(method) and _is_handled(node, port) and not _takes_one(method):
@@ -48,8 +48,8 @@ def every_handler_takes_one_item(graph: Graph) -> Iterator[Diagnostic]:
             )
 
 
-def inputs_are_told_apart(graph: Graph) -> Iterator[Diagnostic]:
-    """Two inputs that one plain `process` takes are one to it; whoever means that says it."""
+def inputs_are_distinguished(graph: Graph) -> Iterator[Diagnostic]:
+    """A plain `process` cannot know which of two inputs an item came from. An author who wants that must declare it."""
     sharing: dict[str, list[str]] = {}
     for node, port in _connected(graph):
         if port.handler is None and _is_handled(node, port):
@@ -61,14 +61,14 @@ def inputs_are_told_apart(graph: Graph) -> Iterator[Diagnostic]:
                 "handler-mismatched",
                 node,
                 f"{' and '.join(f'{name}.{port}' for port in ports)} share one process, "
-                "which cannot tell their items apart",
+                "which cannot distinguish their items",
                 f"decorate a method for each with @{ports[0]}.process and so on, or `process` with all of them",
                 Severity.WARNING,
             )
 
 
-def what_is_made_has_an_output(graph: Graph) -> Iterator[Diagnostic]:
-    """What a handler yields is sent from the only output, or from the one that is marked as main."""
+def yielded_items_have_an_output(graph: Graph) -> Iterator[Diagnostic]:
+    """The items that a handler yields go to the only output, or to the one that is marked as main."""
     fed: dict[str, list[InputPort[Any]]] = {}
     for node, port in _connected(graph):
         fed.setdefault(node.name, []).append(port)
@@ -78,11 +78,11 @@ def what_is_made_has_an_output(graph: Graph) -> Iterator[Diagnostic]:
         if not (yielding or isinstance(node.operator, RowOperator)) or _main_outlet(node) is not None:
             continue
         outputs = list(node.output_ports)
-        several = f"{' and '.join(outputs)} are all outputs of {node.name}, and none is main"
+        several = f"{' and '.join(outputs)} are all outputs of {node.name}, and none is marked as main"
         yield _fault(
             "handler-mismatched",
             node,
-            f"what {_class(node)}.{(yielding or ['process'])[0]} yields has nowhere to go: "
+            f"the items that {_class(node)}.{(yielding or ['process'])[0]} yields go nowhere: "
             + (several if outputs else f"{node.name} has no output"),
             f"mark one of them, as in {outputs[0]} = OutputPort(…, main=True)"
             if outputs
@@ -91,7 +91,7 @@ def what_is_made_has_an_output(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def _connected(graph: Graph) -> Iterator[tuple[Node, InputPort[Any]]]:
-    """Every connected input that a method of its operator is to serve."""
+    """Every connected input whose items a method of its operator must take."""
     for node in graph.nodes:
         if isinstance(node.operator, Operator):
             for port in node.input_ports.values():
@@ -100,26 +100,26 @@ def _connected(graph: Graph) -> Iterator[tuple[Node, InputPort[Any]]]:
 
 
 def _is_engines(operator: Operator, port: InputPort[Any]) -> bool:
-    """Whether the engine itself takes what flows in: of readers, at the input of their work alone."""
+    """Whether the engine itself takes the items of the input. For readers that is only the input of their work."""
     if isinstance(operator, SplittableOperator):
         return port.name == work_port(operator)
     return operator.served_by_engine
 
 
 def _is_handled(node: Node, port: InputPort[Any]) -> bool:
-    """Whether there is a method for what flows in; the `process` of a reader is there for its work alone."""
+    """Whether a method takes the items of the input. The `process` of a reader is only for its work."""
     if isinstance(node.operator, SplittableOperator) and port.handler is None:
         return False
     return callable(getattr(type(node.operator), handler_name(port), None))
 
 
 def _main_outlet(node: Node) -> Outlet[Any] | None:
-    assert isinstance(node.operator, Operator), "only operators are served"
+    assert isinstance(node.operator, Operator), "only operators have handlers"
     return main_outlet(node.operator)
 
 
 def _has_handlers(node: Node) -> bool:
-    """Whether any input is served by a method: then the one that is not was forgotten."""
+    """Whether any input has a method. If so, the input without one was probably forgotten."""
     return any(callable(getattr(type(node.operator), handler_name(p), None)) for p in node.input_ports.values())
 
 
@@ -141,7 +141,7 @@ def _takes_one(method: Any) -> bool:
         inspect.signature(method).bind(object())
     except TypeError:
         return False
-    except ValueError:  # a callable of C, which does not tell
+    except ValueError:  # a C function without a signature
         return True
     return True
 

@@ -1,4 +1,4 @@
-"""Laws of the partitions: who may have several, and how parallel chains hang together."""
+"""Laws of partitions: which operators may have several, and what parallel chains require."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from dagkit.graph import Graph, Node
 
 
 def an_unpartitionable_operator_mirrors_no_partitions(graph: Graph) -> Iterator[Diagnostic]:
-    """PARTITION_PARALLEL would make as many of it as feed it."""
+    """PARTITION_PARALLEL would give the operator as many partitions as the operator that feeds it."""
     for node in _unpartitionable(graph):
         for port in node.input_ports:
             if node.port_value(port, PortContext.PARTITION_PARALLEL):
@@ -23,22 +23,22 @@ def an_unpartitionable_operator_mirrors_no_partitions(graph: Graph) -> Iterator[
 
 
 def an_unpartitionable_operator_has_no_partitioner(graph: Graph) -> Iterator[Diagnostic]:
-    """A partitioner would make several of it; setting PARTITIONER to None takes its own one away."""
+    """A partitioner would make several partitions. Setting PARTITIONER to None disables the operator's own."""
     for node in _unpartitionable(graph):
         setting = node.attributes.get(OperatorContext.PARTITIONER) or graph.attributes.get(OperatorContext.PARTITIONER)
         partitions_itself = setting is None and isinstance(node.operator, Partitioner)
         if partitions_itself or (setting is not None and setting.value is not None):
-            said = "is its own Partitioner" if partitions_itself else "has a PARTITIONER"
+            has = "is its own Partitioner" if partitions_itself else "has a PARTITIONER"
             yield Diagnostic(
                 "partition-forbidden",
-                f"{node.name} may not be partitioned, but it {said}",
+                f"{node.name} may not be partitioned, but it {has}",
                 f"set PARTITIONER of {node.name} to None, or partitionable = True on {type(node.operator).__name__}",
                 (setting.origin.where if setting else None) or node.where,
             )
 
 
 def parallel_inputs_come_from_one_group(graph: Graph) -> Iterator[Diagnostic]:
-    """Partition i of a mirror takes what partition i sends, so all that it mirrors must be partitioned alike."""
+    """Partition i of a mirror takes what partition i sends, so all that it mirrors must have the same partitions."""
     heads = parallel_heads(graph)
     for node in graph.nodes:
         sources = [source for source, _ in _parallel_sources(graph, node)]
@@ -48,13 +48,13 @@ def parallel_inputs_come_from_one_group(graph: Graph) -> Iterator[Diagnostic]:
                 "parallel-unrelated",
                 f"{node.name} mirrors the partitions of {' and of '.join(sorted(groups.values()))}, "
                 "which do not follow one operator",
-                "set PARTITION_PARALLEL on one of these inputs only, or on the inputs of what feeds them as well",
+                "set PARTITION_PARALLEL on one of these inputs only, or also on those of the operators that feed them",
                 node.where,
             )
 
 
 def parallel_inputs_keep_their_partition(graph: Graph) -> Iterator[Diagnostic]:
-    """Inside a parallel chain nothing changes partition, so a codec there has nothing to route."""
+    """Inside a parallel chain no item changes partition, so a codec there has nothing to route."""
     for node in graph.nodes:
         for port in node.input_ports:
             codec = node.inputs.get(port, {}).get(PortContext.STREAM_CODEC)
@@ -68,7 +68,7 @@ def parallel_inputs_keep_their_partition(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def parallel_heads(graph: Graph) -> dict[str, str]:
-    """For each operator the head of its parallel chain: the operator whose partitions it mirrors, itself at last."""
+    """The head of each operator's parallel chain: the operator whose partitions it mirrors, or itself."""
     heads: dict[str, str] = {}
     for node in graph.nodes:
         trail: dict[str, None] = {}
@@ -80,24 +80,24 @@ def parallel_heads(graph: Graph) -> dict[str, str]:
                 heads[name] = name
             else:
                 name = followed
-        head = heads[name] if name in heads else _head_of_round(graph, list(trail), name)
+        head = heads[name] if name in heads else _head_of_loop(graph, list(trail), name)
         heads.update(dict.fromkeys(trail, head))
     return heads
 
 
 def _followed(graph: Graph, node: Node) -> str | None:
-    """The operator that a mirror follows; a delay only where nothing else leads in, since it comes round from below."""
+    """The operator that a mirror follows: a delay, which comes from downstream, only if nothing else feeds it."""
     sources = [source for source, _ in _parallel_sources(graph, node)]
     return next((s for s in sources if not graph.by_name[s].is_delay), sources[0] if sources else None)
 
 
-def _head_of_round(graph: Graph, trail: list[str], name: str) -> str:
-    """Where mirrors follow each other in a round, the first by name, a delay last: the order of drawing decides not."""
+def _head_of_loop(graph: Graph, trail: list[str], name: str) -> str:
+    """The head of mirrors in a loop: the first by name, delays last. The order of declaration must not matter."""
     return min(trail[trail.index(name) :], key=lambda n: (graph.by_name[n].is_delay, n))
 
 
 def _parallel_sources(graph: Graph, node: Node) -> list[tuple[str, str]]:
-    """What feeds the parallel inputs of a node, with the input, in the order of declaration."""
+    """The operators that feed the parallel inputs of a node, with the input, in the order of declaration."""
     found: list[tuple[str, str]] = []
     for port in node.input_ports:
         if node.port_value(port, PortContext.PARTITION_PARALLEL):

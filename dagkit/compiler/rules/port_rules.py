@@ -1,4 +1,4 @@
-"""Laws of the ports: what must be connected is, once, to the port that was meant."""
+"""Laws of ports: required ports are connected, each to one stream, and no connected port is hidden."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -14,7 +14,7 @@ from dagkit.schema import assignable, spelled
 
 
 def every_required_input_is_fed(graph: Graph) -> Iterator[Diagnostic]:
-    """An input that nobody feeds would hold its window open for ever."""
+    """A required input without a stream would keep its window open forever."""
     open_outputs = list(islice(_open_outputs(graph), 100))
     for node in graph.nodes:
         for port in node.input_ports.values():
@@ -28,14 +28,14 @@ def every_required_input_is_fed(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def every_required_output_is_read(graph: Graph) -> Iterator[Diagnostic]:
-    """An output declared optional=False says that dropping its items would be a fault."""
+    """An author declares an output optional=False if its items must not be dropped."""
     for node in graph.nodes:
         for port in node.output_ports.values():
             if port.required and not (node.unsure or graph.streams_from(node.name, port.name)):
                 yield Diagnostic(
                     "output-unconnected",
-                    f"no stream reads {node.name}.{port.name}, which must not stay open",
-                    f"lead {node.name}.{port.name} into an operator, or declare the port optional=True",
+                    f"no stream reads {node.name}.{port.name}, which must be connected",
+                    f"connect {node.name}.{port.name} to an operator, or declare the port optional=True",
                     node.where,
                 )
 
@@ -50,7 +50,7 @@ def _open_outputs(graph: Graph) -> Iterator[tuple[Node, OutputPort[Any]]]:
 def _candidate(
     graph: Graph, open_outputs: Sequence[tuple[Node, OutputPort[Any]]], node: Node, port: InputPort[Any]
 ) -> str:
-    """An open output of the same module that would fit and makes no loop, else what type to look for."""
+    """Suggest an unconnected output of the same module that fits and makes no loop, or else the type to connect."""
     wanted = node.payload(port)
     for other, output in open_outputs:
         within = other.name.rpartition(SEPARATOR)[0] == node.name.rpartition(SEPARATOR)[0]
@@ -59,27 +59,27 @@ def _candidate(
             and assignable(other.payload(output), wanted)
             and not nx.has_path(graph.forward, node.name, other.name)
         ):
-            return f"lead {other.name}.{output.name} into it"
+            return f"connect {other.name}.{output.name} to it"
     return f"connect an output of {spelled(wanted)} to it"
 
 
 def every_port_is_on_one_stream(graph: Graph) -> Iterator[Diagnostic]:
     """One output feeds one stream, which may have many sinks; one input reads one stream.
 
-    Of two ends in one file the later line is the one too many, whichever stream was named first.
+    Of two ends in one file, the fault is at the later line, whichever stream was declared first.
     """
     for stream in graph.streams:
         for source in stream.further_sources:
             yield Diagnostic(
                 "port-taken",
                 f"stream {stream.name!r} already has the source {stream.source}; {source} is a second one",
-                f"give {source} a stream of its own",
+                f"give {source} its own stream",
                 source.where,
             )
     seen: dict[tuple[str, str, bool], Stream] = {}
-    led = [(stream, end) for stream in graph.streams for end in filter(None, (stream.source, *stream.sinks))]
-    files = {file: rank for rank, file in enumerate(dict.fromkeys(end.where.file for _, end in led))}
-    for stream, end in sorted(led, key=lambda pair: (files[pair[1].where.file], pair[1].where.line or 0)):
+    connected = [(stream, end) for stream in graph.streams for end in filter(None, (stream.source, *stream.sinks))]
+    files = {file: rank for rank, file in enumerate(dict.fromkeys(end.where.file for _, end in connected))}
+    for stream, end in sorted(connected, key=lambda pair: (files[pair[1].where.file], pair[1].where.line or 0)):
         key = end.node, end.port, isinstance(end.declared, InputPort)
         if key in seen:
             yield _taken(end, seen[key])
@@ -95,7 +95,7 @@ def _taken(end: End, first: Stream) -> Diagnostic:
 
 
 def connected_ports_are_not_hidden(graph: Graph) -> Iterator[Diagnostic]:
-    """A port that a subclass declared anew is not the operator's any more."""
+    """If a subclass declares a port again, the base class's port is no longer a port of the operator."""
     for stream in graph.streams:
         for end in filter(None, (stream.source, *stream.further_sources, *stream.sinks)):
             node = graph.by_name[end.node]
@@ -103,15 +103,15 @@ def connected_ports_are_not_hidden(graph: Graph) -> Iterator[Diagnostic]:
             if ports.get(end.port) is not end.declared:
                 yield Diagnostic(
                     "port-hidden",
-                    f"stream {stream.name!r} is led to {end.declared.declared_in}.{end.port}, "
+                    f"stream {stream.name!r} is connected to {end.declared.declared_in}.{end.port}, "
                     f"which {type(node.operator).__name__} hides with a port of its own",
-                    f"lead it to {end.node}.{end.port} as {type(node.operator).__name__} declares it",
+                    f"connect it to {end.node}.{end.port} as {type(node.operator).__name__} declares it",
                     end.where,
                 )
 
 
 def ports_that_need_a_schema_have_one(graph: Graph) -> Iterator[Diagnostic]:
-    """A port declared schema_required cannot work with items of unknown class."""
+    """A port that is declared schema_required must know the class of its items."""
     for node in graph.nodes:
         inputs = [(p, False) for p in node.input_ports.values() if graph.streams_into(node.name, p.name)]
         outputs = [(p, True) for p in node.output_ports.values() if graph.streams_from(node.name, p.name)]

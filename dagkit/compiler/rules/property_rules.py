@@ -1,4 +1,4 @@
-"""Laws of the properties: every operator is configured as its class demands, and is told apart from all others."""
+"""Laws of properties: every operator is configured as its class requires, and its kind identifies its class."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from dagkit.graph import Graph
 
 
 def properties_hold(graph: Graph) -> Iterator[Diagnostic]:
-    """An operator runs with the properties that its class declares, or not at all."""
+    """An operator runs only with valid properties."""
     for node in graph.nodes:
         yield from property_faults(node.name, node.operator, node.where, node.property_origins)
 
@@ -19,7 +19,7 @@ def properties_hold(graph: Graph) -> Iterator[Diagnostic]:
 def property_faults(
     name: str, component: Component, placed: Where | None, origins: dict[str, Origin] | object = None
 ) -> Iterator[Diagnostic]:
-    """What is wrong with the properties of one component, each at the line that set it."""
+    """The faults in the properties of one component, each at the line that set the value."""
     known = origins if isinstance(origins, dict) else {}
     for fault in component.faults:
         origin = _origin_of(fault, known)
@@ -30,28 +30,28 @@ def property_faults(
             continue
         help_ = f"set {fault.path} where {name} is made, or in a property file"
         if not fault.path:
-            help_ = f"mend the properties where {name} is made, or in a property file"
+            help_ = f"fix the properties where {name} is made, or in a property file"
         if origin is not None and origin.key is not None:
-            help_ = f"mend the value of {origin.key}" + (f" at {origin.where}" if origin.where else "")
-        yield Diagnostic("property-invalid", _said(name, component, fault, known), help_, where)
+            help_ = f"fix the value of {origin.key}" + (f" at {origin.where}" if origin.where else "")
+        yield Diagnostic("property-invalid", _problem(name, component, fault, known), help_, where)
 
 
 def _origin_of(fault: Fault, known: dict[str, Origin]) -> Origin | None:
-    """Who set what is wrong: the property itself, what holds it, or a part of it that the fault names."""
+    """The origin of an invalid value: of the property, of its parent, or of a part of it that the fault names."""
     exact = known.get(fault.path) or known.get(fault.path.split(".")[0])
     within = {path: origin for path, origin in known.items() if not fault.path or path.startswith(f"{fault.path}.")}
     named = (origin for path, origin in within.items() if path.split(".")[-1] in fault.message)
     return exact or next(named, next(iter(within.values()), None))
 
 
-def _said(name: str, component: Component, fault: Fault, known: dict[str, Origin]) -> str:
-    """What is wrong, with the value; never with a secret, nor with what holds one."""
+def _problem(name: str, component: Component, fault: Fault, known: dict[str, Origin]) -> str:
+    """The problem, with the value unless it is a secret or contains one."""
     if fault.missing:
         return f"{name}.{fault.path} is missing: {fault.message}"
     top = fault.path.split(".")[0]
     secrets = [o for path, o in known.items() if o.shown is not None and (not top or path.split(".")[0] == top)]
     if not fault.path:
-        return f"{name} is wrong: {fault.message if not secrets else 'its properties do not go together'}"
+        return f"{name} is wrong: {fault.message if not secrets else 'its properties contradict each other'}"
     if not secrets and keeps_secret(component, fault.path):
         return f"{name}.{fault.path} cannot be {MASK}: {without_secret(fault.message, fault.value, MASK)}"
     if not secrets:
@@ -62,7 +62,7 @@ def _said(name: str, component: Component, fault: Fault, known: dict[str, Origin
 
 
 def kinds_name_one_class(graph: Graph) -> Iterator[Diagnostic]:
-    """Plans and ledgers know an operator by its kind; two classes of one kind would be mistaken for each other."""
+    """Plans and ledgers identify an operator by its kind, so two classes must not have the same kind."""
     first: dict[str, type] = {}
     for node in graph.nodes:
         operator = _declaring(type(node.operator))
@@ -70,8 +70,8 @@ def kinds_name_one_class(graph: Graph) -> Iterator[Diagnostic]:
         if declared is not None and not isinstance(declared, str):
             yield Diagnostic(
                 "property-invalid",
-                f"the kind of {node.name} is {declared!r:.80}, which is no text",
-                f'name what it does and its version, as in kind = "{operator.__name__.lower()}/1"',
+                f"the kind of {node.name} is {declared!r:.80}, which is not text",
+                f'give it a name and a version, as in kind = "{operator.__name__.lower()}/1"',
                 node.where,
             )
             continue
@@ -87,6 +87,6 @@ def kinds_name_one_class(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def _declaring(operator: type) -> type:
-    """The class as the author wrote it: `Filter[Line]` is `Filter`."""
+    """The class without type arguments: `Filter` for `Filter[Line]`."""
     origin: type | None = (getattr(operator, "__pydantic_generic_metadata__", None) or {}).get("origin")
     return origin or operator

@@ -1,4 +1,4 @@
-"""Laws of the windows: when state is saved, and what a failure may do to items."""
+"""Laws of windows: when state is saved, and what a failure may do to items."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from dagkit.graph import Graph, Node
 
 
 def application_windows_are_kept_whole(graph: Graph) -> Iterator[Diagnostic]:
-    """On the workers every streaming window makes operators anew, from what was saved."""
+    """On workers, every streaming window makes new operators from the saved state."""
     for node in graph.nodes:
         window = graph.value(node, OperatorContext.APPLICATION_WINDOW_COUNT)
         on_workers = not isinstance(node.operator, InputOperator)
@@ -18,18 +18,18 @@ def application_windows_are_kept_whole(graph: Graph) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 "window-divided",
                 f"{node.name} cannot be saved inside an application window, its APPLICATION_WINDOW_COUNT is {window}, "
-                "and every streaming window begins with what was saved at the end of the last",
-                "keep in State(…) what it gathers, and remove checkpointable_within_app_window = False; "
+                "and every streaming window begins with the state saved at the end of the last",
+                "keep what it collects in State(…), and remove checkpointable_within_app_window = False; "
                 "or set APPLICATION_WINDOW_COUNT to 1",
                 graph.setting(node, OperatorContext.APPLICATION_WINDOW_COUNT).origin.where or node.where,
             )
 
 
 def checkpoints_fall_between_application_windows(graph: Graph) -> Iterator[Diagnostic]:
-    """An input operator that cannot save half a window is saved at the end of one."""
+    """An input operator that cannot be saved inside an application window is saved only at the end of one."""
     for node in graph.nodes:
         if not isinstance(node.operator, InputOperator):
-            continue  # on the workers such windows are refused
+            continue  # `application_windows_are_kept_whole` refuses such windows on workers
         checkpoint = graph.value(node, OperatorContext.CHECKPOINT_WINDOW_COUNT)
         window = graph.value(node, OperatorContext.APPLICATION_WINDOW_COUNT)
         if not _counts(checkpoint, window) or getattr(node.operator, "checkpointable_within_app_window", True):
@@ -38,35 +38,35 @@ def checkpoints_fall_between_application_windows(graph: Graph) -> Iterator[Diagn
             yield Diagnostic(
                 "checkpoint-misaligned",
                 f"{node.name} cannot be saved inside an application window, but its CHECKPOINT_WINDOW_COUNT "
-                f"{checkpoint} is no multiple of its APPLICATION_WINDOW_COUNT {window}",
+                f"{checkpoint} is not a multiple of its APPLICATION_WINDOW_COUNT {window}",
                 f"set CHECKPOINT_WINDOW_COUNT to {window}, or another multiple of it",
                 graph.setting(node, OperatorContext.CHECKPOINT_WINDOW_COUNT).origin.where or node.where,
             )
 
 
 def _counts(*values: object) -> bool:
-    """Whether these can be counted with; what cannot is another law's breach."""
+    """Whether the values are counts. Other values break another law."""
     return all(isinstance(value, int) and value > 0 for value in values)
 
 
 def processing_modes_agree(graph: Graph) -> Iterator[Diagnostic]:
-    """Downstream of an operator that never repeats an item, nobody can promise to have seen each at least once."""
+    """Downstream of an operator that never repeats an item, no operator can see each item at least once."""
     for stream, source, sink in graph.edges():
         upstream, downstream = graph.by_name[source.node], graph.by_name[sink.node]
         mode: object = graph.value(upstream, OperatorContext.PROCESSING_MODE)
         follows: object = graph.value(downstream, OperatorContext.PROCESSING_MODE)
         if not (isinstance(mode, str) and isinstance(follows, str)):
-            continue  # no modes at all, which is another law's breach
+            continue  # not modes: another law reports them
         if mode == ProcessingMode.AT_LEAST_ONCE or follows == ProcessingMode.AT_MOST_ONCE:
             continue
-        said = f"{downstream.name} is {follows}" if _told(graph, downstream) else f"{downstream.name} is told nothing"
+        said = f"is {follows}" if _has_mode(graph, downstream) else "has no PROCESSING_MODE"
         yield Diagnostic(
             "mode-mismatch",
-            f"{upstream.name} is {mode}, but {said}, and stream {stream.name!r} joins them",
+            f"{upstream.name} is {mode}, but {downstream.name} {said}, and stream {stream.name!r} joins them",
             f"set PROCESSING_MODE of {downstream.name} to AT_MOST_ONCE, or of {upstream.name} to AT_LEAST_ONCE",
             downstream.where,
         )
 
 
-def _told(graph: Graph, node: Node) -> bool:
+def _has_mode(graph: Graph, node: Node) -> bool:
     return OperatorContext.PROCESSING_MODE in node.attributes or OperatorContext.PROCESSING_MODE in graph.attributes

@@ -79,7 +79,7 @@ def test_a_count_is_set_in_an_application_that_runs(dagkit, tmp_path: Path) -> N
         assert len(loop.run_state.program.operators["times"]) == 3
         refused = dagkit("scale", "set", str(tmp_path / "app"), "script", "3")
         assert refused.code == 3
-        assert "script finds work on the driver" in refused.err
+        assert "script runs once, on the driver" in refused.err
 
 
 def test_where_nobody_answers_the_request_is_withdrawn(dagkit, tmp_path: Path) -> None:

@@ -88,12 +88,12 @@ BROKEN: Broken = [
     (an_output_port_attribute_cannot_be_pickled, ["attribute-unpicklable: STREAM_CODEC of step.out cannot be sent"]),
     (
         an_attribute_of_an_open_input,
-        ["attribute-stranded: PARTITION_PARALLEL is set on step.two, which no stream touches"],
+        ["attribute-stranded: PARTITION_PARALLEL is set on step.two, which no stream uses"],
     ),
-    (an_attribute_of_an_open_output, ["attribute-stranded: UNIFIER_LIMIT is set on step.out, which no stream touches"]),
+    (an_attribute_of_an_open_output, ["attribute-stranded: UNIFIER_LIMIT is set on step.out, which no stream uses"]),
     (
         a_unifier_attribute_of_an_open_output,
-        ["attribute-stranded: TIMEOUT_WINDOW_COUNT is set on step.out, which no stream touches"],
+        ["attribute-stranded: TIMEOUT_WINDOW_COUNT is set on step.out, which no stream uses"],
     ),
     (
         a_port_attribute_on_an_operator,

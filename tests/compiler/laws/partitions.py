@@ -158,7 +158,7 @@ BROKEN: Broken = [
         a_mirrors_input_has_a_codec,
         ["parallel-rekeyed: mirror.one is PARTITION_PARALLEL, so its STREAM_CODEC cannot route anything"],
     ),
-    (a_partitioner_makes_none, ["partition-invalid: the Deal of step gave no partitions"]),
+    (a_partitioner_makes_none, ["partition-invalid: the Deal of step returned no partitions"]),
 ]
 
 VALID: list[Draw] = [

@@ -252,8 +252,8 @@ BROKEN: Broken = [
         joined_in_one_node_but_on_two_hosts,
         ["affinity-conflicting: O2 and O3 are joined NODE_LOCAL by stream '2', but pinned to different hosts"],
     ),
-    (a_rule_about_nobody, ["affinity-invalid: an affinity rule names 'O33', which is no operator"]),
-    (a_rule_with_a_broken_pattern, ["affinity-invalid: the affinity rule's 'O[' is no regular expression"]),
+    (a_rule_about_nobody, ["affinity-invalid: an affinity rule names 'O33'; there is no such operator"]),
+    (a_rule_with_a_broken_pattern, ["affinity-invalid: the affinity rule's 'O[' is not a regular expression"]),
     (
         a_rule_by_pattern,
         ["affinity-conflicting: O2 and O3 must run apart (NODE_LOCAL), but streams or other rules keep them together"],

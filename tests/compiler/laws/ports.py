@@ -114,14 +114,14 @@ BROKEN: Broken = [
     (an_input_on_two_streams, ["port-taken: step.one is already on stream 'one'"]),
     (
         a_hidden_input_is_connected,
-        ["port-hidden: stream 'hidden' is led to Old.input, which New hides with a port of its own"],
+        ["port-hidden: stream 'hidden' is connected to Old.input, which New hides with a port of its own"],
     ),
     (
         a_hidden_output_is_connected,
-        ["port-hidden: stream 'hidden' is led to Old.output, which New hides with a port of its own"],
+        ["port-hidden: stream 'hidden' is connected to Old.output, which New hides with a port of its own"],
     ),
     (a_required_input_is_open, ["input-unconnected: no stream feeds needy.input"]),
-    (a_required_output_is_open, ["output-unconnected: no stream reads needy.output, which must not stay open"]),
+    (a_required_output_is_open, ["output-unconnected: no stream reads needy.output, which must be connected"]),
     (
         ports_that_need_a_schema_have_none,
         [

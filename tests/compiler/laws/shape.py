@@ -126,10 +126,10 @@ def two_streams_side_by_side_in_a_delayed_loop(dag: Dag) -> None:
 
 BROKEN: Broken = [
     (nothing_at_all, ["application-empty: Dag has no operators"]),
-    (a_root_that_is_no_input_operator, ["root-not-input: nothing feeds step, and Step is no InputOperator"]),
+    (a_root_that_is_no_input_operator, ["root-not-input: nothing feeds step, and Step is not an InputOperator"]),
     (
         a_root_that_is_no_input_operator_feeds_others,
-        ["root-not-input: nothing feeds step, and Step is no InputOperator"],
+        ["root-not-input: nothing feeds step, and Step is not an InputOperator"],
     ),
     (
         an_input_operator_that_is_fed,

@@ -132,4 +132,4 @@ def test_the_report_names_both_and_what_to_do(here: Path) -> None:
         compile_application(populate_dag)
     (told,) = raised.value.diagnostics
     assert told.problem == f"Writer writes to {here}/link, where Splitter would find its files and read them"
-    assert told.help == "let Writer write to a folder outside of the input, or leave its files out by a pattern"
+    assert told.help == "let Writer write to a folder outside of the input, or exclude its files by a pattern"

@@ -28,7 +28,7 @@ def _modes(upstream: str, downstream: str | None) -> Draw:
         if downstream:
             dag.set_operator_attribute(b, OperatorContext.PROCESSING_MODE, ProcessingMode(downstream))
 
-    draw.__name__ = f"{upstream} before {downstream or 'one that is told nothing'}"
+    draw.__name__ = f"{upstream} before {downstream or 'one without a mode'}"
     return draw
 
 
@@ -44,7 +44,7 @@ BROKEN: Broken = [
             [
                 (
                     "checkpoint-misaligned: op cannot be saved inside an application window, but its "
-                    f"CHECKPOINT_WINDOW_COUNT {checkpoint} is no multiple of its APPLICATION_WINDOW_COUNT 30"
+                    f"CHECKPOINT_WINDOW_COUNT {checkpoint} is not a multiple of its APPLICATION_WINDOW_COUNT 30"
                 )
             ],
         )
@@ -56,7 +56,7 @@ BROKEN: Broken = [
             [
                 (
                     "window-divided: op cannot be saved inside an application window, its APPLICATION_WINDOW_COUNT is "
-                    "30, and every streaming window begins with what was saved at the end of the last"
+                    "30, and every streaming window begins with the state saved at the end of the last"
                 )
             ],
         )
@@ -72,7 +72,7 @@ BROKEN: Broken = [
     ),
     (
         _modes("EXACTLY_ONCE", None),
-        ["mode-mismatch: a is EXACTLY_ONCE, but b is told nothing, and stream 'on' joins them"],
+        ["mode-mismatch: a is EXACTLY_ONCE, but b has no PROCESSING_MODE, and stream 'on' joins them"],
     ),
     (
         _modes("EXACTLY_ONCE", "AT_LEAST_ONCE"),

@@ -264,7 +264,7 @@ def test_an_unconnected_port_bears_nothing():
     assert values(settings.port_attributes("operator1", "output", output=True, connected=False)) == {}
     (told,) = settings.unmatched()
     assert told.code == "attribute-stranded"
-    assert told.problem.endswith("attr.UNIFIER_LIMIT is for operator1.output, which no stream touches")
+    assert told.problem.endswith("attr.UNIFIER_LIMIT is for operator1.output, which no stream uses")
 
 
 def test_a_key_for_many_ports_may_meet_an_unconnected_one():

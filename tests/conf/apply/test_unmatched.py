@@ -122,7 +122,7 @@ def test_keys_that_matched_are_not_told(key):
         (
             "dt.operator.Block-reader.port.side.attr.QUEUE_CAPACITY",
             "attribute-stranded",
-            "attr.QUEUE_CAPACITY is for Block-reader.side, which no stream touches",
+            "attr.QUEUE_CAPACITY is for Block-reader.side, which no stream uses",
             "lead a stream to the port, or set the attribute on a connected one",
         ),
         (
