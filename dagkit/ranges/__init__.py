@@ -4,7 +4,7 @@
 grant claims that go forward, one by one or many at once, and both can be split by another thread between two claims.
 """
 
-from dagkit.ranges.byte_key import ByteKeyRange, ByteKeyRangeTracker
+from dagkit.ranges.byte_key import NO_KEYS, ByteKeyRange, ByteKeyRangeTracker, ByteKeyRestrictionTracker
 from dagkit.ranges.cursor import Position, Run
 from dagkit.ranges.finalizer import BundleFinalizer
 from dagkit.ranges.growable import EndEstimator, GrowableOffsetRestrictionTracker
@@ -31,6 +31,7 @@ from dagkit.ranges.restriction import (
     RestrictionTracker,
     SplitRestriction,
     claimed_runs,
+    split_near,
 )
 from dagkit.ranges.shuffle import GroupedShuffleRangeTracker
 from dagkit.ranges.tracker import RangeTracker, Split, SplitPoints
@@ -43,10 +44,12 @@ from dagkit.ranges.watermark import (
 )
 
 __all__ = [
+    "NO_KEYS",
     "OFFSET_INFINITY",
     "BundleFinalizer",
     "ByteKeyRange",
     "ByteKeyRangeTracker",
+    "ByteKeyRestrictionTracker",
     "ClaimBackwards",
     "ClaimBeforeStart",
     "Deferred",
@@ -83,4 +86,5 @@ __all__ = [
     "WatermarkInvalid",
     "WorkUnclaimed",
     "claimed_runs",
+    "split_near",
 ]

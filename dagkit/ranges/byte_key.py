@@ -3,9 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 from dagkit.ranges.base256 import DIGITS_OF_A_FLOAT, fraction_between, number, numbers, share
-from dagkit.ranges.range_errors import FractionInvalid, PositionOutside, PositionUnmeasured, RangeInvalid
+from dagkit.ranges.cursor import Cursor
+from dagkit.ranges.progress import Progress
+from dagkit.ranges.range_errors import (
+    FractionInvalid,
+    PositionOutside,
+    PositionUnmeasured,
+    RangeInvalid,
+    WorkUnclaimed,
+)
+from dagkit.ranges.restriction import RestrictionTracker, SplitRestriction
 from dagkit.ranges.tracker import CursorRangeTracker
 
 
@@ -89,3 +99,107 @@ class ByteKeyRangeTracker(CursorRangeTracker[bytes]):
         fraction = super().fraction_consumed()
         assert fraction is not None, "byte keys have distances"
         return fraction
+
+
+NO_KEYS: Final = ByteKeyRange(b"", b"\0")
+"""A range that holds no key: the empty string is none, and the first key of all is a single NUL."""
+
+
+class ByteKeyRestrictionTracker(Cursor[bytes], RestrictionTracker[ByteKeyRange, bytes]):
+    """Tracks work on a range of byte keys, such as the rows of a sorted table; rows that share a key stay together.
+
+        for key, row in table.rows(tracker.current_restriction().start):
+            if not tracker.try_claim(key):
+                return
+            yield row
+        tracker.try_claim(b"")
+
+    The empty string is no key. To claim it says that there are no more keys: that claim is refused, as any claim at
+    the end of a range, and all of the range is done.
+    """
+
+    positions_repeat = True
+
+    def __init__(self, restriction: ByteKeyRange) -> None:
+        super().__init__(restriction.start, restriction.stop or None)
+
+    def current_restriction(self) -> ByteKeyRange:
+        start, stop = self._bounds()
+        return NO_KEYS if start == stop else ByteKeyRange(start, stop or b"")
+
+    def is_bounded(self) -> bool:
+        return True
+
+    def try_claim(self, position: bytes) -> bool:
+        if position:
+            return super().try_claim(position)
+        with self._lock:
+            self._done = True
+        return False
+
+    def try_split(self, fraction_of_remainder: float) -> SplitRestriction[ByteKeyRange] | None:
+        if not 0.0 <= fraction_of_remainder <= 1.0:
+            raise FractionInvalid(fraction_of_remainder)
+        with self._lock:
+            start, stop = self._bounds()
+            if fraction_of_remainder == 0.0:
+                return self._split_there(start if self._last is None else _after(self._last))
+            reached = start if self._last is None else self._last
+            if self._done or start == stop or fraction_of_remainder == 1.0:
+                return None
+            try:
+                key = ByteKeyRange(reached, stop or b"").interpolate_key(fraction_of_remainder)
+            except PositionUnmeasured:
+                key = reached
+            return self._split_inside(key if self._last is None or key > self._last else _after(self._last))
+
+    def try_split_at(self, position: bytes) -> SplitRestriction[ByteKeyRange] | None:
+        with self._lock:
+            return self._split_inside(position)
+
+    def _split_inside(self, key: bytes) -> SplitRestriction[ByteKeyRange] | None:
+        """Split at a key if there is work on both sides; called under the lock."""
+        return self._split_there(key) if key > self._bounds()[0] else None
+
+    def _split_there(self, key: bytes) -> SplitRestriction[ByteKeyRange] | None:
+        """The range stops at a key that is not claimed; called under the lock."""
+        start, stop = self._bounds()
+        is_free = not self._done and (self._last is None or self._last < key)
+        if not is_free or start == stop or (stop is not None and key >= stop):
+            return None
+        residual = ByteKeyRange(key, stop or b"")
+        self._stop = key
+        return SplitRestriction(NO_KEYS if key == start else ByteKeyRange(start, key), residual)
+
+    def current_progress(self) -> Progress:
+        """In shares of all keys that there are, so that the parts of a range add up to the range."""
+        with self._lock:
+            start, stop = self._bounds()
+            last, done = self._last, self._done
+        if done or start == stop:
+            return Progress(_width(start, stop), 0.0)
+        at = start if last is None else last
+        return Progress(_width(start, at), _width(at, stop))
+
+    def check_done(self) -> None:
+        with self._lock:
+            start, stop = self._bounds()
+            next_key = start if self._last is None else _after(self._last)
+            is_done = self._done or (stop is not None and next_key >= stop)
+        if not is_done:
+            raise WorkUnclaimed(next_key, stop or b"")
+
+    def _bounds(self) -> tuple[bytes, bytes | None]:
+        """Where the range starts, and where it stops now; None is the end of all keys."""
+        return self._start or b"", self._stop
+
+
+def _after(key: bytes) -> bytes:
+    """The first key behind a key."""
+    return key + b"\0"
+
+
+def _width(start: bytes, stop: bytes | None) -> float:
+    """How large a share of all keys lies between two, keys being spread evenly."""
+    low, high, whole = numbers(start, stop, None)
+    return (high - low) / whole

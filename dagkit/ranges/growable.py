@@ -37,6 +37,10 @@ class GrowableOffsetRestrictionTracker(OffsetRestrictionTracker):
             end = min(self.stop_position(), max(estimate, self._reached() + 1))
             return self._split_towards(end, fraction_of_remainder)
 
+    def try_split_at(self, position: int) -> SplitRestriction[OffsetRange] | None:
+        """As any range of offsets: for a position that is known, nothing is estimated."""
+        return super().try_split_at(position)
+
     def current_progress(self) -> Progress:
         if self.is_bounded():
             return super().current_progress()

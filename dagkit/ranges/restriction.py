@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from dagkit.ranges.cursor import P, Run
 from dagkit.ranges.offset import OFFSET_INFINITY, OffsetCursor, OffsetRange
@@ -47,6 +47,15 @@ class RestrictionTracker(ABC, Generic[R, P]):
 
     _deferred: Deferred[R] | None = None
 
+    def __init_subclass__(cls, **given: Any) -> None:
+        """A tracker that changes how work is split by share, and not by position, knows no positions.
+
+        It may round to records, for instance; what it inherits would split where it never does.
+        """
+        super().__init_subclass__(**given)
+        if "try_split" in vars(cls) and "try_split_at" not in vars(cls):
+            cls.try_split_at = RestrictionTracker.try_split_at  # type: ignore[method-assign] # as if it stood there
+
     @abstractmethod
     def current_restriction(self) -> R:
         """The work of this tracker as it is now: the whole at first, the primary after a split."""
@@ -73,6 +82,15 @@ class RestrictionTracker(ABC, Generic[R, P]):
 
         None if there is nothing to give, and nothing has changed.
         """
+
+    def try_split_at(self, position: P) -> SplitRestriction[R] | None:  # noqa: ARG002 - a subclass needs it
+        """Keep what lies before an unclaimed position, and give the rest away.
+
+        A tracker that divides its work between two records may take the next record after the position. None if the
+        position is claimed already, or nothing would lie on one side of it; None, too, from a tracker whose work
+        has no positions. Nothing has changed then.
+        """
+        return None
 
     @abstractmethod
     def current_progress(self) -> Progress:
@@ -123,6 +141,14 @@ class OffsetRestrictionTracker(OffsetCursor, RestrictionTracker[OffsetRange, int
                 return None
             return self._split_towards(self.stop_position(), fraction_of_remainder)
 
+    def try_split_at(self, position: int) -> SplitRestriction[OffsetRange] | None:
+        """A range without an end is split here, too: where the position lies is known, unlike where halfway is."""
+        position = self.plain(position)
+        with self._lock:
+            if not max(self._reached(), self.start_position()) < position < self.stop_position():
+                return None
+            return self._split_there(position)
+
     def _split_towards(self, end: int, fraction: float) -> SplitRestriction[OffsetRange] | None:
         """Split at a fraction of the way to an end, the next offset at least; called under the lock."""
         reached = self._reached()
@@ -132,6 +158,10 @@ class OffsetRestrictionTracker(OffsetCursor, RestrictionTracker[OffsetRange, int
         if position == self.start_position() and fraction > 0:
             # Only a checkpoint may keep nothing. Sharing that hands on the whole would go round for ever.
             return None
+        return self._split_there(position)
+
+    def _split_there(self, position: int) -> SplitRestriction[OffsetRange]:
+        """The range stops at a position that is not claimed; called under the lock."""
         split = SplitRestriction(*self.current_restriction().split_at(position))
         self._stop = position
         return split
@@ -154,6 +184,14 @@ class OffsetRestrictionTracker(OffsetCursor, RestrictionTracker[OffsetRange, int
     def _reached(self) -> int:
         """The last offset that was asked for; the one before the start if none was."""
         return self.start_position() - 1 if self._last is None else int(self._last)
+
+
+def split_near(
+    tracker: RestrictionTracker[R, P], position: P, fraction_of_remainder: float
+) -> SplitRestriction[R] | None:
+    """Split at a position, or where its tracker knows no positions, at the share of the unclaimed work before it."""
+    split = tracker.try_split_at(position)
+    return tracker.try_split(fraction_of_remainder) if split is None else split
 
 
 def claimed_runs(tracker: RestrictionTracker[OffsetRange, int], length: int) -> Iterator[range]:

@@ -80,6 +80,9 @@ class UnsplittableRestrictionTracker(RestrictionTracker[R, P]):
     def try_split(self, fraction_of_remainder: float) -> SplitRestriction[R] | None:  # noqa: ARG002 - however little it is
         return None
 
+    def try_split_at(self, position: P) -> SplitRestriction[R] | None:  # noqa: ARG002 - wherever it is
+        return None
+
     def current_progress(self) -> Progress:
         return self._inner.current_progress()
 

@@ -20,7 +20,7 @@ from dagkit.api.work import SplittableOperator, is_sourced, work_port
 from dagkit.engine.program.program import Keying
 from dagkit.engine.worker.instances import Receiver, SavedState, bind_output, live, receiver, saved
 from dagkit.engine.worker.lifecycle import Life, look
-from dagkit.ranges import Deferred, OffsetRange, RestrictionTracker
+from dagkit.ranges import Deferred, OffsetRange, RestrictionTracker, split_near
 from dagkit.schema.batch import Batch
 
 OperatorT = TypeVar("OperatorT", bound=Operator)
@@ -267,5 +267,5 @@ def split(tracker: RestrictionTracker[OffsetRange, int], position: int | None = 
         return None
     distance, length = position - reached, whole.stop - reached
     fraction = 0.0 if distance == 1 else min(1.0, (distance + 0.5) / length)
-    taken = tracker.try_split(fraction)
+    taken = split_near(tracker, position, fraction)
     return None if taken is None else taken.residual

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from dagkit.api.work import SplittableOperator, is_sourced
-from dagkit.ranges import OffsetRange, PositionUnmeasured, RestrictionTracker, Split
+from dagkit.ranges import OffsetRange, PositionUnmeasured, RestrictionTracker, Split, split_near
 from dagkit.schema.batch import Batch
 from dagkit.testing.alone import Alone, split
 from dagkit.testing.split_checks import SplitsBroken, SplitsProven, check_every_split
@@ -61,9 +61,8 @@ class _Work:
     def cut_near(self, position: int) -> int | None:
         """Where the operator's tracker lets the work be cut that nobody began."""
         tracker = self.operator.tracker(self.element, self.whole)
-        taken = tracker.try_split(
-            (position - self.whole.start + 1.5) / (self.whole.size + 1)
-        )  # the half is rounded off
+        # the half is rounded off, where a tracker knows shares only
+        taken = split_near(tracker, position, (position - self.whole.start + 1.5) / (self.whole.size + 1))
         return None if taken is None else taken.residual.start
 
     def read(self, tracker: "_Part") -> Iterator[Any]:

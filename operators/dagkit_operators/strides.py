@@ -39,8 +39,10 @@ class StrideTracker(RestrictionTracker[OffsetRange, int]):
         return self._records.claim_many(range(first, first + len(positions)))
 
     def try_split(self, fraction_of_remainder: float) -> SplitRestriction[OffsetRange] | None:
-        split = self._records.try_split(fraction_of_remainder)
-        return None if split is None else SplitRestriction(self._bytes(split.primary), self._bytes(split.residual))
+        return self._in_bytes(self._records.try_split(fraction_of_remainder))
+
+    def try_split_at(self, position: int) -> SplitRestriction[OffsetRange] | None:
+        return self._in_bytes(self._records.try_split_at(self._number(position)))
 
     def current_progress(self) -> Progress:
         records = self._records.current_progress()
@@ -48,6 +50,9 @@ class StrideTracker(RestrictionTracker[OffsetRange, int]):
 
     def check_done(self) -> None:
         self._records.check_done()
+
+    def _in_bytes(self, split: SplitRestriction[OffsetRange] | None) -> SplitRestriction[OffsetRange] | None:
+        return None if split is None else SplitRestriction(self._bytes(split.primary), self._bytes(split.residual))
 
     def _number(self, position: int) -> int:
         """Of the first record that starts there or later."""

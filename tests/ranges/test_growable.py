@@ -152,3 +152,12 @@ def test_the_estimator_travels_with_the_tracker():
 def test_a_fraction_lies_between_0_and_1():
     with pytest.raises(FractionInvalid, match="unlike 2"):
         tail(Log(100)).try_split(2)
+
+
+def test_a_known_position_needs_no_estimate():
+    def estimate():
+        raise OSError("gone")
+
+    reading = GrowableOffsetRestrictionTracker(OffsetRange(0, OFFSET_INFINITY), estimate)
+    assert reading.try_split_at(7) == (OffsetRange(0, 7), OffsetRange(7, OFFSET_INFINITY))
+    assert reading.is_bounded()

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections import deque
 
 import pytest
 from hypothesis import given, settings
@@ -9,8 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from dagkit.ranges import (
+    NO_KEYS,
     ByteKeyRange,
     ByteKeyRangeTracker,
+    ByteKeyRestrictionTracker,
     GroupedShuffleRangeTracker,
     LexicographicKeyRangeTracker,
     OffsetRange,
@@ -25,6 +28,10 @@ offsets = st.integers(START - 3, STOP + 8)
 runs = st.lists(offsets, max_size=6, unique=True).map(sorted)
 shares = st.floats(0, 1)
 FAULT = "fault"
+keys = st.binary(min_size=1, max_size=3)
+ROWS = list(
+    enumerate(sorted([b"a", b"a", b"a\0", b"ab", b"b", b"\0", b"m", b"mm", b"mm", b"\x80", b"\xff", b"\xff\xff"]))
+)
 brief = settings(max_examples=40)
 
 
@@ -214,6 +221,19 @@ class WorkIsNeitherLostNorDoubled(RuleBasedStateMachine):
             self.trackers.append(OffsetRestrictionTracker(split.residual))
             self.next.append(split.residual.start)
 
+    @rule(which=st.integers(0, 50), position=offsets)
+    def split_there(self, which, position):
+        tracker = self.trackers[which % len(self.trackers)]
+        whole = tracker.current_restriction()
+        split = tracker.try_split_at(position)
+        if split:
+            assert split == whole.split_at(position)
+            self.trackers.append(OffsetRestrictionTracker(split.residual))
+            self.next.append(position)
+        else:
+            claimed = any(whole.start <= position <= done < whole.stop for done in self.done)
+            assert claimed or not whole.start < position < whole.stop
+
     @invariant()
     def nothing_is_done_twice(self):
         assert len(set(self.done)) == len(self.done)
@@ -236,6 +256,73 @@ class WorkIsNeitherLostNorDoubled(RuleBasedStateMachine):
         assert sorted(self.done) == list(range(START, STOP))
 
 
+class RowsAreNeitherLostNorDoubled(RuleBasedStateMachine):
+    """Rows of a sorted table, some of which share a key, are read by trackers of byte keys that are split meanwhile."""
+
+    def __init__(self):
+        super().__init__()
+        self.done = []
+        self.trackers = [ByteKeyRestrictionTracker(ByteKeyRange())]
+        self.waiting = [deque(ROWS)]
+        self.last = [b""]
+
+    @rule(which=st.integers(0, 50))
+    def work(self, which):
+        i = which % len(self.trackers)
+        if self.waiting[i]:
+            self.read(i)
+        else:
+            assert not self.trackers[i].try_claim(b"")
+
+    def read(self, i):
+        number, key = self.waiting[i].popleft()
+        if self.trackers[i].try_claim(key):
+            self.done.append(number)
+            self.last[i] = key
+        else:
+            self.waiting[i].clear()
+
+    @rule(which=st.integers(0, 50), fraction=shares)
+    def split(self, which, fraction):
+        i = which % len(self.trackers)
+        self.follow(i, self.trackers[i].current_restriction(), self.trackers[i].try_split(fraction))
+
+    @rule(which=st.integers(0, 50), key=keys)
+    def split_there(self, which, key):
+        i = which % len(self.trackers)
+        whole = self.trackers[i].current_restriction()
+        split = self.trackers[i].try_split_at(key)
+        assert split is None or split.residual == ByteKeyRange(key, whole.stop)
+        self.follow(i, whole, split)
+
+    def follow(self, i, whole, split):
+        if split is None:
+            assert self.trackers[i].current_restriction() == whole
+            return
+        assert split.primary == NO_KEYS or self.last[i] < split.residual.start
+        assert split.residual.stop == whole.stop
+        assert split.primary == NO_KEYS or split.primary == ByteKeyRange(whole.start, split.residual.start)
+        self.trackers.append(ByteKeyRestrictionTracker(split.residual))
+        self.waiting.append(deque(row for row in ROWS if row[1] in split.residual))
+        self.last.append(b"")
+
+    @invariant()
+    def nothing_is_done_twice(self):
+        assert len(set(self.done)) == len(self.done)
+
+    @invariant()
+    def progress_adds_up(self):
+        assert sum(tracker.current_progress().total for tracker in self.trackers) == pytest.approx(1.0)
+
+    def teardown(self):
+        for i, tracker in enumerate(self.trackers):
+            while self.waiting[i]:
+                self.read(i)
+            tracker.try_claim(b"")
+            tracker.check_done()
+        assert sorted(self.done) == [number for number, _ in ROWS]
+
+
 quick = settings(max_examples=12, stateful_step_count=20)
 thorough = settings(max_examples=200, stateful_step_count=60)
 MACHINES = [
@@ -244,6 +331,7 @@ MACHINES = [
     DictionaryKeysTrackedAsModelled,
     GroupsTrackedAsModelled,
     WorkIsNeitherLostNorDoubled,
+    RowsAreNeitherLostNorDoubled,
 ]
 
 

@@ -17,7 +17,10 @@ from dagkit.ranges import (
     Progress,
     WorkUnclaimed,
     claimed_runs,
+    split_near,
 )
+
+WHOLE = OffsetRange(100, 200)
 
 
 def tracker(start=100, stop=200, *claims):
@@ -235,3 +238,38 @@ def test_runs_end_where_somebody_else_goes_on() -> None:
     assert work.try_split(0.0) == (OffsetRange(0, 8), OffsetRange(8, OFFSET_INFINITY))
     assert list(runs) == []
     work.check_done()
+
+
+@pytest.mark.parametrize(
+    ("whole", "claims", "position", "split"),
+    [
+        (WHOLE, [], 150, (150, 200)),
+        (WHOLE, [], 100, None),
+        (WHOLE, [], 99, None),
+        (WHOLE, [130], 130, None),
+        (WHOLE, [130], 131, (131, 200)),
+        (WHOLE, [130], 199, (199, 200)),
+        (WHOLE, [130], 200, None),
+        (WHOLE, [130, 240], 150, None),
+        (OffsetRange(100, OFFSET_INFINITY), [130], 150, (150, OFFSET_INFINITY)),
+    ],
+)
+def test_a_known_position_is_where_the_work_is_split(whole, claims, position, split):
+    tracker = OffsetRestrictionTracker(whole)
+    for claim in claims:
+        tracker.try_claim(claim)
+    expected = None if split is None else (OffsetRange(100, position), OffsetRange(*split))
+    assert tracker.try_split_at(position) == expected
+    assert tracker.current_restriction() == (whole if expected is None else expected[0])
+
+
+class SharesOnly(OffsetRestrictionTracker):
+    """Says how work is split by share, and nothing of positions."""
+
+    def try_split(self, fraction_of_remainder):
+        return super().try_split(fraction_of_remainder)
+
+
+@pytest.mark.parametrize(("kind", "at"), [(OffsetRestrictionTracker, 170), (SharesOnly, 149)])
+def test_where_a_tracker_knows_no_positions_it_is_split_by_share(kind, at):
+    assert split_near(kind(WHOLE), 170, 0.5) == (OffsetRange(100, at), OffsetRange(at, 200))

@@ -13,7 +13,7 @@ from dagkit.engine.codec import JsonCodec
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.item import Number, WorkItem, name_of
 from dagkit.errors import DagkitError
-from dagkit.ranges import OffsetRange
+from dagkit.ranges import OffsetRange, split_near
 
 
 class PartsWrong(DagkitError):
@@ -133,8 +133,8 @@ class Elements:
     def cut_near(self, each: WorkItem, position: int) -> int | None:
         """Where what waits may be cut near a position: its tracker says; None: nowhere."""
         tracker = self.operator.tracker(self.back(each), each.restriction)
-        # a share of what lies after the offset before the first, where a tracker stands that nobody began
-        split = tracker.try_split((position - each.start + 1) / (each.end - each.start + 1))
+        # the share is of what lies after the offset before the first: a tracker stands there that has claimed nothing
+        split = split_near(tracker, position, (position - each.start + 1) / (each.end - each.start + 1))
         return None if split is None else split.primary.stop
 
     def _whole(self, element: Any) -> OffsetRange:
