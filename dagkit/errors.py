@@ -4,12 +4,14 @@ A fault in an application or its configuration is a `Diagnostic`: one exception 
 fault of a run is an exception. Every exception has the exit code of the command that fails with it.
 
     DagkitError
-    ├── ApplicationFaults      the application or its configuration is wrong; carries every diagnostic
+    ├── ApplicationFaults        the application or its configuration is wrong; carries every diagnostic
     │   └── ConfigurationFaults  … and all of it is configuration
-    ├── ApplicationNotFound    nothing to compile where the user pointed
-    ├── DrawingFailed          no installed program can draw the format asked for
-    ├── InputUnreadable        an input does not exist, or may not be read
-    └── PlanUnreadable         a file is not a plan, or one of a version this dagkit cannot read
+    └── RunFailure               a failure outside of compiling: its code, problem, help and scene
+        ├── ApplicationNotFound  nothing to compile where the user pointed
+        ├── DrawingFailed        no installed program can draw the format asked for
+        ├── InputUnreadable      what an operator should read is not there, or may not be read
+        ├── PlanUnreadable       a file is not a plan, or one of a version this dagkit cannot read
+        └── …                    each module defines its own; RUN_CODES lists the code of every one
 """
 
 import difflib
@@ -17,7 +19,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 Code = Literal[
     # what populate_dag wrote
@@ -87,6 +89,61 @@ Code = Literal[
 
 CODES: tuple[Code, ...] = get_args(Code)
 
+RunCode = Literal[
+    # finding and starting
+    "application-missing",
+    "plan-unreadable",
+    "drawing-failed",
+    "picture-unwritable",
+    "result-unwritable",
+    "input-unreadable",
+    "folder-refused",
+    "master-invalid",
+    "java-missing",
+    "spark-unavailable",
+    "spark-incomplete",
+    "session-mismatched",
+    "address-taken",
+    # operators at work
+    "operator-failed",
+    "worker-failed",
+    "window-lost",
+    "spark-failed",
+    "spark-ended",
+    "metric-invalid",
+    "item-unwritable",
+    "control-undeclared",
+    "parts-mismatched",
+    "truncation-invalid",
+    # resuming
+    "application-mismatched",
+    "operator-renamed",
+    "reader-replaced",
+    "work-stranded",
+    "items-stranded",
+    "state-stranded",
+    "discovery-stranded",
+    "discovery-unfinished",
+    "element-unreadable",
+    "state-unreadable",
+    "state-unwritable",
+    "checkpoint-unwritable",
+    # files
+    "staging-failed",
+    "file-shared",
+    "file-rewritten",
+    "piece-late",
+    "pieces-unseen",
+    "pieces-lost",
+    "file-unplaced",
+    # asking a run
+    "request-refused",
+    "request-unanswered",
+    "decision-missing",
+]
+
+RUN_CODES: tuple[RunCode, ...] = get_args(RunCode)
+
 
 class Severity(StrEnum):
     """How much a diagnostic matters: an error stops the compiler, the others are only reported."""
@@ -155,30 +212,82 @@ class ConfigurationFaults(ApplicationFaults):
     exit_code: ClassVar[int] = 4
 
 
-class ApplicationNotFound(DagkitError):
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where in a run something failed; what is not known is None."""
+
+    operator: str | None = None
+    window: int | None = None
+    slot: int | None = None
+    source: str | None = None
+    """What was read, as the ledger knows it."""
+    position: int | None = None
+
+
+class RunFailure(DagkitError):
+    """A failure outside of compiling: what is wrong, what to do about it, and where it happened.
+
+    Each subclass has a code, and docs/errors.md a heading for each code. A failure travels between processes with all
+    of its fields.
+    """
+
+    code: ClassVar[RunCode]
+    usual_help: ClassVar[str] = ""
+    """What to do where the code that raises it has no better advice."""
+    exit_code: ClassVar[int] = 7
+
+    def __init__(self, problem: str, help: str = "", scene: Scene = Scene()) -> None:  # noqa: A002 - frozen
+        super().__init__(problem)
+        self.problem = problem
+        self.help = help or self.usual_help
+        self.scene = scene
+
+    def __str__(self) -> str:
+        line, rest, more = self.problem.partition("\n")
+        shown = f"{line} [{self.code}]{rest}{more}"
+        return f"{shown}\n  help: {self.help}" if self.help else shown
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args, dict(self.__dict__))
+
+
+def _restored(kind: type[RunFailure], args: tuple[Any, ...], fields: dict[str, Any]) -> RunFailure:
+    """A failure as it was pickled, whatever its constructor takes."""
+    failure = kind.__new__(kind)
+    failure.args = args
+    failure.__dict__.update(fields)
+    return failure
+
+
+class ApplicationNotFound(RunFailure):
     """There is no application where the user pointed."""
 
+    code = "application-missing"
     exit_code: ClassVar[int] = 6
 
 
-class PlanUnreadable(DagkitError):
+class PlanUnreadable(RunFailure):
     """The file is not a plan, or one of a version that this dagkit cannot read."""
 
+    code = "plan-unreadable"
     exit_code: ClassVar[int] = 6
 
 
-class DrawingFailed(DagkitError):
+class DrawingFailed(RunFailure):
     """No installed program can draw the format asked for."""
 
+    code = "drawing-failed"
     exit_code: ClassVar[int] = 5
 
 
-class InputUnreadable(DagkitError):
+class InputUnreadable(RunFailure):
     """An input that an operator is to read does not exist, or may not be read.
 
-    The message begins with "cannot read", names the place and the reason, and says what to do. It needs no traceback.
+    The problem begins with "cannot read", and names the place and the reason. It needs no traceback.
     """
 
+    code = "input-unreadable"
+    usual_help: ClassVar[str] = "make it readable, then launch again"
     exit_code: ClassVar[int] = 5
 
 

@@ -12,12 +12,14 @@ from dagkit.errors import (
     Diagnostic,
     DrawingFailed,
     PlanUnreadable,
+    Scene,
     Severity,
     Where,
     did_you_mean,
     errors_among,
     report,
 )
+from dagkit.observers.prometheus import AddressTaken
 
 WRONG = Diagnostic("stream-unfed", "stream 's' has no source", "name one", Where("app.py", 3))
 ODD = Diagnostic("mode-mismatch", "b becomes AT_MOST_ONCE", "say so", None, Severity.WARNING)
@@ -86,6 +88,22 @@ def test_exceptions_own_their_exit_codes() -> None:
     }
     assert owned == {ApplicationFaults: 3, ApplicationNotFound: 6, PlanUnreadable: 6, DrawingFailed: 5}
     assert DagkitError.exit_code == 1
+
+
+def test_a_failure_of_a_run_is_shown_with_its_code_and_help_and_survives_pickling() -> None:
+    failure = AddressTaken("127.0.0.1", 9090, "Address already in use")
+    failure.scene = Scene("Reader", 3, 1, "a.txt", 1370)
+    for one in (failure, pickle.loads(pickle.dumps(failure))):  # noqa: S301 - our own bytes
+        assert str(one) == (
+            "metrics cannot be served at 127.0.0.1:9090: Address already in use [address-taken]\n"
+            "  help: choose another port (0: any free one), or an address that this machine has"
+        )
+        assert (one.code, one.exit_code, one.scene) == ("address-taken", 5, Scene("Reader", 3, 1, "a.txt", 1370))
+
+
+def test_the_code_of_a_failure_stands_on_its_first_line() -> None:
+    failed = ApplicationNotFound("two.py holds several applications\n  One\n  Two", "choose one")
+    assert str(failed) == "two.py holds several applications [application-missing]\n  One\n  Two\n  help: choose one"
 
 
 def test_the_module_draws_every_exception_that_it_defines() -> None:

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from dagkit.api.declared import Assignable, PerInstance
-from dagkit.errors import DagkitError
+from dagkit.errors import RunFailure, Scene
 
 T = TypeVar("T")
 StartT = TypeVar("StartT", bound="int | float | str | list[Any] | dict[str, Any] | None")
@@ -47,15 +47,16 @@ class MetricsAggregator(ABC):
         """The operator's metrics in a window, of those of each partition that told any."""
 
 
-class MetricUnplain(DagkitError):
-    """A metric has a value that cannot be told."""
+class MetricUnplain(RunFailure):
+    """A metric has a value that cannot be reported."""
 
-    exit_code: ClassVar[int] = 7
+    code = "metric-invalid"
 
     def __init__(self, operator: str, metric: str, value: object) -> None:
         super().__init__(
-            f"{operator}.{metric} is {value!r:.60}, of class {type(value).__name__}; "
-            "a metric is a number, text, True, False or None, or a list or dict of these"
+            f"{operator}.{metric} is {value!r:.60}, of class {type(value).__name__}",
+            "make it a number, text, True, False or None, or a list or dict of these",
+            Scene(operator),
         )
 
 

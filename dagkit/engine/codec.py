@@ -1,24 +1,26 @@
 """Items as JSON, and back: how what was emitted outlives the process that emitted it."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import JsonValue
 
 from dagkit.api.state import Typed, adapter_of
 from dagkit.api.tagged import Unwritable
-from dagkit.errors import DagkitError
+from dagkit.errors import RunFailure, Scene
 from dagkit.schema import spelled
 
 
-class ItemUnwritable(DagkitError):
-    """An item has to be kept, and cannot be written so that it comes back as it was."""
+class ItemUnwritable(RunFailure):
+    """An item has to be kept, and cannot be written so that it reads back as it was."""
 
-    exit_code: ClassVar[int] = 7
+    code = "item-unwritable"
 
     def __init__(self, port: str, payload: Any, item: Any) -> None:
         super().__init__(
-            f"{port} emitted {item!r:.80}, which cannot be kept as {spelled(payload)}; declare the port with a type "
-            "that can be written as JSON and read back: a dataclass, a pydantic model, numbers, text, lists of them"
+            f"{port} emitted {item!r:.80}, which cannot be kept as {spelled(payload)}",
+            "declare the port with a type that can be written as JSON and read back: a dataclass, a pydantic model, "
+            "numbers, text, lists of them",
+            Scene(port.partition(".")[0]),
         )
 
 

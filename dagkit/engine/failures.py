@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from dagkit.api.operators import NotYielded, Operator
 from dagkit.api.work import is_placed
-from dagkit.errors import DagkitError, InputUnreadable, printable
+from dagkit.errors import InputUnreadable, RunCode, RunFailure, Scene, printable
 from dagkit.schema.batch import Batch
 
 _OWN = Path(__file__).parents[1]
@@ -29,54 +29,58 @@ class Failure:
     told: str
     """The type and the words of what was raised."""
     place: str = ""
-    """The file and the offset of the record, where they are known."""
+    """The source and the position of the record in words, where they are known."""
     traceback: str = ""
     """The author's own traceback, as text."""
+    record: str = ""
+    """The record, shortened, where it is known."""
 
     def __str__(self) -> str:
         place = f" at {self.place}" if self.place else ""
         where = "on the driver" if self.slot is None else f"slot {self.slot}"
-        told = f"{self.operator} failed in window {self.window_id}, {where}{place}: {self.told}"
-        return f"{told}\n{self.traceback.rstrip()}" if self.traceback else told
+        lines = [f"{self.operator} failed in window {self.window_id}, {where}{place}: {self.told}"]
+        lines += [f"  record: {self.record}"] if self.record else []
+        lines += [self.traceback.rstrip()] if self.traceback else []
+        return "\n".join(lines)
 
 
-class OperatorFailed(DagkitError):
-    """An operator's code raised; says where, and on what."""
+class OperatorFailed(RunFailure):
+    """An operator's code raised: where, and on which record."""
 
-    exit_code: ClassVar[int] = 7
+    code: ClassVar[RunCode] = "operator-failed"
 
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure)
+    def __init__(self, failure: Failure, help: str = "") -> None:  # noqa: A002 - what it is
+        super().__init__(
+            str(failure),
+            help or f"fix {failure.operator}, or the record; the next launch runs the window again",
+            Scene(failure.operator, failure.window_id, failure.slot),
+        )
         self.failure = failure
-
-    def __str__(self) -> str:
-        return str(self.failure)
 
 
 class InputRefused(OperatorFailed):
-    """An operator cannot read what it was told to; its own words say all that there is to know."""
+    """An operator cannot read its input."""
 
+    code = "input-unreadable"
     exit_code: ClassVar[int] = InputUnreadable.exit_code
 
-    def __init__(self, failure: Failure, words: str) -> None:
-        super().__init__(failure)
-        self.args = failure, words
-        self.words = words
-
-    def __str__(self) -> str:
-        return f"{self.failure.operator} {self.words}"
+    def __init__(self, failure: Failure, error: InputUnreadable) -> None:
+        super().__init__(failure, error.help)
+        self.problem = f"{failure.operator} {error.problem}"
 
 
-class WindowLost(DagkitError):
-    """A window came to nothing for a reason that no operator gave, such as a machine that went away."""
+class WindowLost(RunFailure):
+    """A window was lost for a reason outside of the operators, such as a machine that went away."""
 
-    exit_code: ClassVar[int] = 7
+    code: ClassVar[RunCode] = "window-lost"
+    usual_help: ClassVar[str] = "launch again to resume after the last committed window"
 
 
-class WorkerFailed(DagkitError):
-    """A worker could not begin or end its part of a window, in dagkit's own words."""
+class WorkerFailed(RunFailure):
+    """A worker could not begin or end its part of a window."""
 
-    exit_code: ClassVar[int] = 7
+    code = "worker-failed"
+    usual_help: ClassVar[str] = "fix this, then launch again to resume after the last committed window"
 
 
 def failure_of(
@@ -85,7 +89,7 @@ def failure_of(
     """What an operator's code raised, with the author's traceback where that tells more than its words."""
     told = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, InputUnreadable):
-        return InputRefused(Failure(operator, window_id, slot, told, place), str(error))
+        return InputRefused(Failure(operator, window_id, slot, told, place), error)
     if isinstance(error, NotYielded):
         return OperatorFailed(Failure(operator, window_id, slot, str(error), place))
     lines = "".join(_from_the_author_on(error).format())

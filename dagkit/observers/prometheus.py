@@ -11,22 +11,23 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 from dagkit.api.stats import OperatorStats
 from dagkit.engine.facts import Fact, Scaled, Split
 from dagkit.engine.reports.run_events import Committed, Failed, Found, Measured, Reshaped, Resumed, RunEvent
-from dagkit.errors import DagkitError
+from dagkit.errors import RunFailure
 from dagkit.observers.series import ALL, OPERATOR, USER, Series
 
 _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 """Seconds: windows last from some hundredths of one to some minutes."""
 
 
-class AddressTaken(DagkitError):
-    """Metrics cannot be served where they were to be."""
+class AddressTaken(RunFailure):
+    """Metrics cannot be served at the address that was given."""
 
+    code = "address-taken"
     exit_code: ClassVar[int] = 5
 
     def __init__(self, address: str, port: int, why: str) -> None:
         super().__init__(
-            f"metrics cannot be served at {address}:{port}: {why}\n"
-            "  help: choose another port, of which 0 takes any that is free, or an address that this machine has"
+            f"metrics cannot be served at {address}:{port}: {why}",
+            "choose another port (0: any free one), or an address that this machine has",
         )
 
 

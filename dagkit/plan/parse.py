@@ -9,6 +9,8 @@ from pydantic import ValidationError
 from dagkit.errors import PlanUnreadable
 from dagkit.plan.model import PLAN_SCHEMA, Plan
 
+_WRITE_AGAIN = "write the plan again, as in `dagkit plan APP --json`"
+
 
 def write_plan(plan: Plan) -> str:
     """The plan as JSON, indented for people."""
@@ -20,19 +22,19 @@ def read_plan(text: str, source: str = "the text") -> Plan:
     try:
         data = json.loads(text)
     except ValueError as malformed:
-        raise PlanUnreadable(f"{source} is not a plan: {malformed}") from malformed
+        raise PlanUnreadable(f"{source} is not a plan: {malformed}", _WRITE_AGAIN) from malformed
     found = data.get("schema") if isinstance(data, dict) else None
     if found != PLAN_SCHEMA:
-        raise PlanUnreadable(f"{source} is of schema {found!r}; this dagkit reads {PLAN_SCHEMA!r}")
+        raise PlanUnreadable(f"{source} is of schema {found!r}; this dagkit reads {PLAN_SCHEMA!r}", _WRITE_AGAIN)
     try:
         plan = Plan.model_validate(data)
     except ValidationError as invalid:
         first = invalid.errors(include_url=False)[0]
         path = ".".join(str(part) for part in first["loc"])
-        raise PlanUnreadable(f"{source} is not a plan: {path}: {first['msg']}") from invalid
+        raise PlanUnreadable(f"{source} is not a plan: {path}: {first['msg']}", _WRITE_AGAIN) from invalid
     inconsistent = next(_inconsistencies(plan), None)
     if inconsistent is not None:
-        raise PlanUnreadable(f"{source} is not a plan: {inconsistent}")
+        raise PlanUnreadable(f"{source} is not a plan: {inconsistent}", _WRITE_AGAIN)
     return plan
 
 

@@ -23,8 +23,8 @@ def draw_dot(source: str, image: str) -> bytes:
             reasons.append(f"{name}: {cannot}")
     tried = "; ".join(reasons)
     raise DrawingFailed(
-        f"nothing installed can draw {image.upper()} ({tried})\n"
-        "  help: pip install 'dagkit[graph-png]', install Graphviz, or ask for -f svg, mermaid or text"
+        f"nothing installed can draw {image.upper()} ({tried})",
+        "pip install 'dagkit[graph-png]', install Graphviz, or ask for -f svg, mermaid or text",
     )
 
 

@@ -56,7 +56,7 @@ def missing(place: str, then: str) -> InputUnreadable:
     """That a place which must be there is not."""
     if is_pattern(place):
         then = "or ask for a pattern by file_pattern_regular_exp, or by MatchFiles: here it is a name like any other"
-    return InputUnreadable(f"cannot read {shown(place)}: there is no such file or directory; make it, {then}")
+    return InputUnreadable(f"cannot read {shown(place)}: there is no such file or directory", f"make it, {then}")
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def reading_from(place: str, then: str = "and launch again") -> Iterator[None]:
     except OSError as error:
         path = place.partition("?")[0] if is_url(place) else error.filename or plain(place)
         raise InputUnreadable(
-            f"cannot read {printable(str(path))}: {error.strerror or error}; mend that, {then}"
+            f"cannot read {printable(str(path))}: {error.strerror or error}", f"fix this, {then}"
         ) from error
 
 
@@ -75,14 +75,10 @@ class NotRegular(InputUnreadable):
     """A path leads to a FIFO, a device or a socket, and only regular files are read."""
 
     def __init__(self, path: str, kind: str) -> None:
-        self.given = path, kind
         super().__init__(
-            f"cannot read {printable(path)}: it is {kind}, and only regular files are read; name a file or a "
-            "directory, and write what comes through it to a file first"
+            f"cannot read {printable(path)}: it is {kind}, and only regular files are read",
+            "name a file or a directory, and write what comes through it to a file first",
         )
-
-    def __reduce__(self) -> tuple[type["NotRegular"], tuple[str, str]]:
-        return NotRegular, self.given
 
 
 def refuse_special(place: str) -> None:

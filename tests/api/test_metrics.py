@@ -77,7 +77,9 @@ class Odd(Operator):
 
 
 def test_what_cannot_be_told_is_named() -> None:
-    with pytest.raises(MetricUnplain, match=r"Odd\.thing is \{1, 2\}, of class set; a metric is a number"):
+    with pytest.raises(
+        MetricUnplain, match=r"Odd\.thing is \{1, 2\}, of class set \[metric-invalid\]\n  help: make it a number"
+    ):
         metrics_of(Odd())
 
 

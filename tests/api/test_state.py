@@ -133,7 +133,9 @@ def test_a_value_that_would_not_come_back_is_refused(state: Declared[Any], value
     holder = type("Holder", (Operator,), {"held": state})
     operator = live(holder(), {})
     operator.held = value
-    with pytest.raises(StateUnwritable, match=r"Keeper \(Holder\)\.held holds .* cannot be saved as State\[.*declare"):
+    with pytest.raises(
+        StateUnwritable, match=r"Keeper \(Holder\)\.held holds .* cannot be saved as State\[.*\n  help: declare"
+    ):
         saved(operator, "Keeper")
 
 

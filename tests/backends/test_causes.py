@@ -168,7 +168,7 @@ def test_a_module_that_workers_lack_is_named_and_the_window_is_not_tried_again(s
         backend.run(WindowTask(7, tuple(outbox.rest())))
     backend.close()
     assert str(raised.value) == (
-        "Spark failed in window 7: ModuleNotFoundError: No module named 'orders_of_today'\n"
+        "Spark failed in window 7: ModuleNotFoundError: No module named 'orders_of_today' [worker-failed]\n"
         "  help: install orders_of_today for the Python of every worker, or keep operators and payloads from using it"
     )
 

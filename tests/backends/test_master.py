@@ -62,7 +62,7 @@ FORMS = (
 def test_what_is_no_master_is_refused_with_what_was_meant(url: str, help_line: str) -> None:
     with pytest.raises(MasterInvalid) as raised:
         Master.of(url)
-    assert str(raised.value) == f"{url!r} is not a Spark master\n  help: {help_line}"
+    assert str(raised.value) == f"{url!r} is not a Spark master [master-invalid]\n  help: {help_line}"
     assert raised.value.exit_code == 2
 
 
@@ -89,7 +89,8 @@ def refusal(url: str, within: float = 60.0) -> str:
     with pytest.raises(SparkUnavailable) as raised:
         reach(Master.of(url), within)
     assert raised.value.exit_code == 9
-    return str(raised.value).partition("\n")[0]
+    assert raised.value.help
+    return raised.value.problem
 
 
 def test_a_host_that_listens_is_reached() -> None:

@@ -27,11 +27,12 @@ from dagkit import (
 from dagkit.backends.spark import SparkBackend, SparkFailed
 from dagkit.backends.spark.task import Told
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.failures import OperatorFailed, WindowLost, WorkerFailed
+from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.files.pieces import PiecesLost
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
+from dagkit.engine.worker.instances import StateUnreadable
 from dagkit.engine.worker.outbox import Outbox
 from dagkit.engine.worker.protocol import Answer, Report, WindowTask
 
@@ -371,10 +372,10 @@ def test_parts_of_a_window_that_do_not_fit_together_are_no_answer(spark: SparkSe
     backend.close()
 
 
-def test_what_keeps_a_slot_from_beginning_is_told_in_its_own_words(session: SparkSession) -> None:
+def test_what_keeps_a_slot_from_beginning_fails_with_its_own_code(session: SparkSession) -> None:
     settled = ending(Settled())
     backend = SparkBackend(settled, session)
-    with pytest.raises(WorkerFailed, match="seen"):
+    with pytest.raises(StateUnreadable, match=r"seen .*\[state-unreadable\]"):
         backend.run(WindowTask(2, sent(settled, ["a"]), {(0, 0): {"ends": {"seen": "nothing of the kind"}}}))
     backend.close()
 

@@ -323,14 +323,16 @@ def test_input_that_is_missing_is_told_in_one_sentence(dagkit, write, finder, th
     path.write_text("one\n")
     assert dagkit("validate", "reading.py").code == 0, "what is not there yet may come before the launch"
     answer = dagkit("launch", "reading.py", "--once", "--reference")
-    told = f"{finder} cannot read {path.parent}/{named}: there is no such file or directory; {then}"
-    assert (answer.code, answer.out, answer.err) == (5, "", f"reading begins\n{told}\n")
+    told = f"{finder} cannot read {path.parent}/{named}: there is no such file or directory [input-unreadable]"
+    assert (answer.code, answer.out, answer.err) == (5, "", f"reading begins\n{told}\n  help: {then}\n")
 
 
 def test_a_master_that_is_none_is_refused_before_anything_starts(dagkit, word_count):
     answer = dagkit("launch", word_count, "--master", "sprak://master:7077")
     assert answer.code == 2
-    assert answer.err == ("'sprak://master:7077' is not a Spark master\n  help: did you mean spark://HOST:PORT?\n")
+    assert answer.err == (
+        "'sprak://master:7077' is not a Spark master [master-invalid]\n  help: did you mean spark://HOST:PORT?\n"
+    )
 
 
 @pytest.mark.slow

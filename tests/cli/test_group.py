@@ -707,7 +707,9 @@ def test_describe_says_what_a_file_imports_that_defines_nothing(dagkit, write, w
     write("mine.py", "from word_count import Split\n")
     answer = dagkit("describe", "mine.py")
     assert (answer.code, answer.out) == (6, "")
-    assert answer.err == "mine.py defines no operators\n  help: it imports Split: name one of them\n"
+    assert (
+        answer.err == "mine.py defines no operators [application-missing]\n  help: it imports Split: name one of them\n"
+    )
 
 
 def test_where_no_name_is_near_the_operators_are_listed(dagkit, word_count):

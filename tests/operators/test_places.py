@@ -138,7 +138,7 @@ def test_what_may_not_be_read_is_told_by_its_path_with_what_to_do(
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("one\n")
     path = tmp_path / kind
-    match = f"^cannot read {path}: Permission denied; mend that, {then}$"
+    match = f"^cannot read {path}: Permission denied \\[input-unreadable\\]\n  help: fix this, {then}$"
     with without_rights(path), pytest.raises(InputUnreadable, match=match):
         do(path)
 
@@ -174,7 +174,7 @@ SPECIAL = pytest.mark.parametrize(
 
 @SPECIAL
 def test_a_fifo_that_is_named_is_refused(fifo: Path, do: Callable[[Path], Any]) -> None:
-    with pytest.raises(InputUnreadable, match=f"^cannot read {fifo}: it is a FIFO, and only regular files are read; "):
+    with pytest.raises(InputUnreadable, match=f"^cannot read {fifo}: it is a FIFO, and only regular files are read "):
         do(fifo)
 
 

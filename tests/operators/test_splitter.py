@@ -304,14 +304,14 @@ def test_a_file_that_changed_before_it_was_split_is_split_as_it_is(folder: Path,
 
 
 def test_a_directory_that_was_never_there_is_an_error(tmp_path: Path, clock: FakeClock) -> None:
-    match = r"^cannot read /.*/nowhere: there is no such file or directory; make it, or name another .*scanner\.files$"
+    match = r"^cannot read /.*/nowhere: there is no such file .*\n  help: make it, or name another .*scanner\.files$"
     with pytest.raises(InputUnreadable, match=match):
         window(splitter(clock, tmp_path / "nowhere"))
 
 
 def test_a_pattern_where_a_path_is_wanted_is_told_to_be_one(tmp_path: Path, clock: FakeClock) -> None:
     with pytest.raises(
-        InputUnreadable, match=r"\*\.log: there is no .*, or ask for a pattern by file_pattern_regular_exp"
+        InputUnreadable, match=r"\*\.log: there is no .*\n  help: .* or ask for a pattern by file_pattern_regular_exp"
     ):
         window(splitter(clock, tmp_path / "*.log"))
 

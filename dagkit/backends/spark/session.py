@@ -16,7 +16,7 @@ from dagkit.backends.spark.jobs import is_connect
 from dagkit.backends.spark.master import Kind, Master, SparkUnavailable, reach
 from dagkit.backends.spark.session_settings import has_own_logging, settings_for, users_settings
 from dagkit.backends.spark.spark_errors import SparkEnded, answers
-from dagkit.errors import DagkitError
+from dagkit.errors import DagkitError, RunFailure
 
 CONNECTED_WITHIN_SECONDS = 10.0
 """How long a Spark Connect server has to speak its protocol, once its port accepts a connection."""
@@ -25,21 +25,23 @@ _given: dict[str, str] = {}
 """What this process's Java was started with; Spark takes it for the user's settings from then on."""
 
 
-class OtherSession(DagkitError):
-    """A session is wanted at one place, and this process has one at another; Spark would give that one."""
+class OtherSession(RunFailure):
+    """This process already has a Spark session at another place, which Spark would hand out instead."""
 
+    code = "session-mismatched"
     exit_code: ClassVar[int] = 2
 
     def __init__(self, wanted: str, there: str) -> None:
         super().__init__(
-            f"this process has a Spark session at {there}, and one at {wanted} is wanted; "
-            "leave the master away to use the one that is there, or stop it first"
+            f"this process has a Spark session at {there}, and one at {wanted} is wanted",
+            "name no master to use the running session, or stop it first",
         )
 
 
-class SparkIncomplete(DagkitError):
+class SparkIncomplete(RunFailure):
     """This environment lacks what a master of this kind needs."""
 
+    code = "spark-incomplete"
     exit_code: ClassVar[int] = 5
 
 
@@ -55,7 +57,7 @@ def running_session(address: str | None = None) -> SparkSession | None:
     except (PySparkException, AttributeError):  # there is none, or its context was stopped and has no Java any more
         return None
     except (Py4JError, OSError) as error:
-        raise SparkEnded("Spark cannot start a second time in this process; restart Python") from error
+        raise SparkEnded("Spark cannot start a second time in this process") from error
     there = session.conf.get("spark.master") or "another place"
     if address is not None and address != there:
         raise OtherSession(address, there)
@@ -94,15 +96,14 @@ def _check_environment(master: Master) -> None:
         except ImportError as error:
             lacking = str(error).partition("\n")[0]
             raise SparkIncomplete(
-                f"Spark Connect needs packages that are not installed: {lacking}\n"
-                "  help: pip install 'pyspark[connect]'"
+                f"Spark Connect needs packages that are not installed: {lacking}", "pip install 'pyspark[connect]'"
             ) from error
         return
     ensure_java()
     if master.kind is Kind.YARN and not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys():
         raise SparkIncomplete(
-            "Spark does not know where YARN is\n"
-            "  help: set HADOOP_CONF_DIR to the folder that holds the cluster's yarn-site.xml and core-site.xml"
+            "Spark does not know where YARN is",
+            "set HADOOP_CONF_DIR to the folder that holds the cluster's yarn-site.xml and core-site.xml",
         )
 
 
@@ -116,8 +117,8 @@ def _connected(master: Master) -> SparkSession:
         grpc.channel_ready_future(channel).result(timeout=CONNECTED_WITHIN_SECONDS)
     except grpc.FutureTimeoutError as error:
         raise SparkUnavailable(
-            f"no Spark Connect server answers at {master.url} within {CONNECTED_WITHIN_SECONDS:g} s\n"
-            "  help: check the port; if the server expects TLS, add /;use_ssl=true to the URL"
+            f"no Spark Connect server answers at {master.url} within {CONNECTED_WITHIN_SECONDS:g} s",
+            "check the port; if the server expects TLS, add /;use_ssl=true to the URL",
         ) from error
     finally:
         channel.close()

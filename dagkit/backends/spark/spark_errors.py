@@ -10,23 +10,29 @@ from pyspark.sql import SparkSession
 from dagkit.backends.spark.causes import Cause, cause_of
 from dagkit.backends.spark.jobs import is_connect
 from dagkit.engine.failures import WindowLost, WorkerFailed
-from dagkit.errors import DagkitError
+from dagkit.errors import DagkitError, RunFailure
 
 
 class SparkFailed(WindowLost):
-    """Spark could not run a window, for a reason that no operator gave."""
+    """Spark could not run a window, for a reason outside of the operators."""
+
+    code = "spark-failed"
+    usual_help: ClassVar[str] = (
+        "see the logs of Spark's executors; launch again to resume after the last committed window"
+    )
 
 
-class SparkEnded(DagkitError):
+class SparkEnded(RunFailure):
     """The Java process that Spark runs in has ended, and no window can run any more."""
 
+    code = "spark-ended"
     exit_code: ClassVar[int] = 9
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what}: its Java process has ended\n"
-            "  help: the ledger is intact; launch again to resume after the last committed window. "
-            "If Java ends again, give it more memory (spark.driver.memory)"
+            f"{what}: its Java process has ended",
+            "the ledger is intact; launch again to resume after the last committed window. If Java ends again, give "
+            "it more memory (spark.driver.memory)",
         )
 
 
@@ -42,7 +48,7 @@ def spark_errors(what: str, spark: SparkSession) -> Iterator[None]:
             raise SparkEnded(what) from error
         cause = cause_of(error)
         if cause.missing_module:  # another attempt at the window would not find it either
-            raise WorkerFailed(f"{what}: {cause}\n{_help_for_missing(cause)}") from error
+            raise WorkerFailed(f"{what}: {cause}", _help_for_missing(cause)) from error
         raise SparkFailed(f"{what}: {cause}") from error
 
 
@@ -59,4 +65,4 @@ def answers(spark: SparkSession) -> bool:
 
 def _help_for_missing(cause: Cause) -> str:
     package = cause.missing_module.partition(".")[0]
-    return f"  help: install {package} for the Python of every worker, or keep operators and payloads from using it"
+    return f"install {package} for the Python of every worker, or keep operators and payloads from using it"

@@ -12,7 +12,6 @@ from dagkit.backends.spark.rows import DRIVER, End, Kind, Row, rows_in
 from dagkit.backends.spark.sending import Sending
 from dagkit.backends.spark.shipping import Shipped
 from dagkit.backends.spark.worker import at_work, hold_memory, settle
-from dagkit.engine.failures import OperatorFailed, WorkerFailed
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.protocol import Report, SlotState, WindowTask
@@ -51,7 +50,7 @@ class TaskFailed:
 
     level: int
     slot: int
-    error: OperatorFailed | WorkerFailed
+    error: DagkitError
 
 
 class _FailedAbove(Exception):
@@ -115,8 +114,7 @@ class _Task:
             self.failed = True
         except DagkitError as error:
             self.failed = True
-            told = error if isinstance(error, OperatorFailed) else WorkerFailed(str(error))
-            self._tell(Kind.FAILURE, TaskFailed(self.level, self.slot, told))
+            self._tell(Kind.FAILURE, TaskFailed(self.level, self.slot, error))
         if self.failed:  # what others tell the driver still passes
             for _ in self._items():
                 yield from self.sending.ready()

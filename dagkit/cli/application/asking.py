@@ -61,5 +61,5 @@ def answered(place: str, asks: SetValue | SetCount, seconds: float) -> Reply:
     if reply is None:
         raise Unanswered(place, seconds)
     if not reply.done:
-        raise Refused(reply.refused or "the driver refused, and did not say why")
+        raise Refused.because(reply.refused or "the driver refused, and gave no reason")
     return reply

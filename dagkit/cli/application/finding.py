@@ -57,7 +57,7 @@ class Place:
         if not found:
             near = did_you_mean(str(name), (n for c in self.candidates for n in c.names))
             found, problem = list(self.candidates), f"{self.shown} holds no application {name!r}; {near}"
-        raise ApplicationNotFound(_listed(problem, found))
+        raise ApplicationNotFound(_listed(problem, found), f"choose one with --app, as in --app {found[0].name}")
 
     def _named(self, name: str) -> list[Candidate]:
         exact = [c for c in self.candidates if name in c.names]
@@ -67,7 +67,7 @@ class Place:
 def _listed(problem: str, candidates: Sequence[Candidate]) -> str:
     width = max(len(c.name) for c in candidates)
     lines = [f"  {c.name:{width}}  {c.where or ''}".rstrip() for c in candidates]
-    return "\n".join([problem, *lines, f"  help: choose one with --app, as in --app {candidates[0].name}"])
+    return "\n".join([problem, *lines])
 
 
 @contextlib.contextmanager
@@ -84,7 +84,7 @@ def place_of(target: str) -> Iterator[Place]:
             yield Place(target, path.absolute(), (_of_declaration(path),))
     elif path.suffix != ".py":
         raise ApplicationNotFound(
-            f"{target} is no application\n  help: {_FORMS}; a declared one ends in {' or '.join(ENDINGS)}"
+            f"{target} is no application", f"{_FORMS}; a declared one ends in {' or '.join(ENDINGS)}"
         )
     else:
         with module_of(path, str(path)) as module:
@@ -103,7 +103,7 @@ def _referred(target: str, path: Path) -> Iterator[Place]:
             return
     if file.endswith(".py") or not _is_reference(target):
         near = did_you_mean(str(path), [str(path.parent / name) for name in _names_in(path.parent)], _FORMS)
-        raise ApplicationNotFound(f"there is no {path if file.endswith('.py') else target}\n  help: {near}")
+        raise ApplicationNotFound(f"there is no {path if file.endswith('.py') else target}", near)
     with importable(Path.cwd()):
         yield _member(imported(file), name, file, target)
 
@@ -130,7 +130,7 @@ def _app_in(folder: Path, target: str) -> Path:
             return folder / name
     others = [name for name in _names_in(folder) if name.endswith((".py", ".json"))]
     instead = f"name one of its files: {', '.join(others[:8])}" if others else _FORMS
-    raise ApplicationNotFound(f"the folder {target} holds no app.py\n  help: {instead}")
+    raise ApplicationNotFound(f"the folder {target} holds no app.py", instead)
 
 
 def _is_reference(target: str) -> bool:
@@ -154,7 +154,7 @@ def _candidates(module: ModuleType, path: Path, target: str) -> tuple[Candidate,
     instead = [f"it imports {each.__name__}: write {each.__module__}:{each.__name__}" for each in applications]
     instead += _almost(module)
     instead = instead or [f"define a subclass of StreamingApplication, or a function {FUNCTION}(dag, conf)"]
-    raise ApplicationNotFound("\n  help: ".join([f"{target} holds no application", *instead]))
+    raise ApplicationNotFound(f"{target} holds no application", "; ".join(instead))
 
 
 def _almost(module: ModuleType) -> list[str]:
@@ -235,7 +235,7 @@ def _member(module: ModuleType, name: str, module_name: str, target: str) -> Pla
     near = did_you_mean(name, fitting, "" if fitting else f"{module_name} holds no application")
     if _lacks_its_function(value):
         near = _lacking(value)
-    raise ApplicationNotFound(f"{name} of {module_name} {what}\n  help: {near}")
+    raise ApplicationNotFound(f"{name} of {module_name} {what}", near)
 
 
 # -- declarations ----------------------------------------------------------------------------------------------------

@@ -47,7 +47,9 @@ def imported(name: str) -> ModuleType:
     except ApplicationFaults as fault:
         missing = fault.__cause__
         if isinstance(missing, ModuleNotFoundError) and f"{name}.".startswith(f"{missing.name}."):
-            raise ApplicationNotFound(f"there is no module {missing.name}; is it installed for this Python?") from None
+            raise ApplicationNotFound(
+                f"there is no module {missing.name}", "install it for this Python, or correct its name"
+            ) from None
         raise
 
 

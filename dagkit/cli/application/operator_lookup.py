@@ -73,7 +73,7 @@ def library_in(file: str) -> Iterator[Library]:
         own = {name: value for name, value in held.items() if value.__module__ == module.__name__}
         if not own:
             instead = f"it imports {', '.join(held)}: name one of them" if held else "name one that does"
-            raise OperatorNotFound(f"{file} defines no operators\n  help: {instead}")
+            raise OperatorNotFound(f"{file} defines no operators", instead)
         yield Library(file, own)
 
 
@@ -104,7 +104,7 @@ def _member(module: ModuleType, class_name: str, source: str) -> type[Component]
     what = "is no operator" if found is not None else "is not there"
     known = operators_in(module)
     near = did_you_mean(class_name, known, "" if known else f"{source} holds no operators")
-    raise OperatorNotFound(f"{class_name} of {source} {what}\n  help: {near}")
+    raise OperatorNotFound(f"{class_name} of {source} {what}", near)
 
 
 def _in_libraries(name: str) -> type[Component]:
@@ -114,6 +114,6 @@ def _in_libraries(name: str) -> type[Component]:
             return library.operators[name]
     near = did_you_mean(name, (known for library in found for known in library.operators))
     raise OperatorNotFound(
-        f"no library has an operator {name!r}\n  help: {near}\n"
-        "  help: an operator of your own is named file.py:Class or module:Class"
+        f"no library has an operator {name!r}",
+        f"{near}; an operator of your own is named file.py:Class or module:Class",
     )

@@ -11,7 +11,7 @@ from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked, application, spoken
 from dagkit.cli.terminal.output import Output, diagnostic_fields, is_terminal, shown_path
 from dagkit.compiler import Compilation
-from dagkit.errors import DagkitError
+from dagkit.errors import RunFailure
 from dagkit.graph import Graph
 from dagkit.render import BINARY, FORMATS, Format, logical, physical, render
 
@@ -30,9 +30,10 @@ ENDINGS: dict[str, Format] = {
 """The format that a file's ending means."""
 
 
-class PictureUnwritable(DagkitError):
-    """The file that the picture was to go to cannot be written."""
+class PictureUnwritable(RunFailure):
+    """The file that the picture should go to cannot be written."""
 
+    code = "picture-unwritable"
     exit_code: ClassVar[int] = 5
 
 
@@ -103,6 +104,4 @@ def _write(path: Path, drawn: bytes) -> None:
     try:
         path.write_bytes(drawn)
     except OSError as refused:
-        raise PictureUnwritable(
-            f"cannot write {path}: {refused.strerror}\n  help: choose another file with -o"
-        ) from refused
+        raise PictureUnwritable(f"cannot write {path}: {refused.strerror}", "choose another file with -o") from refused

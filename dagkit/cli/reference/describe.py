@@ -81,7 +81,7 @@ def _show_placed(asked: Asked, name: str, output: Output) -> None:
         nodes = _nodes(compilation)
         if name not in nodes:
             near = did_you_mean(name, nodes)
-            raise OperatorNotFound(f"no operator of {asked.target} is called {name!r}\n  help: {near}")
+            raise OperatorNotFound(f"no operator of {asked.target} is called {name!r}", near)
         _show(anatomy_of(type(nodes[name].operator)), property_values(nodes[name]), output)
         application.conclude(compilation, output)
 

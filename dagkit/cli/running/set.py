@@ -46,7 +46,7 @@ def set(  # noqa: A001 - verbs are called as they are written
     if path is None and _holds_a_ledger(target):
         place = absolute(target)
         if (fault := plain_secret(operator, name, value)) is not None:
-            raise Refused(str(fault))
+            raise Refused.because(str(fault))
     else:
         compilation = _compiled(target, configuring, output)
         reconfigured(compilation, operator, name, value)
@@ -67,8 +67,8 @@ def _compiled(target: str, configuring: Callable[[str], Asked], output: Output) 
     try:
         return compiled(configuring(target), output)
     except ApplicationNotFound as missing:
-        told = f"{missing}\n  help: or name the folder that it runs in, which holds a ledger"
-        raise ApplicationNotFound(told) from missing
+        instead = f"{missing.help}; or name the folder that it runs in, which holds a ledger"
+        raise ApplicationNotFound(missing.problem, instead) from missing
 
 
 def _holds_a_ledger(target: str) -> bool:

@@ -18,15 +18,16 @@ import rich_click as click
 from click.exceptions import Exit
 
 from dagkit.api.traces import author_lines
-from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic, Severity, printable
+from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic, RunFailure, Severity, printable
 
 _UNLIMITED = 10_000
 """Columns of a page that nobody looks at: pipes and files get each row on one line."""
 
 
-class ResultUnwritable(DagkitError):
-    """The result cannot go where it was to go."""
+class ResultUnwritable(RunFailure):
+    """The result cannot be written where it should go."""
 
+    code = "result-unwritable"
     exit_code: ClassVar[int] = 5
 
 
@@ -271,7 +272,7 @@ def _put(stream: IO[str], write: Callable[[], None]) -> None:
 def unwritable(refused: OSError) -> ResultUnwritable:
     """What the system refused to write, as a failure that says so in a line."""
     told = refused.strerror or str(refused)
-    return ResultUnwritable(f"the result cannot be written: {told}\n  help: make room there, or send it elsewhere")
+    return ResultUnwritable(f"the result cannot be written: {told}", "free some space there, or send it elsewhere")
 
 
 def let_go(stream: IO[str]) -> None:

@@ -22,7 +22,7 @@ def declared_application(path: Path) -> DeclaredApplication:
     shown = shown_path(str(path))
     if not path.is_file():
         beside = [p.name for p in path.parent.iterdir() if p.suffix in ENDINGS] if path.parent.is_dir() else []
-        raise ApplicationNotFound(f"there is no {shown}\n  help: {did_you_mean(path.name, beside)}")
+        raise ApplicationNotFound(f"there is no {shown}", did_you_mean(path.name, beside))
     if path.suffix == ".json":
         try:
             return DeclaredApplication(declaration=declared_in_json(path.read_bytes(), shown, name))

@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from dagkit.errors import DagkitError
+from dagkit.errors import RunFailure
 from dagkit.ledger import StoreError
 from dagkit.ledger.stores import KeyMissing, KeyTaken, Store
 
@@ -74,22 +74,32 @@ class Reply(_Document):
     """Why it was not done, and what to do."""
 
 
-class Unanswered(DagkitError):
+class Unanswered(RunFailure):
     """No driver answered in time; the request was withdrawn."""
 
+    code = "request-unanswered"
     exit_code: ClassVar[int] = 8
 
     def __init__(self, place: str, seconds: float) -> None:
         super().__init__(
-            f"no driver answered within {seconds:g} s, and nothing was changed: either nobody runs the application of "
-            f"{place}, or a window takes longer than that; launch it, or wait longer with --wait"
+            f"no running driver answered within {seconds:g} s, and nothing was changed: either the application of "
+            f"{place} is not running, or a window takes longer than that",
+            "launch it, or wait longer with --wait",
         )
 
 
-class Refused(DagkitError):
-    """The driver refused what was asked for; nothing was changed."""
+class Refused(RunFailure):
+    """The driver refused the request; nothing was changed."""
 
+    code = "request-refused"
+    usual_help: ClassVar[str] = "correct the request, and ask again"
     exit_code: ClassVar[int] = 3
+
+    @classmethod
+    def because(cls, reason: str) -> "Refused":
+        """The refusal for a reason that carries its own help line."""
+        problem, _, help_ = reason.partition("\n  help: ")
+        return cls(problem, help_)
 
 
 def ask(store: Store, asks: SetValue | SetCount, now: datetime) -> Request:

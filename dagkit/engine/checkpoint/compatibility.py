@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar
 
 from dagkit.api.state import declared_state
 from dagkit.engine.address import Address
@@ -10,57 +9,62 @@ from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState
-from dagkit.errors import DagkitError, did_you_mean
+from dagkit.errors import RunFailure, Scene, did_you_mean
 
 
-class WorkStranded(DagkitError):
-    """Work was kept for an input that is no more; whoever went on without it would lose it."""
+class WorkStranded(RunFailure):
+    """The checkpoint holds work for an input that the application no longer has."""
 
-    exit_code: ClassVar[int] = 7
+    code = "work-stranded"
 
     def __init__(self, what: str, into: str, known: Iterable[str]) -> None:
         super().__init__(
-            f"{what} for {into}, and the application has no such input any more; {did_you_mean(into, known)} Give it "
-            "its old name and wire until that is done, or begin anew under another APPLICATION_PATH"
+            f"{what} for {into}, and the application no longer has this input",
+            f"{did_you_mean(into, known)} Give it its old name and wire until that work is done, or start over under "
+            "another APPLICATION_PATH",
+            Scene(into.partition(".")[0]),
         )
 
 
-class OperatorRenamed(DagkitError):
-    """What an operator left is kept under its old name; under a new one it would begin anew, unnoticed."""
+class OperatorRenamed(RunFailure):
+    """What an operator left is kept under its old name; under a new name the operator would start over unnoticed."""
 
-    exit_code: ClassVar[int] = 7
+    code = "operator-renamed"
 
     def __init__(self, before: str, now: str, what: str, consequence: str) -> None:
         super().__init__(
-            f"{before} is gone, and {now} is new: if it is the same operator, give it its old name, under which its "
-            f"{what} is kept. If it is another one, launch with neither of them until a window is committed, and "
-            f"then with {now}: {consequence}"
+            f"{before} is gone and {now} is new, and the {what} of {before} is kept under its name",
+            f"if they are the same operator, give it its old name. If {now} is another one, launch without both until "
+            f"a window is committed, then with {now}: {consequence}",
+            Scene(now),
         )
 
 
-class ReaderReplaced(DagkitError):
-    """Blocks wait to be read in part, and an operator that takes them whole has come in the place of their reader."""
+class ReaderReplaced(RunFailure):
+    """Partly read elements wait for an operator that is no longer splittable."""
 
-    exit_code: ClassVar[int] = 7
+    code = "reader-replaced"
 
     def __init__(self, what: str, into: str) -> None:
         operator = into.partition(".")[0]
         super().__init__(
-            f"{what} for {into}, and {operator} is no splittable operator any more, so that it would never get them; "
-            "launch with the reader that it was until that is done, or begin anew under another APPLICATION_PATH"
+            f"{what} for {into}, and {operator} is no longer a splittable operator, so it would never get them",
+            "launch with the earlier reader until that work is done, or start over under another APPLICATION_PATH",
+            Scene(operator),
         )
 
 
-class FindingsStranded(DagkitError):
-    """What an input operator found left by a port that leads nowhere any more; it would count as worked on."""
+class FindingsStranded(RunFailure):
+    """An input operator emitted items at a port that is no longer connected; no window has processed them."""
 
-    exit_code: ClassVar[int] = 7
+    code = "discovery-stranded"
 
     def __init__(self, operator: str, port: str, count: int) -> None:
         super().__init__(
-            f"{operator} found {count} item{'s' if count > 1 else ''} at {port} that no window was given yet, and that "
-            "port leads nowhere any more; connect it as it was until that is done, or begin anew under another "
-            "APPLICATION_PATH"
+            f"{operator} emitted {count} item{'s' if count > 1 else ''} at {port} that no window has processed, and "
+            "that port is no longer connected",
+            "connect it as before until they are processed, or start over under another APPLICATION_PATH",
+            Scene(operator),
         )
 
 

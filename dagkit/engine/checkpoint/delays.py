@@ -1,26 +1,27 @@
 """Delays between two windows: what they hold back is kept as JSON, and goes out in the next one."""
 
 from collections.abc import Iterable
-from typing import ClassVar
 
 from dagkit.api.operators import DelayOperator
 from dagkit.engine.checkpoint.checkpoint import Held
 from dagkit.engine.codec import JsonCodec
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.outbox import Outbox, Sent
-from dagkit.errors import DagkitError
+from dagkit.errors import RunFailure, Scene
 from dagkit.schema.batch import Batch
 
 
-class ItemsStranded(DagkitError):
-    """A delay held items back for partitions that are no more."""
+class ItemsStranded(RunFailure):
+    """A delay holds items for partitions that no longer exist."""
 
-    exit_code: ClassVar[int] = 7
+    code = "items-stranded"
 
     def __init__(self, into: str, before: int, now: int) -> None:
         super().__init__(
-            f"a delay holds items for partition {before} of {into}, which has {now} now, and nothing says who takes "
-            "them over; give the input a key, or start with as many partitions as before"
+            f"a delay holds items for partition {before} of {into}, which now has {now}, and the input has no key by "
+            "which others could take them over",
+            "give the input a key, or start with as many partitions as before",
+            Scene(into.partition(".")[0]),
         )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -11,7 +11,7 @@ from dagkit.api.ports import output_ports
 from dagkit.api.work import Sourced, is_sourced
 from dagkit.engine.codec import JsonCodec
 from dagkit.engine.program.program import Program
-from dagkit.errors import DagkitError
+from dagkit.errors import RunFailure, Scene
 from dagkit.ledger import EmittedItem, WorkBlock
 from dagkit.ranges import OFFSET_INFINITY
 
@@ -19,15 +19,16 @@ _CONTROL = "#control"
 """Marks the rows of control tuples; the names of ports are words of Python, and hold no such sign."""
 
 
-class ControlUndeclared(DagkitError):
-    """An input operator sent a control tuple that its port does not declare, so that it could not be made again."""
+class ControlUndeclared(RunFailure):
+    """An input operator sent a control tuple that its port does not declare, so it could not be read back."""
 
-    exit_code: ClassVar[int] = 7
+    code = "control-undeclared"
 
     def __init__(self, operator: str, port: str, name: str) -> None:
         super().__init__(
-            f"{operator}.{port} sent the control tuple {name}, which it does not declare; "
-            f"write OutputPort(…, controls=({name},))"
+            f"{operator}.{port} sent the control tuple {name}, which it does not declare",
+            f"write OutputPort(…, controls=({name},))",
+            Scene(operator),
         )
 
 

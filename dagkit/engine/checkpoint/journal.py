@@ -6,7 +6,7 @@ Opening reads a constant number of blocks, and those findings that no window was
 import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.compatibility import OperatorRenamed
@@ -16,7 +16,7 @@ from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.promise import WindowPromise
 from dagkit.engine.worker.instances import SavedState
-from dagkit.errors import DagkitError
+from dagkit.errors import RunFailure, Scene
 from dagkit.ledger import (
     AddData,
     Chain,
@@ -202,34 +202,40 @@ def _later(before: datetime | None, now: datetime | None) -> datetime | None:
     return max((instant for instant in (before, now) if instant is not None), default=None)
 
 
-class AnotherApplication(DagkitError):
-    """The folder remembers an application of another name; whoever went on there would do its work again."""
+class AnotherApplication(RunFailure):
+    """The folder holds the ledger of an application with another name, whose work would be done again."""
 
-    exit_code: ClassVar[int] = 7
+    code = "application-mismatched"
 
     def __init__(self, kept: str, now: str) -> None:
         super().__init__(
-            f"the ledger is that of {kept}, and the application is called {now}; give it its old name, or another "
-            "APPLICATION_PATH"
+            f"the ledger belongs to {kept}, and this application is called {now}",
+            "give it its old name, or another APPLICATION_PATH",
         )
 
 
-class FindingsLeft(DagkitError):
-    """An input operator is gone, and not all that it found was worked on."""
+class FindingsLeft(RunFailure):
+    """An input operator is gone, and not everything that it found was processed."""
 
-    exit_code: ClassVar[int] = 7
+    code = "discovery-unfinished"
 
     def __init__(self, operator: str) -> None:
         super().__init__(
-            f"the input operator {operator} is gone, and what it found last was given to no window yet; launch once "
-            "with it, until all is done, or begin anew under another APPLICATION_PATH"
+            f"the input operator {operator} is gone, and no window has processed what it found last",
+            "launch once with it until everything is processed, or start over under another APPLICATION_PATH",
+            Scene(operator),
         )
 
 
-class CheckpointUnwritable(DagkitError):
-    """What a window left cannot be kept as JSON; nothing of it was committed."""
+class CheckpointUnwritable(RunFailure):
+    """What a window left cannot be written as JSON; nothing of the window was committed."""
 
-    exit_code: ClassVar[int] = 7
+    code = "checkpoint-unwritable"
+
+    def __init__(self, whose: str, error: Exception) -> None:
+        super().__init__(
+            f"the state that {whose} left cannot be written as JSON: {error}", "keep numbers, text and lists of them"
+        )
 
 
 def _text(state: Any, whose: str) -> str:
@@ -237,9 +243,7 @@ def _text(state: Any, whose: str) -> str:
     try:
         return json.dumps(state, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (ValueError, TypeError, RecursionError) as error:
-        raise CheckpointUnwritable(
-            f"the state that {whose} left cannot be written as JSON: {error}; keep numbers, text and lists of them"
-        ) from error
+        raise CheckpointUnwritable(whose, error) from error
 
 
 def _refuse_another(ledger: Ledger, name: str, program: Program) -> None:

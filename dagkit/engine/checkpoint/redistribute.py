@@ -1,7 +1,7 @@
 """State when the number of partitions changed since it was saved, or what they own: keyed values follow their keys."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -11,20 +11,22 @@ from dagkit.engine.address import operator_of_state
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.sliding import together
-from dagkit.errors import DagkitError
+from dagkit.errors import RunFailure, Scene
 from dagkit.ledger.format.hashing import canonical
 
 
-class StateStranded(DagkitError):
-    """State was saved for partitions that are no more, and nothing says who takes it over."""
+class StateStranded(RunFailure):
+    """State was saved for partitions that no longer exist, and nothing decides which one takes it over."""
 
-    exit_code: ClassVar[int] = 7
+    code = "state-stranded"
 
     def __init__(self, operator: str, names: Sequence[str], before: int, now: int) -> None:
         super().__init__(
-            f"{operator} has {now} partitions and had {before}, and its state {', '.join(names)} belongs to one of "
-            "them each; keep it in a KeyedState by the key of its input, which it follows, or start with as many as "
-            "before"
+            f"{operator} has {now} partitions and had {before}, and its state {', '.join(names)} belongs to one "
+            "partition each",
+            "keep it in a KeyedState by the key of the input, which follows the partitions, or start with as many as "
+            "before",
+            Scene(operator),
         )
 
 

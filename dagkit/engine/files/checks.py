@@ -13,49 +13,54 @@ from dagkit.engine.files.open_folder import folder_at
 from dagkit.engine.files.pieces import look_at
 from dagkit.engine.files.staging import Part
 from dagkit.engine.program.program import Program
-from dagkit.errors import DagkitError, printable
+from dagkit.errors import RunFailure, Scene, printable
 
 _BEGAN = "began"
 """A folder that holds one whose name is when the application first wrote, as the clock of its own storage has it."""
 
 
-class FolderRefused(DagkitError):
-    """An operator's files have no folder to go to; nothing was read yet."""
+class FolderRefused(RunFailure):
+    """An operator cannot write to its output folder; nothing was read yet."""
 
+    code = "folder-refused"
     exit_code: ClassVar[int] = 5
 
     def __init__(self, operator: str, folder: LocalFolder, error: OSError) -> None:
         super().__init__(
-            f"{operator} cannot write to {printable(str(folder.path))}: {error.strerror}; nothing was read: mend "
-            f"that, or give {operator} another folder"
+            f"{operator} cannot write to {printable(str(folder.path))}: {error.strerror}; nothing was read",
+            f"fix this, or set another output folder for {operator}",
+            Scene(operator),
         )
 
 
-class PiecesUnseen(DagkitError):
-    """The driver does not find what executors say that they staged; nothing of the window was committed."""
+class PiecesUnseen(RunFailure):
+    """The driver does not find what executors report to have staged; nothing of the window was committed."""
 
-    exit_code: ClassVar[int] = 7
+    code = "pieces-unseen"
 
     def __init__(self, window: int, application_path: str, missed: Sequence[Part], count: int) -> None:
         first = missed[0]
         super().__init__(
             f"{len(missed)} of {count} pieces that window {window} staged are not in {printable(application_path)} as "
             f"they were written, {first.part} of {printable(first.file)} among them; nothing of the window was "
-            "committed: executors and driver need an APPLICATION_PATH that all of them see, on storage that they share"
+            "committed",
+            "set an APPLICATION_PATH on storage that the driver and all executors share",
+            Scene(first.operator, window),
         )
 
 
-class FileWrittenAgain(DagkitError):
-    """A window wrote to a file that was whole before; nothing of the window was committed."""
+class FileWrittenAgain(RunFailure):
+    """A window wrote to a file that was complete before; nothing of the window was committed."""
 
-    exit_code: ClassVar[int] = 7
+    code = "file-rewritten"
 
     def __init__(self, part: Part) -> None:
         super().__init__(
-            f"{part.operator} wrote to {printable(part.file)} in window {part.window}, and a file is there that was "
-            f"made since this application began, whole; it is not replaced, and nothing of the window was committed: "
-            f"give {part.operator} names or a file_path that nothing else writes to, or move that file away, and start "
-            "again"
+            f"{part.operator} wrote to {printable(part.file)} in window {part.window}, and a complete file of that "
+            "name was made since this application began; it was not replaced, and nothing of the window was committed",
+            f"give {part.operator} names or a file_path that nothing else writes to, or move that file away; then "
+            "launch again",
+            Scene(part.operator, part.window),
         )
 
 

@@ -6,46 +6,41 @@ import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from dagkit.errors import DagkitError, printable
+from dagkit.errors import RunFailure, printable
 from dagkit.urls import is_url, resolved
 
 BUFFER_BYTES = 256 << 10
 """What is written in small pieces is gathered so far; what a chunk of lines leaves is more, and goes out uncopied."""
 
 
-class PiecesLost(DagkitError):
-    """What a file is to be made of is not there any more as it was committed, and neither is the file."""
+class PiecesLost(RunFailure):
+    """The staged pieces of a committed file are gone or changed, and the file is not complete."""
 
-    exit_code: ClassVar[int] = 7
+    code = "pieces-lost"
 
     def __init__(self, file: str) -> None:
         super().__init__(
-            f"staged pieces of {printable(file)} are gone or cut, and it is not whole: somebody removed or changed "
-            "one or the other; bring either back from a copy, for it is committed"
+            f"staged pieces of {printable(file)} are gone or cut, and it is not complete: they, or the file, were "
+            "removed or changed from outside",
+            "restore either from a copy: it is committed",
         )
         self.file = file
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return PiecesLost, (self.file,)
 
+class FileUnplaced(RunFailure):
+    """A committed file cannot be put in place; its pieces are kept."""
 
-class FileUnplaced(DagkitError):
-    """A file of a committed window cannot be where it belongs; what it is made of is kept."""
-
-    exit_code: ClassVar[int] = 7
+    code = "file-unplaced"
 
     def __init__(self, file: str, error: OSError) -> None:
         super().__init__(
-            f"{printable(file)} is committed, and cannot be put in place: {error}; nothing of it is lost: repair "
-            "that, and start again"
+            f"{printable(file)} is committed and cannot be put in place: {error}; nothing of it is lost",
+            "fix this, then launch again",
         )
         self.file, self.error = file, error
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FileUnplaced, (self.file, self.error)
 
 
 class Piece(NamedTuple):

@@ -19,23 +19,20 @@ from dagkit.engine.files.folder import Folder
 from dagkit.engine.files.open_folder import folder_at
 from dagkit.engine.files.pieces import BUFFER_BYTES
 from dagkit.engine.files.sync import Blame, Syncing
-from dagkit.errors import DagkitError, printable
+from dagkit.errors import DagkitError, RunFailure, printable
 
 
-class StagingFailed(DagkitError):
+class StagingFailed(RunFailure):
     """What a window writes cannot be staged; nothing of the window was committed."""
 
-    exit_code: ClassVar[int] = 7
+    code = "staging-failed"
 
     def __init__(self, file: str, error: OSError) -> None:
         super().__init__(
-            f"a piece of {printable(file)} cannot be staged: {error}; nothing of the window was committed: make room "
-            "or give the right to write, and start again"
+            f"a piece of {printable(file)} cannot be staged: {error}; nothing of the window was committed",
+            "free some space or allow writing there, then launch again",
         )
         self.file, self.error = file, error
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return StagingFailed, (self.file, self.error)
 
 
 Key = tuple[str, str, int]

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from dagkit.engine.facts import Scaled
 from dagkit.engine.history.history import Entry, history
-from dagkit.errors import DagkitError, did_you_mean
+from dagkit.errors import RunFailure, did_you_mean
 from dagkit.ledger import AddData, DatasetKind, Ledger, Span, WorkBlock
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.proof import row_of
@@ -18,10 +18,14 @@ from dagkit.scaling import ScalingInputs
 from dagkit.scaling.simulation import Arrival, World
 
 
-class NothingDecided(DagkitError):
-    """The ledger has no decision about partitions that could be looked at."""
+class NothingDecided(RunFailure):
+    """The ledger holds no decision about partitions that could be shown or simulated."""
 
+    code = "decision-missing"
     exit_code: ClassVar[int] = 6
+
+
+_FOLLOW = "give an operator a scaling policy, and ask again once it has followed its backlog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class Recorded:
         """Positions that a partition read in a second while there was something to read."""
         millis = backlog_millis(self.arrivals, self.drained)
         if not millis:
-            raise NothingDecided(f"nothing of what {self.operator} was given has been read yet; ask again later")
+            raise NothingDecided(f"nothing of what {self.operator} was given has been read yet", "ask again later")
         most = max(decided.fact.after for decided in self.decisions)
         return sum(each.blocks * each.positions_each for each in self.arrivals) * 1000 / millis / most
 
@@ -91,7 +95,7 @@ def _decided_for(operator: str, made: Sequence[Decided]) -> list[Decided]:
     mine = [decided for decided in made if decided.fact.operator == operator]
     if not mine:
         names = sorted({decided.fact.operator for decided in made})
-        raise NothingDecided(f"no decision was recorded for {operator!r}; {did_you_mean(operator, names)}")
+        raise NothingDecided(f"no decision was recorded for {operator!r}", did_you_mean(operator, names))
     return mine
 
 
@@ -101,17 +105,20 @@ def recorded(ledger: Ledger, operator: str | None = None) -> Recorded:
     made = _made(entries)
     names = sorted({decided.fact.operator for decided in made})
     if not names:
-        raise NothingDecided("no operator of this application has looked at its backlog yet")
+        raise NothingDecided("no operator of this application has looked at its backlog yet", _FOLLOW)
     if operator is None and len(names) > 1:
-        raise NothingDecided(f"{' and '.join(names)} follow their backlogs; say with --operator which is meant")
+        raise NothingDecided(f"{' and '.join(names)} follow their backlogs", "choose one with --operator")
     chosen = names[0] if operator is None else operator
     mine = tuple(_decided_for(chosen, made))
     if all(decided.inputs is None for decided in mine):
-        raise NothingDecided(f"what decided for {chosen} kept no inputs that a policy could be asked with")
+        raise NothingDecided(
+            f"no decision for {chosen} kept the inputs that a policy needs",
+            "let a policy decide, as `drain` does: its inputs are kept with each decision",
+        )
     foreign = _sources_of_others(entries, chosen)
     found = [each for each in _found(ledger) if each[1].source not in foreign and each[1].end is not None]
     if not found:
-        raise NothingDecided(f"nothing with an end was ever found for {chosen}")
+        raise NothingDecided(f"{chosen} was never given work that has an end", "simulate an operator that reads files")
     began = found[0][0]
     return Recorded(chosen, began, mine, _arrivals(found, began), _drained(found, entries, foreign, began))
 

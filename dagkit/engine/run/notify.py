@@ -44,7 +44,7 @@ class EventPublisher:
         """A window came to nothing."""
         failure = error.failure if isinstance(error, OperatorFailed) else None
         operator, told = (
-            (None, f"{type(error).__name__}: {error}") if failure is None else (failure.operator, failure.told)
+            (None, f"{type(error).__name__}: {error.problem}") if failure is None else (failure.operator, failure.told)
         )
         self.tell(Failed(flight.window_id, operator, told, again))
 

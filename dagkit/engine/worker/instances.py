@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -11,7 +11,7 @@ from dagkit.api.ports import input_ports
 from dagkit.api.state import Declared, Keyed, KeyedState, declared_state
 from dagkit.api.tagged import Unwritable
 from dagkit.engine.program.program import Keying
-from dagkit.errors import DagkitError
+from dagkit.errors import RunFailure, Scene
 from dagkit.schema.batch import Batch
 from dagkit.schema.routing import routing_code
 
@@ -23,37 +23,31 @@ GATHERED_ITEMS = 8192
 """Single items that wait for one call, where an operator takes batches only, or where they go far."""
 
 
-class StateUnreadable(DagkitError):
-    """State was saved that the class of today cannot take back."""
+class StateUnreadable(RunFailure):
+    """The class of today cannot read the state that was saved."""
 
-    exit_code: ClassVar[int] = 7
+    code = "state-unreadable"
 
     def __init__(self, operator: str, state: str, error: Exception) -> None:
         super().__init__(
-            f"{operator}.{state} was saved by another version of the class, and cannot be read by this one: {error}\n"
-            "let its type read what was saved, or declare the new state under another name"
+            f"{operator}.{state} was saved by another version of the class, and this one cannot read it: {error}",
+            "let its type read what was saved, or declare the new state under another name",
+            Scene(operator),
         )
-        self.operator, self.state, self.error = operator, state, error
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return StateUnreadable, (self.operator, self.state, ValueError(str(self.error)))
 
 
-class StateUnwritable(DagkitError):
-    """State cannot be saved so that it comes back as it was."""
+class StateUnwritable(RunFailure):
+    """State cannot be saved so that it reads back as it was."""
 
-    exit_code: ClassVar[int] = 7
+    code = "state-unwritable"
 
     def __init__(self, operator: str, state: str, told: str, declared: str) -> None:
         super().__init__(
-            f"{operator}.{state} holds {told}, which cannot be saved as {declared} and come back as it was; declare "
-            "a type for it that can, as in `State[…]` and `KeyedState[…, …]`: a dataclass, a pydantic model, an enum, "
-            "numbers, text, lists of them"
+            f"{operator}.{state} holds {told}, which cannot be saved as {declared} and read back as it was",
+            "declare a type for it that can, as in `State[…]` and `KeyedState[…, …]`: a dataclass, a pydantic model, "
+            "an enum, numbers, text, lists of them",
+            Scene(operator),
         )
-        self.operator, self.state, self.told, self.declared = operator, state, told, declared
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return StateUnwritable, (self.operator, self.state, self.told, self.declared)
 
 
 @dataclass(frozen=True, slots=True)

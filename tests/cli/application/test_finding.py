@@ -61,7 +61,10 @@ def test_what_is_imported_is_not_an_application_of_the_file(dagkit, write, word_
     write("other.py", "from word_count import WordCount\n")
     answer = dagkit("validate", "other.py")
     assert (answer.code, answer.out) == (6, "")
-    assert answer.err == ("other.py holds no application\n  help: it imports WordCount: write word_count:WordCount\n")
+    assert answer.err == (
+        "other.py holds no application [application-missing]\n"
+        "  help: it imports WordCount: write word_count:WordCount\n"
+    )
 
 
 def test_an_application_without_its_function_is_named(dagkit, write):
@@ -70,7 +73,7 @@ def test_an_application_without_its_function_is_named(dagkit, write):
     answer = dagkit("validate", "a.py")
     assert answer.code == 6
     assert answer.err == (
-        "a.py holds no application\n"
+        "a.py holds no application [application-missing]\n"
         "  help: Base at a.py:2 has no populate_dag: write def populate_dag(self, dag: Dag, conf: Config) in it\n"
     )
     write("b.py", text + "def populateDAG(self, dag, conf):\n        pass\n")
@@ -101,7 +104,7 @@ def test_several_applications_are_listed_with_their_lines(dagkit, write):
     first, second, third = (TWO[: TWO.index(f"class {name}")].count("\n") + 1 for name in ("WordCount", "Lett", "Tot"))
     assert answer.code == 6
     assert answer.err.splitlines() == [
-        "two.py holds several applications",
+        "two.py holds several applications [application-missing]",
         f"  WordCount    two.py:{first}",
         f"  LetterCount  two.py:{second}",
         f"  Sum of all   two.py:{third}",
@@ -134,7 +137,7 @@ def test_a_part_of_several_names_chooses_none(dagkit, write):
     write("two.py", TWO)
     answer = dagkit("validate", "two.py", "--app", "count")
     assert answer.code == 6
-    assert answer.err.startswith("'count' is part of several names in two.py\n  WordCount  ")
+    assert answer.err.startswith("'count' is part of several names in two.py [application-missing]\n  WordCount  ")
     assert "Sum of all" not in answer.err
 
 
@@ -149,8 +152,14 @@ def test_a_misspelt_name_is_answered_with_the_nearest(dagkit, write):
     ("target", "said"),
     [
         ("word_cuont.py", "did you mean 'word_count.py'?"),
-        ("word_cuont.py:WordCount", "there is no word_cuont.py\n  help: did you mean 'word_count.py'?"),
-        ("word_count.py:WordCuont", "WordCuont of word_count.py is not there\n  help: did you mean 'WordCount'?"),
+        (
+            "word_cuont.py:WordCount",
+            "there is no word_cuont.py [application-missing]\n  help: did you mean 'word_count.py'?",
+        ),
+        (
+            "word_count.py:WordCuont",
+            "WordCuont of word_count.py is not there [application-missing]\n  help: did you mean 'WordCount'?",
+        ),
         ("nowhere/at/all.py", "APP is a file, a folder with app.py, or module:Class"),
         ("word_count:WordCuont", "did you mean 'WordCount'?"),
         ("word_count:Split", "Split of word_count is no application"),

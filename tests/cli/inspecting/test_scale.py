@@ -44,7 +44,9 @@ def test_an_operator_that_nobody_decided_about_is_told_with_those_that_there_are
     for verb in ("explain", "simulate"):
         answer = dagkit("scale", verb, str(tmp_path / "app"), "--operator", "raeder")
         assert (answer.code, answer.out) == (6, "")
-        assert answer.err == "no decision was recorded for 'raeder'; did you mean 'reader'?\n"
+        assert (
+            answer.err == "no decision was recorded for 'raeder' [decision-missing]\n  help: did you mean 'reader'?\n"
+        )
 
 
 def test_settings_of_a_simulation_may_be_spelled_as_in_a_property_file(dagkit, tmp_path: Path) -> None:
@@ -119,7 +121,8 @@ def test_where_nothing_was_decided_there_is_nothing_to_simulate(dagkit, tmp_path
     recording.find(1)
     recording.run(MIB, 1, [])
     answer = dagkit("scale", "simulate", str(tmp_path / "app"))
-    assert (answer.code, answer.err) == (6, "no operator of this application has looked at its backlog yet\n")
+    assert answer.code == 6
+    assert answer.err.startswith("no operator of this application has looked at its backlog yet [decision-missing]\n")
 
 
 @pytest.mark.parametrize("verb", ["explain", "simulate"])

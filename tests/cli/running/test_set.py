@@ -86,7 +86,7 @@ def test_where_nobody_answers_the_request_is_withdrawn(dagkit, tmp_path: Path) -
     Desk(tmp_path, multiplied()).run()
     answer = dagkit("set", str(tmp_path / "app"), "times", "factor", "10", "--wait", "0")
     assert answer.code == 8
-    assert "no driver answered within 0 s, and nothing was changed" in answer.err
+    assert "no running driver answered within 0 s, and nothing was changed" in answer.err
     assert list((tmp_path / "app" / "requests").iterdir()) == []
 
 
@@ -94,7 +94,7 @@ def test_what_is_neither_an_application_nor_its_folder_is_told_so(dagkit, tmp_pa
     answer = dagkit("set", str(tmp_path / "nowhere"), "times", "factor", "10")
     assert answer.code == 6
     assert "APP is a file, a folder with app.py" in answer.err
-    assert answer.err.endswith("  help: or name the folder that it runs in, which holds a ledger\n")
+    assert answer.err.endswith("; or name the folder that it runs in, which holds a ledger\n")
 
 
 def test_given_the_application_a_value_is_tried_before_anybody_is_asked(dagkit, write, tmp_path: Path) -> None:

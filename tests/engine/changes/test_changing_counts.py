@@ -277,7 +277,7 @@ def test_a_promise_made_with_other_counts_is_kept_with_those_that_there_are(tmp_
         ("same", "mirrors the partitions of digits"),
         ("digit", "there is no operator 'digit'"),
         ("alone", "may not be partitioned"),
-        ("total", "its state total belongs to one of them each"),
+        ("total", "its state total belongs to one partition each"),
         ("stubborn", "its Stubborn makes 2"),
     ],
 )

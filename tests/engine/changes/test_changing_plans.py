@@ -206,7 +206,10 @@ def test_a_property_that_was_changed_holds_from_the_next_window_on(tmp_path: Pat
 def test_an_operator_that_was_renamed_does_not_begin_anew_unnoticed(tmp_path: Path) -> None:
     looks = ((1, 2), (2, 3))
     Desk(tmp_path, tallied(looks, 2)).run(windows=1)
-    with pytest.raises(OperatorRenamed, match=r"tally is gone, and count is new: .* its old name, .* state counts"):
+    with pytest.raises(
+        OperatorRenamed,
+        match=r"tally is gone and count is new, and the state counts of tally .*\n  help: .* its old name",
+    ):
         Desk(tmp_path, tallied(looks, 2, name="count")).run()
     assert counts(Desk(tmp_path, tallied(looks, 2))) == {1: 1, 2: 2, 3: 1}
 
@@ -220,7 +223,9 @@ def test_blocks_that_wait_for_a_reader_that_was_renamed_are_not_lost(tmp_path: P
         return drawn
 
     Desk(tmp_path, draw("digits"), backend=Hurried).run(windows=1)
-    with pytest.raises(WorkStranded, match=r"1 block waits for digits\.blocks, .* did you mean 'digit\.blocks'"):
+    with pytest.raises(
+        WorkStranded, match=r"1 block waits for digits\.blocks, .*\n  help: did you mean 'digit\.blocks'"
+    ):
         Desk(tmp_path, draw("digit")).run()
     assert arrived(Desk(tmp_path, draw("digits"), backend=Hurried).run()) == list(range(9))
 
@@ -263,7 +268,9 @@ def test_blocks_that_wait_for_a_reader_that_reads_no_more_are_told_of(tmp_path: 
         before.crash(CrashAfter(Point.PLANNED, 2))
     else:
         before.run(windows=1)
-    with pytest.raises(ReaderReplaced, match=r"1 block waits for digits\.blocks, and digits is no splittable operator"):
+    with pytest.raises(
+        ReaderReplaced, match=r"1 block waits for digits\.blocks, and digits is no longer a splittable operator"
+    ):
         Desk(tmp_path, draw(Whole())).run(windows=3)
     assert arrived(before.run()) == list(range(9))
 
@@ -288,7 +295,7 @@ def test_what_was_found_at_a_port_that_leads_nowhere_any_more_is_not_lost(tmp_pa
         home = tmp_path / port
         before = Desk(home, draw(source, ((1, 2), (3,)), port, joined=True))
         assert before.crash(CrashAfter(point)) == 1
-        with pytest.raises(FindingsStranded, match=rf"found found \d items? at {port} that no window was given yet"):
+        with pytest.raises(FindingsStranded, match=rf"found emitted \d items? at {port} that no window has processed"):
             Desk(home, draw(source, ((1, 2), (3,)), port, joined=False)).run()
         assert arrived(before.run()) == all_of_it
 
@@ -356,7 +363,7 @@ def test_items_in_a_delay_for_a_partition_that_is_no_more_are_not_lost(tmp_path:
         return drawn
 
     Desk(tmp_path, draw(3)).run(windows=2)
-    with pytest.raises(ItemsStranded, match=r"partition 2 of round\.again, which has 1 now"):
+    with pytest.raises(ItemsStranded, match=r"partition 2 of round\.again, which now has 1"):
         Desk(tmp_path, draw(1)).run()
 
 
@@ -371,7 +378,7 @@ def fed(*scripts: str, looks: Any = ((1,), (2,))) -> Draw:
 
 def test_an_input_operator_that_was_renamed_does_not_find_all_again_unnoticed(tmp_path: Path) -> None:
     Desk(tmp_path, fed("a", "b")).run(windows=1)
-    with pytest.raises(OperatorRenamed, match=r"b is gone, and c is new: .* under which its progress is kept"):
+    with pytest.raises(OperatorRenamed, match=r"b is gone and c is new, and the progress of b is kept under its name"):
         Desk(tmp_path, fed("a", "c")).run()
 
 
@@ -399,7 +406,7 @@ def test_a_folder_remembers_one_application(tmp_path: Path) -> None:
         return Desk(tmp_path, draw)
 
     named("first").run()
-    with pytest.raises(AnotherApplication, match="the ledger is that of first, and the application is called second"):
+    with pytest.raises(AnotherApplication, match="the ledger belongs to first, and this application is called second"):
         named("second").run()
 
 

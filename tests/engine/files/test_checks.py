@@ -50,7 +50,9 @@ def test_a_file_that_was_whole_is_not_replaced(tmp_path: Path) -> None:
     desk = Desk(tmp_path, noted(tmp_path, (101, 102), (201,), (103,)), overlap=1)
     desk.run(windows=2)
     for _ in range(2):
-        with pytest.raises(FileWrittenAgain, match=r"notes0 wrote to .*out/1 in window 3, and a file is there"):
+        with pytest.raises(
+            FileWrittenAgain, match=r"notes0 wrote to .*out/1 in window 3, and a complete file of that name was made"
+        ):
             desk.run()
         assert desk.outputs() == {"1": b"101 102 ", "2": b"201 "}
         assert desk.loop().checkpoint.window == 2
@@ -300,7 +302,7 @@ def test_pieces_that_the_driver_does_not_see_are_not_committed(tmp_path: Path, *
     desk = Desk(tmp_path, lines_through_filter(tmp_path))
     apart = Desk(tmp_path, desk.draw, backend=lambda backend: Apart(backend, desk.place, cut))
     with pytest.raises(
-        PiecesUnseen, match=r"2 of 2 pieces that window 1 staged are not in .* on storage that they share"
+        PiecesUnseen, match=r"2 of 2 pieces that window 1 staged are not in .*\n  help: .* on storage that the driver"
     ):
         apart.run()
     assert desk.loop().checkpoint.window == 0

@@ -217,7 +217,7 @@ def test_pieces_that_somebody_removed_are_missed(
     if file is not None:
         path.parent.mkdir()
         path.write_text(file)
-    with pytest.raises(PiecesLost, match=r"staged pieces of .*a\.txt are gone or cut, and it is not whole"):
+    with pytest.raises(PiecesLost, match=r"staged pieces of .*a\.txt are gone or cut, and it is not complete"):
         folder.put_in_place(made, str(path), durable=False)
     assert [Path(piece.path).exists() for piece in made] == [number not in lost for number in (0, 1)]
 
@@ -250,7 +250,7 @@ def test_a_disk_that_takes_a_part_of_the_last_piece_costs_nothing(tmp_path: Path
     made, file = pieces(tmp_path, "a" * 100_000, "b" * 100_000), folder.path_of("a.txt")
     command = [sys.executable, "-c", NEARLY_FULL, *[piece.path for piece in made], file]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - our own
-    assert "a.txt is committed, and cannot be put in place: [Errno 27] File too large" in told
+    assert "a.txt is committed and cannot be put in place: [Errno 27] File too large" in told
     assert not Path(file).exists()
     assert not gone(made)
     folder.put_in_place(made, file, durable=False)
@@ -260,9 +260,7 @@ def test_a_disk_that_takes_a_part_of_the_last_piece_costs_nothing(tmp_path: Path
 def test_a_file_that_cannot_be_where_it_belongs_keeps_its_pieces(tmp_path: Path, folder: LocalFolder) -> None:
     made, file = pieces(tmp_path, "one"), folder.path_of("a.txt")
     Path(file).mkdir(parents=True)
-    with pytest.raises(
-        FileUnplaced, match=r"a\.txt is committed, and cannot be put in place: .* nothing of it is lost"
-    ):
+    with pytest.raises(FileUnplaced, match=r"a\.txt is committed and cannot be put in place: .* nothing of it is lost"):
         folder.put_in_place(made, file, durable=False)
     assert not gone(made)
     Path(file).rmdir()

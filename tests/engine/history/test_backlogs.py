@@ -95,5 +95,5 @@ def test_decisions_of_others_have_no_inputs_to_be_made_again_from(tmp_path: Path
     recording.run(MIB, 1, [by_hand])
     (made,) = decisions(_ledger(recording))
     assert made.inputs is None
-    with pytest.raises(NothingDecided, match="kept no inputs"):
+    with pytest.raises(NothingDecided, match="no decision for reader kept the inputs"):
         recorded(_ledger(recording))

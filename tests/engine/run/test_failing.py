@@ -253,7 +253,8 @@ def test_a_name_that_is_not_there_is_told_in_one_sentence(tmp_path: Path, loop: 
 
     with pytest.raises(OperatorFailed) as raised:
         loop(Desk(tmp_path, draw)).run()
-    words = f"cannot read {tmp_path}/nowhere: there is no such file or directory; make it, or give another pattern"
+    problem = f"cannot read {tmp_path}/nowhere: there is no such file or directory"
+    words = f"{problem} [input-unreadable]\n  help: make it, or give another pattern"
     for told in (raised.value, pickle.loads(pickle.dumps(raised.value))):  # noqa: S301 - our own
         assert (str(told), told.exit_code) == (f"match {words}", 5)
         assert told.failure == Failure(
@@ -267,7 +268,7 @@ class Unlisted(Lined):
     kind = "cast.unlisted/1"
 
     def split(self, element: Block, restriction: OffsetRange) -> Iterator[OffsetRange]:
-        raise InputUnreadable(f"cannot read {element.path}: it is locked; open it")
+        raise InputUnreadable(f"cannot read {element.path}: it is locked", "open it")
 
 
 def test_what_cannot_be_split_on_the_driver_is_told_so_too(tmp_path: Path) -> None:
@@ -275,7 +276,9 @@ def test_what_cannot_be_split_on_the_driver_is_told_so_too(tmp_path: Path) -> No
         unlisted = dag.add_operator("unlisted", Unlisted())
         dag.add_operator("ranges", Ranges(looks=((10,),))) >> unlisted >> dag.add_operator("collect", Collect())
 
-    with pytest.raises(OperatorFailed, match=r"^unlisted cannot read numbers: it is locked; open it$"):
+    with pytest.raises(
+        OperatorFailed, match=r"^unlisted cannot read numbers: it is locked \[input-unreadable\]\n  help: open it$"
+    ):
         Desk(tmp_path, draw).run()
 
 
@@ -332,7 +335,7 @@ def test_a_failure_keeps_what_it_came_of() -> None:
             raise KeyError("outer") from error
     except KeyError as error:
         failed = failure_of(error, "outer", 3, 1, place_of(None, None))
-    assert str(failed).startswith("outer failed in window 3, slot 1: KeyError: 'outer'\n")
+    assert str(failed).startswith("outer failed in window 3, slot 1: KeyError: 'outer' [operator-failed]\n")
     assert "ValueError: inner" in str(failed)
     assert "direct cause" in str(failed)
 
@@ -423,7 +426,9 @@ def test_an_item_that_cannot_be_kept_is_told_and_nothing_is_committed(tmp_path: 
         dag.add_operator("source", Unkeepable()) >> dag.add_operator("collect", Collect())
 
     desk = Desk(tmp_path, draw)
-    with pytest.raises(ItemUnwritable, match=r"source\.out emitted <object object at .*declare the port with a type"):
+    with pytest.raises(
+        ItemUnwritable, match=r"source\.out emitted <object object at .*\n  help: declare the port with a type"
+    ):
         desk.run()
     Unkeepable.item = 5
     assert arrived(desk.run()) == [5]
@@ -486,7 +491,7 @@ def test_a_file_that_cannot_be_put_in_place_is_put_there_by_the_next_run(tmp_pat
     desk = Desk(tmp_path, writing(tmp_path))
     (tmp_path / "out" / "numbers.txt").mkdir(parents=True)
     for _ in range(2):
-        with pytest.raises(FileUnplaced, match=r"numbers\.txt is committed, and cannot be put in place"):
+        with pytest.raises(FileUnplaced, match=r"numbers\.txt is committed and cannot be put in place"):
             desk.run()
     (tmp_path / "out" / "numbers.txt").rmdir()
     desk.run()
@@ -651,8 +656,8 @@ def test_a_handler_that_returns_fails_by_the_name_of_its_operator_and_without_li
         numbers = dag.add_operator("numbers", Script(looks=((1,),)))
         numbers >> dag.add_operator("returns", Returning()) >> dag.add_operator("collect", Collect())
 
-    words = r"^returns failed in window 1, slot 0: Returning.process returned 1, and .* not `return item`$"
-    with pytest.raises(OperatorFailed, match=words):
+    problem = r"^returns failed in window 1, slot 0: Returning.process returned 1, and .* not `return item`"
+    with pytest.raises(OperatorFailed, match=rf"{problem} \[operator-failed\]\n  help: fix returns"):
         Desk(tmp_path, draw, backend=lambda backend: made_on(on, backend)).run()
 
 
