@@ -78,6 +78,34 @@ def test_wrong_usage_is_a_document_too(dagkit, word_count):
         assert "Usage: dagkit" in answer.err
 
 
+def test_a_failure_of_a_run_is_a_document_with_its_code_and_scene(dagkit, write):
+    path = write("reading.py", READING.replace("FINDER", "Splitter").replace("NAMED", "nowhere"))
+    document = dagkit("launch", "reading.py", "--once", "--reference", "--json").document
+    problem = f"Splitter cannot read {path.parent}/nowhere: there is no such file or directory"
+    assert document == {
+        "schema": "dagkit.failure/1",
+        "code": "input-unreadable",
+        "problem": problem,
+        "help": "make it, or name another place in scanner.files",
+        "operator": "Splitter",
+        "window": 1,
+        "slot": None,
+        "source": None,
+        "position": None,
+        "application": None,
+        "message": f"{problem} [input-unreadable]\n  help: make it, or name another place in scanner.files",
+        "exit_code": 5,
+        "diagnostics": [],
+    }
+
+
+def test_a_failure_of_a_ledger_is_a_document_with_its_code(dagkit, tmp_path):
+    document = dagkit("splits", str(tmp_path / "nowhere"), "--json").document
+    assert (document["code"], document["exit_code"]) == ("chain-missing", 6)
+    assert document["problem"]
+    assert document["help"]
+
+
 @pytest.mark.parametrize("side", [0, 1], ids=["in the old one", "in the new one"])
 def test_a_fault_in_a_difference_is_reported_with_3(dagkit, word_count, disconnected, side):
     targets = [disconnected, word_count] if side == 0 else [word_count, disconnected]

@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar, NoReturn, Protocol
 
@@ -18,7 +18,8 @@ import rich_click as click
 from click.exceptions import Exit
 
 from dagkit.api.traces import author_lines
-from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic, RunFailure, Severity, printable
+from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic, RunFailure, Scene, Severity, printable
+from dagkit.ledger import LedgerError
 
 _UNLIMITED = 10_000
 """Columns of a page that nobody looks at: pipes and files get each row on one line."""
@@ -38,6 +39,12 @@ class Interrupted(DagkitError):
 
     def __init__(self) -> None:
         super().__init__("interrupted")
+
+
+class WrongUsage(DagkitError):
+    """The command was called in a way that it does not have."""
+
+    exit_code: ClassVar[int] = 2
 
 
 class Tell(Protocol):
@@ -113,8 +120,8 @@ class Output:
 
     def usage(self, wrong: click.UsageError) -> None:
         """Give the document of a command that was called wrongly; click tells people."""
-        body = {"application": None, "message": wrong.format_message(), "exit_code": wrong.exit_code}
-        self.document("dagkit.failure/1", {**body, "diagnostics": []})
+        failure = WrongUsage(wrong.format_message())
+        self.document("dagkit.failure/1", {**failure_fields(failure), "exit_code": wrong.exit_code})
 
     def end(self, failure: DagkitError) -> NoReturn:
         """End the command with a complaint beside the result that was printed already."""
@@ -148,13 +155,26 @@ class LastResort(logging.Handler):
 
 
 def failure_fields(failure: DagkitError) -> dict[str, Any]:
-    """A failure as a JSON document shows it."""
+    """A failure as a JSON document shows it; what is not known of it is null."""
     faults = failure if isinstance(failure, ApplicationFaults) else None
     return {
+        **_told_of(failure),
         "application": faults.application if faults else None,
         "message": str(failure).partition("\n")[0] if faults else str(failure),
         "exit_code": failure.exit_code,
         "diagnostics": [diagnostic_fields(d) for d in faults.diagnostics] if faults else [],
+    }
+
+
+def _told_of(failure: DagkitError) -> dict[str, Any]:
+    """Its code, problem and help, and where in a run it happened."""
+    told = failure.fault if isinstance(failure, LedgerError) else failure if isinstance(failure, RunFailure) else None
+    scene = failure.scene if isinstance(failure, RunFailure) else Scene()
+    return {
+        "code": told.code if told else None,
+        "problem": told.problem if told else None,
+        "help": told.help if told else None,
+        **asdict(scene),
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import inf
-from typing import Any, ClassVar
+from typing import Any
 
 from dagkit.engine.address import Address, operator_of_state
 from dagkit.engine.checkpoint.checkpoint import Altered, Checkpoint, Partitioned
@@ -18,7 +18,7 @@ from dagkit.engine.work.item import Number, WorkItem
 from dagkit.engine.work.split import Allocation, SlotResult, all_in
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.protocol import Answer, SlotState
-from dagkit.errors import DagkitError, printable
+from dagkit.errors import RunFailure, Scene, printable
 from dagkit.ledger import Span, Work
 from dagkit.ledger.format.proof import joined, without
 
@@ -91,16 +91,18 @@ def next_checkpoint(
     )
 
 
-class PieceLate(DagkitError):
-    """A file was whole with its block, and more was written to it in a later window."""
+class PieceLate(RunFailure):
+    """A file was complete with its element, and more was written to it in a later window."""
 
-    exit_code: ClassVar[int] = 7
+    code = "piece-late"
 
     def __init__(self, part: Part) -> None:
         super().__init__(
             f"{part.operator} wrote to {printable(part.file)} in window {part.window}, and element {part.element_id}, "
-            f"with which the file is whole, was read to its end before; something before {part.operator} holds items "
-            "back from window to window: write them to files that are of no element"
+            f"with which the file is complete, was read to its end before: an operator before {part.operator} holds "
+            "items from window to window",
+            "write them to files that belong to no element",
+            Scene(part.operator, part.window),
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,7 +19,7 @@ from dagkit.engine.files.folder import Folder
 from dagkit.engine.files.open_folder import folder_at
 from dagkit.engine.files.pieces import BUFFER_BYTES
 from dagkit.engine.files.sync import Blame, Syncing
-from dagkit.errors import DagkitError, RunFailure, printable
+from dagkit.errors import RunFailure, printable
 
 
 class StagingFailed(RunFailure):
@@ -45,20 +45,17 @@ SMALL_BUFFER_BYTES = 64 << 10
 NAMED_BY_BLOCK = "let the names of files say the block, or open them for none"
 
 
-class FileShared(DagkitError):
-    """One file was written for two; nothing of the window was committed."""
+class FileShared(RunFailure):
+    """Two operators, or one operator for two elements, wrote to one file; nothing of the window was committed."""
 
-    exit_code: ClassVar[int] = 7
+    code = "file-shared"
 
     def __init__(self, file: str, whose: str, remedy: str) -> None:
         super().__init__(
-            f"{printable(file)} was written {whose}; a file is whole with one of them, and what comes from the "
-            f"other would be lost. Nothing of the window was committed: {remedy}, and start again"
+            f"{printable(file)} was written {whose}; the file is complete with one of them, and what comes from the "
+            "other would be lost. Nothing of the window was committed",
+            f"{remedy}; then launch again",
         )
-        self.given = file, whose, remedy
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FileShared, self.given
 
 
 def told_of(element_id: int | None) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -12,56 +12,48 @@ from dagkit.engine.address import Address
 from dagkit.engine.codec import JsonCodec
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.item import Number, WorkItem, name_of
-from dagkit.errors import DagkitError
+from dagkit.errors import RunFailure, Scene
 from dagkit.ranges import OffsetRange, split_near
 
 
-class PartsWrong(DagkitError):
+class PartsWrong(RunFailure):
     """A splittable operator divided an element into parts that are not the whole."""
 
-    exit_code: ClassVar[int] = 7
+    code = "parts-mismatched"
 
     def __init__(self, into: Address, whole: OffsetRange, told: str) -> None:
         super().__init__(
-            f"{into.operator}.split divided {whole} so that {told}; yield parts that touch, from its start to its end"
+            f"{into.operator}.split divided {whole} so that {told}",
+            "yield parts that touch, from its start to its end",
+            Scene(into.operator),
         )
-        self.given = into, whole, told
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return PartsWrong, self.given
 
 
-class TruncatedWrong(DagkitError):
-    """A splittable operator is to drain, and wants to do other work than it was asked about."""
+class TruncatedWrong(RunFailure):
+    """A splittable operator should drain, and returned other work than it was asked about."""
 
-    exit_code: ClassVar[int] = 7
+    code = "truncation-invalid"
 
     def __init__(self, into: Address, whole: OffsetRange, kept: OffsetRange) -> None:
         super().__init__(
-            f"{into.operator}.truncate made {kept} of {whole}; give back what of it is still done, from its "
-            "start on, or None"
+            f"{into.operator}.truncate made {kept} of {whole}",
+            "return the part that is still done, from its start on, or None",
+            Scene(into.operator),
         )
-        self.given = into, whole, kept
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return TruncatedWrong, self.given
 
 
-class ElementUnreadable(DagkitError):
-    """An element waits that the payload of today cannot take back."""
+class ElementUnreadable(RunFailure):
+    """The payload type of today cannot read an element that waits."""
 
-    exit_code: ClassVar[int] = 7
+    code = "element-unreadable"
 
     def __init__(self, into: Address, element: JsonValue, error: Exception) -> None:
         super().__init__(
-            f"{element!r:.80} waits for {into}, written by another version of its payload, and cannot be read by this "
-            f"one: {error}\nlet its type read what was kept, or launch as it was before until that is done"
+            f"{element!r:.80} waits for {into}, written by another version of its payload, and this one cannot read "
+            f"it: {error}",
+            "let its type read what was kept, or launch the earlier version until that work is done",
+            Scene(into.operator),
         )
-        self.given = into, element, error
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        into, element, error = self.given
-        return ElementUnreadable, (into, element, ValueError(str(error)))
 
 
 class Elements:

@@ -135,7 +135,7 @@ def test_of_a_file_that_is_written_in_many_windows_it_is_told_once(
 
 def test_two_operators_do_not_write_one_file(tmp_path: Path) -> None:
     desk = Desk(tmp_path, noted(tmp_path, (101,), (102,), writers=2))
-    with pytest.raises(FileShared, match=r"out/1 was written by notes0 and notes1.* give each of them a file_path"):
+    with pytest.raises(FileShared, match=r"out/1 was written by notes0 and notes1.*\n.* give each of them a file_path"):
         desk.run()
     assert (desk.outputs(), desk.loop().checkpoint.window) == ({}, 0)
 

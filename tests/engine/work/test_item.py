@@ -327,7 +327,7 @@ class Careless(Numbered):
     ("mistake", "told"),
     [
         ("restriction", "numbered failed in window 1, .*nobody counts on the driver"),
-        ("gap", r"numbered.split divided .* follows what ends at 1; yield parts that touch"),
+        ("gap", r"numbered.split divided .* follows what ends at 1.*help: yield parts that touch"),
         ("short", r"numbered.split divided .* the last part ends at 3"),
     ],
 )
