@@ -88,8 +88,10 @@ def count(desk: Desk, many: int, observer: Observer) -> None:
     loops: list[Loop] = []
 
     def stop_after_many(happening: RunEvent) -> None:
-        if isinstance(happening, Committed) and all(how_many(loops[0].state, name) >= many for name in (MANY, ENDLESS)):
-            loops[0].stop()
+        if isinstance(happening, Committed):
+            state = loops[0].run_state.state
+            if all(how_many(state, name) >= many for name in (MANY, ENDLESS)):
+                loops[0].stop()
 
     loops.append(desk.loop(observers=[observer, stop_after_many]))
     loops[0].run()

@@ -123,7 +123,7 @@ def test_a_driver_on_spark_that_is_killed_writes_each_line_once(tmp_path: Path) 
 
 def counted_once(desk: Desk, many: int) -> bool:
     """Whether every number was counted once; and of those without an end all up to some, which are as many."""
-    state = desk.loop().state
+    state = desk.loop().run_state.state
     ((first, reached),) = counting.counted(state, counting.ENDLESS)
     return counting.counted(state, counting.MANY) == [(0, many)] and first == 0 and reached >= many
 
@@ -146,7 +146,7 @@ def test_twenty_million_and_a_count_without_end_are_counted_once_though_the_driv
         assert any(line.startswith("Started(window_id=3") for line in process.stdout), "two windows are committed"
         process.kill()
     desk = Desk(tmp_path, counting.TWENTY_MILLION)
-    assert 0 < counting.how_many(desk.loop().state, counting.MANY) < 20_000_000
+    assert 0 < counting.how_many(desk.loop().run_state.state, counting.MANY) < 20_000_000
     subprocess.run(at_leisure, check=True, stdout=subprocess.PIPE)  # noqa: S603 - as above
     assert counted_once(desk, 20_000_000)
     assert desk.faults() == []
