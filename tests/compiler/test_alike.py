@@ -91,7 +91,7 @@ def _problems(dag: Dag) -> list[str]:
     return [fault.problem for fault in faults(dag)]
 
 
-def test_a_breach_inside_a_module_that_is_used_twice_is_merge_alike_with_both_places() -> None:
+def test_a_breach_inside_a_module_that_is_used_twice_is_reported_once_with_both_places() -> None:
     dag = _used(Hungry(), Hungry())
     for name in "AB":
         dag.add_stream(f"out of {name}", dag.operator(name).output, dag.add_operator(f"after {name}", Step()).one)
@@ -131,14 +131,14 @@ def test_what_one_module_says_of_two_others_stays_two_faults() -> None:
     assert all(problem.endswith("; likewise in B") for problem in _problems(_used(Mismatched(), Mismatched())))
 
 
-def test_what_is_told_of_a_module_before_the_laws_is_merge_alike_too() -> None:
+def test_a_fault_of_a_module_before_the_laws_is_reported_once_too() -> None:
     notes = compile_until("resolved", _used(Losing(), Losing())).notes
     assert [note.problem for note in notes] == [
         "A$step becomes AT_MOST_ONCE, because A$source feeds it and is AT_MOST_ONCE; likewise in B"
     ]
 
 
-def test_a_slip_in_drawing_a_module_is_merge_alike_too() -> None:
+def test_a_mistake_in_drawing_a_module_is_reported_once_too() -> None:
     dag = Dag()
     for name in ("A", "B"):
         dag.add_module(name, Overbearing())
@@ -147,7 +147,7 @@ def test_a_slip_in_drawing_a_module_is_merge_alike_too() -> None:
     ]
 
 
-def test_what_is_told_of_partitions_is_merge_alike_too() -> None:
+def test_a_fault_of_partitions_is_reported_once_too() -> None:
     assert _problems(_used(Dealt(), Dealt())) == ["the Deal of A$step returned no partitions; likewise in B"]
 
 

@@ -1,1 +1,1 @@
-"""What a configuration sets on an application, and which of its keys matched nothing."""
+"""Applying a configuration to an application, and reporting the keys that matched nothing."""

@@ -1,4 +1,4 @@
-"""What a configuration met while it was asked: names, and which of its keys were of use."""
+"""Records of applying a configuration: the names that exist, and the keys that matched."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from dagkit.conf.values.properties import Unknown
 
 @dataclass(slots=True)
 class KeyUsage:
-    """Filled question by question; read once, when everything was asked."""
+    """Filled while settings are looked up, and read once at the end."""
 
     application: str
     application_class: type | None = None
@@ -23,11 +23,11 @@ class KeyUsage:
     used: set[int] = field(default_factory=set)
     """The positions of the keys that set something."""
     unknown: dict[int, Unknown] = field(default_factory=dict)
-    """Why a property could not be set on the last component that it was offered to."""
+    """Why a property is unknown to the last component that its key matched."""
     secrets: dict[str, bool] = field(default_factory=dict)
-    """The keys of properties whose types are known, and whether their values are secrets by these types."""
+    """The keys of properties whose types are known, and whether the type makes the value a secret."""
     stranded: dict[int, str] = field(default_factory=dict)
-    """An unconnected port that a key would have been for."""
+    """The unconnected port that a key matched."""
 
     def meet(self, operator: str, cls: type | None = None) -> None:
         self.operators[operator] = cls or self.operators.get(operator)
@@ -49,5 +49,5 @@ class KeyUsage:
         return [rule for rule in self.rules if rule.position not in self.used]
 
     def fitting(self, pattern: NamePattern | None) -> dict[str, type | None]:
-        """The operators that a key's name holds for."""
+        """The operators that a key's name fits."""
         return {name: cls for name, cls in self.operators.items() if pattern is None or pattern.fit(name)}

@@ -1,4 +1,4 @@
-"""What the keys of a configuration set: asked by an application's names, and told at the end what matched nothing."""
+"""The values that the keys of a configuration set, looked up by the names of an application."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ ComponentT = TypeVar("ComponentT", bound=Component)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A value that configuration gives, and where it came from."""
+    """A value that configuration sets, and its origin."""
 
     value: Any
     origin: Origin
@@ -47,7 +47,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """The attributes that configuration sets on one bearer, and what is wrong with values that it does not take."""
+    """The attributes that configuration sets on one object, and the faults in values that it refuses."""
 
     values: Mapping[Attribute[Any], Found] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -55,23 +55,23 @@ class Attributes:
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """What configuration sets on one stream."""
+    """The settings of one stream."""
 
     locality: Found | None = None
     schema: Found | None = None
-    """The class of what flows, as TUPLE_CLASS of the stream's ports has it."""
+    """The class of the items, for TUPLE_CLASS of the stream's ports."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
 class Settings:
-    """Every key of a configuration, read once."""
+    """Every key of a configuration, parsed once."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.rules: list[Rule] = []
         self.malformed: list[tuple[Entry, Malformed]] = []
         self.strangers: list[Entry] = []
-        """Keys that have none of our prefixes."""
+        """The keys that have none of dagkit's prefixes."""
         for position, entry in enumerate(sorted(config.entries, key=lambda entry: entry.origin.source)):
             address = parse_key(entry.key)
             if isinstance(address, Address):
@@ -82,7 +82,7 @@ class Settings:
                 self.strangers.append(entry)
 
     def name_of(self, application: StreamingApplication) -> Found:
-        """What the application is called: as `application.NAME.class` says, else as it says itself."""
+        """The application's name: from `application.NAME.class` if that is set, or else its own."""
         cls = type(application)
         names = (cls.__name__, f"{cls.__module__}.{cls.__qualname__}", f"{cls.__module__}:{cls.__qualname__}")
         for rule in reversed(self.rules):
@@ -92,18 +92,18 @@ class Settings:
         return Found(application.application_name, DEFAULT)
 
     def of(self, application: str, home: str | None = None) -> "ApplicationSettings":
-        """What holds for the application of this name; `home` is the module whose classes need no module's name."""
+        """The settings for the application of this name. Classes in the module `home` need no module name."""
         return ApplicationSettings(self, application, home)
 
 
 def _origin(entry: Entry, address: Address) -> Origin:
-    """The entry's origin, which says what to show in the place of a secret."""
+    """The entry's origin, with the text to show instead of a secret."""
     shown = (entry.shown or MASK) if entry.secret else shown_instead(address, entry.key, entry.value)
     return entry.origin if shown is None else replace(entry.origin, shown=shown)
 
 
 class ApplicationSettings:
-    """What holds for one application. Every question notes which keys were met, for `unmatched`."""
+    """The settings for one application. Every method records the keys that match, for `unmatched`."""
 
     def __init__(self, settings: Settings, application: str, home: str | None) -> None:
         self.settings = settings
@@ -111,9 +111,9 @@ class ApplicationSettings:
         self.met = KeyUsage(application)
         self.templates = Templates()
         self.home = home
-        """The module whose classes need no module's name."""
+        """The module in which class names without a module are looked up first."""
         self.codecs: Mapping[Any, Callable[[str], Any]] = {}
-        """Converters that code set; those of configuration are stronger."""
+        """Converters that code sets. Those of configuration override them."""
         self._configured_codecs: Mapping[Any, Callable[[str], Any]] | None = None
         self._of_application: dict[type, list[Rule]] = {AttributeRef: [], PropertyPath: []}
         self._properties, self._references, self._streams = ByName(), ByName(), ByName()
@@ -128,7 +128,7 @@ class ApplicationSettings:
                 self.met.elsewhere.append(rule)
 
     def _file(self, rule: Rule) -> None:
-        """Put a rule where the question it answers will look."""
+        """Add a rule to the index that its method searches."""
         address = rule.address
         if isinstance(address.sets, AttributeRef):
             self._file_attribute(rule, address.sets)
@@ -160,17 +160,17 @@ class ApplicationSettings:
     # -- the application ---------------------------------------------------------------------------------------------
 
     def configure_application(self, application: ComponentT) -> Configured[ComponentT]:
-        """The application with its properties set. Ask before it draws."""
+        """The application with its properties set. Call this before its `populate_dag`."""
         self.home = self.home or _home_of(application)
         declaration = application.declaration if isinstance(application, DeclaredApplication) else None
-        slips = list(self._take_over(declaration)) if declaration is not None else []
+        faults = list(self._take_over(declaration)) if declaration is not None else []
         self.met.application_class = type(application)
         ranked = [((rule.of_application, rule.position), rule) for rule in self._of_application[PropertyPath]]
         configured = self._configured(application, in_order(ranked), self.application)
-        return replace(configured, diagnostics=(*slips, *configured.diagnostics))
+        return replace(configured, diagnostics=(*faults, *configured.diagnostics))
 
     def _take_over(self, declaration: Declaration) -> Iterator[Diagnostic]:
-        """File what a declared application says of its operators; all configuration is stronger."""
+        """Add the settings in a declared application as rules. All configuration overrides them."""
         config = self.settings.config
         values = {**declaration.variables, **{entry.key: entry.value for entry in config.entries}}
         references = References(values, os.environ)
@@ -185,7 +185,7 @@ class ApplicationSettings:
                 origin = Origin(Source.CODE, setting.where, setting.key, shown)
                 self._file(Rule(setting.address, raw, origin, position))
         for key in references.used:
-            _ = key in config  # what a reference names was asked for
+            _ = key in config  # mark keys that values refer to as used
 
     def application_attributes(self) -> Attributes:
         """The application's own attributes."""
@@ -202,7 +202,7 @@ class ApplicationSettings:
     # -- operators and modules ---------------------------------------------------------------------------------------
 
     def configure(self, name: str, component: ComponentT) -> Configured[ComponentT]:
-        """The operator or module of this name with its properties set. Modules are asked for before they draw."""
+        """The operator or module of this name with its properties set. Call this before a module's `populate_dag`."""
         self.met.meet(name, type(component))
         references = self._references.ranked(name)
         ranked: list[tuple[Rank, Rule]] = [
@@ -241,7 +241,7 @@ class ApplicationSettings:
     # -- ports and streams -------------------------------------------------------------------------------------------
 
     def port_attributes(self, operator: str, port: str, *, output: bool, connected: bool = True) -> Attributes:
-        """The attributes of a port. An unconnected one bears none, and keys that mean only such ports are told."""
+        """The attributes of a port. An unconnected port has none; keys that match only such ports are reported."""
         self.met.meet(operator)
         own = PortKind.OUTPUT if output else PortKind.INPUT
         ranked = [
@@ -252,7 +252,7 @@ class ApplicationSettings:
         return self._on_port(in_order(ranked), Scope.PORT, f"{operator}.{port}", connected=connected)
 
     def unifier_attributes(self, operator: str, port: str, *, connected: bool = True) -> Attributes:
-        """The operator attributes of the unifier that may follow an output port."""
+        """The operator attributes of the unifier behind an output port."""
         self.met.meet(operator)
         rules = in_order(self._of_port(self._unifiers, operator, port))
         return self._on_port(rules, Scope.OPERATOR, f"the unifier of {operator}.{port}", connected=connected)
@@ -294,7 +294,7 @@ class ApplicationSettings:
         return attribute_value(PortContext.TUPLE_CLASS, raw, self.home)
 
     def _valued(self, rules: Sequence[Rule], scope: Scope, bearer: str) -> Attributes:
-        """The winner of each attribute as the value that the attribute takes."""
+        """The value of each attribute, converted from its strongest rule."""
         winners: dict[str, Rule] = {}
         for rule in rules:
             assert isinstance(rule.address.sets, AttributeRef), "only attributes are set here"
@@ -313,7 +313,7 @@ class ApplicationSettings:
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def unmatched(self, *, allow_unknown: bool = False) -> list[Diagnostic]:
-        """A fault for every key that matched nothing that was asked for, with the nearest thing that it may mean."""
+        """A fault for every key that matched nothing, with the most similar name. Call this after all other methods."""
         return unmatched(
             self.met,
             self.settings.malformed,
@@ -325,7 +325,7 @@ class ApplicationSettings:
 
 
 def _home_of(application: Component) -> str:
-    """The module that the author wrote: of the class, or of the function that stands for one."""
+    """The author's module: that of the class, or of the `populate_dag` function."""
     populate = getattr(application, "populate", None)
     return str(getattr(populate, "__module__", None) or type(application).__module__)
 
@@ -336,7 +336,7 @@ _STREAM_CODES: Mapping[str, Code] = {"locality": "locality-invalid", "schema": "
 def _locality(raw: Any) -> Locality:
     text = str(raw).strip()
     if text not in Locality.__members__:
-        raise Unfit(f"it wants one of {', '.join(Locality)}")
+        raise Unfit(f"it must be one of {', '.join(Locality)}")
     return Locality(text)
 
 
@@ -346,4 +346,4 @@ def _refused(rule: Rule, what: str, refused: ValueError, code: Code) -> Diagnost
     if isinstance(refused, ClassNotFound):
         help_ = without_secret(refused.help, rule.raw, rule.origin.shown)
         return Diagnostic("class-not-found", problem, help_, rule.origin.where)
-    return Diagnostic(code, problem, f"mend the value of {rule.origin.key}", rule.origin.where)
+    return Diagnostic(code, problem, f"fix the value of {rule.origin.key}", rule.origin.where)

@@ -1,4 +1,4 @@
-"""Templates: properties under a name, which operators get by matching a pattern or by being referred there."""
+"""Templates: properties under a name, for operators that match its pattern or refer to it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ _TIERS = {
 
 @dataclass(slots=True)
 class Template:
-    """One template: what it sets, and whom it matches."""
+    """One template: its properties, and its patterns for operators."""
 
     properties: list[Rule] = field(default_factory=list)
     matches: list[Rule] = field(default_factory=list)
@@ -24,7 +24,7 @@ class Template:
 
 @dataclass(slots=True)
 class Templates:
-    """Every template of the configuration by name."""
+    """The templates of the configuration, by name."""
 
     by_name: dict[str, Template] = field(default_factory=dict)
 
@@ -36,7 +36,7 @@ class Templates:
     def reaching(
         self, application: str, operator: str, cls: type, references: Sequence[Rule]
     ) -> Iterator[tuple[Rank, Rule]]:
-        """The properties that reach an operator, and the keys that led them there, with their ranks."""
+        """The properties that reach an operator by templates, and the keys by which they do, with their ranks."""
         for template in self.by_name.values():
             for match in template.matches:
                 assert isinstance(match.address.sets, Keyword), "a template matches by a word of the grammar"
@@ -61,5 +61,5 @@ def _names(tier: Tier, application: str, operator: str, cls: type) -> tuple[str,
 
 
 def _matches(pattern: str, names: Sequence[str]) -> bool:
-    """Whether the pattern is the whole of one of the names; one that is no pattern matches nothing."""
+    """Whether the pattern matches one of the names as a whole. An invalid pattern matches nothing."""
     return any(is_whole(pattern.strip(), name) for name in names)

@@ -1,4 +1,4 @@
-"""Keys that matched nothing: why, and which name was probably meant."""
+"""Keys that matched nothing: the reason, and the name that was probably meant."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -42,16 +42,16 @@ FOREIGN = (
     "ipc.",
     "net.",
 )
-"""How the keys of other systems begin, which share files with ours and are none of our business."""
+"""Prefixes of the keys of other systems, which may be in the same files. dagkit ignores such keys."""
 
 SHARED = (Source.SITE_DEFAULT, Source.SITE, Source.APPLICATION, Source.USER_SITE, Source.PACKAGE_FILE)
-"""Sources that serve several applications, and so hold sections that are not for this one."""
+"""Sources that serve several applications, and so may contain sections for other ones."""
 
 MOST_SUGGESTIONS = 200
-"""Names for which a near one is looked for; in a graph of thousands of operators each search takes a while."""
+"""The most names for which a similar one is searched. In a graph of thousands of operators each search is slow."""
 
 LONGEST_SHOWN = 200
-"""Characters of a malformed key that are told."""
+"""The most characters of a malformed key that a message shows."""
 
 _BEARERS = {Scope.APPLICATION: "the application", Scope.OPERATOR: "an operator", Scope.PORT: "a port"}
 
@@ -65,17 +65,17 @@ def unmatched(
     *,
     allow_unknown: bool,
 ) -> list[Diagnostic]:
-    """A fault for every key that set nothing and that the application did not ask for, in the order of the sources."""
+    """A fault for every key that set nothing and that the application did not read, in the order of the sources."""
     own = {canonical(key) for key in asked}
-    told: list[Diagnostic] = []
-    told += [_malformed(entry, fault) for entry, fault in malformed if canonical(entry.key) not in own]
-    told += [_stranger(e, own) for e in strangers if e.key not in own and not e.key.startswith(FOREIGN)]
+    faults: list[Diagnostic] = []
+    faults += [_malformed(entry, fault) for entry, fault in malformed if canonical(entry.key) not in own]
+    faults += [_stranger(e, own) for e in strangers if e.key not in own and not e.key.startswith(FOREIGN)]
     reader = _Reader(met, templates)
     for rule in (*met.elsewhere, *met.unused()):
         if canonical(rule.origin.key or "") not in own:
-            told += reader.told_of(rule)
+            faults += reader.faults_of(rule)
     severity = Severity.WARNING if allow_unknown else Severity.ERROR
-    return [replace(diagnostic, severity=severity) for diagnostic in told]
+    return [replace(diagnostic, severity=severity) for diagnostic in faults]
 
 
 def _malformed(entry: Entry, fault: Malformed) -> Diagnostic:
@@ -84,8 +84,8 @@ def _malformed(entry: Entry, fault: Malformed) -> Diagnostic:
 
 
 def _stranger(entry: Entry, asked: Collection[str]) -> Diagnostic:
-    """A key without a prefix: one of ours that lost it, or one that the application was to ask for."""
-    otherwise = f"nothing asks for it; keys of dagkit begin with one of {', '.join(PREFIXES)}"
+    """A fault for a key without a prefix, which may lack the prefix, or may be one that the application reads."""
+    otherwise = f"nothing reads it; keys of dagkit begin with one of {', '.join(PREFIXES)}"
     begins = entry.key.partition(".")[0]
     meant = next((word for word in (*SECTION_WORDS, "attr") if begins == word), None)
     if meant and isinstance(parse_path(entry.key), Address):
@@ -98,7 +98,7 @@ def _stranger(entry: Entry, asked: Collection[str]) -> Diagnostic:
 
 
 class _Reader:
-    """Says of one unused key after another what it missed."""
+    """Finds out why each unused key matched nothing."""
 
     def __init__(self, met: KeyUsage, templates: Collection[str]) -> None:
         self.met = met
@@ -106,15 +106,15 @@ class _Reader:
         self.suggested: dict[str, str] = {}
 
     def near(self, name: str, known: Iterable[str], otherwise: str = "") -> str:
-        """The nearest known name. Looked for once for each name, and no longer in a file that is wrong throughout."""
+        """The most similar known name. Searched once for each name, and no more after `MOST_SUGGESTIONS` searches."""
         if name not in self.suggested:
             if len(self.suggested) >= MOST_SUGGESTIONS:
-                return otherwise or "see the names that were suggested for the keys before"
+                return otherwise or "see the names suggested for earlier keys"
             self.suggested[name] = did_you_mean(name, known, otherwise)
         return self.suggested[name]
 
-    def told_of(self, rule: Rule) -> Iterator[Diagnostic]:
-        """Why this key set nothing; nothing to tell where it is for another application."""
+    def faults_of(self, rule: Rule) -> Iterator[Diagnostic]:
+        """The fault in this key; none if it is for another application."""
         address = rule.address
         faulty = next((p for p in (address.application, address.name, address.port) if p is not None and p.fault), None)
         section = address.application
@@ -125,13 +125,13 @@ class _Reader:
         elif isinstance(address.sets, AttributeRef) and not scopes_set_by(address.element, address.sets):
             yield self._attribute(rule, address.sets)
         elif faulty is not None:
-            help_ = r"names are regular expressions of RE2: write \w* for any letters, or a lone * for any name"
-            yield self._fault(rule, f"{faulty.text!r} is no pattern: {faulty.fault}", help_, "key-malformed")
+            help_ = r"names are regular expressions of RE2: write \w* for any word characters, or * alone for any name"
+            yield self._fault(rule, f"{faulty.text!r} is not a pattern: {faulty.fault}", help_, "key-malformed")
         else:
             yield self._missed(rule)
 
     def _is_for_another(self, rule: Rule, section: str) -> bool:
-        """Whether a shared file may mean another application, whose name is not just a slip of this one's."""
+        """Whether the section, in a shared file, names another application, not a misspelling of this one."""
         near = get_close_matches(section.casefold(), [self.met.application.casefold()], n=1, cutoff=0.8)
         return rule.origin.source in SHARED and not near
 
@@ -152,16 +152,16 @@ class _Reader:
                 rule, f"there is no attribute {attribute.name!r}", did_you_mean(attribute.name, attribute_names())
             )
         belongs = " or ".join(_BEARERS[scope] for scope in bearers)
-        problem = f"{attribute.name} belongs to {belongs}, and cannot be set here"
+        problem = f"{attribute.name} belongs to {belongs} and cannot be set here"
         return self._fault(rule, problem, f"set it on {belongs}", "attribute-misplaced")
 
     def _stream(self, rule: Rule) -> Diagnostic:
         assert rule.address.name is not None, "a stream has a name"
         word, name = str(rule.address.sets), rule.address.name
         if any(name.fit(stream) for stream in self.met.streams):
-            help_ = "only an application that is itself a property file is drawn by its keys"
-            return self._fault(rule, f"the {word} of stream {name.text!r} is drawn by the application", help_)
-        otherwise = "" if self.met.streams else "the application draws no stream"
+            help_ = "keys define streams and operators only in an application that is itself a property file"
+            return self._fault(rule, f"the application itself defines the {word} of stream {name.text!r}", help_)
+        otherwise = "" if self.met.streams else "the application has no streams"
         near = self.near(name.text, self.met.streams, otherwise)
         return self._fault(rule, f"there is no stream {name.text!r}", near)
 
@@ -175,13 +175,13 @@ class _Reader:
             if why_not is not None:
                 shown = repr(rule.raw) if rule.origin.shown is None else rule.origin.shown
                 why_not = without_secret(why_not, rule.raw, rule.origin.shown)
-                return self._fault(rule, f"{shown} is no pattern: {why_not}", HELP, "key-malformed")
+                return self._fault(rule, f"{shown} is not a pattern: {why_not}", HELP, "key-malformed")
             return self._fault(rule, f"template {name!r} matches no operator by this pattern", self._matchable(rule))
         help_ = f"write operator.NAME.template={name}, or give it a matchIdRegExp that fits an operator"
-        return self._fault(rule, f"template {name!r} is used by no operator", help_)
+        return self._fault(rule, f"no operator uses template {name!r}", help_)
 
     def _of_application(self, rule: Rule, path: PropertyPath) -> Diagnostic:
-        """What was meant for the application: a section misspelt, or a property that it does not have."""
+        """The fault in a key for the application: a misspelt section, or a property that it does not have."""
         first = path.first
         fields: Iterable[str] = getattr(self.met.application_class, "model_fields", ())
         near = get_close_matches(first, (*SECTION_WORDS, "attr", "prop"), n=1, cutoff=0.7)
@@ -189,7 +189,7 @@ class _Reader:
             return self._fault(rule, f"there is no section {first!r}", f"did you mean {near[0]!r}?")
         if rule.position in self.met.unknown and len(path.steps) > 1 and first in fields:
             return self._unknown(rule)
-        otherwise = "nothing asks for it: neither the platform nor the application knows the name"
+        otherwise = "neither dagkit nor the application reads a property of this name"
         return self._fault(
             rule,
             f"the application has no property {first!r}",
@@ -209,20 +209,20 @@ class _Reader:
             return self._keyword(rule, rule.address.sets)
         if rule.position in self.met.stranded:
             bearer = self.met.stranded[rule.position]
-            help_ = "lead a stream to the port, or set the attribute on a connected one"
+            help_ = "connect a stream to the port, or set the attribute on a connected port"
             return self._fault(
-                rule, f"{rule.address.sets} is for {bearer}, which no stream touches", help_, "attribute-stranded"
+                rule, f"{rule.address.sets} is for {bearer}, which no stream uses", help_, "attribute-stranded"
             )
         if rule.address.port is not None:
             return self._port(rule, fitting)
         modules = [known for known, cls in fitting.items() if cls is not None and issubclass(cls, Module)]
         if modules:
             help_ = f"write {modules[0]}$NAME for an operator inside"
-            return self._fault(rule, f"{modules[0]} is a module, which bears no attributes", help_)
-        return self._fault(rule, "nothing here takes it", self._known_operators())
+            return self._fault(rule, f"{modules[0]} is a module, which has no attributes", help_)
+        return self._fault(rule, "it fits nothing here", self._known_operators())
 
     def _matchable(self, rule: Rule) -> str:
-        """What the pattern of a template is held against."""
+        """The names that the pattern of a template is matched against."""
         assert isinstance(rule.address.sets, Keyword), "a template matches by a word of the grammar"
         if rule.address.sets.word == "matchAppNameRegExp":
             return f"the application is called {self.met.application!r}"
@@ -243,8 +243,8 @@ class _Reader:
             otherwise = "" if self.templates else f"declare it, as in {PREFIXES[0]}template.{name}.prop.NAME"
             near = did_you_mean(name, self.templates, otherwise)
             return self._fault(rule, f"there is no template {name!r}", near)
-        help_ = "only an application that is itself a property file is drawn by its keys"
-        return self._fault(rule, f"the {keyword.word} of an operator is said by the application", help_)
+        help_ = "keys define streams and operators only in an application that is itself a property file"
+        return self._fault(rule, f"the application itself defines the {keyword.word} of an operator", help_)
 
     def _port(self, rule: Rule, fitting: dict[str, type | None]) -> Diagnostic:
         port, kind = rule.address.port, rule.address.port_kind
@@ -256,14 +256,16 @@ class _Reader:
         if port.text in other:
             right = "an output" if kind is PortKind.INPUT else "an input"
             return self._fault(
-                rule, f"{port.text!r} is {right} port, not an {kind}", "write port, or the other of the two"
+                rule,
+                f"{port.text!r} is {right} port, not an {kind}",
+                f"write port, or {'outputport' if kind is PortKind.INPUT else 'inputport'}",
             )
         near = did_you_mean(port.text, names, "" if names else "it has none")
         of = f" of {next(iter(fitting))}" if len(fitting) == 1 else ""
         return self._fault(rule, f"there is no {kind} {port.text!r}{of}", near)
 
     def _unknown(self, rule: Rule) -> Diagnostic:
-        """The property that a component did not have; of a key for several, as the last of them said it."""
+        """The fault for an unknown property; for a key that names several components, that of the last one."""
         return self.met.unknown[rule.position].diagnostic
 
     def _fault(self, rule: Rule, problem: str, help_: str, code: Code = "key-unmatched") -> Diagnostic:

@@ -1,1 +1,1 @@
-"""Applications that are declared as data."""
+"""Applications that are declared as data, in JSON or properties."""

@@ -1,4 +1,4 @@
-"""An application that is declared, not programmed: its operators and streams as data, and what is set on them."""
+"""An application that is declared as data: its operators, its streams, and their settings."""
 
 import inspect
 from collections import defaultdict
@@ -30,7 +30,7 @@ class DeclaredOperator:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredEnd:
-    """A port, as a stream names it."""
+    """A port that a stream names."""
 
     operator: str
     port: str
@@ -50,7 +50,7 @@ class DeclaredStream:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSetting:
-    """A value that the declaration sets; configuration is stronger."""
+    """A value that the declaration sets. Configuration overrides it."""
 
     address: Address
     raw: Any = field(repr=False)
@@ -60,14 +60,14 @@ class DeclaredSetting:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What a declaring file says, in its own order."""
+    """The content of a declaring file, in its order."""
 
     name: str
     operators: tuple[DeclaredOperator, ...] = ()
     streams: tuple[DeclaredStream, ...] = ()
     settings: tuple[DeclaredSetting, ...] = ()
     variables: dict[str, Any] = field(default_factory=dict)
-    """What references in its values may name, beside the configuration."""
+    """Values that references in the file may name, besides the configuration."""
     faults: tuple[Diagnostic, ...] = ()
 
 
@@ -80,25 +80,25 @@ class DeclaredApplication(StreamingApplication):
     def application_name(self) -> str:
         return self.declaration.name
 
-    def populate_dag(self, dag: Dag, conf: Config) -> None:  # noqa: ARG002 - what is set comes when it is configured
+    def populate_dag(self, dag: Dag, conf: Config) -> None:  # noqa: ARG002 - configuration is applied to the graph
         _Pen(dag, self.declaration).draw()
 
 
 class _Pen:
-    """Draws a declaration; what is written down bears the lines of its file."""
+    """Fills a Dag from a declaration. What it adds has the lines of the declaring file."""
 
     def __init__(self, dag: Dag, declaration: Declaration) -> None:
         self.dag = dag
         self.declaration = declaration
         self.components: dict[str, Component | None] = {}
-        self.said = _plain_properties(declaration)
+        self.properties = _plain_properties(declaration)
 
     def draw(self) -> None:
         self.dag.faults.extend(self.declaration.faults)
         for operator in self.declaration.operators:
             self.place(operator)
         for stream in self.declaration.streams:
-            self.lead(stream)
+            self.connect(stream)
 
     def place(self, declared: DeclaredOperator) -> None:
         component = self.made(declared)
@@ -108,7 +108,7 @@ class _Pen:
         self.components.setdefault(declared.name, component)
 
     def made(self, declared: DeclaredOperator) -> Component | None:
-        """The operator with what is said of it by name. Values that do not hold are told when it is configured."""
+        """The operator with the properties that are set on its name. Configuring it later reports invalid values."""
         try:
             cls = find_class(declared.class_name, is_called=False)
         except ClassNotFound as missing:
@@ -121,29 +121,27 @@ class _Pen:
             return None
         try:
             component = cls()
-        except Exception as raised:  # noqa: BLE001 - the author's constructor may raise anything, and this tells it
+        except Exception as raised:  # noqa: BLE001 - the author's constructor may raise anything: it is reported
             problem = f"operator {declared.name!r}: {cls.__name__}() raises {type(raised).__name__}: {raised}"
-            self.fault("populate-failed", problem, "let it be made without arguments", declared.where)
+            self.fault("populate-failed", problem, "let its constructor work without arguments", declared.where)
             return None
-        return with_properties(component, self.said[declared.name], declared.name).component
+        return with_properties(component, self.properties[declared.name], declared.name).component
 
-    def lead(self, declared: DeclaredStream) -> None:
+    def connect(self, declared: DeclaredStream) -> None:
         with self.lines_of(declared.where):
             stream = self.dag.add_stream(declared.name)
         for end, is_source in ((declared.source, True), *((sink, False) for sink in declared.sinks)):
             if end is not None:
                 with self.lines_of(end.where, stream):
-                    self.lead_end(stream, end, is_source=is_source)
+                    self.connect_end(stream, end, is_source=is_source)
         if declared.locality is not None:
             locality, where = declared.locality
             with self.lines_of(where):
                 stream.set_locality(locality)
 
-    def lead_end(self, stream: Stream, end: DeclaredEnd, *, is_source: bool) -> None:
+    def connect_end(self, stream: Stream, end: DeclaredEnd, *, is_source: bool) -> None:
         if end.operator not in self.components:
-            problem = (
-                f"stream {stream.name!r} is led to {end.operator}.{end.port}, and there is no operator of that name"
-            )
+            problem = f"stream {stream.name!r} names {end.operator}.{end.port}, but there is no operator of that name"
             self.fault("operator-unknown", problem, did_you_mean(end.operator, self.components), end.where)
             return
         component = self.components[end.operator]
@@ -153,7 +151,7 @@ class _Pen:
         port = ports.get(end.port)
         if port is None:
             kind = "output" if is_source else "input"
-            problem = f"stream {stream.name!r} is led to {end.operator}.{end.port}, and it has no {kind} of that name"
+            problem = f"stream {stream.name!r} names {end.operator}.{end.port}, but it has no {kind} of that name"
             self.fault("port-unknown", problem, did_you_mean(end.port, ports, f"it has no {kind}"), end.where)
         elif is_source:
             stream.set_source(Outlet(component, port))
@@ -165,7 +163,7 @@ class _Pen:
 
     @contextmanager
     def lines_of(self, where: Where, stream: Stream | None = None) -> Iterator[None]:
-        """Let what is written down meanwhile bear this line, in the place of the line of Python that wrote it."""
+        """Within the context, give everything that is added to the Dag this line instead of a line of Python."""
         faults, placements, streams = len(self.dag.faults), len(self.dag.placements), len(self.dag.streams)
         ends = len(stream.ends) if stream is not None else 0
         yield
@@ -179,12 +177,13 @@ class _Pen:
 
 
 def _plain_properties(declaration: Declaration) -> Mapping[str, list[Given]]:
-    """What is said of operators by name in plain values; references are resolved when an operator is configured."""
-    said: defaultdict[str, list[Given]] = defaultdict(list)
+    """The plain values that are set on operators by name. References are resolved when the operator is configured."""
+    properties: defaultdict[str, list[Given]] = defaultdict(list)
     for setting in declaration.settings:
         address, sets = setting.address, setting.address.sets
         is_reference = isinstance(setting.raw, str) and "${" in setting.raw
         if address.element is Element.OPERATOR and isinstance(sets, PropertyPath) and not is_reference:
             assert address.name is not None, "an operator has a name"
-            said[address.name.text].append(Given(sets, setting.raw, Origin(Source.CODE, setting.where, setting.key)))
-    return said
+            origin = Origin(Source.CODE, setting.where, setting.key)
+            properties[address.name.text].append(Given(sets, setting.raw, origin))
+    return properties

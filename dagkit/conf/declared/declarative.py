@@ -14,9 +14,9 @@ ENDINGS = (".json", ".properties")
 
 
 def declared_application(path: Path) -> DeclaredApplication:
-    """The application that the file declares. Raises `ApplicationFaults` where the file cannot be read at all.
+    """The application that the file declares. Raise `ApplicationFaults` if the file cannot be parsed.
 
-    What is wrong inside the file is among the faults of the Dag that the application draws.
+    Other faults in the file become faults of the Dag that the application fills.
     """
     name = path.absolute().parent.name if path.stem == "app" else path.stem
     shown = shown_path(str(path))
@@ -26,8 +26,8 @@ def declared_application(path: Path) -> DeclaredApplication:
     if path.suffix == ".json":
         try:
             return DeclaredApplication(declaration=declared_in_json(path.read_bytes(), shown, name))
-        except ParseError as slip:
-            raise ApplicationFaults(name, [slip.told_of(shown, "file-unreadable")]) from slip
+        except ParseError as error:
+            raise ApplicationFaults(name, [error.diagnostic(shown, "file-unreadable")]) from error
     file = read_file(path)
     if file.faults:
         raise ApplicationFaults(name, file.faults)

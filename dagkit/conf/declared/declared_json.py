@@ -26,11 +26,11 @@ _OF_PLANS = {
     _STREAM: ("payload", "unifiers"),
     _END: ("routing", "parallel"),
 }
-"""What only plans say: how the application will run, which is worked out anew."""
+"""Fields that only plans have: how the application will run. The compiler computes them again."""
 
 
 def declared_in_json(data: bytes, shown: str, name: str) -> Declaration:
-    """What the text declares; `name` holds where the text gives none. A `ParseError` says why it is no application."""
+    """The declaration in the text; `name` is used if it has no name. Raise `ParseError` if it is not an application."""
     document = read_json(data)
     if isinstance(document, JsonObject) and isinstance(document.get("logicalPlan"), JsonObject):
         name, document = str(document.get("applicationName", name)), document["logicalPlan"]
@@ -50,7 +50,7 @@ def declared_in_json(data: bytes, shown: str, name: str) -> Declaration:
 
 
 class _Reader:
-    """Reads one document; faults are gathered, and what is faulty is left out."""
+    """Reads one document. Collects faults and leaves out faulty parts."""
 
     def __init__(self, shown: str, *, is_plan: bool) -> None:
         self.shown = shown
@@ -73,16 +73,17 @@ class _Reader:
         if properties is None:
             return
         if not isinstance(properties, JsonObject):
-            self.fault("property-invalid", f"the properties of {name!r} are no object", "write {…}", self.at(operator))
+            problem = f"the properties of {name!r} are not an object"
+            self.fault("property-invalid", problem, "write {…}", self.at(operator))
             return
-        self.told_twice(properties, f"the properties of {name!r}")
+        self.refuse_duplicates(properties, f"the properties of {name!r}")
         for key, value in properties.items():
             if key == "@class":
                 continue
             where = Where(self.shown, properties.line_of(key))
             if value == MASK:
                 problem = f"{key} of {name!r} is a secret that the plan does not show"
-                self.fault("property-invalid", problem, f"give it with -D dt.operator.{name}.prop.{key}=…", where)
+                self.fault("property-invalid", problem, f"set it with -D dt.operator.{name}.prop.{key}=…", where)
                 continue
             address = Address(Element.OPERATOR, PropertyPath((key,)), NamePattern(name))
             yield DeclaredSetting(address, value, where, f"{name}.{key}")
@@ -101,9 +102,9 @@ class _Reader:
         if attributes is None:
             return
         if not isinstance(attributes, JsonObject):
-            self.fault("attribute-invalid", f"the attributes of {what} are no object", "write {…}", self.at(bearer))
+            self.fault("attribute-invalid", f"the attributes of {what} are not an object", "write {…}", self.at(bearer))
             return
-        self.told_twice(attributes, f"the attributes of {what}")
+        self.refuse_duplicates(attributes, f"the attributes of {what}")
         for name, value in attributes.items():
             where = Where(self.shown, attributes.line_of(name))
             parsed = parse_path(f"attr.{name}")
@@ -146,7 +147,7 @@ class _Reader:
             return None
         if not isinstance(end, JsonObject):
             help_ = 'write {"operatorName": …, "portName": …}'
-            self.fault("stream-unfed", f"a stream is led to {end!r}, which is no port", help_, self.at(stream))
+            self.fault("stream-unfed", f"a stream names {end!r}, which is not a port", help_, self.at(stream))
             return None
         self.known(end, _END, "the end of a stream")
         operator, port = self.text(end, "operatorName"), self.text(end, "portName")
@@ -160,7 +161,7 @@ class _Reader:
             yield DeclaredSetting(address, class_name, Where(self.shown, stream.line_of("schema")), f"schema of {name}")
 
     def unifiers(self, stream: JsonObject, source: DeclaredEnd | None) -> Iterator[DeclaredSetting]:
-        """What a plan's unifiers bear was set on the port before them."""
+        """The attributes of a plan's unifiers, which were set on the output port before them."""
         if source is None:
             return
         for unifier in self.objects(stream, "unifiers", may_be_absent=True):
@@ -176,7 +177,7 @@ class _Reader:
         value = parent.get(key)
         if not isinstance(value, list) or not all(isinstance(one, JsonObject) for one in value):
             where = Where(self.shown, parent.line_of(key))
-            self.fault("key-malformed", f"{key!r} is no list of objects", "write [{…}, {…}]", where)
+            self.fault("key-malformed", f"{key!r} is not a list of objects", "write [{…}, {…}]", where)
             return ()
         return value
 
@@ -184,23 +185,23 @@ class _Reader:
         value = parent.get(key)
         if isinstance(value, str) and value:
             return value
-        problem = f"it has no {key!r}" if value is None or value == "" else f"{key!r} is {value!r}, which is no text"
+        problem = f"it has no {key!r}" if value is None or value == "" else f"{key!r} is {value!r}, which is not text"
         self.fault("key-malformed", problem, f'write "{key}": "…"', self.at(parent))
         return None
 
     def known(self, found: JsonObject, fields: tuple[str, ...], what: str) -> None:
-        """Report fields that nothing reads; what plans say beside is passed over in plans."""
-        self.told_twice(found, what)
+        """Report unknown fields. In plans, ignore the fields that only plans have."""
+        self.refuse_duplicates(found, what)
         passed = _OF_PLANS[fields] if self.is_plan else ()
         for key in found:
             if key not in fields and key not in passed:
                 where = Where(self.shown, found.line_of(key))
                 self.fault("key-unmatched", f"{what} has no field {key!r}", did_you_mean(key, fields), where)
 
-    def told_twice(self, found: JsonObject, what: str) -> None:
+    def refuse_duplicates(self, found: JsonObject, what: str) -> None:
         for key in found.twice:
             where = Where(self.shown, found.line_of(key))
-            self.fault("key-duplicated", f"{key!r} stands twice in {what}", "keep one of the two", where)
+            self.fault("key-duplicated", f"{key!r} is set twice in {what}", "keep one of the two", where)
 
     def at(self, found: JsonObject) -> Where:
         return Where(self.shown, found.line)

@@ -21,7 +21,7 @@ from dagkit.errors import Diagnostic, Where
 
 
 def declared_in_properties(written: Sequence[WrittenKey], name: str) -> Declaration:
-    """What the keys declare; `name` holds where no APPLICATION_NAME is among them."""
+    """The declaration in the keys; `name` is used if APPLICATION_NAME is not set."""
     reader = _Reader(name)
     for one in written:
         reader.read(one)
@@ -60,16 +60,16 @@ class _Reader:
             return
         first = self.seen.setdefault(address.identity, written.where)
         if first is not written.where:
-            problem = f"{written.key} stands twice; the first is at {first}"
+            problem = f"{written.key} is set twice; the first is at {first}"
             self.faults.append(Diagnostic("key-duplicated", problem, "keep one of the two", written.where))
         elif written.value is None:
-            problem = f"{written.key} stands here without a value"
+            problem = f"{written.key} has no value here"
             self.faults.append(Diagnostic("key-required", problem, f"write {written.key}=…", written.where))
         else:
             self.place(address, written)
 
     def place(self, address: Address, written: WrittenKey) -> None:
-        """Put what the key says where it belongs: into the drawing, or among what is set on it."""
+        """Record the key as an operator, as a part of a stream, or as a setting."""
         word = address.sets.word if isinstance(address.sets, Keyword) else ""
         name = address.name.text if address.name is not None else ""
         value = str(written.value).strip()
@@ -92,14 +92,14 @@ class _Reader:
         elif word == "locality":
             stream = replace(stream, locality=(value, where))
         else:
-            help_ = "write what the template would set on the stream itself"
+            help_ = "set the properties of the template on the stream itself"
             self.faults.append(Diagnostic("key-unmatched", f"stream {name!r} has a {word}", help_, where))
         self.streams[name] = stream
 
     def end(self, stream: str, text: str, where: Where) -> DeclaredEnd | None:
         operator, dot, port = text.strip().rpartition(".")
         if not (dot and operator and port):
-            problem = f"stream {stream!r} is led to {text!r}, which is no operator.port"
+            problem = f"stream {stream!r} names {text!r}, which is not operator.port"
             self.faults.append(Diagnostic("key-malformed", problem, "write OPERATOR.PORT", where))
             return None
         return DeclaredEnd(operator, port, where)

@@ -1,1 +1,1 @@
-"""Property files as keys, values and lines: Hadoop XML, .properties, TOML, JSON."""
+"""The file formats: Hadoop XML, .properties, TOML and JSON, as keys, values and lines."""

@@ -1,4 +1,4 @@
-"""Hadoop's XML: `<configuration>` with `<property>` elements, or these alone."""
+"""Hadoop's XML: `<configuration>` with `<property>` elements, or `<property>` elements alone."""
 
 import codecs
 import re
@@ -27,7 +27,7 @@ _FIELDS = ("name", "value", "final", "description", "source", "tag")
 
 
 def read_hadoop(data: bytes) -> tuple[list[WrittenKey], list[ParseError]]:
-    """The properties that an XML file holds; a bare list of them is read like one inside `<configuration>`."""
+    """The properties in an XML file. A list without `<configuration>` around it is accepted too."""
     text = _decoded(data)
     prolog = _PROLOG.match(text)
     assert prolog is not None, "every part of the prolog may be absent"
@@ -38,23 +38,23 @@ def read_hadoop(data: bytes) -> tuple[list[WrittenKey], list[ParseError]]:
         reader.parser.Parse(text.encode(), True)
     except ExpatError as malformed:
         raise ParseError(
-            f"it is no XML: {ErrorString(malformed.code)}", "mend the line", malformed.lineno
+            f"it is not XML: {ErrorString(malformed.code)}", "fix the line", malformed.lineno
         ) from malformed
-    return reader.written, reader.slips
+    return reader.written, reader.errors
 
 
 def _decoded(data: bytes) -> str:
-    """The text, in the encoding that the first bytes or the first line of the file name."""
+    """The text, decoded by the encoding that the first bytes or the first line of the file declare."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return _in_encoding(data, "utf-16")
     data = data.removeprefix(codecs.BOM_UTF8)
     declared = _DECLARATION.match(data)
     name = "utf-8" if declared is None else declared[1].decode("ascii")
     if name.lower() == "utf-16":
-        raise ParseError("it declares UTF-16 and does not begin so", "save it as UTF-8", 1)
+        raise ParseError("it declares UTF-16, but its first bytes are not UTF-16", "save it as UTF-8", 1)
     if name.lower() not in _ENCODINGS:
         known = "UTF-8, UTF-16, ISO-8859-1, windows-1252 and US-ASCII"
-        problem = f"it declares the encoding {name!r}, and only {known} are read"
+        problem = f"it declares the encoding {name!r}, but dagkit reads only {known}"
         raise ParseError(problem, 'save it as UTF-8 and declare encoding="UTF-8"', 1)
     return _in_encoding(data, _ENCODINGS[name.lower()])
 
@@ -64,13 +64,13 @@ def _in_encoding(data: bytes, encoding: str) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as wrong:
         if encoding == "utf-16":
-            raise ParseError("it begins as UTF-16 and does not go on so", "save it as UTF-8") from wrong
+            raise ParseError("it begins as UTF-16, but not all of it is UTF-16", "save it as UTF-8") from wrong
         help_ = "save the file as UTF-8, or declare its encoding in the first line"
         raise wrong_bytes(data, wrong, help_) from wrong
 
 
 class _Reader:
-    """Gathers properties while the parser walks through the file."""
+    """Collects properties while the parser reads the file."""
 
     def __init__(self) -> None:
         self.parser = ParserCreate(encoding="UTF-8")
@@ -79,7 +79,7 @@ class _Reader:
         self.parser.EndElementHandler = self.end_element
         self.parser.CharacterDataHandler = self.characters
         self.written: list[WrittenKey] = []
-        self.slips: list[ParseError] = []
+        self.errors: list[ParseError] = []
         self.depth = 0
         self.fields: dict[str, str] = {}
         self.text: list[str] | None = None
@@ -90,8 +90,8 @@ class _Reader:
         return self.parser.CurrentLineNumber
 
     def refuse_doctype(self, *_: object) -> None:
-        """Entities, and references to other files, are declared in a DOCTYPE; without one there are none."""
-        raise ParseError("it holds a DOCTYPE", "remove it, and write out the text of its entities", self.line)
+        """Refuse a DOCTYPE: without one, a file cannot declare entities or refer to other files."""
+        raise ParseError("it contains a DOCTYPE", "remove it, and replace entities by their text", self.line)
 
     def start_element(self, name: str, attributes: Mapping[str, str]) -> None:
         self.depth += 1
@@ -102,13 +102,11 @@ class _Reader:
         elif self.depth == 3:
             self._begin(name)
         elif self.depth > 3:
-            self.slips.append(
-                ParseError(f"<{name}> stands inside a field of a property", "write text there", self.line)
-            )
+            self.errors.append(ParseError(f"<{name}> is inside a field of a property", "write text there", self.line))
 
     def _open(self, name: str, attributes: Mapping[str, str]) -> None:
         if name != "property":
-            self.slips.append(
+            self.errors.append(
                 ParseError(f"<{name}> is not a property", did_you_mean(name, ["property"], "remove it"), self.line)
             )
         self.fields = {field: value for field, value in attributes.items() if field in _FIELDS}
@@ -116,9 +114,9 @@ class _Reader:
 
     def _begin(self, name: str) -> None:
         if name not in _FIELDS:
-            self.slips.append(ParseError(f"a property has no <{name}>", did_you_mean(name, _FIELDS), self.line))
+            self.errors.append(ParseError(f"a property has no <{name}>", did_you_mean(name, _FIELDS), self.line))
         elif name in self.fields:
-            self.slips.append(ParseError(f"a property has a second <{name}>", "keep one of the two", self.line))
+            self.errors.append(ParseError(f"a property has a second <{name}>", "keep one of the two", self.line))
         self.name_line = self.line if name == "name" else self.name_line
         self.text = []
 
@@ -126,8 +124,8 @@ class _Reader:
         if self.text is not None:
             self.text.append(content)
         elif content.strip():
-            self.slips.append(
-                ParseError(f"the text {content.strip()!r} stands outside a property", "remove it", self.line)
+            self.errors.append(
+                ParseError(f"the text {content.strip()!r} is outside a property", "remove it", self.line)
             )
 
     def end_element(self, name: str) -> None:
@@ -141,7 +139,7 @@ class _Reader:
     def _close(self) -> None:
         key = self.fields.get("name", "").strip()
         if not key:
-            self.slips.append(ParseError("a property has no name", "give it a <name>", self.property_line))
+            self.errors.append(ParseError("a property has no name", "give it a <name>", self.property_line))
             return
         value = _value(self.fields.get("value"))
         final = self.fields.get("final", "").strip().lower() == "true"
@@ -149,7 +147,7 @@ class _Reader:
 
 
 def _value(text: str | None) -> str | None:
-    """The value without the blanks around it. Nothing, or blank lines, is no value; blanks alone are one."""
+    """The value without surrounding spaces. None if it is empty or blank lines; spaces alone are a value."""
     if text is None:
         return None
     return text.strip() or (text if text and "\n" not in text else None)

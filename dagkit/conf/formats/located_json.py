@@ -1,4 +1,4 @@
-"""JSON whose objects know where they stand, so that faults in them can be told by line."""
+"""JSON whose objects know their lines, so that faults in them can be reported by line."""
 
 import codecs
 import json
@@ -12,19 +12,19 @@ from dagkit.conf.formats.written import ParseError, wrong_bytes
 
 
 class Lines:
-    """A text whose lines are asked for again and again, so that its ends of line are found once."""
+    """A text with an index of its line ends, to find line numbers quickly."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._ends = [found.start() for found in re.finditer("\n", text)]
 
     def line_of(self, offset: int) -> int:
-        """The line, counted from one, that holds this offset."""
+        """The number, from 1, of the line that contains this offset."""
         return bisect_left(self._ends, offset) + 1
 
 
 class JsonObject(dict[str, Any]):
-    """An object of a JSON text: its pairs, its line, and the keys that it gives twice."""
+    """An object in a JSON text: its pairs, its line, and its duplicate keys."""
 
     lines: Lines
     start: int
@@ -35,7 +35,7 @@ class JsonObject(dict[str, Any]):
         return self.lines.line_of(self.start)
 
     def line_of(self, key: str) -> int:
-        """The line of a key: the first place after the object's beginning where it is written."""
+        """The line of a key: that of its first occurrence after the start of the object."""
         found = _written(key).search(self.lines.text, self.start)
         return self.line if found is None else self.lines.line_of(found.start())
 
@@ -46,7 +46,7 @@ def _written(key: str) -> re.Pattern[str]:
 
 
 def read_json(data: bytes) -> Any:
-    """What the text holds, its objects as `JsonObject`; a `ParseError` says why it is no JSON."""
+    """The value of a JSON text, with objects as `JsonObject`. Raise `ParseError` if it is not JSON."""
     try:
         text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as wrong:
@@ -54,20 +54,20 @@ def read_json(data: bytes) -> Any:
     try:
         return _Decoder(text).decode(text)
     except json.JSONDecodeError as malformed:
-        said = malformed.msg[:1].lower() + malformed.msg[1:]
-        raise ParseError(f"it is no JSON: {said}", "mend the line", malformed.lineno) from malformed
+        reason = malformed.msg[:1].lower() + malformed.msg[1:]
+        raise ParseError(f"it is not JSON: {reason}", "fix the line", malformed.lineno) from malformed
     except RecursionError as deep:
         raise ParseError("it is nested too deeply", "an application needs no more than a few levels") from deep
 
 
 class _Decoder(json.JSONDecoder):
-    """The decoder of the standard library, which is asked to note where objects begin."""
+    """The decoder of the standard library, which here records where objects begin."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.lines = Lines(text)
         self.parse_object = self._object
-        self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # the stubs know the C one alone
+        self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # the stubs only know C's
 
     def _object(self, text_and_end: tuple[str, int], *arguments: Any) -> tuple[JsonObject, int]:
         strict, scan_once, _, _, memo = arguments

@@ -1,15 +1,15 @@
-"""How deep a value may nest lists and objects."""
+"""The limit for nested lists and objects in values."""
 
 from typing import Any
 
 DEEPEST = 100
-"""Lists and objects within one another that a value may have."""
+"""The greatest depth of lists and objects in a value."""
 
 TOO_DEEP = f"it nests lists and objects deeper than {DEEPEST}"
 
 
 def is_too_deep(value: Any) -> bool:
-    """Whether a value nests deeper than a value may."""
+    """Whether a value nests lists and objects deeper than `DEEPEST`."""
     level = [value]
     for _ in range(DEEPEST):
         level = [part for part in level if isinstance(part, dict | list)]

@@ -1,4 +1,4 @@
-"""Property files as they are written: keys, values and true lines, from Hadoop XML, `.properties` and TOML."""
+"""Reading property files: keys, values and lines, from Hadoop XML, `.properties` and TOML."""
 
 import codecs
 import re
@@ -20,25 +20,27 @@ from dagkit.conf.grammar.property_keys import PREFIXES, SECTION_WORDS
 from dagkit.errors import Diagnostic, Where
 
 LARGEST = 1 << 26
-"""Bytes that a property file may hold."""
+"""The greatest size of a property file in bytes."""
+
+CHECK_THE_PATH = "check the path; relative paths start at the working directory"
 
 
 @dataclass(frozen=True, slots=True)
 class PropertyFile:
-    """What a file holds, in its own order, and what in it could not be read."""
+    """The keys of a file, in its order, and the faults in it."""
 
     shown: str
     written: tuple[WrittenKey, ...] = ()
     faults: tuple[Diagnostic, ...] = ()
 
 
-def read_file(path: Path, instead: str = "check the path; it is taken from the working directory") -> PropertyFile:
-    """What the file holds; a file that cannot be read holds nothing and has a fault that says why, and what instead."""
+def read_file(path: Path, instead: str = CHECK_THE_PATH) -> PropertyFile:
+    """The keys of a file. If it cannot be read: no keys and one fault, with the help `instead` if it is missing."""
     shown = shown_path(str(path))
     read = _READERS.get(path.suffix.lower())
     if read is None:
         return _unreadable(
-            shown, ParseError("it is none of .xml, .properties and .toml", "give it the ending of its format")
+            shown, ParseError("its name does not end in .xml, .properties or .toml", "give it the ending of its format")
         )
     try:
         data = regular_bytes(path, LARGEST)
@@ -49,30 +51,30 @@ def read_file(path: Path, instead: str = "check the path; it is taken from the w
             shown, ParseError(f"it cannot be opened: {refused.strerror}", "check its kind and its permissions")
         )
     try:
-        written, slips = read(data)
-    except ParseError as slip:
-        return _unreadable(shown, slip)
+        written, errors = read(data)
+    except ParseError as error:
+        return _unreadable(shown, error)
     located = (WrittenKey(w.key, w.value, Where(shown, w.where.line), w.final) for w in written)
-    return PropertyFile(shown, tuple(located), tuple(slip.told_of(shown, "key-malformed") for slip in slips))
+    return PropertyFile(shown, tuple(located), tuple(error.diagnostic(shown, "key-malformed") for error in errors))
 
 
-def _unreadable(shown: str, slip: ParseError) -> PropertyFile:
-    return PropertyFile(shown, (), (slip.told_of(shown, "file-unreadable"),))
+def _unreadable(shown: str, error: ParseError) -> PropertyFile:
+    return PropertyFile(shown, (), (error.diagnostic(shown, "file-unreadable"),))
 
 
 # -- .properties -----------------------------------------------------------------------------------------------------
 
 
 def read_properties(data: bytes) -> tuple[list[WrittenKey], list[ParseError]]:
-    """Java's format. Text that is UTF-8 is read as that, other text as Java does, in ISO-8859-1."""
+    """Read Java's format. Decode as UTF-8 if the text is valid UTF-8, or else as ISO-8859-1, like Java."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise ParseError("it is written in UTF-16", "save it as UTF-8, or in ISO-8859-1 with \\uXXXX escapes", 1)
+        raise ParseError("it is encoded in UTF-16", "save it as UTF-8, or in ISO-8859-1 with \\uXXXX escapes", 1)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = data.decode("iso-8859-1")
     if (nul := text.find("\0")) >= 0:
-        raise ParseError("it holds a NUL byte, so it is no text", "save it as UTF-8", text.count("\n", 0, nul) + 1)
+        raise ParseError("it contains a NUL byte, so it is not text", "save it as UTF-8", text.count("\n", 0, nul) + 1)
     return list(_pairs(text)), []
 
 
@@ -84,7 +86,7 @@ def _pairs(text: str) -> Iterator[WrittenKey]:
             element = next(elements, None)
         except javaproperties.InvalidUEscapeError as malformed:
             raise ParseError(
-                f"{malformed.escape!r} is no escape", "write \\u and four hexadecimal digits", line
+                f"{malformed.escape!r} is not an escape", "write \\u and four hexadecimal digits", line
             ) from malformed
         if element is None:
             return
@@ -102,7 +104,7 @@ _SEPARATOR = re.compile(r"(?<!\\)(?:\\\\)*[=:]")
 
 
 def read_toml(data: bytes) -> tuple[list[WrittenKey], list[ParseError]]:
-    """Tables become dotted keys, and values keep their types."""
+    """Read TOML. Tables become dotted keys; values keep their types."""
     try:
         text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as wrong:
@@ -114,12 +116,12 @@ def read_toml(data: bytes) -> tuple[list[WrittenKey], list[ParseError]]:
         found = re.search(r"\(at line (\d+), column \d+\)", str(malformed))
         problem = str(malformed).partition(" (at ")[0]
         raise ParseError(
-            f"it is no TOML: {problem[:1].lower()}{problem[1:]}", "mend the line", int(found[1]) if found else None
+            f"it is not TOML: {problem[:1].lower()}{problem[1:]}", "fix the line", int(found[1]) if found else None
         ) from malformed
     except RecursionError as malformed:
         raise ParseError(TOO_DEEP, "write a flatter value") from malformed
-    except ValueError as malformed:  # of Python's own, for a number of thousands of digits
-        raise ParseError(f"a value cannot be read: {malformed}", "write it as a text, or shorter") from malformed
+    except ValueError as malformed:  # Python refuses numbers of thousands of digits
+        raise ParseError(f"a value cannot be read: {malformed}", "write it as text, or shorten it") from malformed
     if is_too_deep(tables):
         raise ParseError(TOO_DEEP, "write a flatter value")
     lines = toml_lines(text)
@@ -135,7 +137,7 @@ def _flat(above: tuple[str, ...], table: Mapping[str, Any]) -> Iterator[tuple[tu
 
 
 def _dotted(parts: tuple[str, ...]) -> str:
-    """The parts as one key. A quoted part with dots goes on with the path, unless it is the key of a map."""
+    """The parts as one key. A quoted part with dots continues the path, unless it is the key of a map."""
     key = parts[0]
     for part in parts[1:]:
         is_marked = key.endswith((".attr", ".prop")) or f"{key}." in PREFIXES
@@ -145,7 +147,7 @@ def _dotted(parts: tuple[str, ...]) -> str:
 
 
 def _line(parts: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> int | None:
-    """The line of the key, or of the nearest table around it that has one."""
+    """The line of the key, or else of the innermost table around it that has one."""
     return next((lines[parts[:n]] for n in range(len(parts), 0, -1) if parts[:n] in lines), None)
 
 

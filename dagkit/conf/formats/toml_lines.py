@@ -1,4 +1,4 @@
-"""On which line each key of a TOML text stands, which its parser does not say."""
+"""The line of each key in a TOML text, which the parser does not report."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -7,41 +7,40 @@ from typing import Any
 Path = tuple[str, ...]
 
 _ENDINGS = ("]", "}", '"""', "'''")
-"""A value of several lines ends on a line that holds one of these."""
+"""A value of several lines ends on a line that contains one of these."""
 
 
 def toml_lines(text: str) -> dict[Path, int]:
-    """The line of every table and key, the first where there are several. The text is known to be TOML.
+    """The line of every table and key; the first if there are several. The text must be valid TOML.
 
-    A statement is the fewest lines that the parser accepts: an array or a text that goes on is not accepted before it
-    ends.
+    A statement is the fewest lines that the parser accepts: it refuses an unfinished array or text.
     """
     lines: dict[Path, int] = {}
     table: Path = ()
     statement, first = "", 1
     for number, line in enumerate(text.split("\n"), start=1):
-        goes_on = bool(statement)
-        first = first if goes_on else number
+        continues = bool(statement)
+        first = first if continues else number
         statement += f"{line}\n"
-        if goes_on and not any(ending in line for ending in _ENDINGS):
+        if continues and not any(ending in line for ending in _ENDINGS):
             continue
         try:
-            said = tomllib.loads(statement)
+            parsed = tomllib.loads(statement)
         except tomllib.TOMLDecodeError:
             continue
-        if line.lstrip().startswith("[") and not goes_on:
-            table = max(_paths(said), key=len)
+        if line.lstrip().startswith("[") and not continues:
+            table = max(_paths(parsed), key=len)
             lines.setdefault(table, first)
         else:
-            for path in _paths(said):
+            for path in _paths(parsed):
                 lines.setdefault(table + path, first)
         statement = ""
     return lines
 
 
-def _paths(said: Mapping[str, Any]) -> Iterator[Path]:
-    """The keys of a statement, those of tables inside it included."""
-    for key, value in said.items():
+def _paths(parsed: Mapping[str, Any]) -> Iterator[Path]:
+    """The keys of a statement, including those of tables inside it."""
+    for key, value in parsed.items():
         yield (key,)
         if isinstance(value, Mapping):
             yield from ((key, *path) for path in _paths(value))

@@ -1,1 +1,1 @@
-"""What a key names: the grammar of property keys, and how names match."""
+"""The grammar of property keys, and how the names in keys match."""

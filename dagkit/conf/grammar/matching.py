@@ -1,8 +1,8 @@
-"""Which keys hold for which names, and which of several wins: 4.3 of Apex's rules, written as an order.
+"""Which keys apply to which names, and which of several keys wins: section 4.3 of Apex's rules, as a sort order.
 
-Two keys that set the same thing differ in their source alone, and the stronger source wins. Between keys of different
-reach the narrower wins, whatever its source: an application's own section before the root of the file, a name
-before a pattern before a key for all, and templates behind every key that names the operator.
+If two keys set the same thing by the same form of name, the stronger source wins. Otherwise the narrower key wins,
+whatever its source: an application's own section wins over the root of the file, a name over a pattern, a pattern over
+a key for all, and every key that names the operator over templates.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ from dagkit.conf.grammar.property_keys import Address
 
 
 class Tier(IntEnum):
-    """By which way a property reaches an operator, the weakest first."""
+    """How a property reaches an operator, the weakest way first."""
 
     TEMPLATE_BY_CLASS = 0
     TEMPLATE_BY_APPLICATION = 1
@@ -27,15 +27,15 @@ class Tier(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """One key with its value: what it names, and where it came from."""
+    """One key with its value, its address and its origin."""
 
     address: Address
     raw: Any = field(repr=False)
     origin: Origin
     position: int
-    """Its place among all keys, those of the strongest source last."""
+    """Its position among all keys, those of the strongest source last."""
     of_application: bool = False
-    """Whether it stands in the section of this very application."""
+    """Whether it is in the section that names this application."""
 
 
 Rank = tuple[int, ...]
@@ -43,12 +43,12 @@ Rank = tuple[int, ...]
 
 @dataclass(slots=True)
 class ByName:
-    """Rules by the name they are for. A name is looked up, not searched for; only patterns are tried in turn."""
+    """Rules by the name that they apply to. Names are found in dicts; only patterns are tried one after the other."""
 
     anyone: list[Rule] = field(default_factory=list)
     plain: dict[str, list[Rule]] = field(default_factory=dict)
     spelled: dict[str, list[Rule]] = field(default_factory=dict)
-    """Those of environment variables, by folded name."""
+    """The rules of environment variables, by folded name."""
     patterns: dict[NamePattern, list[Rule]] = field(default_factory=dict)
 
     def add(self, pattern: NamePattern | None, rule: Rule) -> None:
@@ -62,7 +62,7 @@ class ByName:
             self.patterns.setdefault(pattern, []).append(rule)
 
     def fitting(self, name: str) -> Iterator[tuple[Fit, Rule]]:
-        """The rules that hold for a name, and how."""
+        """The rules that apply to a name, each with how it fits."""
         yield from ((Fit.ANYONE, rule) for rule in self.anyone)
         for pattern, rules in self.patterns.items():
             fit = pattern.fit(name)
@@ -73,11 +73,11 @@ class ByName:
             yield from ((Fit.EXACT, rule) for rule in self.spelled.get(folded(name), ()))
 
     def ranked(self, name: str) -> list[Rule]:
-        """The rules that hold for a name, the strongest last."""
+        """The rules that apply to a name, the strongest last."""
         found = [((rule.of_application, fit, rule.position), rule) for fit, rule in self.fitting(name)]
         return in_order(found)
 
 
 def in_order(ranked: Iterable[tuple[Rank, Rule]]) -> list[Rule]:
-    """The rules, the strongest last; what a declared application says of itself gives way to all configuration."""
+    """The rules, the strongest last. All configuration is stronger than the settings in a declared application."""
     return [r for _, r in sorted(ranked, key=lambda pair: (pair[1].origin.source > Source.CODE, pair[0]))]

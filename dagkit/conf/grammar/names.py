@@ -1,4 +1,4 @@
-"""Names as keys write them: equal, matched as a pattern, or folded to what an environment variable can spell."""
+"""Names in keys: exact names, patterns, and names folded to the characters of environment variables."""
 
 import re
 from dataclasses import dataclass
@@ -8,45 +8,45 @@ from functools import cache
 from dagkit.patterns import is_whole, refusal
 
 _PATTERN_SIGNS = re.compile(r"[\\^.\[\]|?*+(){}]")
-"""What makes a name more than itself. A `$` alone does not: in the middle of a name, as in `Module$inner`, it is
-matched by nothing, and at the end it changes nothing."""
+"""Characters that make a name a pattern. `$` is not one: in the middle of a name, as in `Module$inner`, a pattern with
+`$` would match nothing, and at the end `$` has no effect."""
 
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPELLABLE = re.compile(r"[^0-9A-Za-z]")
 
 
 class Fit(IntEnum):
-    """How a key's name came to hold for a real one, the weakest first."""
+    """How the name in a key fits a real name, the weakest fit first."""
 
     NOT = 0
     ANYONE = 1
-    """The key names nobody: it was written one floor up, for all."""
+    """The key has no name: it is set one level up, for all."""
     STAR = 2
-    """The key names all, with a lone `*`."""
+    """The key has the name `*`, for all."""
     PATTERN = 3
     EXACT = 4
 
 
 @dataclass(frozen=True, slots=True)
 class NamePattern:
-    """A name in a key: itself, and a regular expression that is matched against whole names; a lone `*` is any."""
+    """A name in a key: an exact name, or a regular expression that must match whole names; `*` matches any name."""
 
     text: str
     folded: bool = False
-    """Whether it comes from an environment variable, where every sign outside letters and digits became `_`."""
+    """Whether it comes from an environment variable, where every character but letters and digits became `_`."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether the name stands for nothing but itself."""
+        """Whether the name matches only itself."""
         return self.text != "*" and not _PATTERN_SIGNS.search(self.text)
 
     @property
     def fault(self) -> str | None:
-        """Why the pattern cannot be compiled, where it is one."""
+        """Why the pattern cannot be compiled; None if it can, or if it is a plain name."""
         return None if self.is_plain or self.text == "*" else refusal(self.text)
 
     def fit(self, name: str) -> Fit:
-        """How this holds for a name."""
+        """How the pattern fits a name."""
         if name == self.text or (self.folded and folded(name) == self.text):
             return Fit.EXACT
         if self.is_plain:
@@ -67,11 +67,11 @@ def folded(name: str) -> str:
 
 @cache
 def snake(name: str) -> str:
-    """The property name as Python spells it: `blockSize` is `block_size`, `filePatternRegularExp` likewise."""
+    """The property name in snake_case: `blockSize` becomes `block_size`."""
     return _HUMPS.sub("_", name).lower()
 
 
 @cache
 def bare(name: str) -> str:
-    """The property name without case and underscores, so that every spelling of it is the same."""
+    """The property name without case and underscores, the same for every spelling of it."""
     return name.replace("_", "").casefold()

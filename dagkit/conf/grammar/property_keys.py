@@ -1,4 +1,4 @@
-"""The grammar of keys: which place in an application a key names, and what it sets there.
+"""The grammar of keys: the part of an application that a key names, and what the key sets there.
 
     key      = ("dt." | "apex." | "dagkit." | "stram.") path
     path     = [ "application." NAME "." ] element
@@ -28,17 +28,17 @@ PREFIXES = ("dt.", "apex.", "dagkit.", "stram.")
 VARIABLE_PREFIX = "DAGKIT_"
 
 LONGEST_KEY = 4096
-"""Characters that a key may have."""
+"""The greatest number of characters in a key."""
 
 MOST_STEPS = 100
-"""Steps from a component to a value within it."""
+"""The greatest number of steps from a component to a value within it."""
 
 LONGEST_INDEX = 9
-"""Digits that the place of a value in a list may have."""
+"""The greatest number of digits in a list index."""
 
 
 class Element(StrEnum):
-    """What a key sets something on."""
+    """The kind of object on which a key sets something."""
 
     APPLICATION = "application"
     OPERATOR = "operator"
@@ -49,7 +49,7 @@ class Element(StrEnum):
 
 
 class PortKind(StrEnum):
-    """Which ports a key means; `PORT` means both, and gives way to the other two."""
+    """Which ports a key names. `PORT` means inputs and outputs, and is weaker than the other two."""
 
     PORT = "port"
     INPUT = "inputport"
@@ -58,7 +58,7 @@ class PortKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MapKey:
-    """A key of a mapped property, written in parentheses: it may hold dots."""
+    """A key of a mapped property, written in parentheses. It may contain dots."""
 
     text: str
 
@@ -71,7 +71,7 @@ Step = str | int | MapKey
 
 @dataclass(frozen=True, slots=True)
 class PropertyPath:
-    """A property: its name, and the way from there to a nested value."""
+    """A property: its name, and the steps from it to a nested value."""
 
     steps: tuple[Step, ...]
 
@@ -88,7 +88,7 @@ class PropertyPath:
 
 @dataclass(frozen=True, slots=True)
 class AttributeRef:
-    """An attribute by name, with its context where the key spells that out."""
+    """An attribute by name, with its context if the key contains one."""
 
     name: str
     scope: Scope | None = None
@@ -99,7 +99,7 @@ class AttributeRef:
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """A word of the grammar itself: `classname`, `locality`, `matchIdRegExp`."""
+    """A keyword of the grammar: `classname`, `locality`, `matchIdRegExp`."""
 
     word: str
 
@@ -113,13 +113,13 @@ _REACH: dict[Element, tuple[Scope, ...]] = {
     Element.PORT: (Scope.PORT,),
     Element.UNIFIER: (Scope.OPERATOR,),
 }
-"""What lies at and below an element, its own scope first."""
+"""The scopes at and below an element, its own scope first."""
 
 
 def scopes_set_by(element: Element, attribute: AttributeRef) -> tuple[Scope, ...]:
-    """The scopes in which an attribute is set when a key gives it on this element.
+    """The scopes in which a key sets an attribute if it names this element.
 
-    Its own where that has an attribute of the name; else every one below that has. None: it cannot be set there.
+    The element's own scope if that has the attribute, or else every scope below that has it. Empty if none has it.
     """
     own, *below = _REACH[element]
     if attribute.scope is not None:
@@ -132,20 +132,20 @@ def scopes_set_by(element: Element, attribute: AttributeRef) -> tuple[Scope, ...
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """What a key names, and what it sets there."""
+    """The object that a key names, and what the key sets on it."""
 
     element: Element
     sets: AttributeRef | PropertyPath | Keyword
     name: NamePattern | None = None
-    """The operator, stream or template; none for an application, and for the ports of all operators."""
+    """The operator, stream or template. None for an application, and for the ports of all operators."""
     application: NamePattern | None = None
-    """None, as at the root of a file, is any application."""
+    """None, as at the root of a file, means any application."""
     port_kind: PortKind | None = None
     port: NamePattern | None = None
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """Equal for two keys that set the same thing: prefix, `prop.` and the spelling of a property do not count."""
+        """Equal for two keys that set the same thing. The prefix, `prop.` and the spelling do not matter."""
         if isinstance(self.sets, PropertyPath):
             what = f"{bare(self.sets.first)} {self.sets.steps[1:]}"
         elif isinstance(self.sets, AttributeRef):
@@ -157,13 +157,13 @@ class Address:
 
     @property
     def bearer(self) -> tuple[str, ...]:
-        """What the key sets something on."""
+        """The object that the key names, without what it sets."""
         return self.identity[:-1]
 
     @property
     def way(self) -> tuple[str, ...]:
-        """What is set there, step by step, in one spelling for all that may mean the same: no map is told from a
-        model here, nor `w.a` from `w(a)`."""
+        """The steps to what the key sets, in one spelling for all that may mean the same: maps are not distinguished
+        from models, nor `w.a` from `w(a)`."""
         return tuple(map(_spelled, self.sets.steps)) if isinstance(self.sets, PropertyPath) else self.identity[-1:]
 
 
@@ -174,14 +174,14 @@ def _spelled(step: Step) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Why a key is none, and what to write."""
+    """Why a key is not valid, and what to write instead."""
 
     problem: str
     help: str
 
 
 def path_of(key: str) -> str | None:
-    """The key without its prefix; none where it has none, and so belongs to somebody else."""
+    """The key without its prefix; None if it has none of the prefixes, and so belongs to another system."""
     for prefix in PREFIXES:
         if key.startswith(prefix):
             return key[len(prefix) :]
@@ -189,7 +189,7 @@ def path_of(key: str) -> str | None:
 
 
 def canonical(key: str) -> str:
-    """The key with the first of the equal prefixes, or as it is where it has none of them."""
+    """The key with the first of the equivalent prefixes; unchanged if it has none of them."""
     path = path_of(key)
     return key if path is None else f"{PREFIXES[0]}{path}"
 
@@ -200,9 +200,9 @@ def is_variable(name: str) -> bool:
 
 
 def parse_key(key: str) -> Address | Malformed | None:
-    """What the key names; none for a key of somebody else, which has none of the prefixes."""
+    """The address that the key means; None if it has none of the prefixes, and so belongs to another system."""
     if len(key) > LONGEST_KEY and (is_variable(key) or path_of(key) is not None):
-        return Malformed(f"it is longer than {LONGEST_KEY} characters", "set a value for the whole in its place")
+        return Malformed(f"it is longer than {LONGEST_KEY} characters", "set the whole value instead")
     if is_variable(key):
         return _read(_Words.of_variable(key.removeprefix(VARIABLE_PREFIX)))
     path = path_of(key)
@@ -210,7 +210,7 @@ def parse_key(key: str) -> Address | Malformed | None:
 
 
 def parse_path(path: str) -> Address | Malformed:
-    """What a key without its prefix names."""
+    """The address that a key without its prefix means."""
     return _read(_Words(tuple(_DOT.split(path))))
 
 
@@ -235,7 +235,7 @@ _SCOPES = {
 
 
 class _Refused(Exception):
-    """Carries the reason out of the recursion; never leaves this module."""
+    """Carries a `Malformed` out of the recursion. Never leaves this module."""
 
     def __init__(self, problem: str, help_: str) -> None:
         self.fault = Malformed(problem, help_)
@@ -243,14 +243,14 @@ class _Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """The words of a path that are not read yet."""
+    """The words of a path that are not parsed yet."""
 
     words: tuple[str, ...]
     folded: bool = False
 
     @classmethod
     def of_variable(cls, text: str) -> "_Words":
-        """A variable's words: those of the grammar in lower case, names as they are."""
+        """The words of an environment variable: keywords in lower case, names unchanged."""
         words = text.split("__")
         return cls(tuple(w.lower() if w.lower() in _MARKERS else w for w in words), folded=True)
 
@@ -338,7 +338,7 @@ def _of_template(words: _Words, name: NamePattern, application: NamePattern | No
 def _named(words: _Words, what: str) -> tuple[NamePattern, _Words]:
     name = NamePattern(folded(words.words[1]) if words.folded else words.words[1], words.folded)
     if len(words) == 2:
-        raise _Refused(f"it ends after the name of the {what}", f"say what to set on {name}, as in …{name}.attr.…")
+        raise _Refused(f"it ends after the name of the {what}", f"add what to set on {name}, as in …{name}.attr.…")
     return name, words.after(2)
 
 
@@ -353,14 +353,14 @@ def _attribute(words: _Words, bearer: str) -> AttributeRef:
         shown = ".".join(words.words)
         raise _Refused(
             f"what follows {bearer} is {shown!r}" if shown else f"it ends after {bearer}",
-            f"write {bearer}.attr.NAME: nothing but attributes can be set there",
+            f"write {bearer}.attr.NAME: only attributes can be set there",
         )
     *context, name = words.words[1:]
     return AttributeRef(name, _scope(context) if context else None)
 
 
 def _scope(context: Sequence[str]) -> Scope:
-    """The context that a qualified name spells out; what stands before it, Apex's package or ours, says no more."""
+    """The context in a qualified name. Words before it, such as the package of Apex or of dagkit, do not matter."""
     word = context[-1].rpartition("$")[2]
     if word not in _SCOPES:
         raise _Refused(f"there is no context {word!r} with attributes", did_you_mean(word, _SCOPES))
@@ -374,12 +374,12 @@ def _bean(words: _Words) -> PropertyPath:
     for word in words.words:
         found = _STEP.fullmatch(word)
         if found is None:
-            raise _Refused(f"{word!r} is no property", "write name, name(key) for a map, or name[0] for a list")
+            raise _Refused(f"{word!r} is not a property", "write name, name(key) for a map, or name[0] for a list")
         steps.append(found[1].lower() if words.folded else found[1])
         parts = _PART.findall(found[2])
         if any(len(index) > LONGEST_INDEX for _, index in parts):
             raise _Refused(f"{found[1]!r} has an index of more than {LONGEST_INDEX} digits", "count from 0")
         steps += [int(index) if index else MapKey(key) for key, index in parts]
     if len(steps) > MOST_STEPS:
-        raise _Refused(f"it has more than {MOST_STEPS} steps", "set a value for the whole in its place")
+        raise _Refused(f"it has more than {MOST_STEPS} steps", "set the whole value instead")
     return PropertyPath(tuple(steps))

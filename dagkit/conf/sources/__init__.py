@@ -1,1 +1,1 @@
-"""Where settings come from, and which of them wins."""
+"""The sources of settings, and which of them wins."""

@@ -1,8 +1,8 @@
-"""What `${…}` in a value stands for, and which values nobody may see.
+"""References in values, `${…}`, and secrets, which are never shown.
 
 ${name}         the value of another key
 ${env:NAME}     an environment variable, as a secret
-${file:PATH}    what a file holds, as a secret
+${file:PATH}    the content of a file, as a secret
 $${name}        the text `${name}` itself
 """
 
@@ -16,16 +16,16 @@ from dagkit.conf.grammar.property_keys import Address, Keyword, Malformed, canon
 from dagkit.errors import did_you_mean
 
 MASK = "**********"
-"""What is shown of a secret that was written into a file."""
+"""Shown in place of a secret that is written in a file."""
 
 LONGEST = 1 << 20
-"""Characters that a value may unfold to, and bytes that a secret's file may hold; more is a mistake or an attack."""
+"""The most characters in a resolved value, and bytes in a secret's file. More is a mistake or an attack."""
 
 DEEPEST = 100
-"""References that may lead on to one another."""
+"""The greatest length of a chain of references."""
 
 MOST_TAKEN_APART = 3
-"""References in one value that are told from one another in messages."""
+"""How many references in one value messages replace one by one. The regular expression for more could be slow."""
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
 _NO_REFERENCE = re.compile(r"(?<!\$)\$\{(?![^{}]*\})")
@@ -33,16 +33,16 @@ _SECRET_ENDS = (
     *("password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "credential"),
     *("apikey", "accesskey", "privatekey"),
 )
-"""How a word ends that names a secret, but for digits and a plural."""
+"""Endings of words that name a secret, before digits and the s of a plural."""
 _SECRET_PAIRS = frozenset({"apikey", "accesskey", "privatekey", "password", "passphrase", "passcode"})
-"""Words that may also be written as two."""
+"""Words that may also be written as two words."""
 _COUNTED = frozenset({"max", "min", "num", "number", "count", "total", "limit", "per"})
-"""What makes tokens something that is counted."""
+"""Words that mark tokens as a number, not a secret: `max_tokens`."""
 _WORD = re.compile(r"[^0-9A-Za-z]+")
 
 
 class Unresolved(ValueError):
-    """A reference that stands for nothing."""
+    """A reference that cannot be resolved."""
 
     def __init__(self, problem: str, help_: str) -> None:
         super().__init__(problem)
@@ -61,16 +61,16 @@ def is_secret_name(name: str) -> bool:
 
 
 def is_secret(address: Address | Malformed | None, key: str) -> bool:
-    """Whether what a key sets is a secret, by its name; that of the operator does not count."""
+    """Whether a key sets a secret, by the name of the property. The operator's name does not matter."""
     if isinstance(address, Address):
         return not isinstance(address.sets, Keyword) and is_secret_name(str(address.sets))
     return is_secret_name(key)
 
 
 def shown_instead(address: Address | Malformed | None, key: str, raw: Any, *, tainted: bool = False) -> str | None:
-    """What to print in the place of a value: the reference that gives a secret, else a mask; none where all may see it.
+    """What to print instead of a secret: the reference to it, or else a mask. None if the value is not secret.
 
-    `tainted` says that a secret went into the value. An empty text hides nothing.
+    `tainted`: whether resolving the value used a secret. An empty text is never secret.
     """
     if raw == "" or not (tainted or mentions_secret(raw) or is_secret(address, key)):
         return None
@@ -78,9 +78,9 @@ def shown_instead(address: Address | Malformed | None, key: str, raw: Any, *, ta
 
 
 def without_secret(text: str, raw: Any, shown: str | None) -> str:
-    """The sentence with every secret that it may quote replaced by what stands for it.
+    """The sentence with every secret in it replaced by its reference or a mask.
 
-    Where it quotes a piece of one, nothing of the sentence is told.
+    If the sentence quotes a piece of a secret, return a sentence without details.
     """
     if shown is None or not str(raw):
         return text
@@ -89,7 +89,7 @@ def without_secret(text: str, raw: Any, shown: str | None) -> str:
         text = text.replace(secret, f"\0{number}\0")
     pieces = {piece.casefold() for secret, _ in secrets for piece in _PIECE.findall(secret)}
     if any(piece in text.casefold() for piece in pieces):
-        return "it does not fit, and why would give the secret away"
+        return "the reason is not shown, since it would reveal the secret"
     for number, (_, reference) in enumerate(secrets):
         text = text.replace(f"\0{number}\0", reference)
     return text
@@ -99,7 +99,7 @@ _PIECE = re.compile(r"\w{3,}")
 
 
 def _secrets_in(raw: Any, shown: str) -> list[tuple[str, str]]:
-    """The secrets in a value with what stands for each, the whole first: what its references were replaced with."""
+    """The secrets in a value, each with its reference or mask: the values of its references, or the whole."""
     whole = (str(raw), shown)
     references = [found for found in _REFERENCE.finditer(shown) if found[1] is not None]
     if not references or not isinstance(raw, str) or "$${" in shown:
@@ -134,12 +134,12 @@ class References:
         self.values = values
         self.environment = environment
         self.used: set[str] = set()
-        """The keys that some value referred to."""
+        """The keys that values referred to."""
         self._resolved: dict[str, tuple[Any, bool]] = {}
         self._under_way: list[str] = []
 
     def resolve(self, value: Any) -> tuple[Any, bool]:
-        """The value with every reference replaced, and whether a secret went into it. Raises `Unresolved`."""
+        """The value with every reference resolved, and whether it contains a secret. Raise `Unresolved`."""
         if isinstance(value, str):
             return self._resolve_text(value)
         if isinstance(value, list):
@@ -151,15 +151,15 @@ class References:
         return value, False
 
     def resolve_key(self, key: str) -> tuple[Any, bool]:
-        """The value of a key, resolved; it may stand in a circle of references, whose keys are then named."""
+        """The resolved value of a key. Raise `Unresolved` if its references form a circle, or too long a chain."""
         if key in self._resolved:
             return self._resolved[key]
         if key in self._under_way:
             circle = [*self._under_way[self._under_way.index(key) :], key]
-            raise Unresolved(f"the references go in a circle: {' -> '.join(circle)}", "give one of them a plain value")
+            raise Unresolved(f"the references form a circle: {' -> '.join(circle)}", "give one of them a plain value")
         if len(self._under_way) >= DEEPEST:
             chain = f"{self._under_way[0]} -> {self._under_way[1]} -> …"
-            raise Unresolved(f"more than {DEEPEST} references lead on to one another: {chain}", "refer to the last one")
+            raise Unresolved(f"the chain of references is longer than {DEEPEST}: {chain}", "refer to the last key")
         self._under_way.append(key)
         try:
             value, secret = self.resolve(self.values[key])
@@ -171,16 +171,16 @@ class References:
     def _resolve_text(self, text: str) -> tuple[Any, bool]:
         if "{%" in text:
             raise Unresolved(
-                "it holds a script in {% %}, and scripts are not run", "write the value itself, or ${name}"
+                "it contains a script in {% %}, and dagkit does not run scripts", "write the value itself, or ${name}"
             )
         if "${" not in text:
             return text, False
         broken = _NO_REFERENCE.search(text)
         if broken is not None:
             within = "{" in re.split(r"[}]", text[broken.end() :], maxsplit=1)[0]
-            what = "holds another one, or a brace" if within else "is not closed"
+            what = "contains another reference, or a brace" if within else "is not closed"
             raise Unresolved(
-                f"the reference that begins at letter {broken.start() + 1} {what}",
+                f"the reference that begins at character {broken.start() + 1} {what}",
                 "write ${name}, with a plain name; $${ is the text ${ itself",
             )
         whole = _REFERENCE.fullmatch(text)
@@ -197,7 +197,7 @@ class References:
 
         resolved = _REFERENCE.sub(replacement, text)
         if len(resolved) > LONGEST:
-            raise Unresolved(f"its references unfold to {len(resolved)} characters", f"at most {LONGEST} are taken")
+            raise Unresolved(f"its references resolve to {len(resolved)} characters", f"the limit is {LONGEST}")
         return resolved, any(secrets)
 
     def _referred(self, name: str) -> tuple[Any, bool]:
@@ -206,7 +206,7 @@ class References:
             return _SCHEMES[scheme](rest, self.environment), True
         key = name if name in self.values else canonical(name)
         if key not in self.values:
-            raise Unresolved(f"nothing gives ${{{name}}} a value", did_you_mean(name, self.values, _otherwise(name)))
+            raise Unresolved(f"${{{name}}} has no value", did_you_mean(name, self.values, _otherwise(name)))
         self.used.add(key)
         value, secret = self.resolve_key(key)
         return value, secret or is_secret(parse_key(key), key)
@@ -222,7 +222,7 @@ def _as_text(value: Any) -> str:
 
 def _from_environment(name: str, environment: Mapping[str, str]) -> str:
     if not name:
-        raise Unresolved("${env:} names no variable", "write the name behind the colon, as in ${env:HOME}")
+        raise Unresolved("${env:} names no variable", "write the name after the colon, as in ${env:HOME}")
     if name not in environment:
         raise Unresolved(f"the environment has no variable {name!r}", f"export {name}=… before the launch")
     return environment[name]

@@ -1,4 +1,4 @@
-"""Where settings come from, in order of strength, and what holds when several sources give the same key.
+"""The sources of settings, in order of strength, and which value wins if several sources set the same key.
 
 Weakest first: the installation's `site-default` and `site` files, the application's `properties` and `properties-NAME`
 files, the user's `~/.dagkit/site`, a file of the application's `conf` folder, the files of `--conf`, the environment,
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dagkit.api.configuration import Config, Entry, Origin, Source
-from dagkit.conf.formats.property_files import ENDINGS, read_file
+from dagkit.conf.formats.property_files import CHECK_THE_PATH, ENDINGS, read_file
 from dagkit.conf.formats.written import WrittenKey
 from dagkit.conf.grammar.names import folded
 from dagkit.conf.grammar.property_keys import PREFIXES, Address, Malformed, canonical, is_variable, parse_key
@@ -26,27 +26,27 @@ ENVIRONMENT = Where("the environment")
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a launch was given, and where to look for more."""
+    """The settings of a launch, and the places with further ones."""
 
     application: str = ""
     """The application's name, for `properties-NAME` files."""
     folder: Path | None = None
     """The folder of the application's `app.py`."""
     package_file: str | None = None
-    """The file of the application's `conf` folder that `--apconf` names."""
+    """The name of the file, in the application's `conf` folder, that `--apconf` gives."""
     files: Sequence[str | Path] = ()
-    """The files of `--conf`; of several, the later wins."""
+    """The files of `--conf`. Later files win."""
     definitions: Sequence[tuple[str, str]] = ()
-    """The keys of `-D` with their values; of several, the later wins."""
+    """The keys of `-D` with their values. Later ones win."""
     environment: Mapping[str, str] = field(default_factory=dict)
     home: Path | None = None
-    """The user's home, whose `.dagkit` may hold a site file."""
+    """The user's home. Its folder `.dagkit` may contain a site file."""
     installation: Path | None = None
     """The folder with the site files of this machine."""
 
     @classmethod
     def here(cls, **given: Any) -> "Sources":
-        """As given, with the environment, the user and the installation of this process."""
+        """The given sources, with the environment, the user and the installation of this process."""
         installation = os.environ.get("DAGKIT_SITE")
         return cls(
             environment=dict(os.environ),
@@ -57,7 +57,7 @@ class Sources:
 
 
 def load(sources: Sources) -> tuple[Config, list[Diagnostic]]:
-    """Every setting from every source, the strongest last, and what is wrong with any of them."""
+    """Every setting from every source, the strongest last, and the faults in them."""
     groups, faults = _gathered(sources)
     for group in groups:
         faults += _duplicates(group)
@@ -76,7 +76,7 @@ def files_of(sources: Sources) -> list[Path]:
 
 
 class _Placed:
-    """A key in its source, with what tells whether another key sets the same thing."""
+    """A key in its source, with the data that compares it with other keys."""
 
     __slots__ = ("address", "bearer", "folded", "identity", "source", "way", "written")
 
@@ -92,14 +92,14 @@ class _Placed:
             identity = self.address.identity
             self.identity = tuple(map(folded, identity)) if is_variable(written.key) else identity
         self.folded = tuple(map(folded, self.bearer))
-        """The bearer as variables spell it, under which all that may concern a key is found."""
+        """The bearer as environment variables spell it: the index under which related keys are found."""
 
     def sets_the_same_as(self, other: "_Placed") -> bool:
-        """Whether both set the same thing, where a variable cannot spell a name better than it can."""
+        """Whether both set the same thing. Names in environment variables compare by their folded form."""
         return len(self.way) == len(other.way) and self.touches(other)
 
     def touches(self, other: "_Placed") -> bool:
-        """Whether what one sets is the whole or a part of what the other does, in whatever spelling."""
+        """Whether one sets the same as the other, or a part of it, or contains it, in any spelling."""
         length = min(len(self.way), len(other.way))
         if is_variable(self.written.key) or is_variable(other.written.key):
             one, two = (tuple(folded(step).replace("_", "") for step in p.way[:length]) for p in (self, other))
@@ -108,7 +108,7 @@ class _Placed:
 
 
 _Group = Sequence[_Placed]
-"""What stands in one place, where each key should stand once."""
+"""The keys of one place, such as a file. Each key should occur in it once."""
 
 
 def _gathered(sources: Sources) -> tuple[list[_Group], list[Diagnostic]]:
@@ -142,15 +142,13 @@ def _places(sources: Sources) -> Iterable[tuple[Source, list[Path]]]:
 
 
 def _instead_of(source: Source, path: Path) -> str:
-    """What to try where the file is not there."""
+    """The help for a missing file."""
     if source is not Source.PACKAGE_FILE:
-        return "check the path; it is taken from the working directory"
+        return CHECK_THE_PATH
     there = sorted(p.name for p in path.parent.glob("*") if p.suffix in ENDINGS) if path.parent.is_dir() else []
     if not there:
-        return (
-            "--apconf names a file of the folder conf beside the application, which holds none; --conf takes any path"
-        )
-    return f"--apconf names a file of the folder conf beside the application: {', '.join(there[:12])}"
+        return "--apconf names a file in the folder conf beside the application, which has none; --conf takes any path"
+    return f"--apconf names a file in the folder conf beside the application: {', '.join(there[:12])}"
 
 
 def _present(folder: Path, stem: str) -> list[Path]:
@@ -158,7 +156,7 @@ def _present(folder: Path, stem: str) -> list[Path]:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is a file; what may not even be looked at counts, so that reading it tells why."""
+    """Whether there is a file. If access is denied, return True, so that reading the file reports why."""
     try:
         return path.is_file()
     except OSError as refused:
@@ -169,7 +167,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _duplicates(group: _Group) -> Iterable[Diagnostic]:
-    """A key that stands twice in one place; on a command line the later one is meant."""
+    """Report keys that occur twice in one place. Two values are an error, but on a command line the later one wins."""
     seen: dict[tuple[str, ...], WrittenKey] = {}
     for placed in group:
         written, first = placed.written, seen.setdefault(placed.identity, placed.written)
@@ -178,15 +176,15 @@ def _duplicates(group: _Group) -> Iterable[Diagnostic]:
             also = f", as {first.key}" if first.key != written.key else ""
             yield Diagnostic(
                 "key-duplicated",
-                f"{written.key} stands twice; the first is at {first.where}{also}",
-                "keep one of the two; as it is, the later one holds",
+                f"{written.key} is set twice; the first is at {first.where}{also}",
+                "keep one of the two; now the later one wins",
                 written.where,
                 Severity.WARNING if alike else Severity.ERROR,
             )
 
 
 class _Weighed:
-    """Every key that was given, weakest first; who wins, who was held back, and what nobody gave."""
+    """Every given key, weakest first; the winners; and the faults in final keys and in keys without a value."""
 
     def __init__(self, groups: Sequence[_Group]) -> None:
         self.given: list[_Placed] = []
@@ -218,10 +216,10 @@ class _Weighed:
 
 
 def _held_back(placed: _Placed, final: Where) -> Diagnostic:
-    """An error where somebody asked for it in this very launch; what stands in a site's file is only told."""
+    """A fault for setting a final key: an error if the launch itself sets it, a warning if a shared file does."""
     return Diagnostic(
         "key-final",
-        f"{placed.written.key} is final at {final}, so the value given here does not hold",
+        f"{placed.written.key} is final at {final}, so the value here has no effect",
         f"remove it here, or remove <final> at {final}",
         placed.written.where,
         Severity.ERROR if placed.source >= Source.PACKAGE_FILE else Severity.WARNING,
@@ -229,16 +227,16 @@ def _held_back(placed: _Placed, final: Where) -> Diagnostic:
 
 
 def _missing(placed: _Placed) -> Diagnostic:
-    """A key that is none is told as that, for no launch could give it a value."""
+    """A fault for a key without a value. A malformed key is reported as such: no launch could set it."""
     written, address = placed.written, placed.address
     if isinstance(address, Malformed):
         return Diagnostic("key-malformed", f"{written.key}: {address.problem}", address.help, written.where)
     if address is None:
-        help_ = f"remove it, unless the application asks for it; keys of dagkit begin with one of {', '.join(PREFIXES)}"
-        return Diagnostic("key-required", f"{written.key} stands here without a value", help_, written.where)
+        help_ = f"remove it, unless the application reads it; keys of dagkit begin with one of {', '.join(PREFIXES)}"
+        return Diagnostic("key-required", f"{written.key} has no value here", help_, written.where)
     return Diagnostic(
         "key-required",
-        f"{written.key} stands here without a value, so the launch must give one",
+        f"{written.key} has no value here, so the launch must set one",
         f"write -D {written.key}=…, or set it in a file for --conf",
         written.where,
     )
@@ -248,7 +246,7 @@ def _missing(placed: _Placed) -> Diagnostic:
 
 
 def _resolved(weighed: _Weighed, environment: Mapping[str, str]) -> tuple[Config, list[Diagnostic]]:
-    """Every entry with its references replaced; of a key that several sources give, only the winner is resolved."""
+    """Every entry with its references resolved. If several sources set a key, only the winner is resolved."""
     values: dict[str, Any] = {}
     for placed in weighed.given:
         key, winner = placed.written.key, weighed.winners[placed.identity].written
@@ -270,7 +268,7 @@ def _resolved(weighed: _Weighed, environment: Mapping[str, str]) -> tuple[Config
         entries.append(Entry(written.key, value, origin, shown is not None, shown))
     config = Config(entries)
     for key in references.used:
-        _ = key in config  # a key that another one refers to is not forgotten: it matched
+        _ = key in config  # mark keys that values refer to as used
     return config, faults
 
 

@@ -1,1 +1,1 @@
-"""Text as values of a type, and values as properties of a component."""
+"""Converting text to values of a type, and setting values as properties of a component."""

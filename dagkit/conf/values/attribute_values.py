@@ -26,14 +26,14 @@ KINDS: Mapping[str, type] = {
     "StatsListener": StatsListener,
     "StreamCodec": StreamCodec,
 }
-"""The classes that attributes want instances of, as far as there is a class for them."""
+"""The classes whose instances attributes take. Other kinds have no class in dagkit."""
 
 
 def attribute_value(attribute: Attribute[Any], raw: Any, home: str | None = None, *, imports: bool = True) -> Any:
-    """The value that the attribute takes, from text, from a TOML or JSON value, or from code, where it is right.
+    """Convert text, a TOML or JSON value, or a value from code to a value of the attribute.
 
-    `ValueError` says what the attribute wants, in words that follow "KEY is VALUE:". Without `imports`, as in a
-    request, objects are made of classes that are loaded, and their properties are data.
+    Raise `ValueError` if it does not fit; the message follows "KEY is VALUE:". Without `imports`, as for a request, use
+    only classes that are loaded, and accept only data for the properties of objects.
     """
     if raw is None and attribute.default is None:
         return None
@@ -65,7 +65,7 @@ def _adapter(holds: Any) -> TypeAdapter[Any]:
 
 
 def _of_text(kind: Any, text: str) -> Any:
-    """The truth value or the number that the text is, else the text."""
+    """The text as a truth value or a number if it is one, or else unchanged."""
     if kind is bool:
         return {"true": True, "false": False}.get(text.lower(), text)
     return int(text) if kind is int and _NUMBER.fullmatch(text) else text
@@ -73,29 +73,33 @@ def _of_text(kind: Any, text: str) -> Any:
 
 def _wanted(kind: Any, invalid: ValidationError) -> str:
     if kind is bool:
-        return "it wants true or false"
+        return "it must be true or false"
     if inspect.isclass(kind) and issubclass(kind, Enum):
-        return f"it wants one of {', '.join(member.name for member in kind)}"
+        return f"it must be one of {', '.join(member.name for member in kind)}"
     bound = next((error["ctx"] for error in invalid.errors() if error["type"] == "greater_than_equal"), None)
     if kind is int:
-        return f"it wants a whole number of at least {bound['ge']}" if bound else "it wants a whole number"
-    return f"it wants {_SPOKEN.get(kind, getattr(kind, '__name__', kind))}"
+        return f"it must be a whole number of at least {bound['ge']}" if bound else "it must be a whole number"
+    return f"it must be {_NAMES.get(kind, getattr(kind, '__name__', kind))}"
 
 
 _NUMBER = re.compile(r"[+-]?\d{1,100}")
-_SPOKEN: Mapping[Any, str] = {str: "a text", type: "a class", dict: "key=value pairs with commas, or a JSON object"}
+_NAMES: Mapping[Any, str] = {
+    str: "text",
+    type: "a class",
+    dict: "key=value pairs separated by commas, or a JSON object",
+}
 
 
 def _instances(holds: Instance, raw: Any, conversion: Conversion) -> Any:
-    """One object, or several in a list; objects from code stay as they are.
+    """One object, or a list of several. Objects from code are not changed.
 
-    Where dagkit has no class for the kind, nothing is made: the attribute has no effect, and keeps its text.
+    If dagkit has no class for the kind, the attribute has no effect, and keeps its text.
     """
     kind = KINDS.get(holds.of)
     if kind is None:
         return raw
     if holds.of == "Partitioner" and str(raw).strip().isdecimal():
-        raise Unfit(f"it wants the class of a Partitioner, as in StatelessPartitioner:{str(raw).strip()}")
+        raise Unfit(f"it must be the class of a Partitioner, as in StatelessPartitioner:{str(raw).strip()}")
     if isinstance(raw, str) and not raw.lstrip().startswith(("{", "[")):
         recipes = parse_objects(raw) if holds.many else [parse_object(raw)]
         made = [make(conversion, recipe, kind, f"a {holds.of}") for recipe in recipes]
@@ -103,12 +107,12 @@ def _instances(holds: Instance, raw: Any, conversion: Conversion) -> Any:
         data = parse_json(raw) if isinstance(raw, str) else raw
         made = [_instance(holds, kind, one, conversion) for one in (data if isinstance(data, list | tuple) else [data])]
     if not holds.many and len(made) != 1:
-        raise Unfit(f"it wants one {holds.of}, and these are {len(made)}")
+        raise Unfit(f"it must be one {holds.of}, not {len(made)}")
     for one in made:
         if inspect.isclass(one):
-            raise Unfit(f"it wants an object, and this is the class {one.__name__}: write {one.__name__}()")
+            raise Unfit(f"it must be an object, not the class {one.__name__}: write {one.__name__}()")
         if not isinstance(one, kind):
-            raise Unfit(f"it wants a {holds.of}, and {type(one).__name__} is none")
+            raise Unfit(f"it must be a {holds.of}, and {type(one).__name__} is not one")
     return made if holds.many else made[0]
 
 
@@ -119,12 +123,12 @@ def _instance(holds: Instance, kind: type, raw: Any, conversion: Conversion) -> 
         return raw
     recipe = object_in_json(raw)
     if recipe is None:
-        raise Unfit(f'it wants JSON that names a class, as in {{"@class": "…", …}}, a kind of {holds.of}')
+        raise Unfit(f'it must be JSON that names a class, as in {{"@class": "…", …}}, a kind of {holds.of}')
     return make(conversion, recipe, kind, f"a {holds.of}")
 
 
 def _described(holds: Described, raw: Any, conversion: Conversion) -> Any:
-    """A model of the name that the attribute says, from its fields."""
+    """An instance of the model that the attribute names, from its fields."""
     model = find_class(holds.of)
     assert issubclass(model, BaseModel), "what is described as JSON is a model"
     data = parse_json(raw) if isinstance(raw, str) else raw
@@ -132,12 +136,12 @@ def _described(holds: Described, raw: Any, conversion: Conversion) -> Any:
         data = {key: value for key, value in data.items() if key not in CLASS_MARKS}
         return conversion.convert(model, data)
     if not isinstance(data, model):
-        raise Unfit(f"it wants a JSON object, the fields of {model.__name__}")
+        raise Unfit(f"it must be a JSON object with the fields of {model.__name__}")
     return data
 
 
 def _codecs(raw: Any, home: str | None) -> Mapping[type, Callable[[str], Any]]:
-    """Converters by class, from `Class=module:function` pairs or a JSON object; a class converts by being called."""
+    """Converters by class, from `Class=module:function` pairs or a JSON object. A class converts by being called."""
     conversion = Conversion(home=home)
     pairs = conversion.convert(Mapping[str, Any], raw)
     return {

@@ -1,4 +1,4 @@
-"""Classes and functions by name: of the application, of dagkit, of operator libraries, and of Apex."""
+"""Finding classes and functions by name: in the application, dagkit, operator libraries, and under Apex's names."""
 
 import builtins
 import importlib
@@ -40,18 +40,18 @@ class ClassNotFound(ValueError):
 
 
 class ForeignCode(ClassNotFound):
-    """A name leads to code that is neither the author's nor a library's of operators."""
+    """The name belongs to code that is neither the author's nor a library's of operators."""
 
 
 def find_class(name: str, home: str | None = None, *, is_called: bool = True, imports: bool = True) -> type:
     """The class of this name: `Class`, `package.module.Class`, `package.module:Class`, or the Java name of Apex's.
 
-    Modules are imported where `imports` says so, and only those that configuration may name. Unless `is_called` is
-    False, the class is the author's, a library's, dagkit's or one of plain values: code may make objects of it.
+    With `imports`, import modules if configuration may name them. With `is_called`, accept only classes of the author,
+    of a library, of dagkit, or of plain values: the caller makes objects of the class.
     """
     found = _find(name.strip(), home, imports=imports)
     if not inspect.isclass(found):
-        raise ClassNotFound(f"{name!r} is no class, but {_a(found)}", "name a class")
+        raise ClassNotFound(f"{name!r} is not a class, but {_a(found)}", "name a class")
     if is_called and not may_be_called(found, home):
         raise _foreign(name, found.__module__, "subclass it in the application, and name your own class")
     return found
@@ -60,16 +60,16 @@ def find_class(name: str, home: str | None = None, *, is_called: bool = True, im
 def find_function(name: str, home: str | None = None) -> Any:
     """The function, or another callable, that `module:function` or `package.module.function` names.
 
-    It is the author's, or a library's of operators; of Python itself only methods of plain values are taken.
+    It must belong to the author or to a library of operators, or be a method of a plain value of Python.
     """
     found = find_object(name, home)
     if not callable(found):
-        raise ClassNotFound(f"{name!r} cannot be called; it is {_a(found)}", "name a function as module:function")
+        raise ClassNotFound(f"{name!r} is not callable; it is {_a(found)}", "name a function as module:function")
     return found
 
 
 def find_object(name: str, home: str | None = None) -> Any:
-    """What `module:name` or `package.module.name` names, which is the author's or a library's."""
+    """The object that `module:name` or `package.module.name` names. It must belong to the author or to a library."""
     found = _find(name.strip(), home, imports=True)
     if not may_be_called(found, home):
         module = str(getattr(found, "__module__", None) or "Python itself")
@@ -116,7 +116,7 @@ def _in_module(module_name: str, path: list[str], name: str, home: str | None, *
     module = _imported(module_name, home, imports=imports)
     if module is None and not imports:
         help_ = "name a class that the application has imported, or set it in a property file and launch again"
-        raise ClassNotFound(f"the module {module_name!r} is not loaded, and a request loads none", help_)
+        raise ClassNotFound(f"the module {module_name!r} is not loaded, and requests load no modules", help_)
     if module is None:
         raise ClassNotFound(
             f"there is no module {module_name!r} for {name!r}", "check its spelling and the Python path"
@@ -135,7 +135,7 @@ def _below(module: ModuleType, path: list[str]) -> Any:
 
 
 def _by_path(name: str, home: str | None, *, imports: bool) -> Any:
-    """What a dotted path leads to, through the longest part of it that is a module; none where no part is one."""
+    """The object at a dotted path, found in its longest prefix that is a module; None if no prefix is one."""
     parts = name.replace("$", ".").split(".")
     for length in range(len(parts) - 1, 0, -1):
         if (module := _imported(".".join(parts[:length]), home, imports=imports)) is not None:
@@ -155,7 +155,7 @@ def _by_simple_name(name: str, simple: str, home: str | None) -> Any:
 
 
 def _searched(home: str | None) -> Iterator[ModuleType]:
-    """Where a simple name is looked for: beside the application, in dagkit, then in the libraries of operators."""
+    """The modules in which a simple name is searched: the application's, dagkit's, then those of operator libraries."""
     if home is not None and home in sys.modules:
         yield sys.modules[home]
     yield from _API
@@ -170,12 +170,12 @@ def _public(module: Any) -> list[str]:
 
 
 def _libraries() -> list[ModuleType]:
-    """The packages that hold operators: those that say so, and dagkit's own where it can be imported."""
+    """The packages of operators: those with the entry point, and dagkit's own if it can be imported."""
     return [module for name in library_names() if (module := _imported(name, None, imports=True)) is not None]
 
 
 def _imported(name: str, home: str | None, *, imports: bool) -> ModuleType | None:
-    """The module, or none where none has this name. One that breaks while it is imported is a fault of its own."""
+    """The module; None if there is none of this name. Raise `ClassNotFound` if importing it fails."""
     if not all(part.isidentifier() for part in name.split(".")):
         return None
     if not may_be_named(name, home):
@@ -200,4 +200,4 @@ def _newly_imported(name: str) -> ModuleType | None:
         raise ClassNotFound(f"{name!r} needs the module {missing.name!r}", "install what it needs") from missing
     except Exception as broken:
         problem = f"{name!r} cannot be imported: {type(broken).__name__}: {broken}"
-        raise ClassNotFound(problem, "mend the module") from broken
+        raise ClassNotFound(problem, "fix the module") from broken

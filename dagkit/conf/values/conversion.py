@@ -1,4 +1,4 @@
-"""Text, and what TOML and JSON hold, as values of a type. What pydantic turns into the type by itself is left to it."""
+"""Convert text, TOML and JSON values to values of a type. Values that pydantic can convert are left to it."""
 
 import base64
 import collections.abc
@@ -18,17 +18,17 @@ from dagkit.conf.values.property_types import IMPORT, accepts, class_in, is_unio
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What an application brings to the conversion of its settings."""
+    """The application's part in converting its settings."""
 
     codecs: Mapping[type, Callable[[str], Any]] = field(default_factory=dict)
-    """Its own converters from text, by class."""
+    """The application's converters from text, by class."""
     home: str | None = None
-    """The module in which plain class names are looked for first."""
+    """The module in which class names without a module are looked up first."""
     data_only: bool = False
-    """Whether values name no code, as those of requests: no function, no class, and no object by its class."""
+    """Whether values must be data, as in requests: no functions, classes, or objects by class."""
 
     def convert(self, wanted: Any, raw: Any) -> Any:
-        """The value as this type; `ValueError` says in a sentence what it wants."""
+        """Convert the value to this type. Raise `ValueError`, with a sentence for the user, if it does not fit."""
         wanted = plain(wanted)
         if raw is None or wanted is Any or isinstance(wanted, TypeVar):
             return raw
@@ -54,7 +54,7 @@ class Conversion:
             raise Unfit(f"the converter for {cls.__name__} refuses it: {refused}") from refused
 
     def _member(self, members: tuple[Any, ...], raw: Any) -> Any:
-        """As the first member of a union that takes it; a text that may stay one does."""
+        """Convert to the first member of a union that accepts the value. Text stays text if the union has `str`."""
         if isinstance(raw, str) and str in members:
             return raw
         refusals: list[ValueError] = []
@@ -75,7 +75,7 @@ class Conversion:
 
 
 def _enum(_: Conversion, cls: Any, __: tuple[Any, ...], raw: Any) -> Any:
-    """By value, or by name as Apex writes it."""
+    """Convert by value, or by name, as Apex writes it."""
     if isinstance(raw, str):
         for member in cls:
             if raw.strip() in (member.name, str(member.value)):
@@ -94,11 +94,11 @@ def _number(_: Conversion, __: type, ___: tuple[Any, ...], raw: Any) -> Any:
 
 
 def _mapping(conversion: Conversion, _: type, arguments: tuple[Any, ...], raw: Any) -> Any:
-    """JSON, or `key=value,key=value`."""
+    """Convert JSON, or `key=value,key=value`."""
     if isinstance(raw, str):
         raw = parse_json(raw) if raw.lstrip().startswith("{") else dict(_pairs(raw))
     if not isinstance(raw, Mapping):
-        raise Unfit("it wants key=value pairs with commas, or a JSON object")
+        raise Unfit("it must be key=value pairs separated by commas, or a JSON object")
     of_key, of_value = arguments if len(arguments) == 2 else (Any, Any)
     return {conversion.convert(of_key, k): conversion.convert(of_value, v) for k, v in raw.items()}
 
@@ -107,22 +107,22 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
     for part in split_list(text):
         key, equals, value = part.partition("=")
         if not equals:
-            raise Unfit(f"it wants key=value pairs with commas, and {part!r} is none")
+            raise Unfit(f"it must be key=value pairs separated by commas, and {part!r} is not a pair")
         yield key.strip(), value.strip()
 
 
 def _collection(conversion: Conversion, cls: type, arguments: tuple[Any, ...], raw: Any) -> Any:
-    """JSON, or values with commas."""
+    """Convert JSON, or values separated by commas."""
     if isinstance(raw, str):
         raw = parse_json(raw) if raw.lstrip().startswith("[") else split_list(raw)
     if not isinstance(raw, list | tuple | set | frozenset):
-        raise Unfit("it wants values with commas, or a JSON list")
+        raise Unfit("it must be values separated by commas, or a JSON list")
     kinds = _kinds(cls, arguments)
     values = [conversion.convert(kinds[min(index, len(kinds) - 1)], value) for index, value in enumerate(raw)]
     try:
         return cls(values) if cls in (set, frozenset, tuple) else values
     except TypeError as unhashable:
-        raise Unfit("it wants values that can be told apart, not lists or objects") from unhashable
+        raise Unfit("its values must be hashable, not lists or objects") from unhashable
 
 
 def _kinds(cls: type, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -136,12 +136,12 @@ def _class(conversion: Conversion, _: type, arguments: tuple[Any, ...], raw: Any
         return find_class(raw, conversion.home) if bound is None else class_of_kind(conversion, raw, bound)
     found = raw
     if bound is not None and not (inspect.isclass(found) and issubclass(found, bound)):
-        raise Unfit(f"it wants a kind of {bound.__name__}")
+        raise Unfit(f"it must be a kind of {bound.__name__}")
     return found
 
 
 def _imported(conversion: Conversion, raw: Any) -> Any:
-    """What an `ImportString` names; pydantic takes what it is given instead."""
+    """The object that an `ImportString` names. pydantic accepts objects in place of names."""
     if not isinstance(raw, str):
         return raw
     refuse_code(conversion)
@@ -149,7 +149,7 @@ def _imported(conversion: Conversion, raw: Any) -> Any:
 
 
 def _function(conversion: Conversion, _: type, __: tuple[Any, ...], raw: Any) -> Any:
-    """`module:function`, or an object that can be called."""
+    """Find `module:function`, or make a callable object."""
     if not isinstance(raw, str):
         return raw
     refuse_code(conversion)
@@ -162,7 +162,7 @@ def _function(conversion: Conversion, _: type, __: tuple[Any, ...], raw: Any) ->
 
 
 def _callable(conversion: Conversion, cls: type, arguments: tuple[Any, ...], raw: Any) -> Any:
-    """A function where any callable will do; a class of one's own that can be called is a class first."""
+    """A function if any callable is accepted. For a class that is callable, an object of that class."""
     return (_function if cls is _Callable else object_of)(conversion, cls, arguments, raw)
 
 
@@ -189,7 +189,7 @@ def _portable_function(conversion: Conversion, raw: Mapping[str, Any]) -> Any:
     refuse_code(conversion)
     name = str(raw["$function"])
     if "<" in name:
-        raise Unfit(f"{name} is a function without a name of its own, which no file can name")
+        raise Unfit(f"{name} has no name that a file could refer to")
     return find_function(name, conversion.home)
 
 

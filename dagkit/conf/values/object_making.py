@@ -1,4 +1,4 @@
-"""Objects that a text or JSON describes by class and properties: the class is checked before anything is made of it."""
+"""Making objects that text or JSON describes by class and properties. The class is checked before it is called."""
 
 import dataclasses
 import inspect
@@ -17,7 +17,7 @@ from dagkit.errors import did_you_mean
 
 
 class Converting(Protocol):
-    """What makes the values that an object is made with, and says where its class is looked for."""
+    """Converts the values for an object, and knows where to look up its class."""
 
     @property
     def home(self) -> str | None: ...
@@ -27,17 +27,17 @@ class Converting(Protocol):
 
 
 class CodeRefused(Unfit):
-    """A value names code where only data may stand."""
+    """A value names code where only data is allowed."""
 
 
 def refuse_code(conversion: Converting) -> None:
-    """Raise `CodeRefused` where values name no code."""
+    """Raise `CodeRefused` if values must be data."""
     if conversion.data_only:
-        raise CodeRefused("a request carries data, and names neither a function nor a class")
+        raise CodeRefused("a request may contain data only, no functions or classes")
 
 
 def object_of(conversion: Converting, cls: type, _: tuple[Any, ...], raw: Any) -> Any:
-    """An instance of a class: by its recipe, or of a model by its fields."""
+    """An instance of a class, from a recipe, or from the fields of a model."""
     if _is_left_to_pydantic(cls) or isinstance(raw, cls):
         return raw
     if isinstance(raw, str) and raw.lstrip().startswith("{"):
@@ -49,10 +49,10 @@ def object_of(conversion: Converting, cls: type, _: tuple[Any, ...], raw: Any) -
         if recipe is None and dataclasses.is_dataclass(cls):
             return _built(cls, **_dataclass_arguments(conversion, cls, raw))
         if recipe is None:
-            raise Unfit(f"it wants JSON that names a class, a kind of {cls.__name__}")
+            raise Unfit(f"it must be JSON that names a class, a kind of {cls.__name__}")
     elif isinstance(raw, str):
         if not raw.strip():
-            raise Unfit(f"it wants a kind of {cls.__name__}, as Class or Class:argument:property=value")
+            raise Unfit(f"it must be a kind of {cls.__name__}, as Class or Class:argument:property=value")
         recipe = parse_object(raw)
     else:
         return raw
@@ -70,7 +70,7 @@ def _of_kind(cls: type, recipe: Recipe, raw: Any, conversion: Converting) -> Any
 
 
 def make(conversion: Converting, recipe: Recipe, kind: type, wants: str | None = None) -> Any:
-    """The object of this kind that a recipe describes. Its class is checked before anything of it is called."""
+    """Make the object that a recipe describes. Its class must be of this kind, which is checked before calling it."""
     cls = class_of_kind(conversion, recipe.class_name, kind, wants)
     if inspect.isabstract(cls):
         raise Unfit(f"{cls.__name__} is abstract; name a class that can be made")
@@ -86,20 +86,20 @@ def make(conversion: Converting, recipe: Recipe, kind: type, wants: str | None =
 
 
 def class_of_kind(conversion: Converting, name: str, kind: type, wants: str | None = None) -> type:
-    """The class of this name, which is of that kind.
+    """The class of this name. Raise `Unfit` unless it is of the given kind.
 
-    One that is of the kind by its methods alone, as of a protocol, must be the author's, or a library's.
+    A class that does not inherit from the kind, as with protocols, must belong to the author or to a library.
     """
     cls = find_class(name, conversion.home, is_called=False, imports=not conversion.data_only)
     if not _is_of_kind(cls, kind):
-        raise Unfit(f"it wants {wants or f'a kind of {kind.__name__}'}, and {cls.__name__} is none")
+        raise Unfit(f"it must be {wants or f'a kind of {kind.__name__}'}, and {cls.__name__} is not one")
     if kind is object or kind not in cls.__mro__:
         find_class(name, conversion.home, imports=not conversion.data_only)
     return cls
 
 
 def arguments_of(conversion: Converting, model: type[BaseModel], raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What the model's constructor takes, from names and values as files write them."""
+    """The arguments for a model's constructor, from names and values as files spell them."""
     arguments: dict[str, Any] = {}
     for name, value in raw.items():
         found = field_named(model, name)
@@ -110,7 +110,7 @@ def arguments_of(conversion: Converting, model: type[BaseModel], raw: Mapping[st
 
 
 def set_on(conversion: Converting, made: Any, name: str, raw: Any) -> None:
-    """Set a property of an object that is no model."""
+    """Set a property of an object that is not a model."""
     known = {bare(known): known for known in dir(made) if not known.startswith("_")}
     own = known.get(bare(name))
     if own is None or callable(getattr(type(made), own, None)):
@@ -137,7 +137,7 @@ def _dataclass_arguments(conversion: Converting, cls: Any, raw: Mapping[str, Any
 def _is_of_kind(cls: type, kind: type) -> bool:
     try:
         return issubclass(cls, kind)
-    except TypeError:  # a protocol that cannot be asked at run time
+    except TypeError:  # a protocol that is not checkable at run time
         return False
 
 
@@ -157,7 +157,7 @@ def _built(cls: type, *arguments: Any, **properties: Any) -> Any:
 
 
 def spoken(invalid: ValidationError) -> str:
-    """What pydantic refuses, in a line and without the values, which may be secrets."""
+    """The reasons of pydantic in one line, without the values, which may be secrets."""
     return "; ".join(
         f"{'.'.join(str(part) for part in error['loc'])}: {error['msg'][:1].lower()}{error['msg'][1:]}".removeprefix(
             ": "
@@ -174,20 +174,20 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def _scalar(wanted: Any, value: Any) -> Any:
-    """A text as the number or truth value that a plain attribute has; pydantic is not there to do it."""
+    """Convert text to a number or a truth value for an attribute of a class without pydantic."""
     if wanted not in (bool, int, float) or not isinstance(value, str):
         return value
     try:
         return TypeAdapter(wanted).validate_python(value.strip())
     except ValidationError as invalid:
-        raise Unfit(f"it wants {_SPOKEN_SCALARS[wanted]}") from invalid
+        raise Unfit(f"it must be {_SPOKEN_SCALARS[wanted]}") from invalid
 
 
 _SPOKEN_SCALARS = {bool: "true or false", int: "a whole number", float: "a number"}
 
 
 def _is_left_to_pydantic(cls: type) -> bool:
-    """Whether a class comes with Python or brings its own validation, so that pydantic knows how to read it."""
+    """Whether pydantic can read values of the class: it belongs to Python, or brings its own validation."""
     if issubclass(cls, BaseModel):
         return False
     return cls.__module__.partition(".")[0] in sys.stdlib_module_names or hasattr(cls, "__get_pydantic_core_schema__")

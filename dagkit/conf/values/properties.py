@@ -1,4 +1,4 @@
-"""Setting properties of a component: nested, mapped and indexed, in any spelling, each remembered with its origin."""
+"""Setting properties of a component: nested, mapped and indexed, in any spelling, each with its origin."""
 
 import copy
 import dataclasses
@@ -26,7 +26,7 @@ ComponentT = TypeVar("ComponentT", bound=Component)
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A property as configuration gives it."""
+    """A property that configuration sets."""
 
     path: PropertyPath
     raw: Any = field(repr=False)
@@ -48,22 +48,22 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Configured(Generic[ComponentT]):
-    """A component with its properties set, where each came from, and what could not be set."""
+    """A component with its properties set, their origins, and the settings that failed."""
 
     component: ComponentT
     origins: Mapping[str, Origin] = field(default_factory=dict)
     """By dotted path, as in the component's `faults`."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """Values that cannot be converted. What the component itself refuses is among its `faults`."""
+    """Faults in values that cannot be converted. The component's `faults` hold those that it refuses itself."""
     unknown: tuple[Unknown, ...] = ()
     secrets: tuple[Given, ...] = ()
-    """The settings whose values are secrets by the types of the properties, or may hold some."""
+    """The settings whose values are secrets by the types of their properties, or may contain some."""
 
 
 def with_properties(
     component: ComponentT, settings: Sequence[Given], owner: str, conversion: Conversion | None = None
 ) -> Configured[ComponentT]:
-    """The component with these properties, the strongest last; `owner` is what reports call it."""
+    """The component with these properties set, the strongest last. Messages call it `owner`."""
     setter = _Setter(owner, conversion or Conversion())
     root = _Branch()
     for order, given in enumerate(settings):
@@ -77,15 +77,15 @@ def with_properties(
 
 @dataclass(slots=True)
 class _Branch:
-    """What is set at one place, and below it."""
+    """The settings of one value and of its parts."""
 
     given: Given | None = None
     order: int = 0
-    """The strength of what is given here."""
+    """The strength of `given`: a higher number wins."""
     below: dict[Step, "_Branch"] = field(default_factory=dict)
 
     def plant(self, given: Given, order: int, depth: int = 0) -> None:
-        """Put a setting in its place. A value for the whole takes the place of what was set on its parts before."""
+        """Add a setting. A value for the whole replaces earlier settings of its parts."""
         branch = self
         for step in given.path.steps[depth:]:
             child = branch.below.pop(step, None) or _Branch()
@@ -95,14 +95,14 @@ class _Branch:
         branch.below = {}
 
     def merge(self, other: "_Branch", depth: int) -> None:
-        """Take over what the same place, at this depth, was given under another spelling: all in order of strength."""
+        """Merge the settings of the same value under another spelling, at this depth, in order of strength."""
         strongest_last = sorted([*self.ordered(), *other.ordered()], key=lambda pair: pair[0])
         self.given, self.below = None, {}
         for order, given in strongest_last:
             self.plant(given, order, depth)
 
     def merged(self, depth: int) -> dict[str, tuple[Step, "_Branch"]]:
-        """The branches below by their text, where `a`, `(a)` and `[1]`, `.1` are the same."""
+        """The branches below by their text, with `a` and `(a)` merged, and `[1]` and `.1`."""
         known: dict[str, tuple[Step, _Branch]] = {}
         for step, branch in self.below.items():
             text = step.text if isinstance(step, MapKey) else str(step)
@@ -119,12 +119,12 @@ class _Branch:
             yield from branch.ordered()
 
     def settings(self) -> Iterator[Given]:
-        """All that is set here and below."""
+        """All settings of the value and of its parts."""
         return (given for _, given in self.ordered())
 
 
 class _Failed:
-    """Stands for a value that could not be made; its fault is told."""
+    """Stands for a value that could not be made. The fault is in the diagnostics."""
 
 
 _FAILED = _Failed()
@@ -132,7 +132,7 @@ Where = tuple[str, ...]
 
 
 class _Setter:
-    """Makes values from branches, and writes down where each came from and what went wrong."""
+    """Makes values from branches, and collects their origins and faults."""
 
     def __init__(self, owner: str, conversion: Conversion) -> None:
         self.owner = owner
@@ -144,7 +144,7 @@ class _Setter:
         """The settings whose values must not be quoted."""
 
     def value(self, wanted: Any, current: Any, branch: _Branch, path: Where) -> Any:
-        """What stands at a place after everything that is set there and below."""
+        """The value after applying the settings of the value and of its parts."""
         if branch.given is not None:
             try:
                 current = self.conversion.convert(wanted, branch.given.raw)
@@ -168,14 +168,14 @@ class _Setter:
             return self.mapping(wanted, current or {}, branch, path)
         if isinstance(current, list | tuple) or (current is None and issubclass(cls, list | tuple | Sequence)):
             return self.sequence(wanted, current or (), branch, path)
-        if isinstance(current, type | FunctionType | ModuleType):  # one for all that name it: a copy is itself
+        if isinstance(current, type | FunctionType | ModuleType):  # a copy would be the same, shared object
             return self.without_parts(current, branch, path)
         if hasattr(current, "__dict__") or dataclasses.is_dataclass(current):
             return self.plain_object(current, branch, path)
         return self.without_parts(current, branch, path)
 
     def fields(self, model: BaseModel | type[BaseModel], branch: _Branch, path: Where) -> dict[str, Any]:
-        """New values of a model's fields, by the names its constructor takes."""
+        """The new values of a model's fields, by the names of constructor arguments."""
         cls = model if isinstance(model, type) else type(model)
         values: dict[str, Any] = {}
         for found, child in self.by_field(cls, branch, len(path) + 1).values():
@@ -186,19 +186,19 @@ class _Setter:
         return values
 
     def by_field(self, cls: type[BaseModel], branch: _Branch, depth: int) -> dict[str, tuple[Field, _Branch]]:
-        """The branches by field, where several spellings of one are the same."""
+        """The branches by field, with several spellings of one field merged."""
         known: dict[str, tuple[Field, _Branch]] = {}
         for step, child in branch.below.items():
             found = field_named(cls, step) if isinstance(step, str) else None
             if found is None:
-                self.not_there(cls, step, child)
+                self.unknown_field(cls, step, child)
             elif found.name in known:
                 known[found.name][1].merge(child, depth)
             else:
                 known[found.name] = found, child
         return known
 
-    def not_there(self, cls: type[BaseModel], step: Step, branch: _Branch) -> None:
+    def unknown_field(self, cls: type[BaseModel], step: Step, branch: _Branch) -> None:
         name = step.text if isinstance(step, MapKey) else str(step)
         owner = self.owner if issubclass(cls, Component) else f"{cls.__name__} of {self.owner}"
         for given in branch.settings():
@@ -210,7 +210,7 @@ class _Setter:
         return f"{cls.__name__} has {', '.join(cls.model_fields)}" if cls.model_fields else f"{cls.__name__} has none"
 
     def new(self, cls: type[BaseModel], branch: _Branch, path: Where) -> Any:
-        """A model where none was, from its parts."""
+        """A new model from its parts, if there was no value."""
         return self.built(cls, self.fields(cls, branch, path), branch, path)
 
     def model(self, current: BaseModel, branch: _Branch, path: Where) -> Any:
@@ -246,7 +246,7 @@ class _Setter:
             if not 0 <= index <= len(changed):
                 holds = f"{len(changed)} value{'' if len(changed) == 1 else 's'}"
                 for given in child.settings():
-                    self.refuse(given, path, f"it holds {holds}, so there is no [{step}] to set")
+                    self.refuse(given, path, f"it has {holds}, so there is no [{step}] to set")
                 continue
             was = changed[index] if index < len(changed) else None
             value = self.value(kinds[0], was, child, (*path, str(index)))
@@ -255,7 +255,7 @@ class _Setter:
         return changed
 
     def plain_object(self, current: Any, branch: _Branch, path: Where) -> Any:
-        """A copy of an object that is no model, with its attributes set."""
+        """A copy of an object that is not a model, with its attributes set."""
         changed = copy.copy(current)
         for step, child in branch.below.items():
             if child.below or child.given is None:
@@ -270,16 +270,16 @@ class _Setter:
         return changed
 
     def without_parts(self, current: Any, branch: _Branch, path: Where) -> Any:
-        """Report a way that leads on from where nothing does."""
+        """Report settings for parts of a value that has no parts."""
         what = "it is not set" if current is None else f"{type(current).__name__} values have no properties"
         for child in branch.below.values():
             for given in child.settings():
-                problem = f"{given.origin.key or given.path}: {what}, so nothing lies below {'.'.join(path)}"
+                problem = f"{given.origin.key or given.path}: {what}, so {'.'.join(path)} has no parts to set"
                 self.unknown.append(Unknown(given, problem, f"set {'.'.join(path)} as a whole"))
         return current
 
     def refuse(self, given: Given, path: Where, why: str, code: Any = "property-invalid", help_: str = "") -> Any:
-        """Tell that a value cannot be what it is to be."""
+        """Report a value that does not fit."""
         hidden = MASK if given.origin.shown is None and given in self.secrets else given.origin.shown
         shown = _brief(given.raw) if hidden is None else hidden
         why = without_secret(why, given.raw, hidden)
@@ -287,7 +287,7 @@ class _Setter:
             Diagnostic(
                 code,
                 f"{'.'.join(path)} of {self.owner} cannot be {shown}: {why}",
-                without_secret(help_, given.raw, hidden) or f"mend the value of {given.origin.key or given.path}",
+                without_secret(help_, given.raw, hidden) or f"fix the value of {given.origin.key or given.path}",
                 given.origin.where,
             )
         )

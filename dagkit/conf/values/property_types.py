@@ -1,4 +1,4 @@
-"""What the types of properties say: the fields of a model, the class that a value is to have, and what it takes."""
+"""The types of properties: the fields of a model, the class of a value, and which values a type accepts."""
 
 import inspect
 from functools import cache
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ImportString, PydanticSchemaGenerationError, Typ
 from dagkit.conf.grammar.names import bare
 
 IMPORT: Any = ImportString
-"""A type checker takes it for the type of what is imported."""
+"""Annotated as Any, since type checkers read it as the type of the imported object."""
 
 
 class Field(NamedTuple):
@@ -28,7 +28,7 @@ def fields_of(model: type[BaseModel]) -> dict[str, Field]:
     by_name = model.model_config.get("populate_by_name") or model.model_config.get("validate_by_name")
     for name, info in model.model_fields.items():
         alias = info.validation_alias if isinstance(info.validation_alias, str) else info.alias
-        wanted = IMPORT if any(isinstance(each, IMPORT) for each in info.metadata) else info.annotation
+        wanted = IMPORT if any(isinstance(note, IMPORT) for note in info.metadata) else info.annotation
         found = Field(name, alias if alias and not by_name else name, wanted)
         for spelling in filter(None, (alias, name)):
             fields[bare(spelling)] = found
@@ -41,11 +41,11 @@ def field_named(model: type[BaseModel], name: str) -> Field | None:
 
 
 def plain(wanted: Any) -> Any:
-    """The type without annotations, and without the None of an optional one.
+    """The type without annotations, and without the None of an optional type.
 
-    Of the annotations one counts: pydantic would import what an `ImportString` names.
+    One annotation stays: `ImportString`, because pydantic would import what it names.
     """
-    if any(isinstance(each, IMPORT) for each in getattr(wanted, "__metadata__", ())):
+    if any(isinstance(note, IMPORT) for note in getattr(wanted, "__metadata__", ())):
         return IMPORT
     while get_origin(wanted) is Annotated or hasattr(wanted, "__supertype__") or hasattr(wanted, "__value__"):
         wanted = getattr(wanted, "__supertype__", None) or getattr(wanted, "__value__", None) or get_args(wanted)[0]
@@ -60,14 +60,14 @@ def is_union(wanted: Any) -> bool:
 
 
 def class_in(wanted: Any) -> type | None:
-    """The class that values of this type have, as far as there is one."""
+    """The class of values of this type; None if there is no single class."""
     wanted = plain(wanted)
     origin = get_origin(wanted) or wanted
     return origin if inspect.isclass(origin) else None
 
 
 def accepts(member: Any, value: Any) -> bool:
-    """Whether a member of a union takes the value, as pydantic judges it."""
+    """Whether pydantic accepts the value for a member of a union."""
     cls = class_in(member)
     if cls is not None and isinstance(value, cls):
         return True

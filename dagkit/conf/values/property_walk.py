@@ -1,4 +1,4 @@
-"""Walking: from a component along the steps of a property's path, as far as the types of the steps are known."""
+"""Walk from a component along the steps of a property's path, as far as types are known."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from dagkit.conf.values.property_types import class_in, field_named, plain
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one step leads: the step as its class spells it, the declared type there, and the value there now."""
+    """The result of one step: the step as its class spells it, the declared type, and the current value."""
 
     step: Step
     wanted: Any
@@ -20,7 +20,7 @@ class Place:
 
 
 def walk(component: BaseModel, steps: Sequence[Step]) -> Iterator[Place]:
-    """The places on the way. Type and value are None from where they are not known."""
+    """The place after each step. Type and value are None where they are not known."""
     wanted, held = type(component), component
     for step in steps:
         place = _below(wanted, held, step)

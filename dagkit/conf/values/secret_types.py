@@ -1,4 +1,4 @@
-"""Which properties hold secrets by their types, such as pydantic's `SecretStr`, whatever they are called."""
+"""Properties that are secrets by their types, such as pydantic's `SecretStr`, whatever their names."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ _SECRETS = (SecretStr, SecretBytes, Secret)
 
 
 def keeps_secret(component: BaseModel, path: PropertyPath | str) -> bool:
-    """Whether what the path leads to is a secret by its type, or may hold one; a path without a property does not."""
+    """Whether the value at the path is a secret by its type, or may contain one. False if there is no such property."""
     steps = path.split(".") if isinstance(path, str) else path.steps
     *_, last = walk(component, steps)
     return may_hold_secret(last.wanted) or may_hold_secret(type(last.held))
@@ -37,7 +37,7 @@ def may_hold_secret(wanted: Any) -> bool:
 
 
 def _parts(cls: type) -> Iterator[Any]:
-    """The types of what an object of this class consists of."""
+    """The types of the parts of an object of this class."""
     if issubclass(cls, BaseModel):
         yield from (field.annotation for field in cls.model_fields.values())
     elif dataclasses.is_dataclass(cls):

@@ -317,7 +317,7 @@ def test_a_locality_that_is_none_is_told_with_its_line():
     assert (told.code, str(told.where)) == ("locality-invalid", "conf.xml:1")
     assert told.problem == (
         "the locality of stream 'lines' cannot be 'LOCAL': "
-        "it wants one of THREAD_LOCAL, CONTAINER_LOCAL, NODE_LOCAL, RACK_LOCAL"
+        "it must be one of THREAD_LOCAL, CONTAINER_LOCAL, NODE_LOCAL, RACK_LOCAL"
     )
 
 
@@ -411,7 +411,7 @@ def test_a_value_knows_the_key_that_won():
 @pytest.mark.parametrize(
     ("raw", "code", "problem"),
     [
-        ("lots", "attribute-invalid", "MEMORY_MB of operator1 cannot be 'lots': it wants a whole number"),
+        ("lots", "attribute-invalid", "MEMORY_MB of operator1 cannot be 'lots': it must be a whole number"),
         ("", "attribute-invalid", "MEMORY_MB of operator1 cannot be '': it has no value"),
     ],
 )

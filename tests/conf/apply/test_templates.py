@@ -70,7 +70,7 @@ def test_a_template_may_hold_more_than_an_operator_has():
     [
         (
             {"dt.template.t.blockSize": "7"},
-            "dt.template.t.blockSize: template 't' is used by no operator",
+            "dt.template.t.blockSize: no operator uses template 't'",
             "write operator.NAME.template=t, or give it a matchIdRegExp that fits an operator",
         ),
         (
@@ -80,7 +80,7 @@ def test_a_template_may_hold_more_than_an_operator_has():
         ),
         (
             {"dt.template.t.matchIdRegExp": "(", "dt.operator.operator1.template": "t"},
-            "dt.template.t.matchIdRegExp: '(' is no pattern: missing ): (",
+            "dt.template.t.matchIdRegExp: '(' is not a pattern: missing ): (",
             HELP,
         ),
         (

@@ -98,13 +98,13 @@ def test_keys_that_matched_are_not_told(key):
         (
             "dt.operator.Block-reader.attr.MASTER_MEMORY_MB",
             "attribute-misplaced",
-            "MASTER_MEMORY_MB belongs to the application, and cannot be set here",
+            "MASTER_MEMORY_MB belongs to the application and cannot be set here",
             "set it on the application",
         ),
         (
             "dt.port.*.attr.MEMORY_MB",
             "attribute-misplaced",
-            "MEMORY_MB belongs to an operator, and cannot be set here",
+            "MEMORY_MB belongs to an operator and cannot be set here",
             "set it on an operator",
         ),
         (
@@ -117,18 +117,18 @@ def test_keys_that_matched_are_not_told(key):
             "dt.operator.Block-reader.outputport.lines.attr.QUEUE_CAPACITY",
             "key-unmatched",
             "'lines' is an input port, not an outputport",
-            "write port, or the other of the two",
+            "write port, or inputport",
         ),
         (
             "dt.operator.Block-reader.port.side.attr.QUEUE_CAPACITY",
             "attribute-stranded",
             "attr.QUEUE_CAPACITY is for Block-reader.side, which no stream uses",
-            "lead a stream to the port, or set the attribute on a connected one",
+            "connect a stream to the port, or set the attribute on a connected port",
         ),
         (
             "dt.operator.Module.attr.MEMORY_MB",
             "key-unmatched",
-            "Module is a module, which bears no attributes",
+            "Module is a module, which has no attributes",
             "write Module$NAME for an operator inside",
         ),
         (
@@ -140,14 +140,14 @@ def test_keys_that_matched_are_not_told(key):
         (
             "dt.stream.records.source",
             "key-unmatched",
-            "the source of stream 'records' is drawn by the application",
-            "only an application that is itself a property file is drawn by its keys",
+            "the application itself defines the source of stream 'records'",
+            "keys define streams and operators only in an application that is itself a property file",
         ),
         (
             "dt.operator.Block-reader.classname",
             "key-unmatched",
-            "the classname of an operator is said by the application",
-            "only an application that is itself a property file is drawn by its keys",
+            "the application itself defines the classname of an operator",
+            "keys define streams and operators only in an application that is itself a property file",
         ),
         (
             "dt.operatr.Block-reader.blockSize",
@@ -176,14 +176,14 @@ def test_keys_that_matched_are_not_told(key):
         (
             "dt.operator.*reader.blockSize",
             "key-malformed",
-            "'*reader' is no pattern: no argument for repetition operator: *",
-            r"names are regular expressions of RE2: write \w* for any letters, or a lone * for any name",
+            "'*reader' is not a pattern: no argument for repetition operator: *",
+            r"names are regular expressions of RE2: write \w* for any word characters, or * alone for any name",
         ),
         (
             "dt.operator.Block-reader.port.lines.QUEUE_CAPACITY",
             "key-malformed",
             "what follows port.lines is 'QUEUE_CAPACITY'",
-            "write port.lines.attr.NAME: nothing but attributes can be set there",
+            "write port.lines.attr.NAME: only attributes can be set there",
         ),
         (
             "operator.Block-reader.blockSize",
@@ -201,7 +201,7 @@ def test_keys_that_matched_are_not_told(key):
             "something",
             "key-unmatched",
             "nothing is called something",
-            "nothing asks for it; keys of dagkit begin with one of dt., apex., dagkit., stram.",
+            "nothing reads it; keys of dagkit begin with one of dt., apex., dagkit., stram.",
         ),
         (
             "DAGKIT_OPERATOR__BLOK_READER__BLOCK_SIZE",

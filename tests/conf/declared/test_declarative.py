@@ -279,7 +279,7 @@ def test_an_unresolved_reference_is_told(declare, monkeypatch):
         (
             "reference-unresolved",
             "declared.properties:6",
-            "operator.reader.prop.scanner.scanIntervalMillis: nothing gives ${interval} a value",
+            "operator.reader.prop.scanner.scanIntervalMillis: ${interval} has no value",
         )
     ]
 
@@ -335,16 +335,16 @@ STUBBORN = (
             ('"name": "feed",', ""),
             [
                 ("key-malformed", 6, "it has no 'name'"),
-                ("operator-unknown", 28, "stream 'lines' is led to feed.output, and there is no operator of that name"),
+                ("operator-unknown", 28, "stream 'lines' names feed.output, but there is no operator of that name"),
             ],
         ),
         (
             ('"feed", "portName": "output"', '"fed", "portName": "output"'),
-            [("operator-unknown", 28, "stream 'lines' is led to fed.output, and there is no operator of that name")],
+            [("operator-unknown", 28, "stream 'lines' names fed.output, but there is no operator of that name")],
         ),
         (
             ('"portName": "side"', '"portName": "sied"'),
-            [("port-unknown", 31, "stream 'lines' is led to reader.sied, and it has no input of that name")],
+            [("port-unknown", 31, "stream 'lines' names reader.sied, but it has no input of that name")],
         ),
         (
             ('"CONTAINER_LOCAL"', '"LOCAL"'),
@@ -357,14 +357,14 @@ STUBBORN = (
                 (
                     "operator-unknown",
                     30,
-                    "stream 'lines' is led to reader.lines, and there is no operator of that name",
+                    "stream 'lines' names reader.lines, but there is no operator of that name",
                 ),
-                ("operator-unknown", 31, "stream 'lines' is led to reader.side, and there is no operator of that name"),
+                ("operator-unknown", 31, "stream 'lines' names reader.side, but there is no operator of that name"),
             ],
         ),
         (
             ('"blockSize": "7"', '"blockSize": "7", "blockSize": "8"'),
-            [("key-duplicated", 13, "'blockSize' stands twice in the properties of 'reader'")],
+            [("key-duplicated", 13, "'blockSize' is set twice in the properties of 'reader'")],
         ),
         (('"streams": [', '"streams": ['), []),
         (
@@ -373,7 +373,7 @@ STUBBORN = (
         ),
         (
             ('"source": {"operatorName": "feed", "portName": "output"}', '"source": "feed.output"'),
-            [("stream-unfed", 25, "a stream is led to 'feed.output', which is no port")],
+            [("stream-unfed", 25, "a stream names 'feed.output', which is not a port")],
         ),
     ],
 )
@@ -388,12 +388,12 @@ def test_faults_of_a_declaration_are_told_by_line(declare, change, faults):
     ("line", "fault"),
     [
         ("stream.lines.template = x", ("key-unmatched", "stream 'lines' has a template")),
-        ("stream.more.source = feed", ("key-malformed", "stream 'more' is led to 'feed', which is no operator.port")),
+        ("stream.more.source = feed", ("key-malformed", "stream 'more' names 'feed', which is not operator.port")),
         (
             "operator.reader.block_size = 8",
-            ("key-duplicated", "operator.reader.block_size stands twice; the first is at declared.properties:5"),
+            ("key-duplicated", "operator.reader.block_size is set twice; the first is at declared.properties:5"),
         ),
-        ("operator.reader.text", ("key-required", "operator.reader.text stands here without a value")),
+        ("operator.reader.text", ("key-required", "operator.reader.text has no value here")),
         ("stream.lines.sorce = x", ("key-malformed", "stream.lines.sorce: a stream has no 'sorce'")),
         (
             "operator.other.classname = Nothing42",
@@ -418,10 +418,10 @@ def test_a_property_that_nobody_has_is_told_with_its_line(declare):
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("a.json", "{", "a.json:1: it is no JSON"),
+        ("a.json", "{", "a.json:1: it is not JSON"),
         ("a.json", "[]", "a.json:1: it declares no operators"),
         ("a.json", '{"streams": []}', "a.json:1: it declares no operators"),
-        ("a.properties", "a = \\u1", "a.properties:1: '.*' is no escape"),
+        ("a.properties", "a = \\u1", "a.properties:1: '.*' is not an escape"),
     ],
 )
 def test_a_file_that_declares_nothing(declare, name, text, problem):

@@ -34,9 +34,9 @@ def test_a_key_that_is_given_twice_is_remembered():
 @pytest.mark.parametrize(
     ("data", "problem", "line"),
     [
-        (b'{\n"a": }', "it is no JSON: expecting value", 2),
-        (b'{"a": 1}\n}', "it is no JSON: extra data", 2),
-        (b"", "it is no JSON: expecting value", 1),
+        (b'{\n"a": }', "it is not JSON: expecting value", 2),
+        (b'{"a": 1}\n}', "it is not JSON: extra data", 2),
+        (b"", "it is not JSON: expecting value", 1),
         (b'{\n"a": "\xe9"}', "byte 0xE9 on this line is not UTF-8", 2),
         (b"[" * 100_000, "it is nested too deeply", None),
     ],

@@ -53,7 +53,7 @@ def test_a_file_is_a_regular_one(target, tmp_path, monkeypatch):
     os.mkfifo("pipe")
     Path("site.xml").symlink_to(target)
     assert faults(read_file(Path("site.xml"))) == [
-        ("file-unreadable", "site.xml", "it cannot be opened: it is no regular file")
+        ("file-unreadable", "site.xml", "it cannot be opened: it is not a regular file")
     ]
 
 
@@ -84,13 +84,14 @@ def test_toml_has_bounds(file, text, problem):
 def test_an_encoding_that_no_property_file_has_is_refused_before_it_is_decoded(file, declaration, encoding):
     many = "<property><name>k</name><value>" + "a" * 1000 + "-" + "9" * 100_000 + "</value></property>"
     read = file("a.xml", declaration.format(encoding) + f"<configuration>{many}</configuration>")
-    sentence = f"it declares the encoding '{encoding}', and only UTF-8, UTF-16, ISO-8859-1, windows-1252 and US-ASCII"
-    assert faults(read) == [("file-unreadable", "a.xml:1", f"{sentence} are read")]
+    known = "UTF-8, UTF-16, ISO-8859-1, windows-1252 and US-ASCII"
+    sentence = f"it declares the encoding '{encoding}', but dagkit reads only {known}"
+    assert faults(read) == [("file-unreadable", "a.xml:1", sentence)]
 
 
 def test_a_file_that_declares_utf_16_and_is_none_is_refused(file):
     read = file("a.xml", '<?xml version="1.0" encoding="UTF-16"?><configuration/>')
-    assert faults(read) == [("file-unreadable", "a.xml:1", "it declares UTF-16 and does not begin so")]
+    assert faults(read) == [("file-unreadable", "a.xml:1", "it declares UTF-16, but its first bytes are not UTF-16")]
 
 
 @pytest.mark.parametrize("declared", ["", '<?xml version="1.0" encoding="UTF-16"?>\n'])
@@ -170,25 +171,25 @@ def test_a_property_may_be_written_as_attributes(file):
     [
         (
             '<!DOCTYPE b [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>\n<configuration>&b;</configuration>',
-            (1, "it holds a DOCTYPE"),
+            (1, "it contains a DOCTYPE"),
         ),
         (
             '<!DOCTYPE b [<!ENTITY a SYSTEM "file:///etc/passwd">]>\n<configuration>&a;</configuration>',
-            (1, "it holds a DOCTYPE"),
+            (1, "it contains a DOCTYPE"),
         ),
         (
             '<!DOCTYPE b SYSTEM "http://example.org/b.dtd"><configuration/>',
-            (1, "it holds a DOCTYPE"),
+            (1, "it contains a DOCTYPE"),
         ),
-        ("<configuration>\n<property>\n</configuration>", (3, "it is no XML: mismatched tag")),
-        ("<configuration>\n<property>", (2, "it is no XML: no element found")),
-        ("", (1, "it is no XML: no element found")),
+        ("<configuration>\n<property>\n</configuration>", (3, "it is not XML: mismatched tag")),
+        ("<configuration>\n<property>", (2, "it is not XML: no element found")),
+        ("", (1, "it is not XML: no element found")),
         ("<config>\n</config>", (1, "its root is <config>")),
         (
             b"<configuration>\n<property><name>k</name><value>\xe9</value></property></configuration>",
             (2, "byte 0xE9 on this line is not UTF-8"),
         ),
-        ("<configuration>&b;</configuration>", (1, "it is no XML: undefined entity")),
+        ("<configuration>&b;</configuration>", (1, "it is not XML: undefined entity")),
     ],
     ids=[
         "an entity bomb",
@@ -225,7 +226,7 @@ def test_what_is_no_property_is_told_and_the_rest_is_read(file):
         ("key-malformed", "conf.xml:2", "<proprty> is not a property"),
         ("key-malformed", "conf.xml:3", "a property has no <nam>"),
         ("key-malformed", "conf.xml:3", "a property has no name"),
-        ("key-malformed", "conf.xml:4", "the text 'stray' stands outside a property"),
+        ("key-malformed", "conf.xml:4", "the text 'stray' is outside a property"),
         ("key-malformed", "conf.xml:5", "a property has a second <name>"),
         ("key-malformed", "conf.xml:6", "a property has no name"),
     ]
@@ -268,9 +269,9 @@ def test_properties_are_read_in_javas_encoding_or_utf_8(file, encoding):
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"a=1\nb = \\u12\n", ("conf.properties:2", "'\\\\u12' is no escape")),
-        (codecs.BOM_UTF16_LE + "a=1".encode("utf-16-le"), ("conf.properties:1", "it is written in UTF-16")),
-        (b"a=1\nb=\x00", ("conf.properties:2", "it holds a NUL byte, so it is no text")),
+        (b"a=1\nb = \\u12\n", ("conf.properties:2", "'\\\\u12' is not an escape")),
+        (codecs.BOM_UTF16_LE + "a=1".encode("utf-16-le"), ("conf.properties:1", "it is encoded in UTF-16")),
+        (b"a=1\nb=\x00", ("conf.properties:2", "it contains a NUL byte, so it is not text")),
     ],
     ids=["an escape cut short", "UTF-16", "no text at all"],
 )
@@ -336,10 +337,10 @@ def test_dots_in_quotes(file, text, key):
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"a = 1\nb = \n", ("conf.toml:2", "it is no TOML: invalid value")),
-        (b"a = 1\na = 2\n", ("conf.toml:2", "it is no TOML: cannot overwrite a value")),
+        (b"a = 1\nb = \n", ("conf.toml:2", "it is not TOML: invalid value")),
+        (b"a = 1\na = 2\n", ("conf.toml:2", "it is not TOML: cannot overwrite a value")),
         (b"a = 1\nb = '\xe9'\n", ("conf.toml:2", "byte 0xE9 on this line is not UTF-8")),
-        (b"[a", ("conf.toml", "it is no TOML: expected ']' at the end of a table declaration")),
+        (b"[a", ("conf.toml", "it is not TOML: expected ']' at the end of a table declaration")),
     ],
     ids=["a missing value", "a key given twice", "bytes of another encoding", "a table cut short"],
 )
@@ -365,7 +366,7 @@ def test_a_folder_is_no_file(tmp_path, monkeypatch):
 
 def test_the_ending_tells_the_format(file):
     assert faults(file("conf.yaml", "a: 1")) == [
-        ("file-unreadable", "conf.yaml", "it is none of .xml, .properties and .toml")
+        ("file-unreadable", "conf.yaml", "its name does not end in .xml, .properties or .toml")
     ]
 
 

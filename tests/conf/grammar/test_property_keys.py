@@ -106,14 +106,14 @@ def test_an_attribute_may_be_written_with_its_context(written, scope):
 @pytest.mark.parametrize(
     ("key", "problem", "help_"),
     [
-        ("dt.operator.Filter", "it ends after the name of the operator", "say what to set on Filter"),
+        ("dt.operator.Filter", "it ends after the name of the operator", "add what to set on Filter"),
         ("dt.operator..attr.X", "it has an empty part between two dots", "remove the dot"),
-        ("dt.operator.f.port.input", "it ends after the name of the port", "say what to set on input"),
+        ("dt.operator.f.port.input", "it ends after the name of the port", "add what to set on input"),
         ("dt.operator.f.port.input.MEMORY_MB", "what follows port.input is 'MEMORY_MB'", r"port\.input\.attr\.NAME"),
         ("dt.stream.s.localty", "a stream has no 'localty'", "did you mean 'locality'"),
         ("dt.attr.OperatrContext.MEMORY_MB", "there is no context 'OperatrContext'", "did you mean 'OperatorContext'"),
         ("dt.template.t.attr.MEMORY_MB", "a template holds properties, not attributes", "operator.NAME"),
-        ("dt.operator.f.a[b]", r"'a\[b\]' is no property", r"name\[0\]"),
+        ("dt.operator.f.a[b]", r"'a\[b\]' is not a property", r"name\[0\]"),
         ("dt.", "it has an empty part", "remove the dot"),
     ],
 )

@@ -141,7 +141,7 @@ def test_a_key_may_stand_once_in_a_file(place, first, second, as_):
     place.write("a.properties", f"{first}=1\n{second}=2")
     _, faults = place.load(files=["a.properties"])
     assert told(faults) == [
-        ("key-duplicated", "a.properties:2", f"{second} stands twice; the first is at a.properties:1{as_}")
+        ("key-duplicated", "a.properties:2", f"{second} is set twice; the first is at a.properties:1{as_}")
     ]
     assert faults[0].severity is Severity.ERROR
 
@@ -163,7 +163,7 @@ def test_two_files_of_one_place_are_one_place(place):
     place.write("app/properties.toml", "dt.x = 2")
     _, faults = place.load(folder=Path("app"))
     assert told(faults) == [
-        ("key-duplicated", "app/properties.toml:1", "dt.x stands twice; the first is at app/properties.xml:2")
+        ("key-duplicated", "app/properties.toml:1", "dt.x is set twice; the first is at app/properties.xml:2")
     ]
 
 
@@ -183,7 +183,7 @@ def test_what_is_final_is_not_overridden_and_both_places_are_named(place):
         (
             "key-final",
             "mine.properties:1",
-            "apex.x is final at app/properties.xml:2, so the value given here does not hold",
+            "apex.x is final at app/properties.xml:2, so the value here has no effect",
         )
     ]
     assert faults[0].severity is Severity.ERROR
@@ -250,7 +250,7 @@ def test_a_property_without_a_value_must_be_given_by_somebody(place):
         (
             "key-required",
             "app/properties.xml:2",
-            "dt.operator.Block-reader.prop.blockSize stands here without a value, so the launch must give one",
+            "dt.operator.Block-reader.prop.blockSize has no value here, so the launch must set one",
         )
     ]
 
@@ -258,8 +258,8 @@ def test_a_property_without_a_value_must_be_given_by_somebody(place):
 def test_a_line_that_is_no_key_is_told_as_that_and_not_as_one_that_the_launch_must_give(place):
     place.write("app/properties.properties", "garbage\ndt.operator.x\n")
     _, (stranger, malformed) = place.load(folder=Path("app"))
-    assert stranger.problem == "garbage stands here without a value"
-    assert stranger.help.startswith("remove it, unless the application asks for it; keys of dagkit begin with")
+    assert stranger.problem == "garbage has no value here"
+    assert stranger.help.startswith("remove it, unless the application reads it; keys of dagkit begin with")
     assert (malformed.code, "-D" in malformed.help) == ("key-malformed", False)
 
 
@@ -298,7 +298,7 @@ def test_a_key_that_a_reference_names_counts_as_asked_for(place):
 def test_an_unresolved_reference_is_told_with_its_line(place):
     place.write("a.properties", "\ndt.x=${wher}\nwhere=1")
     _, faults = place.load(files=["a.properties"])
-    assert told(faults) == [("reference-unresolved", "a.properties:2", "dt.x: nothing gives ${wher} a value")]
+    assert told(faults) == [("reference-unresolved", "a.properties:2", "dt.x: ${wher} has no value")]
     assert faults[0].help == "did you mean 'where'?"
 
 
@@ -336,12 +336,12 @@ def test_what_apconf_names_lies_in_the_applications_folder(place):
     place.write("app/app.py", "")
     (fault,) = place.load(folder=Path("app"), package_file="nofile.xml")[1]
     assert fault.help == (
-        "--apconf names a file of the folder conf beside the application, which holds none; --conf takes any path"
+        "--apconf names a file in the folder conf beside the application, which has none; --conf takes any path"
     )
     place.write("app/conf/small.xml", xml())
     place.write("app/conf/readme.txt", "")
     (fault,) = place.load(folder=Path("app"), package_file="nofile.xml")[1]
-    assert fault.help == "--apconf names a file of the folder conf beside the application: small.xml"
+    assert fault.help == "--apconf names a file in the folder conf beside the application: small.xml"
 
 
 def test_a_key_that_must_be_given_is_given_by_the_option_that_there_is(place):

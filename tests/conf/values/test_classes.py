@@ -57,7 +57,7 @@ def test_a_library_of_operators_is_searched(monkeypatch):
         ("com.acme.Nothing42", "there is no class 'com.acme.Nothing42'", "write it as package.module:Class"),
         ("tests.conf.samples:Beam", "tests.conf.samples has no 'Beam'", "did you mean 'Bean'?"),
         ("tests.conf.smples:Bean", "there is no module 'tests.conf.smples'", "check its spelling and the Python path"),
-        ("tests.conf.samples.long_enough", "is no class, but a function", "name a class"),
+        ("tests.conf.samples.long_enough", "is not a class, but a function", "name a class"),
         ("", "there is no class ''", "write it as package.module:Class"),
     ],
     ids=[
@@ -94,5 +94,5 @@ def test_a_module_that_breaks_is_not_a_module_that_is_missing(tmp_path, monkeypa
 def test_functions_are_found():
     assert find_function("tests.conf.samples:long_enough") is samples.long_enough
     assert find_function("tests.conf.samples.long_enough") is samples.long_enough
-    with pytest.raises(ClassNotFound, match="cannot be called; it is"):
+    with pytest.raises(ClassNotFound, match="is not callable; it is"):
         find_function("tests.conf.samples:Reader.model_config")

@@ -91,7 +91,7 @@ def trap(monkeypatch):
 @pytest.mark.parametrize("attribute", [a for a in OF_A_KIND if a.holds.of in KINDS], ids=str)
 @pytest.mark.parametrize("raw", NAMED)
 def test_an_attribute_makes_no_object_of_another_kind(attribute, raw, trap):
-    with pytest.raises(Unfit, match="and Trap is none"):
+    with pytest.raises(Unfit, match="and Trap is not one"):
         attribute_value(attribute, raw.format(trap))
 
 
@@ -107,19 +107,19 @@ def test_an_attribute_runs_no_program(tmp_path):
     script.write_text(f"#!/bin/sh\ntouch {mark}\n")
     script.chmod(0o755)
     for name in ("subprocess.Popen", "subprocess:Popen", f"{HERE}.Foreign"):
-        with pytest.raises(ValueError, match=r"neither the application's|Popen is none|is no class"):
+        with pytest.raises(ValueError, match=r"neither the application's|Popen is not one|is not a class"):
             attribute_value(OperatorContext.PARTITIONER, f"{name}:{script}")
     assert not mark.exists()
 
 
 @pytest.mark.parametrize("raw", ["{}", "{}:argument", '{{"class": "{}"}}'])
 def test_a_property_makes_no_object_of_another_kind(raw):
-    with pytest.raises(Unfit, match="it wants a kind of Made, and Longer is none"):
+    with pytest.raises(Unfit, match="it must be a kind of Made, and Longer is not one"):
         converted("made", raw.format(f"{HERE}.Longer"))
 
 
 def test_a_class_that_is_of_a_kind_by_its_methods_must_be_the_authors():
-    with pytest.raises(ValueError, match=r"neither the application's|and Popen is none"):
+    with pytest.raises(ValueError, match=r"neither the application's|and Popen is not one"):
         converted("runs", f"{HERE}.Foreign:true")
 
 
@@ -232,7 +232,7 @@ def test_a_codec_is_the_authors():
 )
 def test_a_request_names_no_code(field, raw):
     before = Made.count
-    with pytest.raises(CodeRefused, match="a request carries data, and names neither a function nor a class"):
+    with pytest.raises(CodeRefused, match="a request may contain data only, no functions or classes"):
         converted(field, raw, data_only=True)
     assert Made.count == before
 

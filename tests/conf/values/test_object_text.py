@@ -61,16 +61,16 @@ def test_the_grammar_of_objects(text, constructed, int_val, string_val):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("tests.conf.samples.Bean::intVal", "'intVal' is no property=value"),
-        ("tests.conf.samples.Bean::intVal=ten", "it wants a whole number"),
+        ("tests.conf.samples.Bean::intVal", "'intVal' is not property=value"),
+        ("tests.conf.samples.Bean::intVal=ten", "it must be a whole number"),
         ("tests.conf.samples.Bean::intVall=1", "Bean has no property 'intVall'; did you mean 'int_val'"),
         ("tests.conf.samples.Reader:x", "Reader takes no argument"),
         ("tests.conf.samples.Point", "Point cannot be made without an argument"),
         ("tests.conf.samples.Reader::blockSize=x", "Reader refuses it: block_size: input should be a valid integer"),
         ("StatelessPartitioner:0", "StatelessPartitioner refuses it: partition_count: input should be greater than 0"),
         ("Partitioner", "Partitioner is abstract"),
-        (":x", "it wants the name of a class"),
-        ("", "it wants the name of a class"),
+        (":x", "it must have the name of a class"),
+        ("", "it must have the name of a class"),
     ],
     ids=[
         "a property without a value",

@@ -216,13 +216,17 @@ def test_what_pydantic_refuses_waits_among_the_faults():
 @pytest.mark.parametrize(
     ("path", "raw", "problem"),
     [
-        ("names[2]", "a", "names of reader cannot be 'a': it holds 0 values, so there is no [2] to set"),
-        (f"names.{'1' * 5000}", "a", "names of reader cannot be 'a': it holds 0 values, so there is no [1111"),
-        ("tags", "a", "tags of reader cannot be 'a': it wants key=value pairs with commas, and 'a' is none"),
-        ("tags", "{a}", "tags of reader cannot be '{a}': it wants JSON, and this is none"),
-        ("names", 5, "names of reader cannot be 5: it wants values with commas, or a JSON list"),
-        ("spare", "", "spare of reader cannot be '': it wants a kind of Scanner, as Class or Class:argument"),
-        ("spare", "tests.conf.samples.Bean", "it wants a kind of Scanner, and Bean is none"),
+        ("names[2]", "a", "names of reader cannot be 'a': it has 0 values, so there is no [2] to set"),
+        (f"names.{'1' * 5000}", "a", "names of reader cannot be 'a': it has 0 values, so there is no [1111"),
+        (
+            "tags",
+            "a",
+            "tags of reader cannot be 'a': it must be key=value pairs separated by commas, and 'a' is not a pair",
+        ),
+        ("tags", "{a}", "tags of reader cannot be '{a}': it must be JSON"),
+        ("names", 5, "names of reader cannot be 5: it must be values separated by commas, or a JSON list"),
+        ("spare", "", "spare of reader cannot be '': it must be a kind of Scanner, as Class or Class:argument"),
+        ("spare", "tests.conf.samples.Bean", "it must be a kind of Scanner, and Bean is not one"),
         (
             "scanner.recursive",
             "maybe",
@@ -230,8 +234,8 @@ def test_what_pydantic_refuses_waits_among_the_faults():
         ),
         ("scanner", {"fils": 1}, "Scanner has no property 'fils'; did you mean 'files'"),
         ("point", "1-2", "the converter for Point refuses it: not enough values to unpack"),
-        ("span", {"start": "x"}, "it wants a whole number"),
-        ("keep", {"$function": "app:<lambda>", "digest": "0"}, "is a function without a name of its own"),
+        ("span", {"start": "x"}, "it must be a whole number"),
+        ("keep", {"$function": "app:<lambda>", "digest": "0"}, "has no name that a file could refer to"),
     ],
 )
 def test_what_cannot_be_converted_is_told_with_its_line(path, raw, problem):
@@ -248,7 +252,8 @@ def test_a_class_that_is_not_there_is_told_as_such():
 def test_a_secret_is_not_quoted():
     (told,) = configure(("tags", "hunter2", "${env:TAGS}")).diagnostics
     assert told.problem == (
-        "tags of reader cannot be ${env:TAGS}: it wants key=value pairs with commas, and '${env:TAGS}' is none"
+        "tags of reader cannot be ${env:TAGS}: "
+        "it must be key=value pairs separated by commas, and '${env:TAGS}' is not a pair"
     )
 
 
@@ -258,9 +263,13 @@ def test_a_secret_is_not_quoted():
         ("blokSize", "reader has no property 'blokSize'", "did you mean 'block_size'?"),
         ("lines", "reader has no property 'lines'", "did you mean"),
         ("scanner.fils", "Scanner of reader has no property 'fils'", "did you mean 'files'?"),
-        ("blockSize.x", "int values have no properties, so nothing lies below block_size", "set block_size as a whole"),
-        ("listener.x", "it is not set, so nothing lies below listener", "set listener as a whole"),
-        ("tags.a.b", "it is not set, so nothing lies below tags.a", "set tags.a as a whole"),
+        (
+            "blockSize.x",
+            "int values have no properties, so block_size has no parts to set",
+            "set block_size as a whole",
+        ),
+        ("listener.x", "it is not set, so listener has no parts to set", "set listener as a whole"),
+        ("tags.a.b", "it is not set, so tags.a has no parts to set", "set tags.a as a whole"),
     ],
 )
 def test_what_it_does_not_have_suggests_a_near_name(path, problem, help_):

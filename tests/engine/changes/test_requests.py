@@ -191,13 +191,13 @@ def test_what_was_asked_and_not_committed_is_done_by_the_next_run(tmp_path: Path
             "the module 'subprocess' is neither",
         ),
         (SetValue(operator="times", name="PARTITIONER", value="this.s:3"), "the module 'this' is neither"),
-        (SetValue(operator="times", name="also", value="os:system"), "a request carries data, and names neither"),
+        (SetValue(operator="times", name="also", value="os:system"), "a request may contain data only"),
         (
             SetValue(operator="times", name="also", value=f"{__name__}:never_called"),
-            "a request carries data, and names",
+            "a request may contain data only",
         ),
         (SetValue(operator="times", name="factor..x", value="2"), "times.factor..x"),
-        (SetCount(operator="script", count=2), "finds work on the driver"),
+        (SetCount(operator="script", count=2), "runs once, on the driver"),
     ],
     ids=lambda each: "" if isinstance(each, str) else str(each.model_dump()),
 )
