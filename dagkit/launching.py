@@ -1,4 +1,4 @@
-"""Launching: an application, a backend to run it on, a ledger that remembers it, and a loop that does the rest.
+"""Launching: compile an application, open its backend and its ledger, and run the loop.
 
 from dagkit.launching import launch
 
@@ -34,30 +34,30 @@ from dagkit.plan import fingerprint
 from dagkit.urls import absolute
 
 HOME = ".dagkit"
-"""The folder in which applications are kept that nobody gave an APPLICATION_PATH."""
+"""The folder for the ledgers of applications that set no APPLICATION_PATH."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What an application runs on."""
+    """Where an application runs."""
 
     backend: Literal["spark", "reference"] = "spark"
     spark: Any = None
-    """A session that is there already; it stays there."""
+    """An existing session to use; it is not stopped."""
     master: str | None = None
-    """Where a session is to be started: a master's URL, or that of a Connect server."""
+    """Where to start a session: the URL of a master or of a Connect server."""
     cores: int | None = None
-    """The cores of a local session; none: all."""
+    """The cores of a local session; None: all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """What is left of a launch."""
+    """The result of a launch."""
 
     application: str
     application_path: str
     window_id: int
-    """The last window that was committed."""
+    """The last committed window; 0 if there is none."""
 
 
 def launch(
@@ -70,12 +70,12 @@ def launch(
     machine: Machine | None = None,
     **options: Any,
 ) -> Launched:
-    """Run an application on Spark, from where its ledger says that it stopped.
+    """Run an application on Spark; resume after the last window in its ledger.
 
-    `spark` is a session that is there already, such as a notebook has; without one a local session is started, and
-    stopped at the end. `until` is "once": all that is there now; "idle": until a further look finds nothing new;
-    "drained": what was found before, and no look for more; or "stopped": until the process is interrupted. `path` goes
-    before the application's own APPLICATION_PATH. Further options are those of `launch_compiled`.
+    `spark` is an existing session, such as a notebook's; without it, a local session is started, and stopped at the
+    end. `until` is "once": process all input available now; "idle": until a scan finds nothing new; "drained": process
+    what earlier launches found, without scanning; or "stopped": until the process is interrupted. `path` overrides the
+    application's own APPLICATION_PATH. Further options are those of `launch_compiled`.
     """
     compilation = compile_application(application, conf if isinstance(conf, Config) else Config.of(conf or {}))
     return launch_compiled(compilation, machine or Machine(spark=spark), until=Until(until), path=path, **options)
@@ -95,8 +95,8 @@ def launch_compiled(
 ) -> Launched:
     """Run a compiled application.
 
-    After so many `windows` it stops, whatever is left. One that is not `durable` survives a crash of its process, and
-    not one of its machine. `observers` are told what happens; a `probe` may crash the run at any step.
+    It stops after this many `windows`, even if work is left. Unless `durable`, its ledger survives a crash of the
+    process but not of the machine. `observers` receive every run event; a `probe` may crash the run at any step.
     """
     place = absolute(str(path or application_path(compilation)))
     with _signals() as interrupts:
@@ -121,7 +121,7 @@ def launch_compiled(
 
 
 def application_path(compilation: Compilation) -> str:
-    """The application's folder: its own APPLICATION_PATH, else one of its name."""
+    """The application's folder: its APPLICATION_PATH, else one named after it below `HOME`."""
     settings = compilation.graph.attributes
     setting = settings.get(DagContext.APPLICATION_PATH)
     if setting is not None and setting.value:
@@ -144,7 +144,7 @@ def _backend(compilation: Compilation, machine: Machine) -> Iterator[Backend]:
 
 @contextlib.contextmanager
 def _session(machine: Machine) -> Iterator[Any]:
-    """The session that is meant; one that somebody else started stays."""
+    """The session to use; stop it at the end only if it was started here."""
     from dagkit.backends.spark import local_session, running_session, session_at, stop_session  # noqa: PLC0415 - see above
 
     there = machine.spark or running_session(machine.master)
@@ -159,18 +159,18 @@ def _session(machine: Machine) -> Iterator[Any]:
 
 
 def _undisturbed(make: Callable[[], Any]) -> Any:
-    """The session that is made, in a thread of its own, which no signal interrupts.
+    """Make a session in a thread of its own, which no signal interrupts.
 
-    Java whose start is interrupted stays behind; and PySpark takes SIGINT for itself where the main thread makes the
-    session. Whoever is to end at once does not wait: Java ends with the process, and where that stays, as a notebook's
-    does, the session is stopped once it is made.
+    If its start is interrupted, Java is left running; and if the main thread makes the session, PySpark handles SIGINT
+    itself. A second signal does not wait for the session: Java ends with the process, and if the process stays, as in
+    a notebook, the session is stopped as soon as it exists.
     """
     made: Future[Any] = Future()
 
     def run() -> None:
         try:
             made.set_result(make())
-        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+        except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
             made.set_exception(error)
 
     threading.Thread(target=run, name="dagkit-session", daemon=True).start()
@@ -182,41 +182,41 @@ def _undisturbed(make: Callable[[], Any]) -> Any:
 
 
 class _Interrupts:
-    """Whether somebody asked for a stop, and the loop that is to end then, once there is one."""
+    """Records a request to stop, and passes it to the loop once there is one."""
 
     def __init__(self) -> None:
         self._asked = False
         self._loop: Loop | None = None
 
     def end(self, loop: Loop) -> None:
-        """The loop ends once somebody asks, or before its first window where somebody has asked."""
+        """Stop this loop at the first signal; at once if the signal came already."""
         self._loop = loop
         if self._asked:
             loop.stop()
 
     def ask(self, *_: Any) -> None:
-        """The first signal; the next one ends the process."""
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, _at_once)
+        """Handle the first signal; the next one ends the process."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _at_once)
         self._asked = True
         if self._loop is not None:
-            # in another thread: this one may hold the very lock that stopping takes
+            # in another thread: this one may hold the lock that stopping takes
             threading.Thread(target=self._loop.stop, daemon=True).start()
 
 
 @contextlib.contextmanager
 def _signals() -> Iterator[_Interrupts]:
-    """SIGINT and SIGTERM stop after the window; a second one stops at once, and costs the window in flight."""
+    """SIGINT and SIGTERM stop the loop after the current window; a second signal ends the process at once."""
     interrupts = _Interrupts()
     if threading.current_thread() is not threading.main_thread():
         yield interrupts
         return
-    before = {each: signal.signal(each, interrupts.ask) for each in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, interrupts.ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield interrupts
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _at_once(number: int, _: FrameType | None) -> None:

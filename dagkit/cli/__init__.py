@@ -1,4 +1,4 @@
-"""The command line. It parses, asks the floors below and prints; results go to stdout, everything else to stderr."""
+"""The command line: it parses, calls the layers below and prints. Results go to stdout, everything else to stderr."""
 
 from dagkit.cli.group import main
 

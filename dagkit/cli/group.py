@@ -1,4 +1,4 @@
-"""Every verb, in the order in which `dagkit --help` lists them, and the group that imports only the one asked for."""
+"""All commands, in the order of `dagkit --help`, and the group that imports only the called one."""
 
 import contextlib
 import errno
@@ -19,7 +19,7 @@ from dagkit.errors import DagkitError, did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Commands that `dagkit --help` lists together, and the package that holds their modules."""
+    """A heading of `dagkit --help`, and the package with its commands."""
 
     title: str
     package: str
@@ -32,8 +32,8 @@ REFERENCE = Panel("Look things up", "reference")
 
 
 @dataclass(frozen=True, slots=True)
-class Verb:
-    """A command by its name, what it is for in one line, and the module that holds it."""
+class Command:
+    """The name of a command, its purpose in one line, and its panel."""
 
     name: str
     purpose: str
@@ -53,37 +53,37 @@ class Verb:
         return command
 
 
-VERBS: tuple[Verb, ...] = (
-    Verb("launch", "Run an application, from where its ledger says that it stopped.", RUNNING),
-    Verb("set", "Give a property another value while its application runs.", RUNNING),
-    Verb("validate", "Check an application and its configuration, and report every fault.", COMPILING),
-    Verb("plan", "Show how an application will run, and why so.", COMPILING),
-    Verb("explain", "Show the steps from what the author drew to the plan.", COMPILING),
-    Verb("graph", "Draw an application.", COMPILING),
-    Verb("diff", "Say what changes between two applications or plans.", COMPILING),
-    Verb("ledger", "Read and verify the ledger of an application.", INSPECTING),
-    Verb("scale", "Explain how many partitions operators have, and try other settings.", INSPECTING),
-    Verb("splits", "Show where work was divided while it was read, and why.", INSPECTING),
-    Verb("config", "Show the configuration that an application gets, and where it comes from.", REFERENCE),
-    Verb("describe", "Show an operator's ports and properties, or list what there is.", REFERENCE),
-    Verb("completion", "Print the script that lets a shell complete dagkit's words.", REFERENCE),
+COMMANDS: tuple[Command, ...] = (
+    Command("launch", "Run an application; resume after the last window in its ledger.", RUNNING),
+    Command("set", "Change a property while its application runs.", RUNNING),
+    Command("validate", "Check an application and its configuration, and report every fault.", COMPILING),
+    Command("plan", "Show how an application will run, and why.", COMPILING),
+    Command("explain", "Show the steps from the application to its plan.", COMPILING),
+    Command("graph", "Draw an application.", COMPILING),
+    Command("diff", "Show what changes between two applications or plans.", COMPILING),
+    Command("ledger", "Read and verify the ledger of an application.", INSPECTING),
+    Command("scale", "Explain how many partitions operators have, and try other settings.", INSPECTING),
+    Command("splits", "Show where work was split while it was read, and why.", INSPECTING),
+    Command("config", "Show the configuration of an application, and where it comes from.", REFERENCE),
+    Command("describe", "Show an operator's ports and properties, or list all operators.", REFERENCE),
+    Command("completion", "Print the script for shell completion.", REFERENCE),
 )
 
 
-class VerbGroup(click.RichGroup):
-    """Imports a verb's module when the verb is called, and answers a `DagkitError` with its own exit code."""
+class CommandGroup(click.RichGroup):
+    """Imports a command's module when the command is called, and exits on a `DagkitError` with its exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        return [verb.name for verb in VERBS if verb.exists]
+        return [command.name for command in COMMANDS if command.exists]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        verb = next((verb for verb in VERBS if verb.name == cmd_name and verb.exists), None)
-        if verb is None:
+        command = next((command for command in COMMANDS if command.name == cmd_name and command.exists), None)
+        if command is None:
             return None
-        return click.Command(verb.name, help=verb.purpose) if _is_listing(ctx) else verb.load()
+        return click.Command(command.name, help=command.purpose) if _is_listing(ctx) else command.load()
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        ctx.meta[_LISTING] = True  # the list of verbs needs their names and purposes, not their modules
+        ctx.meta[_LISTING] = True  # the list needs only names and purposes: import no module for it
         super().format_help(ctx, formatter)
 
     def resolve_command(
@@ -91,11 +91,11 @@ class VerbGroup(click.RichGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, known = args[0], self.list_commands(ctx)
         if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(f"there is no verb {name!r}; {did_you_mean(name, known)}")
+            ctx.fail(f"there is no command {name!r}; {did_you_mean(name, known)}")
         return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        with _written():  # here the list of verbs and the version are printed
+        with _written():  # prints the list of commands and the version
             return super().make_context(*args, **kwargs)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -107,10 +107,10 @@ class VerbGroup(click.RichGroup):
             with _written():
                 return super().invoke(ctx)
         except DagkitError as failure:
-            assert isinstance(ctx.obj, Output), "the group makes an Output before any verb runs"
+            assert isinstance(ctx.obj, Output), "the group makes an Output before any command runs"
             ctx.exit(ctx.obj.failure(failure))
         except KeyboardInterrupt:
-            # there is no Output yet while the verb is imported
+            # there is no Output yet while the command is imported
             ctx.exit((ctx.obj or Output(as_json=ctx.meta[_AS_JSON])).failure(Interrupted()))
         except click.UsageError as wrong:
             if ctx.meta[_AS_JSON]:
@@ -125,7 +125,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextlib.contextmanager
 def _written() -> Iterator[None]:
-    """What click prints itself, such as help, meets a full disk and a closed pipe as results do."""
+    """Handle a full disk and a closed pipe for what click prints itself, such as help, as for results."""
     try:
         try:
             yield
@@ -144,13 +144,16 @@ def _is_listing(ctx: click.Context | None) -> bool:
 
 
 def _panels() -> list[dict[str, Any]]:
-    names = dict.fromkeys(verb.panel for verb in VERBS)
-    return [{"name": panel.title, "commands": [verb.name for verb in VERBS if verb.panel == panel]} for panel in names]
+    names = dict.fromkeys(command.panel for command in COMMANDS)
+    return [
+        {"name": panel.title, "commands": [command.name for command in COMMANDS if command.panel == panel]}
+        for panel in names
+    ]
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's signature
     if wanted and not ctx.resilient_parsing:
-        from dagkit.cli.application.about import about  # noqa: PLC0415 - it looks for libraries, and nobody else waits for that
+        from dagkit.cli.application.about import about  # noqa: PLC0415 - it searches for libraries, which takes time
 
         for line in about():
             click.echo(line)
@@ -165,7 +168,7 @@ _STYLE = {
 }
 
 
-@click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": _STYLE})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": _STYLE})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show what is installed."
 )
@@ -173,8 +176,8 @@ _STYLE = {
 def main(ctx: click.Context) -> None:
     """Check, plan, draw, compare and run streaming applications.
 
-    APP is a file, a folder with `app.py`, `module:Class` or `file.py:Class`; a `.json` or `.properties` file may
-    declare one, too. Results go to stdout, messages to stderr.
+    APP is a file, a folder with `app.py`, `module:Class` or `file.py:Class`, or a `.json` or `.properties` file that
+    declares an application. Results go to stdout, messages to stderr.
     """
     ctx.obj = Output()
     logging.lastResort = LastResort()

@@ -1,1 +1,1 @@
-"""Observers that tell others of a run: Prometheus, OpenTelemetry, and whoever reads lines of JSON."""
+"""Observers that publish run events: for Prometheus, for OpenTelemetry, and as lines of JSON."""

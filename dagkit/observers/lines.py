@@ -1,7 +1,7 @@
-"""Lines: what happens in a run as one line of JSON each, for whoever collects logs.
+"""Writes each run event as one line of JSON, for log collectors.
 
-Every line has `ts`, `level`, `logger`, `app` and `event`; what is of a window also has `window`, and what is of an
-operator `operator`. What else a line has depends on its event, and is the same for every line of that event.
+Every line has `ts`, `level`, `logger`, `app` and `event`; an event of a window also has `window`, and one of an
+operator `operator`. The other fields depend on the event only.
 """
 
 import json
@@ -37,32 +37,32 @@ EVENTS: Mapping[type, str] = {
     Reshaped: "reshaped",
     Ended: "ended",
 }
-"""What a line of each happening says as its `event`."""
+"""The field `event` for each class of run events."""
 
 
 class Lines:
-    """An observer that writes a line for whatever happens, and for whatever is logged meanwhile."""
+    """An observer that writes a line for each run event, and optionally for each log record."""
 
     def __init__(self, write: Write, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._write = write
         self._now = now
         self.app: str | None = None
-        """Named in each line; the run says it, if nobody did before."""
+        """The application's name, in each line; the run sets it, if it was not set before."""
 
-    def __call__(self, happening: RunEvent) -> None:
-        if isinstance(happening, Resumed):
-            self.app = happening.application
-        level = "warning" if isinstance(happening, Failed) else "info"
-        self.tell(EVENTS[type(happening)], _told(happening), level=level)
+    def __call__(self, event: RunEvent) -> None:
+        if isinstance(event, Resumed):
+            self.app = event.application
+        level = "warning" if isinstance(event, Failed) else "info"
+        self.report(EVENTS[type(event)], _fields(event), level=level)
 
-    def tell(self, event: str, told: Mapping[str, Any], *, level: str = "info", logger: str = "dagkit.run") -> None:
+    def report(self, event: str, fields: Mapping[str, Any], *, level: str = "info", logger: str = "dagkit.run") -> None:
         """Write one line."""
-        line = {"ts": _iso(self._now()), "level": level, "logger": logger, "app": self.app, "event": event, **told}
+        line = {"ts": _iso(self._now()), "level": level, "logger": logger, "app": self.app, "event": event, **fields}
         self._write(json.dumps(line, ensure_ascii=False, default=str))
 
     @contextmanager
     def with_logs(self) -> Iterator[None]:
-        """For as long as this lasts, what is logged becomes lines too, and goes nowhere else."""
+        """Within the block, write log records as lines too, instead of passing them to other handlers."""
         root, handler = logging.getLogger(), _Handler(self)
         before, root.handlers = root.handlers, [handler]
         try:
@@ -72,31 +72,31 @@ class Lines:
 
 
 class _Handler(logging.Handler):
-    """Makes a line of each record of the standard library's logging."""
+    """Writes a line for each record of the standard library's logging."""
 
     def __init__(self, lines: Lines) -> None:
         super().__init__()
         self._lines = lines
 
     def emit(self, record: logging.LogRecord) -> None:
-        told: dict[str, Any] = {"message": record.getMessage()}
+        fields: dict[str, Any] = {"message": record.getMessage()}
         if record.exc_info:
-            told["exception"] = logging.Formatter().formatException(record.exc_info)
-        self._lines.tell("logged", told, level=record.levelname.lower(), logger=record.name)
+            fields["exception"] = logging.Formatter().formatException(record.exc_info)
+        self._lines.report("logged", fields, level=record.levelname.lower(), logger=record.name)
 
 
-def _told(happening: RunEvent) -> dict[str, Any]:
-    if isinstance(happening, Measured):
-        return _measured(happening)
-    if isinstance(happening, Reshaped):
-        return {"window": happening.window_id, **happening.fact.model_dump(mode="json")}
-    told = {name: round(held, 3) if isinstance(held, float) else held for name, held in asdict(happening).items()}
-    told.pop("application", None)
-    return {"window": told.pop("window_id"), **told} if "window_id" in told else told
+def _fields(event: RunEvent) -> dict[str, Any]:
+    if isinstance(event, Measured):
+        return _measured(event)
+    if isinstance(event, Reshaped):
+        return {"window": event.window_id, **event.fact.model_dump(mode="json")}
+    fields = {name: round(held, 3) if isinstance(held, float) else held for name, held in asdict(event).items()}
+    fields.pop("application", None)
+    return {"window": fields.pop("window_id"), **fields} if "window_id" in fields else fields
 
 
 def _measured(measured: Measured) -> dict[str, Any]:
-    """All partitions of each operator together: a line must not grow with the cluster."""
+    """The figures of each operator, summed over its partitions: a line must not grow with the cluster."""
     return {
         "window": measured.window_id,
         "began": _iso(measured.began),

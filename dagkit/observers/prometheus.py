@@ -1,4 +1,4 @@
-"""Prometheus: a run told as series that a server scrapes."""
+"""Serves the figures of a run as series for Prometheus."""
 
 import re
 import sys
@@ -15,11 +15,11 @@ from dagkit.errors import RunFailure
 from dagkit.observers.series import ALL, OPERATOR, USER, Series
 
 _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
-"""Seconds: windows last from some hundredths of one to some minutes."""
+"""Upper bounds in seconds: windows take from some hundredths of a second to some minutes."""
 
 
 class AddressTaken(RunFailure):
-    """Metrics cannot be served at the address that was given."""
+    """Metrics cannot be served at the requested address."""
 
     code = "address-taken"
     exit_code: ClassVar[int] = 5
@@ -32,7 +32,7 @@ class AddressTaken(RunFailure):
 
 
 class Prometheus:
-    """An observer that keeps every series, in a registry of its own unless it is given one."""
+    """An observer that updates all series, in its own registry unless one is given."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
@@ -41,28 +41,28 @@ class Prometheus:
         self._user: dict[str, Gauge] = {}
         self._instruments["dagkit_build_info"].labels(sys.modules["dagkit"].__version__).set(1)
 
-    def __call__(self, happening: RunEvent) -> None:
-        match happening:
+    def __call__(self, event: RunEvent) -> None:
+        match event:
             case Resumed():
-                self._app = happening.application
-                self._of("dagkit_recoveries_total").inc(happening.promised)
+                self._app = event.application
+                self._of("dagkit_recoveries_total").inc(event.promised)
             case Found():
-                self._of("dagkit_blocks_found_total", happening.operator).inc(happening.blocks)
-                self._of("dagkit_items_found_total", happening.operator).inc(happening.items)
+                self._of("dagkit_blocks_found_total", event.operator).inc(event.blocks)
+                self._of("dagkit_items_found_total", event.operator).inc(event.items)
             case Failed():
-                self._of("dagkit_errors_total", happening.operator or "", _kind(happening.told)).inc()
+                self._of("dagkit_errors_total", event.operator or "", _kind(event.told)).inc()
             case Committed():
                 self._of("dagkit_windows_committed_total").inc()
-                self._of("dagkit_files_written_total").inc(happening.files)
-                self._of("dagkit_written_bytes_total").inc(happening.written)
+                self._of("dagkit_files_written_total").inc(event.files)
+                self._of("dagkit_written_bytes_total").inc(event.written)
             case Measured():
-                self._measured(happening)
+                self._measured(event)
             case Reshaped(fact=Scaled() as fact):
                 self._of("dagkit_operator_partitions_target", fact.operator).set(fact.after)
 
     @contextmanager
     def served(self, port: int, address: str = "127.0.0.1") -> Iterator[int]:
-        """Serve the series over HTTP for as long as this lasts; gives the port, which 0 leaves to the system."""
+        """Serve the series over HTTP within the block; yield the port, which the system chooses for 0."""
         try:
             server, thread = start_http_server(port, address, self.registry)
         except OSError as refused:
@@ -88,7 +88,7 @@ class Prometheus:
         for queue in measured.queues:
             self._of("dagkit_queue_blocks", queue.operator, queue.port).set(queue.blocks)
             self._of("dagkit_queue_bytes", queue.operator, queue.port).set(queue.positions)
-        for name, stretches in (told for stage in measured.stages for told in stage.blocks.items()):
+        for name, stretches in (found for stage in measured.stages for found in stage.blocks.items()):
             for stretch in stretches:
                 self._of("dagkit_block_duration_seconds", name).observe(stretch.millis / 1000)
         for fact in measured.facts:
@@ -119,7 +119,7 @@ class Prometheus:
                 self._of("dagkit_operator_partitions_target", fact.operator).set(fact.after)
 
     def _declared(self, operator: str, metrics: Mapping[str, Any]) -> None:
-        """The operator's own metrics, those of them that are numbers."""
+        """Update the operator's own metrics that are numbers."""
         for name, value in metrics.items():
             if isinstance(value, int | float):
                 known = USER + re.sub(r"\W", "_", name, flags=re.ASCII)
@@ -129,9 +129,9 @@ class Prometheus:
                 self._user[known].labels(self._app, operator).set(value)
 
 
-def _kind(told: str) -> str:
-    """The class of what was raised, as its text begins; what is no name might be different each time."""
-    found = re.match(r"[A-Za-z_][\w.]*(?=:|$)", told)
+def _kind(text: str) -> str:
+    """The class name at the start of an exception's text; other text is dropped, as it could differ each time."""
+    found = re.match(r"[A-Za-z_][\w.]*(?=:|$)", text)
     return found.group() if found else "other"
 
 

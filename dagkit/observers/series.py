@@ -1,4 +1,4 @@
-"""Series: every figure that Prometheus is told, by name. The instruments are made of this list, and the page too."""
+"""The list of all series for Prometheus; the instruments and the documentation are made from it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +10,7 @@ OPERATOR = ("app", "operator")
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One figure, with what tells its values apart; never a path, a window or a partition, of which there is no end."""
+    """One figure with its labels; a path, window or partition is never a label, because their number is unbounded."""
 
     name: str
     kind: Kind
@@ -21,37 +21,37 @@ class Series:
 ALL = (
     Series("dagkit_build_info", "gauge", ("version",), "always 1; the version of dagkit that runs"),
     Series("dagkit_tuples_total", "counter", (*OPERATOR, "port", "direction"), "items that passed a port"),
-    Series("dagkit_read_bytes_total", "counter", OPERATOR, "positions of blocks that were read: of files, bytes"),
+    Series("dagkit_read_bytes_total", "counter", OPERATOR, "positions of blocks that were read; for files, bytes"),
     Series("dagkit_written_bytes_total", "counter", ("app",), "bytes that committed windows wrote"),
-    Series("dagkit_files_written_total", "counter", ("app",), "files that became whole"),
+    Series("dagkit_files_written_total", "counter", ("app",), "files that were completed"),
     Series("dagkit_blocks_found_total", "counter", OPERATOR, "blocks that an input operator found"),
     Series("dagkit_items_found_total", "counter", OPERATOR, "other items that an input operator found"),
-    Series("dagkit_queue_blocks", "gauge", (*OPERATOR, "port"), "blocks that wait to be read"),
-    Series("dagkit_queue_bytes", "gauge", (*OPERATOR, "port"), "how long they are together"),
-    Series("dagkit_block_duration_seconds", "histogram", OPERATOR, "what reading a block, or a part of one, took"),
-    Series("dagkit_block_splits_total", "counter", (*OPERATOR, "reason"), "work that was divided, by the rule"),
+    Series("dagkit_queue_blocks", "gauge", (*OPERATOR, "port"), "blocks waiting to be read"),
+    Series("dagkit_queue_bytes", "gauge", (*OPERATOR, "port"), "total length of the waiting blocks"),
+    Series("dagkit_block_duration_seconds", "histogram", OPERATOR, "time to read a block, or a part of one"),
+    Series("dagkit_block_splits_total", "counter", (*OPERATOR, "reason"), "splits of work, by rule"),
     Series("dagkit_operator_partitions", "gauge", OPERATOR, "partitions in the last window"),
-    Series("dagkit_operator_partitions_target", "gauge", OPERATOR, "partitions that were decided on last"),
+    Series("dagkit_operator_partitions_target", "gauge", OPERATOR, "partitions in the last decision"),
     Series(
         "dagkit_scale_decisions_total",
         "counter",
         (*OPERATOR, "direction", "policy"),
-        "decisions about partitions: `up`, `down`, or `none` where somebody looked and left it",
+        "decisions about partitions: `up`, `down`, or `none` for no change",
     ),
     Series(
         "dagkit_operator_busy_ratio",
         "gauge",
         OPERATOR,
-        "of the last window, the part in which its slots were at work; fused operators share it",
+        "share of the last window in which its slots were busy; fused operators have the same value",
     ),
     Series("dagkit_window_duration_seconds", "histogram", ("app",), "from the start of a window to its commit"),
-    Series("dagkit_checkpoint_duration_seconds", "histogram", ("app",), "what the commit of a window took"),
+    Series("dagkit_checkpoint_duration_seconds", "histogram", ("app",), "time to commit a window"),
     Series("dagkit_windows_committed_total", "counter", ("app",), "windows that were committed"),
-    Series("dagkit_last_commit_timestamp_seconds", "gauge", ("app",), "when the last one was"),
-    Series("dagkit_errors_total", "counter", (*OPERATOR, "kind"), "windows that failed, by what was raised"),
-    Series("dagkit_recoveries_total", "counter", ("app",), "windows that a launch found promised and not committed"),
+    Series("dagkit_last_commit_timestamp_seconds", "gauge", ("app",), "time of the last commit"),
+    Series("dagkit_errors_total", "counter", (*OPERATOR, "kind"), "windows that failed, by exception"),
+    Series("dagkit_recoveries_total", "counter", ("app",), "windows that a launch found promised but not committed"),
 )
-"""In the order of the page."""
+"""In the order of the documentation."""
 
 USER = "dagkit_user_"
-"""What the metrics that operators declare are told under, with their own names behind; labelled as OPERATOR says."""
+"""The prefix of the metrics that operators declare; their labels are OPERATOR."""

@@ -1,6 +1,7 @@
-"""Spans: each window as a trace of OpenTelemetry, through its API alone.
+"""Emits each window as a trace of OpenTelemetry; uses only the API.
 
-Whoever wants traces has set up an SDK, and so has imported the API; nobody else needs it, or pays for it.
+An application that wants traces sets up an SDK, which imports the API. Other applications do not need the API, and
+this module does not load it for them.
 """
 
 import sys
@@ -12,14 +13,14 @@ from dagkit.engine.reports.run_events import Failed, Measured, Observer, Resumed
 
 
 def tracing() -> list[Observer]:
-    """The observer that traces, where somebody may be interested in traces."""
+    """The tracing observer, if the API of OpenTelemetry is imported; else an empty list."""
     return [Spans()] if "opentelemetry.trace" in sys.modules else []
 
 
 class Spans:
-    """An observer that makes the spans of each window once it is committed: its stages, their blocks, and its commit.
+    """An observer that emits the spans of each committed window: its stages, their blocks, and its commit.
 
-    Stages run elsewhere, and are told of by the clock there.
+    Stages run on workers, and their times come from the workers' clocks.
     """
 
     def __init__(self, provider: Any = None) -> None:
@@ -29,23 +30,25 @@ class Spans:
         self._tracer = trace.get_tracer("dagkit", sys.modules["dagkit"].__version__, provider)
         self._app = ""
 
-    def __call__(self, happening: RunEvent) -> None:
-        match happening:
+    def __call__(self, event: RunEvent) -> None:
+        match event:
             case Resumed():
-                self._app = happening.application
+                self._app = event.application
             case Measured():
-                self._window(happening)
+                self._window(event)
             case Failed():
-                self._failed(happening)
+                self._failed(event)
 
     def _window(self, measured: Measured) -> None:
-        taken = sum(p.tuple_count for each in measured.operators.values() for s in each for p in s.input_ports)
+        taken = sum(
+            p.tuple_count for partitions in measured.operators.values() for s in partitions for p in s.input_ports
+        )
         begin = self._beginner(self._app, measured.window_id)
         window = begin("window", measured.began, None, {"dagkit.tuples": taken})
         inside = self._trace.set_span_in_context(window)
         for stage in measured.stages:
-            told = {"dagkit.stage": stage.stage, "dagkit.slot": stage.slot, "dagkit.operators": stage.operators}
-            span = begin(f"stage {stage.stage}", stage.began, inside, told)
+            attributes = {"dagkit.stage": stage.stage, "dagkit.slot": stage.slot, "dagkit.operators": stage.operators}
+            span = begin(f"stage {stage.stage}", stage.began, inside, attributes)
             self._blocks(stage, begin, self._trace.set_span_in_context(span))
             span.end(_nanos(stage.began) + int(stage.millis * 1e6))
         begin("commit", measured.ended, inside, {}).end(_nanos(measured.committed))
@@ -55,18 +58,22 @@ class Spans:
         for operator, stretches in stage.blocks.items():
             for stretch in stretches:
                 began = stage.began + timedelta(milliseconds=stretch.after_millis)
-                told = {"dagkit.operator": operator, "dagkit.block.start": stretch.start, "file.path": stretch.source}
-                span = begin("block", began, inside, told)
+                attributes = {
+                    "dagkit.operator": operator,
+                    "dagkit.block.start": stretch.start,
+                    "file.path": stretch.source,
+                }
+                span = begin("block", began, inside, attributes)
                 span.set_attribute("dagkit.block.stop", stretch.stop)
                 span.end(_nanos(began) + int(stretch.millis * 1e6))
 
     def _failed(self, failed: Failed) -> None:
-        told: dict[str, Any] = {
+        attributes: dict[str, Any] = {
             "dagkit.app": self._app,
             "dagkit.window.id": failed.window_id,
             "dagkit.again": failed.again,
         }
-        span = self._tracer.start_span("window failed", attributes=told)
+        span = self._tracer.start_span("window failed", attributes=attributes)
         span.set_attribute("dagkit.operator", failed.operator or "")
         span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, failed.told))
         span.end()
@@ -74,8 +81,8 @@ class Spans:
     def _beginner(self, app: str, window_id: int) -> Callable[..., Any]:
         every: dict[str, Any] = {"dagkit.app": app, "dagkit.window.id": window_id}
 
-        def begin(name: str, began: datetime, inside: Any, told: dict[str, Any]) -> Any:
-            return self._tracer.start_span(name, inside, attributes={**every, **told}, start_time=_nanos(began))
+        def begin(name: str, began: datetime, inside: Any, attributes: dict[str, Any]) -> Any:
+            return self._tracer.start_span(name, inside, attributes={**every, **attributes}, start_time=_nanos(began))
 
         return begin
 

@@ -1,4 +1,4 @@
-"""docs/cli.md tells every verb, option and exit code that there is, and none that there is not."""
+"""docs/cli.md lists exactly the commands, options and exit codes that exist."""
 
 import re
 
@@ -9,24 +9,24 @@ import dagkit.ledger  # noqa: F401 - whose failures own exit codes, too
 from dagkit.cli import main
 from dagkit.cli.compiling.diff import CHANGED
 from dagkit.cli.compiling.graph import graph
-from dagkit.cli.group import VERBS
+from dagkit.cli.group import COMMANDS
 from dagkit.cli.reference.config import config
 from dagkit.errors import DagkitError
 from tests.cli.conftest import ROOT
 
 DOCUMENT = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", DOCUMENT, re.DOTALL | re.MULTILINE))
-SHARED = SECTIONS["Options that verbs share"]
+SHARED = SECTIONS["Options that commands share"]
 
 
 def test_every_verb_has_a_section_in_the_order_of_the_list():
     headings = [title.removeprefix("dagkit ") for title in SECTIONS if title.startswith("dagkit ")]
-    assert headings == [verb.name for verb in VERBS if verb.exists]
+    assert headings == [command.name for command in COMMANDS if command.exists]
 
 
 def test_help_lists_every_verb_with_its_purpose(dagkit):
     shown = " ".join(dagkit("--help").out.split())
-    assert all(f"{verb.name} {verb.purpose}" in shown for verb in VERBS if verb.exists)
+    assert all(f"{command.name} {command.purpose}" in shown for command in COMMANDS if command.exists)
 
 
 def _commands():
@@ -38,22 +38,22 @@ def _spellings(command):
     return {spelling for each in command.params if isinstance(each, click.Option) for spelling in each.opts}
 
 
-@pytest.mark.parametrize("verb", [verb.name for verb in VERBS if verb.exists])
-def test_every_option_is_told_and_every_told_option_exists(verb):
-    command = _commands()[verb]
-    told = set(re.findall(r"^\| (`-.*?) \|", SECTIONS[f"dagkit {verb}"], re.MULTILINE))
-    own = {spelling for row in told for spelling in re.findall(r"`(-[\w-]*)", row)}
+@pytest.mark.parametrize("name", [command.name for command in COMMANDS if command.exists])
+def test_the_document_lists_exactly_the_options_that_exist(name):
+    command = _commands()[name]
+    listed = set(re.findall(r"^\| (`-.*?) \|", SECTIONS[f"dagkit {name}"], re.MULTILINE))
+    own = {spelling for row in listed for spelling in re.findall(r"`(-[\w-]*)", row)}
     shared = set(re.findall(r"`(-[\w-]*)", SHARED))
     assert _spellings(command) - shared == own
 
 
-def test_the_shared_options_are_those_of_every_verb_that_takes_an_application():
+def test_the_shared_options_are_those_of_every_command_that_takes_an_application():
     shared = set(re.findall(r"^\| `(-[\w-]*)|, `(-[\w-]*)", SHARED, re.MULTILINE))
     spellings = {spelling for pair in shared for spelling in pair if spelling}
     assert _spellings(config) & _spellings(graph) == spellings
 
 
-def test_every_command_of_the_ledger_is_told():
+def test_every_command_of_the_ledger_is_listed():
     command = _commands().get("ledger")
     if command is not None:
         assert all(f"`{name}`" in SECTIONS["dagkit ledger"] for name in command.commands)

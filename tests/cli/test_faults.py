@@ -14,21 +14,21 @@ Disconnected cannot be compiled: 1 problem
     help: """
 
 
-@pytest.mark.parametrize("verb", ["validate", "plan", "graph --physical"])
-def test_a_fault_is_reported_on_stderr_with_3(dagkit, disconnected, verb):
-    answer = dagkit(*verb.split(), disconnected)
+@pytest.mark.parametrize("command", ["validate", "plan", "graph --physical"])
+def test_a_fault_is_reported_on_stderr_with_3(dagkit, disconnected, command):
+    answer = dagkit(*command.split(), disconnected)
     assert (answer.code, answer.out) == (3, "")
     assert answer.err.startswith(REPORT)
 
 
-@pytest.mark.parametrize("verb", ["explain --step drawn", "explain --step resolved", "graph", "describe count --in"])
-def test_a_faulty_application_is_shown_as_far_as_it_goes_and_its_faults_are_reported(dagkit, write, verb):
+@pytest.mark.parametrize("command", ["explain --step drawn", "explain --step resolved", "graph", "describe count --in"])
+def test_a_faulty_application_is_shown_as_far_as_it_goes_and_its_faults_are_reported(dagkit, write, command):
     write("twice.py", WORD_COUNT + '        dag.add_operator("split", Split())\n')
-    answer = dagkit(*verb.split(), "twice.py")
+    answer = dagkit(*command.split(), "twice.py")
     assert answer.code == 3
     assert "items" in answer.out
     assert re.match(r"WordCount cannot be compiled: \d problems?\n  twice.py:", answer.err)
-    document = dagkit(*verb.split(), "twice.py", "--json")
+    document = dagkit(*command.split(), "twice.py", "--json")
     assert (document.code, document.err) == (3, answer.err)
     assert document.document["schema"].startswith("dagkit.")
 
@@ -52,19 +52,19 @@ def test_the_steps_of_a_faulty_application_are_listed_as_far_as_they_go(dagkit, 
     assert [fault["code"] for fault in document["diagnostics"]] == ["input-unconnected"]
 
 
-@pytest.mark.parametrize("verb", ["graph", "explain"])
-def test_the_lines_that_led_to_an_unfinished_drawing_are_shown(dagkit, write, verb):
+@pytest.mark.parametrize("command", ["graph", "explain"])
+def test_the_lines_that_led_to_an_unfinished_drawing_are_shown(dagkit, write, command):
     write("raising.py", WORD_COUNT + "        raise ValueError\n")
-    answer = dagkit(verb, "raising.py")
+    answer = dagkit(command, "raising.py")
     assert answer.code == 3
     assert answer.out
     assert "the lines that led there:\n    raising.py:" in answer.err
 
 
-@pytest.mark.parametrize("verb", ["graph", "explain"])
-def test_what_the_compiler_cannot_ask_does_not_keep_a_picture_from_being_drawn(dagkit, write, verb):
+@pytest.mark.parametrize("command", ["graph", "explain"])
+def test_what_the_compiler_cannot_ask_does_not_keep_a_picture_from_being_drawn(dagkit, write, command):
     write("careless.py", WORD_COUNT + PARTITIONER)
-    answer = dagkit(verb, "careless.py", "--app", "Careful")
+    answer = dagkit(command, "careless.py", "--app", "Careful")
     assert answer.code == 3
     assert answer.out.startswith("Careful")
     assert "IndexError" in answer.err
@@ -147,20 +147,20 @@ def test_wrong_usage_exits_with_2(dagkit, arguments):
 
 
 def test_a_misspelt_verb_is_answered_with_the_nearest(dagkit):
-    assert "there is no verb 'pln'; did you mean 'plan'?" in dagkit("pln").err
+    assert "there is no command 'pln'; did you mean 'plan'?" in dagkit("pln").err
 
 
 def test_a_definition_without_a_value_is_wrong_usage(dagkit, word_count):
     answer = dagkit("validate", word_count, "-D", "lonely")
     assert answer.code == 2
-    assert "'lonely' is not of the form key=value" in answer.err
+    assert "'lonely' does not have the form key=value" in answer.err
 
 
 BROKEN = {
     "a name that nobody defines": ("nonsense\n", 1, "NameError"),
     "a module that is not installed": ("import no_such_module\n", 1, "install 'no_such_module' for this Python"),
     "Python that cannot be read": ("x = 1\ndef f(:\n", 2, "SyntaxError"),
-    "an exit": ("import sys\nsys.exit(7)\n", 2, 'belongs under if __name__ == "__main__"'),
+    "an exit": ("import sys\nsys.exit(7)\n", 2, 'as a program under if __name__ == "__main__"'),
     "an exception of two lines": ("raise ValueError('one\\ntwo')\n", 1, "ValueError: one [populate-failed]"),
     "an exception that cannot be told": (
         "class Mute(Exception):\n    def __str__(self):\n        raise ValueError\nraise Mute\n",
@@ -171,12 +171,12 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("verb", ["validate", "plan", "explain", "graph", "describe x --in", "config"])
+@pytest.mark.parametrize("command", ["validate", "plan", "explain", "graph", "describe x --in", "config"])
 @pytest.mark.parametrize("broken", BROKEN)
-def test_a_file_that_cannot_be_imported_is_its_authors_fault(dagkit, write, verb, broken):
+def test_a_file_that_cannot_be_imported_is_its_authors_fault(dagkit, write, command, broken):
     text, line, said = BROKEN[broken]
     write("broken.py", text)
-    answer = dagkit(*verb.split(), "broken.py")
+    answer = dagkit(*command.split(), "broken.py")
     assert (answer.code, answer.out) == (3, "")
     assert answer.err.startswith("broken.py cannot be compiled: 1 problem\n  broken.py")
     assert f"  broken.py{f':{line}' if line else ''}: the file cannot be imported: " in answer.err
@@ -321,7 +321,7 @@ def test_an_interrupt_while_a_verb_is_imported_is_told_as_well(dagkit, monkeypat
     def interrupted(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dagkit.cli.group.Verb.load", interrupted)
+    monkeypatch.setattr("dagkit.cli.group.Command.load", interrupted)
     answer = dagkit("validate", "slow.py")
     assert (answer.code, answer.out, answer.err) == (130, "", "interrupted\n")
 
@@ -352,7 +352,7 @@ def test_input_that_is_missing_is_told_in_one_sentence(dagkit, write, finder, th
     assert dagkit("validate", "reading.py").code == 0, "what is not there yet may come before the launch"
     answer = dagkit("launch", "reading.py", "--once", "--reference")
     told = f"{finder} cannot read {path.parent}/{named}: there is no such file or directory [input-unreadable]"
-    assert (answer.code, answer.out, answer.err) == (5, "", f"reading begins\n{told}\n  help: {then}\n")
+    assert (answer.code, answer.out, answer.err) == (5, "", f"reading: starting\n{told}\n  help: {then}\n")
 
 
 def test_a_master_that_is_none_is_refused_before_anything_starts(dagkit, word_count):

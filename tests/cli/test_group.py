@@ -278,7 +278,7 @@ def test_the_applications_own_file_is_read(dagkit, write):
 
 
 NONE_FOUND = (
-    "no property file was found: beside the application it is called properties or properties-WordCount, and ends in "
+    "no property file was found: dagkit looks beside the application for properties or properties-WordCount, ending in "
     ".xml, .properties or .toml\n"
 )
 
@@ -404,7 +404,7 @@ def test_describe_shows_a_library_s_operator_by_its_simple_name(dagkit):
     [
         ("DelayOprator", "did you mean 'DelayOperator'?"),
         ("word_count:Spilt", "did you mean 'Split'?"),
-        ("word_count:Line", "Line of word_count is no operator"),
+        ("word_count:Line", "Line of word_count is not an operator"),
         ("no_such_module:Split", "there is no module no_such_module"),
         ("no_such_module.Split", "there is no module no_such_module"),
     ],
@@ -781,7 +781,7 @@ def test_graph_draws_every_text_format_without_a_dot_binary(dagkit, word_count, 
 def test_graph_takes_the_format_from_the_file(dagkit, word_count, folder, file, begins):
     answer = dagkit("graph", word_count, "-o", file)
     assert (answer.code, answer.out) == (0, "")
-    assert f"of WordCount is in {file}" in answer.err
+    assert f"of WordCount to {file}" in answer.err
     assert (folder / file).read_bytes().startswith(begins)
 
 

@@ -1,4 +1,4 @@
-"""What is installed here, in a few lines: for `dagkit --version`, and for whoever reports a fault."""
+"""The lines of `dagkit --version`: what is installed here, as bug reports need it."""
 
 import importlib.metadata
 import importlib.util
@@ -13,24 +13,24 @@ from dagkit.errors import DagkitError
 
 
 def about() -> Iterator[str]:
-    """The versions, and what each library of operators says of itself by its function `about`."""
+    """The versions, and the lines that each library's function `about` returns."""
     yield f"dagkit {sys.modules['dagkit'].__version__}"
     yield f"Python {platform.python_version()}, {_version('pyspark')}, {_version('pyarrow')}"
     for package in packages():
-        told = _told_by(package)
-        if told is not None:
-            yield f"{package}: {told}"
+        line = _about(package)
+        if line is not None:
+            yield f"{package}: {line}"
 
 
 def _version(package: str) -> str:
-    """As it was installed; nothing is imported."""
+    """The installed version; imports nothing."""
     try:
         return f"{package} {importlib.metadata.version(package)}"
     except importlib.metadata.PackageNotFoundError:
         return f"{package} of unknown version" if importlib.util.find_spec(package) else f"no {package}"
 
 
-def _told_by(package: str) -> str | None:
+def _about(package: str) -> str | None:
     try:
         tells = getattr(imported(package), "about", None)
         with authored(package, "its function about failed"):

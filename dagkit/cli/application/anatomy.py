@@ -1,4 +1,4 @@
-"""What can be said of a class of operators without making one: its ports, properties and annotations."""
+"""Describes an operator's class without making an instance: its ports, properties and annotations."""
 
 import ast
 import inspect
@@ -25,7 +25,7 @@ from dagkit.schema import spelled
 
 @dataclass(frozen=True, slots=True)
 class PortSheet:
-    """A port as its class declares it."""
+    """A port, as the class declares it."""
 
     name: str
     side: str
@@ -34,14 +34,14 @@ class PortSheet:
     main: bool
     schema_required: bool
     key: str | None = None
-    """What of an item says which partition of the operator it goes to."""
+    """The part of an item that chooses the partition."""
     unifier: str | None = None
-    """What merges the items that several partitions send."""
+    """The operator that merges the items of several partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class PropertySheet:
-    """A property as its class declares it."""
+    """A property, as the class declares it."""
 
     name: str
     type: str
@@ -53,17 +53,17 @@ class PropertySheet:
 
 @dataclass(frozen=True, slots=True)
 class MetricSheet:
-    """A metric as its class declares it."""
+    """A metric, as the class declares it."""
 
     name: str
     aggregators: tuple[str, ...]
-    """What makes one value of those of all partitions."""
+    """The functions that combine the values of all partitions."""
     doc: str
 
 
 @dataclass(frozen=True, slots=True)
 class Anatomy:
-    """An operator or a module, as `describe` shows it."""
+    """The description of an operator or a module that `describe` shows."""
 
     name: str
     class_: str
@@ -78,7 +78,7 @@ class Anatomy:
 
 
 def anatomy_of(component: type[Component]) -> Anatomy:
-    """Everything that the class says of itself."""
+    """Everything that the class declares."""
     return Anatomy(
         name=component.__name__,
         class_=f"{component.__module__}.{component.__qualname__}",
@@ -114,14 +114,14 @@ def _port(port: InputPort[Any] | OutputPort[Any]) -> PortSheet:
 
 
 def _metric(component: type[Component], metric: Metric) -> MetricSheet:
-    by = ("sum",) if metric.aggregators is None else tuple(_called(each) or "" for each in metric.aggregators)
+    by = ("sum",) if metric.aggregators is None else tuple(_called(function) or "" for function in metric.aggregators)
     declared = getattr(component, metric.name)
     doc = "" if isinstance(declared, MetricField) else inspect.getdoc(declared) or ""
     return MetricSheet(metric.name, by, doc.partition("\n")[0])
 
 
 def _called(function: Any) -> str | None:
-    """The name of a class or function; one without a name is told by its line."""
+    """The name of a class or function; for a lambda, its line."""
     if function is None:
         return None
     name = getattr(function, "__name__", None) or repr(function)
@@ -129,7 +129,7 @@ def _called(function: Any) -> str | None:
 
 
 def _properties(component: type[BaseModel], above: str = "", around: tuple[type, ...] = ()) -> Iterator[PropertySheet]:
-    """Every field, each followed by those of the model that it holds, under the names that keys call them."""
+    """Every field under its key, each followed by the fields of the model that it holds."""
     docs = _field_docs(component)
     for name, field in component.model_fields.items():
         yield _property(f"{above}{name}", field, docs.get(name, ""))
@@ -139,9 +139,9 @@ def _properties(component: type[BaseModel], above: str = "", around: tuple[type,
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The model that a field holds, or may hold beside nothing."""
-    held = [each for each in (annotation, *get_args(annotation)) if inspect.isclass(each) and each is not type(None)]
-    models = [each for each in held if issubclass(each, BaseModel) and not issubclass(each, Component)]
+    """The model that a field holds, also if it may be None."""
+    held = [kind for kind in (annotation, *get_args(annotation)) if inspect.isclass(kind) and kind is not type(None)]
+    models = [kind for kind in held if issubclass(kind, BaseModel) and not issubclass(kind, Component)]
     return models[0] if models == held and len(models) == 1 else None
 
 
@@ -151,13 +151,13 @@ def _property(name: str, field: FieldInfo, doc: str) -> PropertySheet:
         type=spelled(field.annotation),
         required=field.is_required(),
         default=None if field.is_required() else portable(_default(field)),
-        constraints=tuple(_constraint(each) for each in field.metadata),
+        constraints=tuple(_constraint(constraint) for constraint in field.metadata),
         doc=" ".join((field.description or doc).split()),
     )
 
 
 def _default(field: FieldInfo) -> Any:
-    """The default, or nothing to show where it follows from the other properties."""
+    """The default; None if it is computed from other properties."""
     if field.default_factory_takes_validated_data:
         return None
     return field.get_default(call_default_factory=True)
@@ -167,7 +167,7 @@ _SIGNS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<=", "multiple_of": "a multip
 
 
 def _constraint(constraint: Any) -> str:
-    """A constraint as people write it: `> 0`, `min_length 1`."""
+    """A constraint in short form: `> 0`, `min_length 1`."""
     said = {
         name: getattr(constraint, name)
         for name in getattr(constraint, "__slots__", None) or vars(type(constraint)).get("__dataclass_fields__", ())
@@ -179,7 +179,7 @@ def _constraint(constraint: Any) -> str:
 
 
 def _field_docs(component: type) -> dict[str, str]:
-    """The string below each field, as the bases and then the class itself have it."""
+    """The docstring below each field; a class overrides its bases."""
     docs: dict[str, str] = {}
     for ancestor in reversed(component.__mro__):
         if issubclass(ancestor, BaseModel) and ancestor is not BaseModel:
@@ -190,7 +190,7 @@ def _field_docs(component: type) -> dict[str, str]:
 def _strings_below_fields(component: type) -> dict[str, str]:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(component)))
-    except (OSError, TypeError, SyntaxError):  # a class made in a notebook or by a call has no source
+    except (OSError, TypeError, SyntaxError):  # a class defined in a notebook or by a call has no source
         return {}
     body = tree.body[0].body if tree.body and isinstance(tree.body[0], ast.ClassDef) else []
     return {

@@ -1,4 +1,4 @@
-"""Asking an application that runs elsewhere: a request is left in its folder, and its driver's answer is waited for."""
+"""Sends a request to a running application through its folder, and waits for the driver's answer."""
 
 import math
 import time
@@ -22,14 +22,14 @@ from dagkit.ledger import Ledger
 
 _PAUSE_SECONDS = 0.1
 WAIT_SECONDS = 30.0
-"""How long an answer is waited for where nobody says otherwise: a window takes up to ten seconds."""
+"""How long to wait for an answer by default: a window takes up to ten seconds."""
 
 LONGEST_WAIT_SECONDS = KEPT_FOR.total_seconds()
-"""Answers are kept for as long as this: whoever waits longer may miss one."""
+"""The longest allowed wait: answers are deleted after this time."""
 
 
 class Seconds(click.FloatRange):
-    """A number of seconds in a range; "nan", which is below and above nothing, is in none."""
+    """A number of seconds in a range; refuses "nan", which every comparison with a bound would let pass."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         seconds = super().convert(value, param, ctx)
@@ -44,12 +44,12 @@ waiting = click.option(
     metavar="SECONDS",
     type=Seconds(min=0, max=LONGEST_WAIT_SECONDS),
     default=WAIT_SECONDS,
-    help=f"How long to wait for the driver's answer; {WAIT_SECONDS:g} by default, a day at most.",
+    help=f"How long to wait for the driver's answer; default {WAIT_SECONDS:g}, at most a day.",
 )
 
 
 def answered(place: str, asks: SetValue | SetCount, seconds: float) -> Reply:
-    """What became of what is asked for. Raises where nobody answers in time, and where it was refused."""
+    """Send the request and return the driver's answer; raise if it does not come in time or is a refusal."""
     store = Ledger.open(place).store
     request = ask(store, asks, datetime.now(UTC))
     until = time.monotonic() + seconds
@@ -57,9 +57,9 @@ def answered(place: str, asks: SetValue | SetCount, seconds: float) -> Reply:
         time.sleep(_PAUSE_SECONDS)
     if reply is None:
         withdraw(store, request)
-        reply = reply_to(store, request)  # it may have come in that very moment
+        reply = reply_to(store, request)  # the answer may have come in this moment
     if reply is None:
         raise Unanswered(place, seconds)
     if not reply.done:
-        raise Refused.because(reply.refused or "the driver refused, and gave no reason")
+        raise Refused.because(reply.refused or "the driver refused without a reason")
     return reply

@@ -1,4 +1,4 @@
-"""Finding the application that APP points at: in a file, in a folder with `app.py`, or by `module:Class`."""
+"""Finds the application that APP names: in a file, in a folder with `app.py`, or by `module:Class`."""
 
 import contextlib
 import difflib
@@ -22,7 +22,7 @@ _FORMS = "APP is a file, a folder with app.py, or module:Class"
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An application that may be meant, under every name that selects it."""
+    """An application that was found, with the names that select it."""
 
     names: tuple[str, ...]
     where: Where | None
@@ -35,7 +35,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What APP points at, and the applications there."""
+    """The file, folder or module that APP names, and the applications in it."""
 
     shown: str
     file: Path | None
@@ -47,7 +47,7 @@ class Place:
         return self.file.parent if self.file else None
 
     def choose(self, name: str | None) -> Candidate:
-        """The one application that is meant: the only one, the one of this name, or the only one with it inside."""
+        """The application to use: the only one, the one with this name, or the only one whose name contains it."""
         if name is None:
             found, problem = list(self.candidates), f"{self.shown} holds several applications"
         else:
@@ -72,7 +72,7 @@ def _listed(problem: str, candidates: Sequence[Candidate]) -> str:
 
 @contextlib.contextmanager
 def place_of(target: str) -> Iterator[Place]:
-    """What APP points at. While it is held, the modules beside it can be imported; afterwards they are forgotten."""
+    """Resolve APP. Within the block, the modules beside it can be imported; afterwards they are unloaded."""
     path = Path(target)
     if _is(Path.is_dir, path):
         path = _app_in(path, target)
@@ -84,7 +84,7 @@ def place_of(target: str) -> Iterator[Place]:
             yield Place(target, path.absolute(), (_of_declaration(path),))
     elif path.suffix != ".py":
         raise ApplicationNotFound(
-            f"{target} is no application", f"{_FORMS}; a declared one ends in {' or '.join(ENDINGS)}"
+            f"{target} is not an application", f"{_FORMS}; declared applications end in {' or '.join(ENDINGS)}"
         )
     else:
         with module_of(path, str(path)) as module:
@@ -93,7 +93,7 @@ def place_of(target: str) -> Iterator[Place]:
 
 @contextlib.contextmanager
 def _referred(target: str, path: Path) -> Iterator[Place]:
-    """What `module:Class` or `file.py:Class` points at, where APP is of that form."""
+    """Resolve `module:Class` or `file.py:Class`, if APP has that form."""
     file, _, name = target.rpartition(":")
     if file.endswith(".py"):
         path = Path(file)
@@ -109,7 +109,7 @@ def _referred(target: str, path: Path) -> Iterator[Place]:
 
 
 def _is(kind: Callable[[Path], bool], path: Path) -> bool:
-    """Whether the path is of that kind; one that no file can have is not."""
+    """Whether the path is of that kind; False also for a path that no file can have."""
     try:
         return kind(path)
     except (OSError, ValueError):
@@ -117,7 +117,7 @@ def _is(kind: Callable[[Path], bool], path: Path) -> bool:
 
 
 def _names_in(folder: Path) -> list[str]:
-    """What a folder holds, as far as it may be looked into."""
+    """The names in a folder; none if it cannot be read."""
     try:
         return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
     except (OSError, ValueError):
@@ -138,11 +138,11 @@ def _is_reference(target: str) -> bool:
     return bool(colon) and name.isidentifier() and all(part.isidentifier() for part in module.split("."))
 
 
-# -- what a module holds ---------------------------------------------------------------------------------------------
+# -- the applications of a module ------------------------------------------------------------------------------------
 
 
 def _candidates(module: ModuleType, path: Path, target: str) -> tuple[Candidate, ...]:
-    """The applications that the module itself defines, in the order of its lines; else its function."""
+    """The applications that the module itself defines, in the order of their lines; else its function."""
     held = list(dict.fromkeys(filter(inspect.isclass, vars(module).values())))
     applications = [value for value in held if is_application(value)]
     defined = [value for value in applications if value.__module__ == module.__name__]
@@ -151,19 +151,19 @@ def _candidates(module: ModuleType, path: Path, target: str) -> tuple[Candidate,
     function = vars(module).get(FUNCTION)
     if inspect.isfunction(function):
         return (_of_function(function, _named_after(path)),)
-    instead = [f"it imports {each.__name__}: write {each.__module__}:{each.__name__}" for each in applications]
+    instead = [f"it imports {found.__name__}: write {found.__module__}:{found.__name__}" for found in applications]
     instead += _almost(module)
     instead = instead or [f"define a subclass of StreamingApplication, or a function {FUNCTION}(dag, conf)"]
     raise ApplicationNotFound(f"{target} holds no application", "; ".join(instead))
 
 
 def _almost(module: ModuleType) -> list[str]:
-    """What in the module would be an application, if only it had a `populate_dag`."""
+    """How to complete what in the module is almost an application: only `populate_dag` is missing."""
     own = [value for value in vars(module).values() if getattr(value, "__module__", None) == module.__name__]
     classes = [value for value in dict.fromkeys(filter(inspect.isclass, own)) if _lacks_its_function(value)]
     functions = [name for name, value in vars(module).items() if inspect.isfunction(value) and value in own]
     near = difflib.get_close_matches(FUNCTION, functions, n=1)
-    return [*map(_lacking, classes), *(f"call {name} {FUNCTION}, and it is the application" for name in near)]
+    return [*map(_lacking, classes), *(f"rename {name} to {FUNCTION} to make it the application" for name in near)]
 
 
 def _lacks_its_function(value: Any) -> bool:
@@ -175,7 +175,7 @@ def _lacks_its_function(value: Any) -> bool:
 
 
 def _lacking(defined: type) -> str:
-    """What is to be written so that the class is an application."""
+    """What to write so that the class becomes an application."""
     near = difflib.get_close_matches(FUNCTION, [name for name, v in vars(defined).items() if callable(v)], n=1)
     where, instead = line_of(defined), f" instead of {near[0]}" if near else ""
     subject = f"{defined.__name__} at {where}" if where else defined.__name__
@@ -183,7 +183,7 @@ def _lacking(defined: type) -> str:
 
 
 def is_application(value: Any) -> TypeGuard[type[StreamingApplication]]:
-    """Whether this is a class of applications that can be made."""
+    """Whether this is an application class that can be instantiated."""
     return (
         inspect.isclass(value)
         and issubclass(value, StreamingApplication)
@@ -203,7 +203,7 @@ def _of_class(defined: type[StreamingApplication]) -> Candidate:
 
 
 def _of_function(function: Any, name: str) -> Candidate:
-    """The function as an application, under a name that it lacks itself."""
+    """The function as an application with this name."""
     names = tuple(dict.fromkeys((name, function.__name__)))
     return Candidate(names, line_of(function), lambda: FunctionApplication(populate=function, called=name))
 
@@ -214,7 +214,7 @@ def _named_after(path: Path) -> str:
 
 
 def line_of(defined: Any) -> Where | None:
-    """The line on which a class or a function begins, where its source can be had."""
+    """The first line of a class or a function, if its source is available."""
     try:
         return Where(shown_path(inspect.getfile(defined)), inspect.getsourcelines(defined)[1])
     except (OSError, TypeError):
@@ -231,7 +231,7 @@ def _member(module: ModuleType, name: str, module_name: str, target: str) -> Pla
         own = _named_after(file) if file and name == FUNCTION else name
         return Place(target, file, (_of_function(value, own),), module)
     fitting = [n for n, v in vars(module).items() if is_application(v) or n == FUNCTION]
-    what = "is no application" if name in vars(module) else "is not there"
+    what = "is not an application" if name in vars(module) else "does not exist"
     near = did_you_mean(name, fitting, "" if fitting else f"{module_name} holds no application")
     if _lacks_its_function(value):
         near = _lacking(value)

@@ -1,4 +1,4 @@
-"""Importing what an author wrote: under its own name, with the modules beside it, and without a trace afterwards."""
+"""Imports an author's code under its own name, with the modules beside it, and unloads it afterwards."""
 
 import contextlib
 import importlib
@@ -15,7 +15,7 @@ from dagkit.errors import ApplicationFaults, ApplicationNotFound, DagkitError, D
 
 @contextlib.contextmanager
 def importable(folder: Path) -> Iterator[None]:
-    """Modules in this folder can be imported, and do not outlive the block."""
+    """Make the modules in this folder importable; unload them at the end of the block."""
     before = set(sys.modules)
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
@@ -31,7 +31,7 @@ def importable(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def module_of(path: Path, subject: str) -> Iterator[ModuleType]:
-    """The file as a module that its classes can be pickled by. Meanwhile what lies beside it can be imported too."""
+    """Import the file as a module under which its classes can be pickled; modules beside it can be imported too."""
     path = path.absolute()
     root, name = _root_and_name(path)
     if root == path.parent:
@@ -41,7 +41,7 @@ def module_of(path: Path, subject: str) -> Iterator[ModuleType]:
 
 
 def imported(name: str) -> ModuleType:
-    """The module of this name. One that is not there is not found; one that raises is at fault."""
+    """Import a module; raise `ApplicationNotFound` if it does not exist, `ApplicationFaults` if its code raises."""
     try:
         return _by_name(name, name)
     except ApplicationFaults as fault:
@@ -55,10 +55,10 @@ def imported(name: str) -> ModuleType:
 
 @contextlib.contextmanager
 def authored(subject: str, problem: str, where: Where | None = None, *, only_theirs: bool = False) -> Iterator[None]:
-    """Run what an author wrote: what it prints goes to stderr, and what it raises is the application's fault.
+    """Run an author's code: its prints go to stderr, and its exceptions become faults of the application.
 
-    With `only_theirs`, dagkit's own code runs as well, and an exception is the author's only where it passed a line
-    of theirs; any other is a bug in dagkit, and shows itself.
+    With `only_theirs`, dagkit's own code runs as well. An exception then counts as the author's only if it passed one
+    of the author's lines; any other is a bug in dagkit and is raised as it is.
     """
     with contextlib.redirect_stdout(sys.stderr):
         try:
@@ -77,14 +77,14 @@ def _advice(raised: BaseException) -> str:
     if isinstance(raised, ModuleNotFoundError):
         return f"install {raised.name!r} for this Python, or put it beside the application"
     if isinstance(raised, SyntaxError):
-        return "mend the line; Python cannot read the file"
+        return "fix the line: Python cannot parse the file"
     if isinstance(raised, SystemExit):
-        return 'what the file does as a program belongs under if __name__ == "__main__"'
-    return "mend the last of the lines below"
+        return 'put code that runs the file as a program under if __name__ == "__main__"'
+    return "fix the last of the lines below"
 
 
 def _root_and_name(path: Path) -> tuple[Path, str]:
-    """The folder that the file is imported from, and its name from there: folders with `__init__.py` are packages."""
+    """The folder to import the file from, and its dotted name there: folders with `__init__.py` are packages."""
     parts, folder = [path.stem], path.parent
     while (folder / "__init__.py").is_file() and folder.name.isidentifier():
         parts.insert(0, folder.name)
@@ -95,7 +95,7 @@ def _root_and_name(path: Path) -> tuple[Path, str]:
 
 
 def _free_name(stem: str, path: Path) -> str:
-    """The file's own name, as its neighbours import it, unless another module has it already."""
+    """The file's own name, by which its neighbours import it, unless another module has that name."""
     name = "".join(c if c.isalnum() else "_" for c in stem)
     if not name.isidentifier() or _taken(name, path):
         name = f"dagkit_app_{name}"
@@ -134,7 +134,7 @@ def _loaded(name: str, path: Path, subject: str) -> ModuleType:
 
 
 def _lies_in(module: ModuleType | None, folder: Path) -> bool:
-    """Whether a top-level module is one that this folder alone makes importable."""
+    """Whether only this folder makes the top-level module importable."""
     origins = [getattr(module, "__file__", None) or "", *map(str, getattr(module, "__path__", ()))]
     return any(
         is_authored(origin) and folder in (Path(origin).parent, Path(origin).parent.parent)

@@ -1,4 +1,4 @@
-"""Opening an application: found, made, and configured; then compiled."""
+"""Opens an application: finds it, makes it, reads its configuration, and compiles it."""
 
 import contextlib
 from collections import Counter
@@ -27,12 +27,12 @@ CONFIGURATION_CODES: frozenset[Code] = frozenset(
         "reference-unresolved",
     }
 )
-"""Faults of configuration wherever they stand; other faults are where a property file is at fault."""
+"""Faults of configuration, wherever they are; other faults count only if they are in a property file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An application that can be compiled, with its configuration and the faults of reading that."""
+    """An application with its configuration and the faults found while reading it."""
 
     asked: Asked
     place: Place
@@ -40,12 +40,12 @@ class Opened:
     conf: Config
     faults: tuple[Diagnostic, ...] = ()
     missed: str = ""
-    """Where no property file was found: how one is called."""
+    """If no property file was found: the names under which one is searched."""
 
     def compiled(self, until: Step = "ordered", *, forgiving: bool = False) -> Compilation:
-        """What compiling it gives. Raises `ApplicationFaults` where a fault keeps that step from being reached.
+        """Compile up to a step; raise `ApplicationFaults` if a fault prevents that.
 
-        To the forgiving the forms before it are given, with every fault among the notes.
+        If `forgiving`, return the forms that were reached instead, with every fault among the notes.
         """
         name = self.application.application_name
         try:
@@ -63,24 +63,26 @@ class Opened:
         return compilation
 
     def as_far_as_it_goes(self) -> Compilation:
-        """Every form that could be reached, and every fault among the notes."""
+        """Every form that was reached, with every fault among the notes."""
         try:
             return self.compiled(forgiving=True)
-        except ApplicationFaults as faults:  # out of what the author gave the compiler to ask, such as a partitioner
+        except (
+            ApplicationFaults
+        ) as faults:  # raised by an author's object that the compiler calls, such as a partitioner
             reached, raised = self.compiled("resolved"), faults.__cause__
-            told = (*faults.diagnostics, *reached.notes)
-            return replace(reached, notes=told, raised=raised if isinstance(raised, Exception) else None)
+            diagnostics = (*faults.diagnostics, *reached.notes)
+            return replace(reached, notes=diagnostics, raised=raised if isinstance(raised, Exception) else None)
 
-    def conclude(self, told_by: Compilation, output: Output) -> None:
-        """Tell what was noted beside a form that could be shown all the same; faults end the command."""
-        if errors_among(told_by.notes):
-            faults = self.blamed(told_by.application, told_by.notes)
-            faults.__cause__ = told_by.raised
+    def conclude(self, compilation: Compilation, output: Output) -> None:
+        """Print the notes of a compilation whose form was shown; if there are faults, end the command."""
+        if errors_among(compilation.notes):
+            faults = self.blamed(compilation.application, compilation.notes)
+            faults.__cause__ = compilation.raised
             output.end(faults)
-        output.notes(told_by.notes)
+        output.notes(compilation.notes)
 
     def blamed(self, name: str, diagnostics: Sequence[Diagnostic]) -> ApplicationFaults:
-        """The diagnostics as the exception whose exit code fits them."""
+        """The exception for these diagnostics, with the matching exit code."""
         read = {entry.origin.where.file for entry in self.conf.entries if entry.origin.where}
         places = {*read, COMMAND_LINE.file, ENVIRONMENT.file}
         about_configuration = (
@@ -92,7 +94,7 @@ class Opened:
 
 @contextlib.contextmanager
 def opened(asked: Asked, output: Output) -> Iterator[Opened]:
-    """The application that was asked for; while it is held, its own modules can be imported."""
+    """Open the requested application; within the block, its own modules can be imported."""
     with place_of(asked.target) as place:
         candidate = place.choose(asked.application)
         output.detail(f"application: {candidate.name}" + (f" at {candidate.where}" if candidate.where else ""))
@@ -115,15 +117,15 @@ def opened(asked: Asked, output: Output) -> Iterator[Opened]:
 
 
 def _missed(application: str) -> str:
-    """That no property file was found, and what would have been one."""
+    """The message that no property file was found, with the names that were searched."""
     *endings, last = ENDINGS
     return (
-        f"no property file was found: beside the application it is called properties or properties-{application}, "
-        f"and ends in {', '.join(endings)} or {last}"
+        f"no property file was found: dagkit looks beside the application for properties or properties-{application}, "
+        f"ending in {', '.join(endings)} or {last}"
     )
 
 
 def compiled(asked: Asked, output: Output) -> Compilation:
-    """The application that was asked for, compiled to the last step."""
+    """Compile the requested application to the last step."""
     with opened(asked, output) as application:
         return application.compiled()

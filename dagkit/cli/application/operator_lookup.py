@@ -1,4 +1,4 @@
-"""Finding an operator's class by what people call it: its name, its dotted path, or `module:Class`."""
+"""Finds an operator's class by its name, its dotted path, or `module:Class`."""
 
 import contextlib
 import importlib.metadata
@@ -18,10 +18,10 @@ from dagkit.cli.application.importing import importable, imported, module_of
 from dagkit.errors import ApplicationNotFound, did_you_mean
 
 GROUP = "dagkit.operators"
-"""The entry points by which libraries name the packages whose operators go by their simple names."""
+"""The entry-point group in which libraries register packages of operators; these are found by simple names."""
 _OWN = ("dagkit_operators", "dagkit")
 _KINDS = (Operator, InputOperator, RowOperator, Unifier, Module)
-"""What operators are made from, which do nothing themselves."""
+"""The base classes, which are not operators to list."""
 
 
 class OperatorNotFound(ApplicationNotFound):
@@ -42,46 +42,46 @@ def libraries() -> list[Library]:
 
 
 def packages() -> list[str]:
-    """Those of every installed library, dagkit's own first; none is imported yet."""
+    """The packages of every installed library, dagkit's own first; imports none of them."""
     declared = [entry.value.partition(":")[0] for entry in importlib.metadata.entry_points(group=GROUP)]
     own = [package for package in _OWN if importlib.util.find_spec(package) is not None]
     return list(dict.fromkeys((*own, *declared)))
 
 
 def operators_in(module: ModuleType) -> dict[str, type[Component]]:
-    """The operators and modules that a module shows, by name; those that it hides behind an underscore are left out."""
+    """The public operators and modules of a Python module, by name."""
     names = getattr(module, "__all__", None) or [name for name in dir(module) if not name.startswith("_")]
     shown = ((name, getattr(module, name, None)) for name in names)
     return {name: value for name, value in shown if is_operator(value)}
 
 
 def is_operator(value: Any) -> TypeGuard[type[Component]]:
-    """Whether this is a class that can be placed in a Dag."""
+    """Whether this is a class that can be added to a Dag."""
     return inspect.isclass(value) and issubclass(value, Operator | Module) and value not in _KINDS
 
 
 def is_file_of_operators(name: str) -> bool:
-    """Whether this names a whole file, and no class in it."""
-    return name.endswith(".py") and os.path.isfile(name)  # noqa: PTH113 - it takes names that no file can have
+    """Whether this names a whole file, without a class in it."""
+    return name.endswith(".py") and os.path.isfile(name)  # noqa: PTH113 - accepts names that no file can have
 
 
 @contextlib.contextmanager
 def library_in(file: str) -> Iterator[Library]:
-    """The operators that a file defines itself; while it is held, the modules beside it can be imported."""
+    """The operators that a file itself defines; within the block, the modules beside it can be imported."""
     with module_of(Path(file), file) as module:
         held = operators_in(module)
         own = {name: value for name, value in held.items() if value.__module__ == module.__name__}
         if not own:
-            instead = f"it imports {', '.join(held)}: name one of them" if held else "name one that does"
+            instead = f"it imports {', '.join(held)}: name one of them" if held else "name a file that does"
             raise OperatorNotFound(f"{file} defines no operators", instead)
         yield Library(file, own)
 
 
 @contextlib.contextmanager
 def operator_named(name: str) -> Iterator[type[Component]]:
-    """The class that people mean by this name; while it is held, the modules beside it can be imported."""
+    """The class of this name; within the block, the modules beside it can be imported."""
     source, colon, class_name = name.rpartition(":")
-    if colon and os.path.isfile(source):  # noqa: PTH113 - unlike Path, it takes names that no file can have
+    if colon and os.path.isfile(source):  # noqa: PTH113 - unlike Path, accepts names that no file can have
         with module_of(Path(source), source) as module:
             yield _member(module, class_name, source)
     elif colon:
@@ -101,7 +101,7 @@ def _member(module: ModuleType, class_name: str, source: str) -> type[Component]
         found = getattr(found, part, None)
     if is_operator(found):
         return found
-    what = "is no operator" if found is not None else "is not there"
+    what = "is not an operator" if found is not None else "does not exist"
     known = operators_in(module)
     near = did_you_mean(class_name, known, "" if known else f"{source} holds no operators")
     raise OperatorNotFound(f"{class_name} of {source} {what}", near)
@@ -115,5 +115,5 @@ def _in_libraries(name: str) -> type[Component]:
     near = did_you_mean(name, (known for library in found for known in library.operators))
     raise OperatorNotFound(
         f"no library has an operator {name!r}",
-        f"{near}; an operator of your own is named file.py:Class or module:Class",
+        f"{near}; name your own operator as file.py:Class or module:Class",
     )

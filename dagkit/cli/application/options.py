@@ -1,4 +1,4 @@
-"""The options that verbs share, as decorators, and what they were asked as a value."""
+"""The options that commands share, as decorators, and their values."""
 
 import functools
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Command = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which application is meant, and what it is configured with on the command line."""
+    """The requested application, with its configuration from the command line."""
 
     target: str
     application: str | None = None
@@ -28,19 +28,24 @@ def _definitions(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     """Each `key=value`; the value may hold further equals signs, and may be empty."""
     for text in given:
         if not text.partition("=")[0].strip() or "=" not in text:
-            raise click.BadParameter(f"{text!r} is not of the form key=value")
+            raise click.BadParameter(f"{text!r} does not have the form key=value")
     return tuple((text.partition("=")[0].strip(), text.partition("=")[2]) for text in given)
 
 
 _CONFIGURING = (
-    click.option("--app", "application", metavar="NAME", help="The one meant of several: its name, or a part of it."),
+    click.option(
+        "--app",
+        "application",
+        metavar="NAME",
+        help="Which application to use, if the file defines several (name or part of it).",
+    ),
     click.option(
         "-D",
         "defines",
         metavar="KEY=VALUE",
         callback=_definitions,
         multiple=True,
-        help="Set a key; stronger than every file.",
+        help="Set a key; overrides every file.",
     ),
     click.option(
         "-c",
@@ -49,21 +54,21 @@ _CONFIGURING = (
         metavar="FILE",
         type=click.Path(),
         multiple=True,
-        help="Read a property file; of several, the later wins.",
+        help="Read a property file; later files override earlier ones.",
     ),
     click.option("--apconf", metavar="NAME", help="Read this file of the application's own `conf` folder."),
-    click.option("--allow-unknown", is_flag=True, help="Let keys pass that match nothing."),
+    click.option("--allow-unknown", is_flag=True, help="Ignore keys that match nothing."),
 )
 
 _SPEAKING = (
     click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON document with its schema."),
-    click.option("-q", "--quiet", is_flag=True, help="Tell nothing but the result and faults."),
-    click.option("-v", "--verbose", is_flag=True, help="Tell more."),
+    click.option("-q", "--quiet", is_flag=True, help="Print only results and errors."),
+    click.option("-v", "--verbose", is_flag=True, help="Print more."),
 )
 
 
 def configured(command: Command) -> Command:
-    """Give the command the configuring options; it takes them as `configuring`, a function of the target."""
+    """Add the options that configure; the command receives them as `configuring`, a function of the target."""
 
     @functools.wraps(command)
     def wrapped(
@@ -84,7 +89,7 @@ def configured(command: Command) -> Command:
 
 
 def application(command: Command) -> Command:
-    """Give the command its APP with the configuring options; it takes them as one `asked`."""
+    """Add APP and the options that configure; the command receives them as one value `asked`."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, target: str, configuring: Callable[[str], Asked], **kwargs: Any) -> Any:
@@ -94,7 +99,7 @@ def application(command: Command) -> Command:
 
 
 def spoken(command: Command) -> Command:
-    """Give the command `--json`, `-q` and `-v`; it takes them as one `output`."""
+    """Add `--json`, `-q` and `-v`; the command receives them as one value `output`."""
 
     @click.pass_context
     @functools.wraps(command)

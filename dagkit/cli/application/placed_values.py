@@ -1,4 +1,4 @@
-"""What is set on a placed operator, and by whom; secrets are shown as they were referred to, never as they are."""
+"""The values set on a placed operator, with their origins; a secret is shown as its reference, never as its value."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,27 +10,27 @@ from dagkit.plan.portable import portable_attributes, portable_properties
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a property or an attribute holds as plain data, and who set it."""
+    """The value of a property or an attribute as plain data, and its origin."""
 
     value: Any
     origin: str
 
 
 def property_values(node: Node) -> dict[str, Value]:
-    """Every property of the operator by name."""
+    """Every property of the operator, by name."""
     values = portable_properties(node.operator, node.property_origins)
     return {name: Value(value, _who(node, name)) for name, value in values.items()}
 
 
 def attribute_values(settings: Settings) -> Iterator[tuple[str, Value]]:
-    """The attributes that somebody set, by their simple names."""
+    """The attributes that were set, by their simple names."""
     values = portable_attributes(settings)
     for attribute, setting in settings.items():
         yield attribute.name, Value(values[attribute.name], str(setting.origin))
 
 
 def _who(node: Node, name: str) -> str:
-    """Whoever set the property or a part of it."""
+    """The origin of the property: the keys that set it or a part of it, else the code, else the default."""
     by_keys = [
         str(origin) for path, origin in node.property_origins.items() if path == name or path.startswith(f"{name}.")
     ]

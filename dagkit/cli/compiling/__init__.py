@@ -1,1 +1,1 @@
-"""Commands that compile an application and show what became of it."""
+"""Commands that compile an application and show the result."""

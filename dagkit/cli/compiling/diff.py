@@ -15,19 +15,19 @@ from dagkit.plan import diff as changes_between
 from dagkit.plan.model import PLAN_SCHEMA
 
 CHANGED = 10
-"""The exit code of `--exit-code` where there are changes."""
+"""The exit code of `--exit-code` if there are changes."""
 
 
 @click.command()
 @click.argument("old", type=click.Path())
 @click.argument("new", type=click.Path())
-@click.option("--exit-code", "coded", is_flag=True, help="Exit with 10 where there are changes.")
+@click.option("--exit-code", "coded", is_flag=True, help="Exit with 10 if there are changes.")
 @configured
 @spoken
 def diff(*, old: str, new: str, coded: bool, configuring: Callable[[str], Asked], output: Output) -> None:
-    """Say in words what changes from OLD to NEW. Each is an application, or a plan that `dagkit plan --json` printed.
+    """Show what changes from OLD to NEW. Each is an application, or a plan that `dagkit plan --json` printed.
 
-    The options that configure go to both. What only explains a plan, such as the reason of a cut, is no change.
+    The options that configure apply to both. Explanations in a plan, such as the reason of a cut, are not compared.
     """
     before, after = (planned(configuring(side), output) for side in (old, new))
     changes = changes_between(before, after)
@@ -44,7 +44,7 @@ def diff(*, old: str, new: str, coded: bool, configuring: Callable[[str], Asked]
 
 
 def planned(asked: Asked, output: Output) -> Plan:
-    """The plan that a file holds, or that the application there compiles to."""
+    """The plan in the file, or the compiled plan of the application there."""
     path = Path(asked.target)
     if path.is_file() and path.suffix != ".py":
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -54,7 +54,7 @@ def planned(asked: Asked, output: Output) -> Plan:
 
 
 def _claims_to_be_a_plan(text: str) -> bool:
-    """Whether the schema is that of plans, of this version or another; all else may be a declared application."""
+    """Whether the text has the schema of a plan, of any version; other JSON may be a declared application."""
     try:
         data = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`dagkit explain`: the steps from what the author drew to the plan."""
+"""`dagkit explain`: the steps from the application to its plan."""
 
 from collections.abc import Iterator
 from typing import Any, assert_never
@@ -21,25 +21,25 @@ from dagkit.schema import spelled
 Port = InputPort[Any] | OutputPort[Any]
 
 MEANINGS: dict[Step, str] = {
-    "drawn": "what populate_dag wrote",
-    "expanded": "modules are replaced by what they hold",
-    "resolved": "properties, attributes and payloads are settled",
-    "checked": "every rule holds",
-    "fused": "operators are gathered into stages; every cut has its reason",
-    "ordered": "the plan, as it will run",
+    "drawn": "the graph that populate_dag built",
+    "expanded": "modules are replaced by their operators",
+    "resolved": "properties, attributes and payload types are final",
+    "checked": "all rules hold",
+    "fused": "operators are grouped into stages; every cut has its reason",
+    "ordered": "the plan, in execution order",
 }
-"""What is true after each step."""
+"""The state after each step."""
 
 
 @click.command()
-@click.option("--step", metavar="STEP", type=click.Choice(STEPS), help="Print the form that this step leaves.")
+@click.option("--step", metavar="STEP", type=click.Choice(STEPS), help="Print the form after this step.")
 @application
 @spoken
 def explain(*, asked: Asked, step: Step | None, output: Output) -> None:
-    """Show the steps from what the author drew to the plan, or the form that one of them leaves.
+    """Show the steps from the application to its plan, or the form after one of them.
 
-    STEP is `drawn`, `expanded`, `resolved`, `checked`, `fused` or `ordered`. The forms before `checked` can be
-    shown of a faulty application, too; its faults are reported with them.
+    STEP is `drawn`, `expanded`, `resolved`, `checked`, `fused` or `ordered`. The forms before `checked` are also shown
+    for an application with errors, together with the errors.
     """
     with opened(asked, output) as found:
         compilation = found.compiled(step) if step else found.as_far_as_it_goes()
@@ -59,11 +59,11 @@ def _list_steps(compilation: Compilation, output: Output) -> None:
     rows = [(step, MEANINGS[step], _size(form)) for step, form in compilation.steps.items()]
     if output.as_json:
         listed = [{"step": step, "meaning": meaning, "holds": holds} for step, meaning, holds in rows]
-        told = [diagnostic_fields(each) for each in compilation.notes]
-        body = {"application": compilation.application, "steps": listed, "diagnostics": told}
+        diagnostics = [diagnostic_fields(note) for note in compilation.notes]
+        body = {"application": compilation.application, "steps": listed, "diagnostics": diagnostics}
         output.document("dagkit.steps/1", body)
     else:
-        output.result(heading(compilation.application), table(("step", "what is true after it", "holds"), rows))
+        output.result(heading(compilation.application), table(("step", "state after it", "holds"), rows))
 
 
 def _size(form: Graph | Fused | Plan) -> str:
@@ -118,7 +118,7 @@ def _payloads(node: Node) -> str:
 
 
 def _properties(graph: Graph) -> Iterator[tuple[object, ...]]:
-    """What somebody set; defaults are what `dagkit describe` shows."""
+    """The properties that were set; `dagkit describe` shows the defaults."""
     for node in graph.nodes:
         for name, value in _given(node).items():
             yield node.name, name, as_json(value.value), value.origin

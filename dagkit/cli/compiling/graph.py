@@ -1,4 +1,4 @@
-"""`dagkit graph`: the application as a picture."""
+"""`dagkit graph`: draw an application."""
 
 import json
 import sys
@@ -27,11 +27,11 @@ ENDINGS: dict[str, Format] = {
     ".text": "text",
     ".json": "json",
 }
-"""The format that a file's ending means."""
+"""The format for each file extension."""
 
 
 class PictureUnwritable(RunFailure):
-    """The file that the picture should go to cannot be written."""
+    """The file for the picture cannot be written."""
 
     code = "picture-unwritable"
     exit_code: ClassVar[int] = 5
@@ -39,21 +39,21 @@ class PictureUnwritable(RunFailure):
 
 @click.command()
 @click.option(
-    "-f", "--format", "form", type=click.Choice(FORMATS), help="Without it, FILE's ending decides; else text."
+    "-f", "--format", "form", type=click.Choice(FORMATS), help="Default: the format of FILE's extension, else text."
 )
 @click.option("--physical", "is_physical", is_flag=True, help="Draw partitions, stages and exchanges.")
 @click.option("-o", "--output", "file", metavar="FILE", type=click.Path(dir_okay=False), help="Write to this file.")
 @application
 @spoken
 def graph(*, asked: Asked, form: Format | None, is_physical: bool, file: str | None, output: Output) -> None:
-    """Draw an application: as the author drew it, or with `--physical` as it will run.
+    """Draw an application: as its author wrote it, or with `--physical` as it will run.
 
-    Drawing needs no installed Graphviz, except PNG and PDF, for which `dagkit[graph-png]` will do. A faulty
-    application is drawn as far as it goes, and its faults are reported with it.
+    Only PNG and PDF need Graphviz, or the extra `dagkit[graph-png]`. An application with errors is drawn as far as
+    possible, and the errors are reported with the drawing.
     """
     form = _form(form, file, as_json=output.as_json)
     if form in BINARY and file is None and is_terminal(sys.stdout):
-        raise click.UsageError(f"a {form.upper()} is not for a terminal; write it to a file with -o FILE")
+        raise click.UsageError(f"a terminal cannot show {form.upper()}; write it to a file with -o FILE")
     with opened(asked, output) as found:
         compilation = found.compiled() if is_physical else found.as_far_as_it_goes()
         drawn = render(physical(compilation.plan) if is_physical else logical(_settled(compilation)), form)
@@ -63,25 +63,25 @@ def graph(*, asked: Asked, form: Format | None, is_physical: bool, file: str | N
             output.raw(drawn)
         else:
             _write(Path(file), drawn)
-            output.message(f"{form} of {compilation.application} is in {shown_path(Path(file))}")
+            output.message(f"wrote {form} of {compilation.application} to {shown_path(Path(file))}")
         found.conclude(compilation, output)
 
 
 def _settled(compilation: Compilation) -> Graph:
-    """The graph before it was checked, or as far as it got."""
+    """The last form before the check that was reached."""
     form = compilation.steps.get("resolved", compilation.graph)
     assert isinstance(form, Graph), "up to `checked` every form is a graph"
     return form
 
 
 def _with_faults(drawn: bytes, compilation: Compilation) -> bytes:
-    """The document of the picture, with what was told of the application."""
-    told = {"diagnostics": [diagnostic_fields(each) for each in compilation.notes]}
-    return json.dumps({**json.loads(drawn), **told}, indent=2, ensure_ascii=False).encode() + b"\n"
+    """The JSON document of the drawing, with the diagnostics of the application."""
+    notes = {"diagnostics": [diagnostic_fields(note) for note in compilation.notes]}
+    return json.dumps({**json.loads(drawn), **notes}, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
 def _form(form: Format | None, file: str | None, *, as_json: bool) -> Format:
-    """The format that was asked for; a picture and a document cannot both be meant."""
+    """The requested format; raise if both a picture and a JSON document are requested."""
     if not as_json:
         return form or _format_of(file)
     meant = form or (ENDINGS.get(Path(file).suffix.lower()) if file else None)
@@ -96,7 +96,7 @@ def _format_of(file: str | None) -> Format:
         return "text"
     ending = Path(file).suffix.lower()
     if ending not in ENDINGS:
-        raise click.UsageError(f"{file} does not end like a picture ({' '.join(ENDINGS)}); name a format with -f")
+        raise click.UsageError(f"{file} has no known extension ({' '.join(ENDINGS)}); name a format with -f")
     return ENDINGS[ending]
 
 

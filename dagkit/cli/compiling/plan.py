@@ -1,4 +1,4 @@
-"""`dagkit plan`: how the application will run, and why so."""
+"""`dagkit plan`: how an application will run, and why."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,9 +18,9 @@ from dagkit.plan.model import PlannedOperator, Stage
 @application
 @spoken
 def plan(*, asked: Asked, output: Output) -> None:
-    """Show how an application will run: operators, streams, fused stages, and as how many partitions, decided by whom.
+    """Show how an application will run: operators, streams, fused stages, and partitions with the reason of each count.
 
-    With `--json` the plan itself is printed; `dagkit diff` reads it again.
+    With `--json`, print the plan itself, which `dagkit diff` can read.
     """
     compilation = compiled(asked, output)
     if output.as_json:
@@ -31,7 +31,7 @@ def plan(*, asked: Asked, output: Output) -> None:
 
 
 def page(plan: Plan, notes: tuple[Diagnostic, ...], *, verbose: bool = False) -> list[Any]:
-    """The plan as people read it."""
+    """The plan as a page of text."""
     parts = [heading(plan.application, f"plan {fingerprint(plan)}"), paragraph(_summary(plan))]
     parts += section("Operators", ("name", "kind", "#stage", "#partitions", "why"), list(_operators(plan)))
     parts += section("Streams", ("name", "from", "to", "items", "routing"), list(_streams(plan)))
@@ -42,12 +42,12 @@ def page(plan: Plan, notes: tuple[Diagnostic, ...], *, verbose: bool = False) ->
         parts += section("Properties", ("operator", "property", "value"), list(_properties(plan)))
         parts += section("Attributes", ("of", "attribute", "value"), list(_attributes(plan)))
         parts += section("Partitions", ("operator", "#index", "owns"), list(_partitions(plan)))
-    parts += section("Notes", ("where", "what"), [(note.where or "", _told(note)) for note in notes])
+    parts += section("Notes", ("where", "what"), [(note.where or "", _note(note)) for note in notes])
     return parts
 
 
 def stage_section(plan: Any) -> list[Any]:
-    """The stages of a plan, or of a graph that was only fused so far."""
+    """The stages of a plan, or of a fused graph."""
     rows = [
         (n, s.level, s.place.value, s.slots, " > ".join(s.operators), _batches(s)) for n, s in enumerate(plan.stages, 1)
     ]
@@ -55,7 +55,7 @@ def stage_section(plan: Any) -> list[Any]:
 
 
 def _batches(stage: Stage) -> str:
-    """How far items travel many at once."""
+    """How far into a stage items are processed in batches."""
     if not stage.batches:
         return ""
     return "all the way" if stage.batches == stage.operators else f"up to {stage.batches[-1]}"
@@ -121,5 +121,5 @@ def _owned(operator: PlannedOperator, index: int) -> str:
     return ", ".join(f"{port}: keys {','.join(map(str, k.keys))} of mask {k.mask:#x}" for port, k in keys.items())
 
 
-def _told(note: Diagnostic) -> str:
+def _note(note: Diagnostic) -> str:
     return f"{note.severity}: {note.problem} [{note.code}]"

@@ -1,4 +1,4 @@
-"""`dagkit validate`: is the application right?"""
+"""`dagkit validate`: check an application and its configuration."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ from dagkit.errors import ApplicationFaults
 def validate(*, asked: Asked, output: Output) -> None:
     """Check an application and its configuration, and report every fault at once.
 
-    Nothing is run, and neither Spark nor Java is needed. Exits with 3 if there are faults, with 4 if all of them are
-    about configuration.
+    Runs nothing, and needs neither Spark nor Java. Exits with 3 if there are faults, or with 4 if all of them are
+    faults of the configuration.
     """
     try:
         compilation = compiled(asked, output)
@@ -55,5 +55,5 @@ def _sentence(compilation: Compilation) -> str:
             counted(len(plan.stages), "stage"),
         ]
     )
-    told = severity_counts(compilation.notes)
-    return f"{compilation.application} is valid: {held}" + (f"; {told}" if told else "")
+    notes = severity_counts(compilation.notes)
+    return f"{compilation.application} is valid: {held}" + (f"; {notes}" if notes else "")

@@ -1,4 +1,4 @@
-"""`dagkit scale`: why there are so many partitions, and how many there would have been."""
+"""`dagkit scale`: explain, simulate and set numbers of partitions."""
 
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -24,9 +24,9 @@ path = click.argument("path", metavar="PATH")
 
 @click.group()
 def scale() -> None:
-    """Explain, rehearse and set how many partitions operators have.
+    """Explain, simulate and set how many partitions operators have.
 
-    PATH is an application's folder (or URL); it may be running meanwhile.
+    PATH is an application's folder (or URL); the application may be running.
     """
 
 
@@ -36,7 +36,7 @@ def scale() -> None:
 @click.option("--changes", is_flag=True, help="Only decisions that changed something.")
 @spoken
 def explain(*, path: str, operator: str | None, changes: bool, output: Output) -> None:
-    """Tell every decision of a run: what it was made of, which rule settled it, and what came of it."""
+    """List every decision of a run, with its inputs, the deciding rule, and the result."""
     made = [
         decided
         for decided in decisions(Ledger.open(path), operator)
@@ -45,35 +45,36 @@ def explain(*, path: str, operator: str | None, changes: bool, output: Output) -
     if output.as_json:
         output.document("dagkit.scaling/1", {"decisions": [_decision(decided) for decided in made]})
         return
-    output.result("\n".join(_told(decided) for decided in made) or "nothing was decided")
+    output.result("\n".join(_described(decided) for decided in made) or "nothing was decided")
 
 
 @scale.command()
 @path
-@click.option("--operator", metavar="NAME", help="Which operator, where several follow their backlogs.")
-@click.option(
-    "--set", "settings", metavar="NAME=VALUE", multiple=True, help="What to set otherwise than it was; repeatable."
-)
+@click.option("--operator", metavar="NAME", help="Which operator, if several follow their backlogs.")
+@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Simulate with this setting; repeatable.")
 @spoken
 def simulate(*, path: str, operator: str | None, settings: Sequence[str], output: Output) -> None:
-    """Tell what other settings would have done with the recorded backlog, beside what was done."""
-    told = recorded(Ledger.open(path), operator)
-    as_it_was = told.inputs[-1].settings
+    """Compare what other settings would have done with the recorded backlog to what was done."""
+    record = recorded(Ledger.open(path), operator)
+    as_it_was = record.inputs[-1].settings
     other = _with(as_it_was, settings)
     courses = {"simulated, as it was": as_it_was, **({"simulated, as set": other} if settings else {})}
-    world, first = told.world(), told.decisions[0].fact.before
+    world, first = record.world(), record.decisions[0].fact.before
     lines = [
-        _recorded_line(told),
+        _recorded_line(record),
         *(
-            {"what": what, **_line(told, simulated(world, following(how), begins_with=max(first, how.min_partitions)))}
+            {
+                "what": what,
+                **_line(record, simulated(world, following(how), begins_with=max(first, how.min_partitions))),
+            }
             for what, how in courses.items()
         ),
     ]
     if output.as_json:
-        body = {"operator": told.operator, "settings": other.model_dump(mode="json"), "courses": lines}
+        body = {"operator": record.operator, "settings": other.model_dump(mode="json"), "courses": lines}
         output.document("dagkit.simulated/1", body)
         return
-    output.result(_table(told, lines))
+    output.result(_table(record, lines))
 
 
 @scale.command("set")
@@ -83,10 +84,10 @@ def simulate(*, path: str, operator: str | None, settings: Sequence[str], output
 @waiting
 @spoken
 def set_count(*, path: str, operator: str, count: int, seconds: float, output: Output) -> None:
-    """Give an operator N partitions while its application runs, from the next window on.
+    """Set the partitions of an operator to N while its application runs, from the next window on.
 
-    An operator that follows its backlog may have others soon after; `dagkit set PATH OPERATOR collect_stats false`
-    keeps a reader from that.
+    An operator that follows its backlog may soon change the number again; for a reader, prevent that with
+    `dagkit set PATH OPERATOR collect_stats false`.
     """
     reply = answered(absolute(path), SetCount(operator=operator, count=count), seconds)
     if output.as_json:
@@ -94,7 +95,7 @@ def set_count(*, path: str, operator: str, count: int, seconds: float, output: O
         output.document("dagkit.scale.set/1", body)
         return
     partitions = counted(count, "partition")
-    output.result(f"{operator} has {partitions} from window {reply.window} on, and had {reply.before}")
+    output.result(f"{operator} has {partitions} from window {reply.window} on (before: {reply.before})")
 
 
 def _decision(decided: Decided) -> dict[str, Any]:
@@ -108,8 +109,8 @@ def _decision(decided: Decided) -> dict[str, Any]:
     }
 
 
-def _told(decided: Decided) -> str:
-    """A decision as people read it."""
+def _described(decided: Decided) -> str:
+    """A decision in readable form."""
     fact, inputs = decided.fact, decided.inputs
     lines = [f"{fact.at.isoformat(timespec='milliseconds')} {fact.operator}, by {fact.policy}: {_sentence(decided)}"]
     if inputs is not None and (again := decide(inputs)).after != fact.after:
@@ -125,16 +126,16 @@ def _sentence(decided: Decided) -> str:
 
 
 READERS: Mapping[str, str] = {"min_readers": "min_partitions", "max_readers": "max_partitions"}
-"""What a block reader calls these settings."""
+"""The names of these settings in a block reader."""
 
 
 def _with(settings: ScalingSettings, changed: Sequence[str]) -> ScalingSettings:
-    """The settings with these in their place."""
+    """The settings with these changes."""
     values: dict[str, Any] = {}
     for text in changed:
         spelled, equals, value = text.partition("=")
         if not equals:
-            raise click.BadParameter(f"{text!r} is no NAME=VALUE", param_hint="--set")
+            raise click.BadParameter(f"{text!r} does not have the form NAME=VALUE", param_hint="--set")
         name = snake(spelled.strip())
         values[READERS.get(name, name)] = None if value.strip().lower() == "none" else value.strip()
     try:
@@ -143,28 +144,28 @@ def _with(settings: ScalingSettings, changed: Sequence[str]) -> ScalingSettings:
         raise click.BadParameter(in_a_line(invalid), param_hint="--set") from invalid
 
 
-def _recorded_line(told: Recorded) -> dict[str, Any]:
-    facts = [decided.fact for decided in told.decisions]
+def _recorded_line(record: Recorded) -> dict[str, Any]:
+    facts = [decided.fact for decided in record.decisions]
     return {
         "what": "recorded",
-        "backlog_millis": round(backlog_millis(told.arrivals, told.drained)),
+        "backlog_millis": round(backlog_millis(record.arrivals, record.drained)),
         "most": max(max(fact.before, fact.after) for fact in facts),
         "changes": sum(fact.before != fact.after for fact in facts),
         "slot_millis": None,
     }
 
 
-def _line(told: Recorded, course: Course) -> dict[str, Any]:
+def _line(record: Recorded, course: Course) -> dict[str, Any]:
     return {
-        "backlog_millis": round(backlog_millis(told.arrivals, course.drained)),
+        "backlog_millis": round(backlog_millis(record.arrivals, course.drained)),
         "most": max([change.after for change in course.changes] + [course.began_with]),
         "changes": len(course.changes),
         "slot_millis": round(course.slot_millis),
     }
 
 
-def _table(told: Recorded, lines: Sequence[dict[str, Any]]) -> str:
-    blocks = sum(arrival.blocks for arrival in told.arrivals)
+def _table(record: Recorded, lines: Sequence[dict[str, Any]]) -> str:
+    blocks = sum(arrival.blocks for arrival in record.arrivals)
     rows = [["", "with a backlog", "most partitions", "changes", "time of slots"]]
     rows += [
         [
@@ -177,12 +178,12 @@ def _table(told: Recorded, lines: Sequence[dict[str, Any]]) -> str:
         for line in lines
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    told_lines = [
+    rest_lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     ]
-    return "\n".join([f"{told.operator}: {counted(blocks, 'block')} came", *told_lines])
+    return "\n".join([f"{record.operator}: {counted(blocks, 'block')} came", *rest_lines])
 
 
 def _seconds(millis: float) -> str:
-    assert millis < inf, "everything that came is read in the end"
+    assert millis < inf, "all work is read in the end"
     return f"{millis / 1000:.1f} s"

@@ -1,4 +1,4 @@
-"""`dagkit splits`: where work was divided, by whom and why; and what waits, with what it is expected to take."""
+"""`dagkit splits`: where and why work was split, and the pending work with its expected time."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -17,16 +17,16 @@ from dagkit.ledger import Ledger
 
 @click.command()
 @click.argument("path", metavar="PATH")
-@click.option("--source", metavar="TEXT", default="", help="Only of sources whose name holds this.")
-@click.option("--waiting", "is_waiting", is_flag=True, help="Tell what waits, and how long it is expected to take.")
+@click.option("--source", metavar="TEXT", default="", help="Only sources whose name contains this.")
+@click.option("--waiting", "is_waiting", is_flag=True, help="List the pending work and its expected time.")
 @spoken
 def splits(*, path: str, source: str, is_waiting: bool, output: Output) -> None:
-    """Tell every split of a run, window by window: of what, where, by whom and why.
+    """List every split of a run, window by window: the source, the place, the rule and its reason.
 
-    PATH is an application's folder (or URL); it may be running meanwhile.
+    PATH is an application's folder (or URL); the application may be running.
     """
     if is_waiting:
-        _tell_waiting(path, source, output)
+        _print_pending(path, source, output)
         return
     found = [
         {"window": entry.checkpoint.window, **fact.model_dump(mode="json", exclude={"fact"})}
@@ -53,47 +53,47 @@ _COLUMNS = {
 }
 
 
-def _tell_waiting(path: str, source: str, output: Output) -> None:
+def _print_pending(path: str, source: str, output: Output) -> None:
     queue: Sequence[WorkItem] = ()
     for entry in history(Ledger.open(path)):
         queue = entry.checkpoint.queue
     usual = usual_of(queue)
-    told = [(each, _waiting(each, usual)) for each in queue if source in each.name]
+    pending = [(item, _pending(item, usual)) for item in queue if source in item.name]
     if output.as_json:
-        output.document("dagkit.waiting/1", {"waiting": [each for _, each in told]})
+        output.document("dagkit.waiting/1", {"waiting": [row for _, row in pending]})
         return
     header = ["from", "to", "done before it", "expected", "source"]
     rows = [
-        [_shown(each["start"]), _shown(each["end"]), _done(each), _expected(each), printable(waiting.name)]
-        for waiting, each in told
+        [_shown(row["start"]), _shown(row["end"]), _done(row), _expected(row), printable(item.name)]
+        for item, row in pending
     ]
-    output.result(_aligned([header, *rows]) if rows else "nothing waits")
+    output.result(_aligned([header, *rows]) if rows else "no pending work")
 
 
-def _waiting(each: WorkItem, usual: float | None) -> dict[str, Any]:
-    expected = None if usual is None or not each.has_end else CostEstimate(usual).millis(each)
+def _pending(item: WorkItem, usual: float | None) -> dict[str, Any]:
+    expected = None if usual is None or not item.has_end else CostEstimate(usual).millis(item)
     return {
-        "into": each.into,
-        "source": each.source,
-        "element": each.element,
-        "block": each.element_id,
-        "start": each.start,
-        "end": each.end if each.has_end else None,
-        "positions": each.length if each.has_end else None,
-        "done_positions": each.done_positions,
-        "done_millis": round(each.done_millis, 3),
+        "into": item.into,
+        "source": item.source,
+        "element": item.element,
+        "block": item.element_id,
+        "start": item.start,
+        "end": item.end if item.has_end else None,
+        "positions": item.length if item.has_end else None,
+        "done_positions": item.done_positions,
+        "done_millis": round(item.done_millis, 3),
         "expected_millis": None if expected is None else round(expected, 3),
     }
 
 
-def _done(each: dict[str, Any]) -> str:
-    if not each["done_positions"]:
+def _done(row: dict[str, Any]) -> str:
+    if not row["done_positions"]:
         return "-"
-    return f"{each['done_positions']} in {each['done_millis'] / 1000:.2f} s"
+    return f"{row['done_positions']} in {row['done_millis'] / 1000:.2f} s"
 
 
-def _expected(each: dict[str, Any]) -> str:
-    return "-" if each["expected_millis"] is None else f"{each['expected_millis'] / 1000:.2f} s"
+def _expected(row: dict[str, Any]) -> str:
+    return "-" if row["expected_millis"] is None else f"{row['expected_millis'] / 1000:.2f} s"
 
 
 def _shown(value: object) -> str:

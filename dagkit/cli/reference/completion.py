@@ -1,4 +1,4 @@
-"""`dagkit completion`: words for the shell to complete."""
+"""`dagkit completion`: the script for shell completion."""
 
 import rich_click as click
 from click.shell_completion import get_completion_class
@@ -10,7 +10,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script that lets SHELL complete dagkit's words, as in `eval "$(dagkit completion bash)"`."""
+    """Print the script for completion in SHELL, as in `eval "$(dagkit completion bash)"`."""
     script = get_completion_class(shell)
     assert script is not None, "click completes for every shell in SHELLS"
     click.echo(script(ctx.find_root().command, {}, "dagkit", "_DAGKIT_COMPLETE").source())

@@ -1,4 +1,4 @@
-"""`dagkit config`: what an application is configured with, and where each value comes from."""
+"""`dagkit config`: the configuration of an application, and where each value comes from."""
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from dagkit.plan.portable import MASK, portable
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One key as one source gave it, and whether it is the value that holds."""
+    """One key from one source, and whether its value is in effect."""
 
     entry: Entry
     holds: bool
@@ -30,7 +30,7 @@ class Line:
 
     @property
     def shown(self) -> Any:
-        """The value, or what may be shown of a secret."""
+        """The value, or the visible form of a secret."""
         if self.entry.secret:
             return self.entry.shown
         return MASK if self.secret else portable(self.entry.value)
@@ -54,7 +54,7 @@ class Line:
 @application
 @spoken
 def config(*, asked: Asked, origin: bool, everything: bool, output: Output) -> None:
-    """Show the keys that an application is configured with, and their values; secrets stay hidden.
+    """Show the configuration keys of an application and their values; secrets stay hidden.
 
     The sources, weakest first: the installation's and the application's property files, the user's own, `--apconf`,
     `--conf`, the environment, and `-D`.
@@ -77,15 +77,15 @@ def config(*, asked: Asked, origin: bool, everything: bool, output: Output) -> N
 
 
 def _secrecy(found: Opened) -> Callable[[str], bool]:
-    """Whether a key's value is a secret by the type of the property that it sets.
+    """A function that returns whether the property which a key sets has a secret type.
 
-    The types are those of the operators that the application draws. Where it does not draw to the end, the values of
-    operators' properties whose types are not known are taken for secrets.
+    The types come from the operators of the application. If it cannot be drawn completely, properties of operators
+    whose types are unknown are treated as secrets.
     """
     try:
         compilation = found.compiled("resolved", forgiving=True)
         known, is_whole = compilation.secrets, compilation.raised is None
-    except ApplicationFaults:  # what is wrong with the application is for other commands to report
+    except ApplicationFaults:  # other commands report what is wrong with the application
         known, is_whole = {}, False
     return lambda key: known.get(key, not is_whole and _sets_property_of_operator(key))
 
@@ -100,7 +100,7 @@ def _sets_property_of_operator(key: str) -> bool:
 
 
 def lines_of(conf: Config, is_secret: Callable[[str], bool]) -> Iterator[Line]:
-    """Every entry: by key, in the order in which the keys first came, the one that holds before those it overrides."""
+    """Every entry, in the order of the keys' first appearance; the effective entry comes before those it overrides."""
     given: dict[Hashable, list[Entry]] = {}
     for entry in conf.entries:
         given.setdefault(_identity(entry.key), []).append(entry)
@@ -110,7 +110,7 @@ def lines_of(conf: Config, is_secret: Callable[[str], bool]) -> Iterator[Line]:
 
 
 def _identity(key: str) -> Hashable:
-    """Equal for keys that set the same thing."""
+    """A value that is equal for keys that set the same property."""
     address = parse_key(key)
     return address.identity if isinstance(address, Address) else key
 

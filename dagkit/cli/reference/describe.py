@@ -1,4 +1,4 @@
-"""`dagkit describe`: an operator's ports and properties; or the operators and attributes that there are."""
+"""`dagkit describe`: an operator's ports and properties, or the list of operators or attributes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -36,9 +36,9 @@ from dagkit.schema import spelled
     "target",
     metavar="APP",
     type=click.Path(),
-    help="OPERATOR is a name in this application; without, its operators are listed.",
+    help="OPERATOR is a name in this application; without it, list its operators.",
 )
-@click.option("--attributes", is_flag=True, help="List every attribute with its standing and default.")
+@click.option("--attributes", is_flag=True, help="List every attribute with its support and default.")
 @configured
 @spoken
 def describe(
@@ -51,9 +51,9 @@ def describe(
 ) -> None:
     """Show what an operator does, its ports, properties and annotations.
 
-    OPERATOR is the name of a library's operator, a dotted path, `module:Class` or `file.py:Class`; of a `file.py`
-    alone, its operators are listed. Without it, every operator of the installed libraries is. With `--in`, it is the
-    name that an application gave its operator, and the values of the properties are shown with who set them.
+    OPERATOR is the name of a library's operator, a dotted path, `module:Class` or `file.py:Class`. For a `file.py`
+    alone, list its operators; without OPERATOR, list those of all installed libraries. With `--in`, it is a name in
+    that application, and the values of its properties are shown with their origins.
     """
     if attributes:
         _list_attributes(output)
@@ -75,7 +75,7 @@ def describe(
 
 
 def _show_placed(asked: Asked, name: str, output: Output) -> None:
-    """Show the operator or module of this name in the application, as configuration left it."""
+    """Show the operator or module of this name in the application, with its configured values."""
     with opened(asked, output) as application:
         compilation = application.compiled("resolved")
         nodes = _nodes(compilation)
@@ -87,7 +87,7 @@ def _show_placed(asked: Asked, name: str, output: Output) -> None:
 
 
 def _list_placed(asked: Asked, output: Output) -> None:
-    """List the operators and modules of the application under the names that it gave them."""
+    """List the operators and modules of the application by name."""
     with opened(asked, output) as application:
         compilation = application.compiled("resolved")
         rows = [
@@ -103,7 +103,7 @@ def _list_placed(asked: Asked, output: Output) -> None:
 
 
 def _nodes(compilation: Compilation) -> dict[str, Node]:
-    """Every operator and module by name, as the last form has it."""
+    """Every operator and module of the last form, by name."""
     graphs = [form for form in compilation.steps.values() if isinstance(form, Graph)]
     return {node.name: node for graph in graphs for node in graph.nodes}
 
@@ -159,7 +159,7 @@ def _property_section(anatomy: Anatomy, values: Mapping[str, Value]) -> list[Any
 
 
 def _held_by(values: Mapping[str, Value], name: str) -> tuple[str, str]:
-    """The value of a property and who set it; of a part of one, who set it stands beside the whole."""
+    """The value of a property and its origin; for a part of a property, the origin of the whole."""
     whole, *parts = name.split(".")
     value, origin = values[whole].value, values[whole].origin
     for part in parts:
@@ -167,7 +167,7 @@ def _held_by(values: Mapping[str, Value], name: str) -> tuple[str, str]:
     return as_json(value), origin
 
 
-# -- what there is ---------------------------------------------------------------------------------------------------
+# -- lists -----------------------------------------------------------------------------------------------------------
 
 
 def _list_operators(shown: Sequence[Library], output: Output) -> None:
@@ -205,8 +205,8 @@ _TITLES: Sequence[tuple[Scope, str]] = (
     (Scope.PORT, "Attributes of a port"),
 )
 _STANDINGS = (
-    f"{Standing.HONOURED}: means here what it means in Apex",
-    f"{Standing.HINT}: maps to the nearest thing that Spark has",
+    f"{Standing.HONOURED}: has the same meaning as in Apex",
+    f"{Standing.HINT}: maps to the nearest feature of Spark",
     f"{Standing.ADVISORY}: accepted and reported, without effect",
 )
 

@@ -1,4 +1,4 @@
-"""`dagkit launch`: run an application, from where its ledger says that it stopped."""
+"""`dagkit launch`: run an application; resume after the last window in its ledger."""
 
 import shlex
 import time
@@ -26,34 +26,37 @@ if TYPE_CHECKING:
     from dagkit.observers.prometheus import Prometheus
 
 LOCAL = "127.0.0.1"
-"""Where metrics are served, unless told: to this machine alone."""
+"""The default address of the metrics: this machine only."""
 
 _SECONDS_BETWEEN = 2.0
-"""Between two lines of progress."""
+"""The shortest time between two lines of progress."""
 
 
 @click.command()
 @application
-@click.option("--once", is_flag=True, help="Do all that is there now, then stop.")
-@click.option("--until-idle", is_flag=True, help="Stop when a further look finds nothing new.")
-@click.option("--drain", is_flag=True, help="Look for nothing more, do what was found, and stop.")
-@click.option("--path", metavar="FOLDER", help="The application's folder: its ledger, its checkpoints, its staging.")
-@click.option("--cores", metavar="N", type=click.IntRange(min=1), help="Cores of a local Spark; all, unless told.")
+@click.option("--once", is_flag=True, help="Process the input available now, then stop.")
+@click.option("--until-idle", is_flag=True, help="Stop when a scan finds nothing new.")
+@click.option("--drain", is_flag=True, help="Process the work found before, without scanning, then stop.")
+@click.option("--path", metavar="FOLDER", help="The application's folder: ledger, checkpoints, staged files.")
+@click.option("--cores", metavar="N", type=click.IntRange(min=1), help="Cores of a local Spark; default: all.")
 @click.option(
-    "--master", metavar="URL", help="Where Spark is: `spark://…`, `yarn`, `k8s://…`, or `sc://…` for Connect."
+    "--master", metavar="URL", help="The Spark to use: `spark://…`, `yarn`, `k8s://…`, or `sc://…` for Connect."
 )
 @click.option("--reference", is_flag=True, help="Run in plain single-threaded Python, without Spark.")
-@click.option("--windows", metavar="N", type=click.IntRange(min=1), help="Stop after so many windows.")
-@click.option("--no-sync", is_flag=True, help="Survive a crash, and not a power cut: leave writing to the system.")
+@click.option("--windows", metavar="N", type=click.IntRange(min=1), help="Stop after N windows.")
+@click.option("--no-sync", is_flag=True, help="Skip fsync: safe against crashes, not against power loss.")
 @click.option(
     "--metrics-port",
     metavar="N",
     type=click.IntRange(0, 65535),
-    help="Serve metrics for Prometheus there; 0: any port.",
+    help="Serve metrics for Prometheus on this port; 0: any free port.",
 )
-@click.option("--metrics-address", metavar="ADDRESS", help="The address to serve them at; 127.0.0.1, unless told.")
+@click.option("--metrics-address", metavar="ADDRESS", help="The address for the metrics; default 127.0.0.1.")
 @click.option(
-    "--log", type=click.Choice(["text", "json"]), default="text", help="How stderr speaks: `json` tells all in lines."
+    "--log",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="The form of stderr: text, or one line of JSON for each event.",
 )
 @spoken
 def launch(
@@ -73,19 +76,19 @@ def launch(
     metrics_address: str | None,
     log: str,
 ) -> None:
-    """Run an application until it is stopped, on a local Spark unless told otherwise.
+    """Run an application until it is stopped, by default on a local Spark.
 
-    It resumes after the last window that its ledger holds. An interrupt lets the window in flight end; a second one
-    stops at once, and costs that window and nothing else.
+    It resumes after the last window in its ledger. An interrupt lets the current window end; a second one stops at
+    once and discards the current window, which runs again later.
     """
     if once + until_idle + drain > 1:
-        raise click.UsageError("--once, --until-idle and --drain are different ends; give one of them")
+        raise click.UsageError("--once, --until-idle and --drain exclude each other; give one of them")
     machine = _machine(master, cores, reference=reference)
     if metrics_address is not None and metrics_port is None:
-        raise click.UsageError("--metrics-address says where --metrics-port is; give that, too")
+        raise click.UsageError("--metrics-address needs --metrics-port")
     lines = Lines(output.fault) if log == "json" else None
     if lines is not None:
-        output = get_current_context().find_root().obj = replace(output, tell=lines.tell)
+        output = get_current_context().find_root().obj = replace(output, report=lines.report)
     until = Until.ONCE if once else Until.IDLE if until_idle else Until.DRAINED if drain else Until.STOPPED
     with opened(asked, output) as found:
         compilation = found.compiled()
@@ -93,14 +96,14 @@ def launch(
             lines.app = compilation.application
         output.notes(compilation.notes)
         progress = Progress(Output(verbosity=-1) if lines else output)
-        with ExitStack() as meanwhile:
+        with ExitStack() as stack:
             observers: list[Observer] = [progress]
             if lines is not None:
-                meanwhile.enter_context(lines.with_logs())
+                stack.enter_context(lines.with_logs())
                 observers.append(lines)
             if metrics_port is not None:
                 metrics = _metrics()
-                port = meanwhile.enter_context(metrics.served(metrics_port, metrics_address or LOCAL))
+                port = stack.enter_context(metrics.served(metrics_port, metrics_address or LOCAL))
                 output.message(f"metrics at http://{metrics_address or LOCAL}:{port}/metrics")
                 observers.append(metrics)
             if not reference:
@@ -121,16 +124,16 @@ def launch(
 
 
 def _machine(master: str | None, cores: int | None, *, reference: bool) -> Machine:
-    """The machine that the options name; a URL that no master has is refused before anything is started."""
+    """The machine for these options; raise if the master's URL is malformed, before anything is started."""
     if reference and (cores or master):
-        raise click.UsageError("--reference runs without Spark, and takes neither --cores nor --master")
+        raise click.UsageError("--reference runs without Spark: leave out --cores and --master")
     if master is not None:
         Master.of(master)
     return Machine("reference" if reference else "spark", master=master, cores=cores)
 
 
 def _metrics() -> "Prometheus":
-    """What keeps the metrics; loaded by whoever asks for them."""
+    """The observer for metrics; its library is imported only for `--metrics-port`."""
     from dagkit.observers.prometheus import Prometheus  # noqa: PLC0415 - see above
 
     return Prometheus()
@@ -138,7 +141,7 @@ def _metrics() -> "Prometheus":
 
 @dataclass
 class Totals:
-    """What a launch did, all windows together."""
+    """Totals over all windows of a launch."""
 
     windows: int = 0
     read: int = 0
@@ -148,39 +151,38 @@ class Totals:
 
 
 class Progress:
-    """Tells people how far a launch is, not more often than they can read."""
+    """Prints the progress of a launch, at most one window in two seconds."""
 
     def __init__(self, output: Output) -> None:
         self.output = output
         self.totals = Totals()
         self._began = time.monotonic()
-        self._told = self._began
+        self._printed = self._began
 
-    def __call__(self, happening: RunEvent) -> None:
-        match happening:
+    def __call__(self, event: RunEvent) -> None:
+        match event:
             case Resumed(window_id=0, application=application):
-                self.output.message(f"{application} begins")
+                self.output.message(f"{application}: starting")
             case Resumed(application=application, window_id=window_id, waiting=waiting):
-                self.output.message(
-                    f"{application} goes on after window {window_id}; {counted(waiting, 'element')} waiting"
-                )
+                pending = f"{counted(waiting, 'element')} pending" if waiting else "no pending work"
+                self.output.message(f"{application}: resuming after window {window_id}; {pending}")
             case Found(operator=operator, blocks=blocks, positions=positions) if blocks:
-                self.output.detail(f"{operator} found {counted(blocks, 'block')}, {in_bytes(positions)}")
+                self.output.detail(f"{operator}: found {counted(blocks, 'block')}, {in_bytes(positions)}")
             case Reshaped(fact=Scaled() as fact):
-                self.output.message(f"{fact.operator}: {counted(fact.after, 'partition')}, {fact.before} before")
+                self.output.message(f"{fact.operator}: {counted(fact.after, 'partition')} (before: {fact.before})")
             case Reshaped(fact=Changed() as fact):
                 after, before = shown_value(fact.after), shown_value(fact.before)
-                self.output.message(f"{fact.operator}.{fact.name} is {after}, and was {before}")
+                self.output.message(f"{fact.operator}.{fact.name} is {after} (before: {before})")
             case Committed():
-                self._count(happening)
+                self._count(event)
             case Ended():
                 self.totals.millis = (time.monotonic() - self._began) * 1000
 
     def summary(self, launched: Launched) -> str:
-        """What was done, in two lines."""
+        """The summary of the launch, in two lines."""
         totals, seconds = self.totals, self.totals.millis / 1000
         if not totals.windows:
-            done = "nothing new"
+            done = f"no new input since window {launched.window_id}" if launched.window_id else "no input found"
         else:
             rate = f", {in_bytes(totals.read / seconds)}/s" if totals.read and seconds else ""
             done = (
@@ -196,13 +198,13 @@ class Progress:
         totals.read += committed.positions
         totals.written += committed.written
         totals.files += committed.files
-        waiting = f"; {counted(committed.waiting, 'element')} waiting, {in_bytes(committed.waiting_positions)}"
+        pending = f"; {counted(committed.waiting, 'element')} pending, {in_bytes(committed.waiting_positions)}"
         line = (
             f"window {committed.window_id}: {in_bytes(committed.positions)} read, {in_bytes(committed.written)} "
-            f"written in {committed.millis / 1000:.1f} s{waiting if committed.waiting else ''}"
+            f"written in {committed.millis / 1000:.1f} s{pending if committed.waiting else ''}"
         )
-        if self.output.verbose or now - self._told >= _SECONDS_BETWEEN:
-            self._told = now
+        if self.output.verbose or now - self._printed >= _SECONDS_BETWEEN:
+            self._printed = now
             self.output.message(line)
 
 
@@ -211,7 +213,7 @@ def _shown(place: str) -> str:
 
 
 def in_bytes(count: float) -> str:
-    """`512 B`, `1.5 MB`: as people count them."""
+    """A number of bytes in readable form: `512 B`, `1.5 MB`."""
     for unit in ("B", "kB", "MB", "GB"):
         if abs(count) < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

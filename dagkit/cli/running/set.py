@@ -1,4 +1,4 @@
-"""`dagkit set`: another value for a property of an operator, while its application runs."""
+"""`dagkit set`: change a property of an operator while its application runs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,11 +22,11 @@ from dagkit.urls import absolute, is_url
 @click.argument("operator")
 @click.argument("name", metavar="PROPERTY")
 @click.argument("value")
-@click.option("--path", metavar="FOLDER", help="The application's folder, where APP is launched with another one.")
+@click.option("--path", metavar="FOLDER", help="The application's folder, if APP is launched with --path.")
 @waiting
 @configured
 @spoken
-def set(  # noqa: A001 - verbs are called as they are written
+def set(  # noqa: A001 - commands are called as they are written
     *,
     target: str,
     operator: str,
@@ -37,11 +37,11 @@ def set(  # noqa: A001 - verbs are called as they are written
     configuring: Callable[[str], Asked],
     output: Output,
 ) -> None:
-    """Give a property of an operator another value while its application runs, from the next window on.
+    """Change a property of an operator while its application runs, from the next window on.
 
-    PROPERTY and VALUE are written as in a property file, behind `operator.NAME.prop.`; the attributes PARTITIONER,
-    STATS_LISTENERS and RECOVERY_ATTEMPTS can be set, too. Given the application, the value is tried before anybody is
-    asked; given its folder, the driver tries it.
+    PROPERTY and VALUE are written as in a property file after `operator.NAME.prop.`. The attributes PARTITIONER,
+    STATS_LISTENERS and RECOVERY_ATTEMPTS can be set, too. With APP, this command checks the value before it sends the
+    request; with PATH, only the driver checks it.
     """
     if path is None and _holds_a_ledger(target):
         place = absolute(target)
@@ -58,8 +58,8 @@ def set(  # noqa: A001 - verbs are called as they are written
         output.document("dagkit.set/1", {**body, "after": reply.after})
         return
     output.result(
-        f"{operator}.{name} is {shown_value(reply.after)} from window {reply.window} on, and was "
-        f"{shown_value(reply.before)}"
+        f"{operator}.{name} is {shown_value(reply.after)} from window {reply.window} on "
+        f"(before: {shown_value(reply.before)})"
     )
 
 
@@ -67,10 +67,10 @@ def _compiled(target: str, configuring: Callable[[str], Asked], output: Output) 
     try:
         return compiled(configuring(target), output)
     except ApplicationNotFound as missing:
-        instead = f"{missing.help}; or name the folder that it runs in, which holds a ledger"
+        instead = f"{missing.help}; or give the folder that it runs in, which holds a ledger"
         raise ApplicationNotFound(missing.problem, instead) from missing
 
 
 def _holds_a_ledger(target: str) -> bool:
-    """Whether an application's folder is meant, and not an application: no URL is one."""
+    """Whether the target is an application's folder, not an application; a URL is always a folder."""
     return is_url(target) or (Path(target) / "ledger" / "ledger.json").is_file()

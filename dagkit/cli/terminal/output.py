@@ -1,4 +1,4 @@
-"""What a command prints: results and documents on stdout, messages and faults on stderr, in colour for people only."""
+"""Prints results and documents to stdout, messages and faults to stderr; in colour only on terminals."""
 
 import contextlib
 import errno
@@ -22,18 +22,18 @@ from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic, RunFailure
 from dagkit.ledger import LedgerError
 
 _UNLIMITED = 10_000
-"""Columns of a page that nobody looks at: pipes and files get each row on one line."""
+"""The page width for pipes and files, so that each row stays on one line."""
 
 
 class ResultUnwritable(RunFailure):
-    """The result cannot be written where it should go."""
+    """The result cannot be written to its destination."""
 
     code = "result-unwritable"
     exit_code: ClassVar[int] = 5
 
 
 class Interrupted(DagkitError):
-    """Somebody wants no answer any more."""
+    """The user interrupted the command."""
 
     exit_code: ClassVar[int] = 130
 
@@ -42,25 +42,25 @@ class Interrupted(DagkitError):
 
 
 class WrongUsage(DagkitError):
-    """The command was called in a way that it does not have."""
+    """The command was called with wrong arguments."""
 
     exit_code: ClassVar[int] = 2
 
 
-class Tell(Protocol):
-    """Takes an event with what there is to tell of it."""
+class Report(Protocol):
+    """Takes an event with its fields."""
 
-    def __call__(self, event: str, told: Mapping[str, Any], *, level: str = "info") -> None: ...
+    def __call__(self, event: str, fields: Mapping[str, Any], *, level: str = "info") -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How this command was asked to speak."""
+    """The form of a command's output, as its options request it."""
 
     as_json: bool = False
     verbosity: int = 0
-    tell: Tell | None = None
-    """Takes as events what else were told on stderr, where that speaks in lines of JSON."""
+    report: Report | None = None
+    """With `--log json`: takes messages, notes and failures as events instead of text on stderr."""
 
     @property
     def quiet(self) -> bool:
@@ -71,7 +71,7 @@ class Output:
         return self.verbosity > 0
 
     def result(self, *parts: Any) -> None:
-        """Print what the command was asked for: text, or anything that rich can draw."""
+        """Print the result: text, or anything that rich can render."""
         for part in parts:
             if isinstance(part, str):
                 _write(sys.stdout, part)
@@ -79,86 +79,88 @@ class Output:
                 _print(sys.stdout, _drawn(part))
 
     def raw(self, data: bytes) -> None:
-        """Print the result as these very bytes."""
+        """Print these bytes unchanged as the result."""
         nl = not data.endswith(b"\n") and is_terminal(sys.stdout)
         _put(sys.stdout, lambda: click.echo(data, nl=nl))
 
     def document(self, schema: str, body: Mapping[str, Any]) -> None:
-        """Print a JSON document that says which schema it follows."""
+        """Print a JSON document with the name of its schema."""
         _write(sys.stdout, json.dumps({"schema": schema, **body}, indent=2, ensure_ascii=False, default=str))
 
     def message(self, text: str) -> None:
-        """Tell people something beside the result."""
-        if self.tell is not None:
-            self.tell("told", {"message": text})
+        """Print a message on stderr, unless quiet."""
+        if self.report is not None:
+            self.report("told", {"message": text})
         elif not self.quiet:
             _write(sys.stderr, text)
 
     def fault(self, text: str) -> None:
-        """Tell a fault beside the result, to those who want it quiet, too."""
+        """Print a fault on stderr, also if quiet."""
         _write(sys.stderr, text)
 
     def detail(self, text: str) -> None:
-        """Tell it only to those who asked for more."""
+        """Print a message on stderr if verbose."""
         if self.verbose:
             _write(sys.stderr, text)
 
     def notes(self, diagnostics: Sequence[Diagnostic]) -> None:
-        """Tell the warnings and advisories of an application that compiles."""
-        if self.tell is not None:
+        """Print the warnings and advisories of an application that compiles."""
+        if self.report is not None:
             for diagnostic in diagnostics:
-                self.tell("diagnosed", diagnostic_fields(diagnostic), level="warning")
+                self.report("diagnosed", diagnostic_fields(diagnostic), level="warning")
         elif diagnostics and not self.quiet:
             _write(sys.stderr, "\n".join(str(d) for d in diagnostics), coloured=True)
 
     def failure(self, failure: DagkitError) -> int:
-        """Say what went wrong, and give back the exit code that goes with it."""
+        """Print the failure and return its exit code."""
         if self.as_json:
             self.document("dagkit.failure/1", failure_fields(failure))
         self.complain(failure)
         return failure.exit_code
 
     def usage(self, wrong: click.UsageError) -> None:
-        """Give the document of a command that was called wrongly; click tells people."""
+        """Print the JSON document of a usage error; click prints the text."""
         failure = WrongUsage(wrong.format_message())
         self.document("dagkit.failure/1", {**failure_fields(failure), "exit_code": wrong.exit_code})
 
     def end(self, failure: DagkitError) -> NoReturn:
-        """End the command with a complaint beside the result that was printed already."""
+        """Print the failure beside a result that is already printed, and end the command."""
         self.complain(failure)
         raise Exit(failure.exit_code)
 
     def complain(self, failure: DagkitError) -> None:
-        """Say on stderr what went wrong, with the author's own lines where an exception came out of them."""
-        if self.tell is not None:
-            told = failure_fields(failure)
-            application = told.pop("application")
-            self.tell("stopped", {**told, **({"app": application} if application else {})}, level="error")
+        """Print the failure on stderr, with the author's own lines if their code raised the exception."""
+        if self.report is not None:
+            fields = failure_fields(failure)
+            application = fields.pop("application")
+            self.report("stopped", {**fields, **({"app": application} if application else {})}, level="error")
             return
         cause = failure.__cause__ if isinstance(failure, ApplicationFaults) else None
         lines = author_lines(cause) if cause is not None else []
-        way = ["  the lines that led there:", *(f"    {line}" for line in lines)] if lines else []
-        _write(sys.stderr, "\n".join([str(failure), *way]), coloured=True)
+        trace = ["  the lines that led there:", *(f"    {line}" for line in lines)] if lines else []
+        _write(sys.stderr, "\n".join([str(failure), *trace]), coloured=True)
 
 
 class LastResort(logging.Handler):
-    """Writes warnings to stderr where the author set up no logging, as Python does, with control characters escaped."""
+    """Writes warnings to stderr if the author set up no logging, as Python does, but escapes control characters."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
 
     def emit(self, record: logging.LogRecord) -> None:
         shown = copy(record)
-        if isinstance(record.args, tuple):  # a line break in a name is escaped, and one in the message is not
-            shown.args = tuple(printable(each) if isinstance(each, str) else each for each in record.args)
+        if isinstance(record.args, tuple):  # escape line breaks in names, but not those of the message itself
+            shown.args = tuple(
+                printable(argument) if isinstance(argument, str) else argument for argument in record.args
+            )
         _write(sys.stderr, self.format(shown))
 
 
 def failure_fields(failure: DagkitError) -> dict[str, Any]:
-    """A failure as a JSON document shows it; what is not known of it is null."""
+    """The fields of a failure in JSON documents; unknown ones are None."""
     faults = failure if isinstance(failure, ApplicationFaults) else None
     return {
-        **_told_of(failure),
+        **_details(failure),
         "application": faults.application if faults else None,
         "message": str(failure).partition("\n")[0] if faults else str(failure),
         "exit_code": failure.exit_code,
@@ -166,20 +168,20 @@ def failure_fields(failure: DagkitError) -> dict[str, Any]:
     }
 
 
-def _told_of(failure: DagkitError) -> dict[str, Any]:
-    """Its code, problem and help, and where in a run it happened."""
-    told = failure.fault if isinstance(failure, LedgerError) else failure if isinstance(failure, RunFailure) else None
+def _details(failure: DagkitError) -> dict[str, Any]:
+    """The code, problem and help of a failure, and where in the run it happened."""
+    fault = failure.fault if isinstance(failure, LedgerError) else failure if isinstance(failure, RunFailure) else None
     scene = failure.scene if isinstance(failure, RunFailure) else Scene()
     return {
-        "code": told.code if told else None,
-        "problem": told.problem if told else None,
-        "help": told.help if told else None,
+        "code": fault.code if fault else None,
+        "problem": fault.problem if fault else None,
+        "help": fault.help if fault else None,
         **asdict(scene),
     }
 
 
 def diagnostic_fields(diagnostic: Diagnostic) -> dict[str, Any]:
-    """A diagnostic as JSON documents show it."""
+    """The fields of a diagnostic in JSON documents."""
     where = diagnostic.where
     return {
         "code": diagnostic.code,
@@ -192,19 +194,19 @@ def diagnostic_fields(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def is_terminal(stream: IO[str]) -> bool:
-    """Whether people sit at the far end."""
+    """Whether the stream is a terminal."""
     return stream.isatty()
 
 
 def is_coloured(stream: IO[str]) -> bool:
-    """Whether this stream takes colours: NO_COLOR forbids them, FORCE_COLOR asks for them, else terminals do."""
+    """Whether to write colours: never with NO_COLOR, always with FORCE_COLOR, else on terminals."""
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (is_terminal(stream) and os.environ.get("TERM") != "dumb")
 
 
 def shown_path(path: Path) -> str:
-    """The path as people wrote it: from the working directory where it lies below."""
+    """The path, relative if it lies below the working directory."""
     absolute = path.absolute()
     return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)
 
@@ -215,7 +217,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def shown_value(value: Any) -> str:
-    """A value as it stands in documents, in one word: an object as its class with what it was made of."""
+    """A value in one line; an object as its class with its arguments."""
     if not isinstance(value, Mapping) or not isinstance(value.get("class"), str):
         return repr(value)
     parts = (f"{name}={shown_value(part)}" for name, part in value.items() if name != "class")
@@ -228,7 +230,7 @@ _STYLES: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
     (re.compile(r"\[[a-z]+(?:-[a-z]+)+\]$", re.MULTILINE), {"dim": True}),
     (re.compile(r"^ +help:", re.MULTILINE), {"fg": "cyan"}),
 )
-"""What stands out in a report of faults. The words are the same with and without."""
+"""The colours in a report of faults. The text is the same with and without."""
 
 
 def _coloured(text: str, stream: IO[str]) -> str:
@@ -240,7 +242,7 @@ def _coloured(text: str, stream: IO[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Printable:
-    """What rich draws, with the control characters of its text as escapes."""
+    """A renderable of rich whose text has its control characters escaped."""
 
     drawn: Any
 
@@ -250,8 +252,8 @@ class _Printable:
 
 
 def _drawn(renderable: Any) -> str:
-    """What rich makes of it: coloured and as wide as the terminal for people, plain and unwrapped for programs."""
-    from rich.console import Console  # noqa: PLC0415 - what speaks in one line does not need rich
+    """Render with rich: coloured and as wide as a terminal, or plain and unwrapped for programs."""
+    from rich.console import Console  # noqa: PLC0415 - most commands do not need rich
 
     console = Console(
         file=sys.stdout,
@@ -267,7 +269,7 @@ def _drawn(renderable: Any) -> str:
 
 
 def _write(stream: IO[str], text: str, *, coloured: bool = False) -> None:
-    """Write text with its control characters as escapes: names of files and words of others come in it."""
+    """Write text with its control characters escaped: it may contain names of files and other foreign text."""
     text = printable(text, keep="\n\t")
     _print(stream, _coloured(text, stream) if coloured else text)
 
@@ -280,7 +282,7 @@ def _print(stream: IO[str], text: str) -> None:
 
 
 def _put(stream: IO[str], write: Callable[[], None]) -> None:
-    """Write to the stream. A reader who left early misses nothing; messages that nobody can read are let go."""
+    """Write to the stream; ignore a closed pipe, and any failure on stderr; raise if stdout cannot be written."""
     try:
         write()
     except OSError as refused:
@@ -290,13 +292,13 @@ def _put(stream: IO[str], write: Callable[[], None]) -> None:
 
 
 def unwritable(refused: OSError) -> ResultUnwritable:
-    """What the system refused to write, as a failure that says so in a line."""
-    told = refused.strerror or str(refused)
-    return ResultUnwritable(f"the result cannot be written: {told}", "free some space there, or send it elsewhere")
+    """Convert an error of the system into a failure."""
+    why = refused.strerror or str(refused)
+    return ResultUnwritable(f"the result cannot be written: {why}", "free some space there, or send it elsewhere")
 
 
 def let_go(stream: IO[str]) -> None:
-    """From now on nothing that is written here goes anywhere, not even what Python still holds back until its end."""
+    """Discard everything written to the stream from now on, also what Python has buffered."""
     with contextlib.suppress(OSError, io.UnsupportedOperation):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -304,7 +306,7 @@ def let_go(stream: IO[str]) -> None:
 
 
 def severity_counts(diagnostics: Sequence[Diagnostic]) -> str:
-    """`1 warning, 2 advisories`, or nothing."""
+    """`1 warning, 2 advisories`, or an empty text."""
     plural = {Severity.ERROR: "errors", Severity.WARNING: "warnings", Severity.ADVISORY: "advisories"}
     counts = {severity: sum(d.severity is severity for d in diagnostics) for severity in Severity}
     return ", ".join(

@@ -1,4 +1,4 @@
-"""The parts of a page that people read: headings and tables without lines, which stay readable in a pipe."""
+"""The parts of a page: headings, and tables without lines, which stay readable in a pipe."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -12,12 +12,12 @@ from dagkit.errors import printable
 
 
 def heading(title: str, beside: str = "") -> Text:
-    """A title, with what stands beside it."""
+    """A title with text beside it."""
     return Text.assemble((printable(title), "bold"), (f"  {printable(beside)}" if beside else "", "dim"))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Padding:
-    """Rows under their columns. A column whose name begins with # is aligned to the right."""
+    """A table; a column whose name begins with # is aligned to the right."""
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
     for column in columns:
         drawn.add_column(
@@ -32,15 +32,15 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Padding:
 
 
 def section(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[Any]:
-    """A heading with a table under it; nothing where there are no rows."""
+    """A heading with a table; empty if there are no rows."""
     return ["", heading(title), table(columns, rows)] if rows else []
 
 
 def paragraph(text: str) -> Padding:
-    """Text, set in."""
+    """Indented text."""
     return Padding(Text(text), (0, 0, 0, 2), expand=False)
 
 
 def as_json(value: object) -> str:
-    """A value in one line, as the plan's JSON has it."""
+    """A value in one line, in the JSON form of plans."""
     return json.dumps(value, ensure_ascii=False, default=str)

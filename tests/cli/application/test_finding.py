@@ -83,7 +83,7 @@ def test_an_application_without_its_function_is_named(dagkit, write):
 
 def test_a_function_of_nearly_the_right_name_is_named(dagkit, write):
     write("a.py", "def populate_dags(dag, conf):\n    pass\n")
-    assert "help: call populate_dags populate_dag, and it is the application" in dagkit("validate", "a.py").err
+    assert "help: rename populate_dags to populate_dag to make it the application" in dagkit("validate", "a.py").err
 
 
 def test_a_file_without_anything_is_told_what_to_define(dagkit, write):
@@ -158,16 +158,16 @@ def test_a_misspelt_name_is_answered_with_the_nearest(dagkit, write):
         ),
         (
             "word_count.py:WordCuont",
-            "WordCuont of word_count.py is not there [application-missing]\n  help: did you mean 'WordCount'?",
+            "WordCuont of word_count.py does not exist [application-missing]\n  help: did you mean 'WordCount'?",
         ),
         ("nowhere/at/all.py", "APP is a file, a folder with app.py, or module:Class"),
         ("word_count:WordCuont", "did you mean 'WordCount'?"),
-        ("word_count:Split", "Split of word_count is no application"),
+        ("word_count:Split", "Split of word_count is not an application"),
         ("no_such_module:App", "there is no module no_such_module"),
         ("word_count.deeper:App", "there is no module word_count.deeper"),
         ("empty", "holds no app.py"),
         ("half", "name one of its files: part.py"),
-        ("empty/readme.txt", "a declared one ends in .json or .properties"),
+        ("empty/readme.txt", "declared applications end in .json or .properties"),
     ],
 )
 @pytest.mark.usefixtures("word_count")

@@ -98,7 +98,7 @@ def test_simulate_for_people(dagkit, tmp_path: Path) -> None:
     ("setting", "told"),
     [
         ("max_reader=3", "'max_reader' is none of policy, min_partitions"),
-        ("max_readers", "no NAME=VALUE"),
+        ("max_readers", "the form NAME=VALUE"),
         ("max_readers=many", "max_partitions: Input should be a valid integer"),
         ("min_readers=9", "min_partitions 9 is greater than max_partitions 4"),
     ],

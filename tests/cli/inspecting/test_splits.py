@@ -68,7 +68,7 @@ def test_an_element_that_waits_is_told_by_itself_where_the_ledger_has_no_name_fo
 
 
 def test_nothing_waits_at_the_end(dagkit, place: str) -> None:
-    assert dagkit("splits", place, "--waiting").out == "nothing waits\n"
+    assert dagkit("splits", place, "--waiting").out == "no pending work\n"
 
 
 def test_where_there_is_no_ledger_it_says_so(dagkit, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_a_property_is_set_in_an_application_that_runs(dagkit, tmp_path: Path) -
     with running(tmp_path) as loop:
         answer = dagkit("set", str(tmp_path / "app"), "times", "factor", "10")
         assert answer.out.startswith("times.factor is 10 from window ")
-        assert answer.out.endswith(" on, and was 1\n")
+        assert answer.out.endswith(" on (before: 1)\n")
         assert loop.run_state.program.operators["times"][0].factor == 10
         refused = dagkit("set", str(tmp_path / "app"), "times", "faktor", "10")
         assert refused.code == 3
@@ -67,7 +67,7 @@ def test_partitions_that_follow_from_what_is_set_are_told_as_well(dagkit, tmp_pa
     with running(tmp_path):
         answer = dagkit("set", path, "times", "PARTITIONER", "StatelessPartitioner:3")
         assert answer.out.startswith("times.PARTITIONER is StatelessPartitioner(partition_count=3) from window ")
-        assert answer.out.endswith(" on, and was None\n")
+        assert answer.out.endswith(" on (before: None)\n")
     (told,) = dagkit("scale", "explain", path).out.splitlines()
     assert told.endswith(" times, by asked: 1 becomes 3: PARTITIONER was set by hand")
 
@@ -94,7 +94,7 @@ def test_what_is_neither_an_application_nor_its_folder_is_told_so(dagkit, tmp_pa
     answer = dagkit("set", str(tmp_path / "nowhere"), "times", "factor", "10")
     assert answer.code == 6
     assert "APP is a file, a folder with app.py" in answer.err
-    assert answer.err.endswith("; or name the folder that it runs in, which holds a ledger\n")
+    assert answer.err.endswith("; or give the folder that it runs in, which holds a ledger\n")
 
 
 def test_given_the_application_a_value_is_tried_before_anybody_is_asked(dagkit, write, tmp_path: Path) -> None:
