@@ -36,7 +36,7 @@ from dagkit.api.stats import (
     StatsListener,
 )
 from dagkit.api.streams import StreamCodec
-from dagkit.api.work import Block, SplittableOperator
+from dagkit.api.work import Block, Sourced, SplittableOperator
 from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic
 from dagkit.schema.batch import Batch
 from dagkit.schema.columns import Arrowed, Column, Constant, Lines, Listed
@@ -91,6 +91,7 @@ __all__ = [
     "Response",
     "RowOperator",
     "Shutdown",
+    "Sourced",
     "SplittableOperator",
     "State",
     "StatelessPartitioner",

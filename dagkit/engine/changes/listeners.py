@@ -5,8 +5,8 @@ they were asked last; and from time to time while nothing is to do.
 """
 
 import logging
-from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -20,17 +20,13 @@ from dagkit.engine.changes.reconfiguration import Scaling
 from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.facts import Scaled
 from dagkit.engine.reports.statistics import Lately, stats_of
-from dagkit.engine.work.item import WorkItem
-from dagkit.engine.work.split import CutNear, nowhere
+from dagkit.engine.work.split import NO_BACKLOG
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.protocol import Answer, Cores
 from dagkit.graph import Node
-from dagkit.scaling.policy import PIECE
 
 _logger = logging.getLogger(__name__)
 
-ENOUGH_PIECES = 1 << 16
-"""More slots than that nobody has."""
 _NEWEST = 0.3
 """How much the newest window counts in an average over windows."""
 
@@ -127,17 +123,13 @@ class StatsListeners:
                 listened.per_milli = _averaged(listened.per_milli, read / busy)
 
     def ask(
-        self, window_id: int, waiting: Iterable[WorkItem], cores: Cores, now: datetime
+        self, window_id: int, backlogs: Mapping[Address, Backlog], cores: Cores, now: datetime
     ) -> tuple[list[Scaling], list[Scaled]]:
-        """What listeners want changed, and what they looked at and left as it is; `waiting` is all that is not read."""
+        """What listeners want changed, and what they looked at and left as it is, given what waits for each input."""
         self.news, self._asked = False, now
         wishes, facts = [], []
-        by_operator: dict[str, list[WorkItem]] = defaultdict(list)
-        for each in waiting:
-            if each.due is None or each.due <= now:
-                by_operator[each.into.operator].append(each)
         for name, listened in self._listened.items():
-            stats = self._told(listened, window_id, by_operator[name], cores, now)
+            stats = self._told(listened, window_id, backlogs, cores, now)
             responses = self._answers(listened, stats)
             if any(response.repartition_required for response in responses):
                 wish = self._wish(listened, stats, responses)
@@ -166,13 +158,13 @@ class StatsListeners:
         self._refused.add((wish.operator, wish.wanted))
 
     def _told(
-        self, listened: _Listened, window_id: int, waiting: Sequence[WorkItem], cores: Cores, now: datetime
+        self, listened: _Listened, window_id: int, backlogs: Mapping[Address, Backlog], cores: Cores, now: datetime
     ) -> list[BatchedOperatorStats]:
         """What is told of each partition."""
         name = listened.node.name
         count = self._shape.count(name)
         port = self._queued_port(name)
-        backlog = None if port is None else _backlog(waiting, self._traits.near.get(Address.of(name, port), nowhere))
+        backlog = None if port is None else backlogs.get(Address.of(name, port), NO_BACKLOG)
         capacity = Capacity(
             cores=cores.now,
             most_cores=cores.most,
@@ -296,17 +288,3 @@ def _with_queue(windows: Sequence[OperatorStats], port: str, blocks: int, positi
     others = [each for each in last.input_ports if each.port != port]
     mine = next((each for each in last.input_ports if each.port == port), PortStats(port, bytes=positions))
     return [*windows[:-1], replace(last, input_ports=(replace(mine, queue_size=blocks), *others))]
-
-
-def _backlog(waiting: Sequence[WorkItem], near: CutNear) -> Backlog:
-    """What waits for all partitions together. Where the first long one can be cut, all can."""
-    lengths = [each.length for each in waiting]
-    long = next((each for each, length in zip(waiting, lengths, strict=True) if length >= 2 * PIECE), None)
-    cut = long is not None and near(long, long.start + long.length // 2) is not None
-    pieces = sum(max(1, length // PIECE) for length in lengths) if cut else len(lengths)
-    return Backlog(
-        blocks=len(waiting),
-        positions=sum(lengths),
-        pieces=min(pieces, ENOUGH_PIECES),
-        endless=sum(not each.has_end for each in waiting),
-    )

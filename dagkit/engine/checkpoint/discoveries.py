@@ -57,6 +57,13 @@ class DiscoveryCodec:
         self.named = named
         """Input operators whose sources the ledger knows by the operator's name, too: two may read the same file."""
         self._written = {port: JsonCodec(".".join(port), payload) for port, payload in program.outputs.items()}
+        self._queued = {
+            (name, port)
+            for name, outputs in program.sources.items()
+            for port, targets in outputs.items()
+            if any(target.queued for target in targets)
+        }
+        """The outputs that lead to splittable operators: what they emit is work, and of sources it is proven."""
         self._controls = {
             (name, port): by_name(declared.controls)
             for name in program.sources
@@ -81,7 +88,7 @@ class DiscoveryCodec:
         if isinstance(item, Stamped):
             return self._control_row(operator, emitted.port, item, offset)
         written = self._written[operator, emitted.port].of(item)
-        if is_sourced(item):
+        if (operator, emitted.port) in self._queued and is_sourced(item):
             extra: dict[str, JsonValue] = {"port": emitted.port, "element": written}
             end = None if item.end >= OFFSET_INFINITY else item.end
             source, size = self.source(operator, item), item.source_size

@@ -11,6 +11,7 @@ from dagkit.engine.address import Address, operator_of_state
 from dagkit.engine.checkpoint.checkpoint import Altered, Checkpoint, Partitioned
 from dagkit.engine.checkpoint.delays import kept
 from dagkit.engine.checkpoint.watermarks import watermarks_after
+from dagkit.engine.checkpoint.work_records import work_recorded
 from dagkit.engine.facts import Fact
 from dagkit.engine.files.staging import NAMED_BY_BLOCK, FileShared, Part, by_file, told_of
 from dagkit.engine.program.program import Program, Target
@@ -19,8 +20,6 @@ from dagkit.engine.work.split import Allocation, SlotResult, all_in
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.protocol import Answer, SlotState
 from dagkit.errors import RunFailure, Scene, printable
-from dagkit.ledger import Span, Work
-from dagkit.ledger.format.proof import joined, without
 
 State = Mapping[str, tuple[SavedState, ...]]
 """What operators remember: by operator, then by partition."""
@@ -63,8 +62,6 @@ def next_checkpoint(
         unknown.setdefault(each.key, []).append(each)
     known = (*left_of(answer), *ahead, *queue)
     waiting = [each for each in known if not _lies_in(each, unknown.get(each.key, ()))]
-    had = [*before.work.pending, *spans_of(taken.given)]
-    pending = joined(spans_of(waiting))
     open_elements = elements_of(waiting)
     worked_on = elements_of(all_in(taken.allocation))
     refuse_late(before, worked_on, parts_of(answer))
@@ -72,7 +69,7 @@ def next_checkpoint(
     whole, still_open = settled([*before.files, *parts_of(answer)], open_elements, last=last)
     return Checkpoint(
         window=window_id,
-        work=Work(consumed=tuple(without(had, pending)), pending=tuple(pending)),
+        work=work_recorded(taken.given, answer.reports, waiting),
         queue=tuple(waiting),
         state=state,
         held=tuple(kept(program, sent) for sent in answer.delayed),
@@ -166,15 +163,6 @@ def elements_of(work: Iterable[WorkItem]) -> set[int]:
 def parts_of(answer: Answer) -> list[Part]:
     """The pieces of files that a window staged."""
     return [part for report in answer.reports for part in report.parts]
-
-
-def spans_of(work: Iterable[WorkItem]) -> list[Span]:
-    """The stretches that input operators found, as the ledger's proof knows them."""
-    return [
-        Span(source=each.source, start=each.start, end=each.end if each.has_end else None)
-        for each in work
-        if each.source is not None and each.element_id is not None and len(each.number) == 1
-    ]
 
 
 def settled(parts: Sequence[Part], open_elements: set[int], *, last: bool = False) -> tuple[list[Part], list[Part]]:

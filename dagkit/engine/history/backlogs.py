@@ -1,6 +1,6 @@
 """Backlogs as a ledger has them: when blocks were found, when all of them had been read, and what was decided."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
@@ -8,12 +8,13 @@ from typing import ClassVar
 
 from pydantic import ValidationError
 
+from dagkit.engine.address import Address
 from dagkit.engine.facts import Scaled
 from dagkit.engine.history.history import Entry, history
 from dagkit.errors import RunFailure, did_you_mean
-from dagkit.ledger import AddData, DatasetKind, Ledger, Span, WorkBlock
+from dagkit.ledger import AddData, DatasetKind, Ledger, WorkBlock
 from dagkit.ledger.chain.contents import rows_of
-from dagkit.ledger.format.proof import row_of
+from dagkit.ledger.format.proof import InputWork, length_of, row_of
 from dagkit.scaling import ScalingInputs
 from dagkit.scaling.simulation import Arrival, World
 
@@ -116,11 +117,12 @@ def recorded(ledger: Ledger, operator: str | None = None) -> Recorded:
             "let a policy decide, as `drain` does: its inputs are kept with each decision",
         )
     foreign = _sources_of_others(entries, chosen)
-    found = [each for each in _found(ledger) if each[1].source not in foreign and each[1].end is not None]
+    listed = [(at, row) for at, row in _found(ledger) if row.source not in foreign and row.end is not None]
+    found = sorted([*((at, length_of(row)) for at, row in listed), *_found_elsewhere(entries, chosen)])
     if not found:
         raise NothingDecided(f"{chosen} was never given work that has an end", "simulate an operator that reads files")
     began = found[0][0]
-    return Recorded(chosen, began, mine, _arrivals(found, began), _drained(found, entries, foreign, began))
+    return Recorded(chosen, began, mine, _arrivals(found, began), _drained(found, entries, chosen, foreign, began))
 
 
 def backlog_millis(arrivals: Iterable[Arrival], drained: Iterable[float]) -> float:
@@ -143,14 +145,29 @@ def _made(entries: Iterable[Entry]) -> list[Decided]:
 
 
 def _sources_of_others(entries: Iterable[Entry], operator: str) -> set[str]:
-    """Sources that were seen to wait for another operator, and never for this one."""
+    """Sources that were given to another operator, or seen to wait for it, and never for this one."""
     seen: dict[str, set[str]] = {}
     for entry in entries:
         for each in entry.checkpoint.queue:
             if each.source is not None:
                 seen.setdefault(each.into.operator, set()).add(each.source)
+        for work in entry.checkpoint.work.inputs or ():
+            seen.setdefault(Address(work.input).operator, set()).update(span.source for span in work.given)
     mine = seen.pop(operator, set())
     return {source for sources in seen.values() for source in sources} - mine
+
+
+def _found_elsewhere(entries: Iterable[Entry], operator: str) -> Iterator[tuple[datetime, int]]:
+    """How long the elements are that came to an operator and that no root chain lists, and when."""
+    for entry in entries:
+        for work in _work_of(entry, operator):
+            yield from ((entry.committed, length_of(span)) for span in work.found if span.end is not None)
+            if work.folded is not None and work.folded.positions:
+                yield entry.committed, work.folded.positions
+
+
+def _work_of(entry: Entry, operator: str) -> list[InputWork]:
+    return [work for work in entry.checkpoint.work.inputs or () if Address(work.input).operator == operator]
 
 
 def _found(ledger: Ledger) -> list[tuple[datetime, WorkBlock]]:
@@ -167,23 +184,26 @@ def _found(ledger: Ledger) -> list[tuple[datetime, WorkBlock]]:
     return sorted(found, key=lambda each: each[0])
 
 
-def _arrivals(found: Iterable[tuple[datetime, WorkBlock]], began: datetime) -> tuple[Arrival, ...]:
+def _arrivals(found: Iterable[tuple[datetime, int]], began: datetime) -> tuple[Arrival, ...]:
     """What was found at one time as so many blocks of one length, the average."""
     lengths: dict[datetime, list[int]] = {}
-    for at, block in found:
-        lengths.setdefault(at, []).append(length_of_span(block))
+    for at, length in found:
+        lengths.setdefault(at, []).append(length)
     return tuple(Arrival(_millis(at, began), len(each), sum(each) / len(each)) for at, each in lengths.items())
 
 
 def _drained(
-    found: Iterable[tuple[datetime, WorkBlock]], entries: Iterable[Entry], foreign: set[str], began: datetime
+    coming: Sequence[tuple[datetime, int]],
+    entries: Iterable[Entry],
+    operator: str,
+    foreign: set[str],
+    began: datetime,
 ) -> tuple[float, ...]:
     """When as much had been read as had been found by then, and more than the time before."""
-    coming = [(at, length_of_span(block)) for at, block in found]
     ends: list[float] = []
     arrived = read = index = told = 0
     for entry in entries:
-        read += sum(length_of_span(span) for span in entry.checkpoint.work.consumed if span.source not in foreign)
+        read += _read_in(entry, operator, foreign)
         while index < len(coming) and coming[index][0] <= entry.committed:
             arrived += coming[index][1]
             index += 1
@@ -193,9 +213,12 @@ def _drained(
     return tuple(ends)
 
 
-def length_of_span(span: Span) -> int:
-    """Its positions; of what has no end, none that could be counted."""
-    return 0 if span.end is None else span.end - span.start
+def _read_in(entry: Entry, operator: str, foreign: set[str]) -> int:
+    """Positions that an operator read in a window."""
+    together = sum(length_of(span) for span in entry.checkpoint.work.consumed if span.source not in foreign)
+    of_input = _work_of(entry, operator)
+    folded = sum(work.folded.positions for work in of_input if work.folded is not None)
+    return together + folded + sum(length_of(span) for work in of_input for span in work.consumed)
 
 
 def _millis(at: datetime, began: datetime) -> float:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.next_checkpoint import next_checkpoint, parts_of, state_after, worked_in
+from dagkit.engine.checkpoint.work_records import unreported
 from dagkit.engine.facts import Fact
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.points import Point
@@ -34,6 +35,10 @@ class Committer:
             if not isinstance(error, OperatorFailed | WindowLost):
                 raise
             self._try_again(flight, error)
+            return
+        lacking = unreported(all_in(flight.round.allocation), answer.reports)
+        if lacking:
+            self._try_again(flight, WindowLost(f"window {flight.window_id} lacks a part of its report: {lacking}"))
             return
         answer = _with_due_times(answer, run.clock.now())
         run.probe(Point.STAGED, flight.window_id)

@@ -36,6 +36,7 @@ from dagkit.engine.run.decide import (
 from dagkit.engine.run.in_flight import InFlightWindow
 from dagkit.engine.run.run_state import RunState
 from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.split import backlogs_of
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import WindowTask
@@ -128,7 +129,9 @@ class Loop:
         run = self.run_state
         found = run.driver_inputs.work_in(run.program, run.summary.elements, *run.driver_inputs.found)
         waiting = [*run.queue.all(), *found, *run.in_flight.allocated]
-        wishes, facts = run.listeners.ask(run.checkpoint.window, waiting, run.backend.cores(), run.clock.now())
+        now = run.clock.now()
+        backlogs = backlogs_of(waiting, run.summary.near, now)
+        wishes, facts = run.listeners.ask(run.checkpoint.window, backlogs, run.backend.cores(), now)
         run.facts += facts
         for wish in wishes:
             run.changing.wish(wish)

@@ -7,8 +7,10 @@ pieces. What a slot does not read in time is cut off by its tracker, and is deal
 import heapq
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from operator import attrgetter
 
+from dagkit.api.stats import Backlog
 from dagkit.engine.address import Address
 from dagkit.engine.facts import Split
 from dagkit.engine.work.cost import CostEstimate
@@ -27,6 +29,10 @@ EVEN = "so that all slots end together"
 LATER = "the rest is for the next window"
 OVER = "its window was over"
 PUT_OFF = "there was no more to do yet"
+
+NO_BACKLOG = Backlog(blocks=0, positions=0, pieces=0, endless=0)
+ENOUGH_PIECES = 1 << 16
+"""More slots than that nobody has."""
 
 ItemEnd = tuple[str, str | None, Number, int]
 """A position of an element: where one was cut."""
@@ -255,3 +261,26 @@ def joined(work: Sequence[WorkItem], cuts: Container[ItemEnd]) -> list[WorkItem]
 def place_in(each: WorkItem, position: int) -> ItemEnd:
     """A position of an element."""
     return *each.key, position
+
+
+def backlogs_of(waiting: Iterable[WorkItem], near: Mapping[Address, CutNear], now: datetime) -> dict[Address, Backlog]:
+    """What waits and is due, by input."""
+    by_input: dict[Address, list[WorkItem]] = {}
+    for each in waiting:
+        if each.due is None or each.due <= now:
+            by_input.setdefault(each.into, []).append(each)
+    return {into: _backlog(work, near.get(into, nowhere)) for into, work in by_input.items()}
+
+
+def _backlog(waiting: Sequence[WorkItem], near: CutNear) -> Backlog:
+    """What waits for all partitions together. Where the first long one can be cut, all can."""
+    lengths = [each.length for each in waiting]
+    long = next((each for each, length in zip(waiting, lengths, strict=True) if length >= 2 * PIECE), None)
+    cut = long is not None and near(long, long.start + long.length // 2) is not None
+    pieces = sum(max(1, length // PIECE) for length in lengths) if cut else len(lengths)
+    return Backlog(
+        blocks=len(waiting),
+        positions=sum(lengths),
+        pieces=min(pieces, ENOUGH_PIECES),
+        endless=sum(not each.has_end for each in waiting),
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dagkit.engine.files.staging import Part, StagingPlace
 from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.record import WorkRecord
 from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.outbox import Sent
@@ -86,6 +87,8 @@ class Report:
     """What was not done in the window: whole elements, and the ends of others."""
     put_off: Mapping[ItemEnd, Deferred[OffsetRange]] = field(default_factory=dict)
     """How long what of it was put off for, by where it ends: when it is due, whoever hears of it says by his clock."""
+    records: Mapping[str, WorkRecord] = field(default_factory=dict)
+    """What was found and done of the work, by the input that it is for."""
     positions: int = 0
     """How many positions were read."""
     busy_millis: float = 0.0

@@ -14,6 +14,7 @@ from dagkit.engine.failures import Failure, OperatorFailed, failing_among, offse
 from dagkit.engine.files.staging import Staging
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.record import Recorder
 from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.deadline import Deadline
 from dagkit.engine.worker.instances import GATHERED_ITEMS
@@ -58,6 +59,7 @@ class Reading:
         """Where it starts, if it is of a block: what is made of it belongs there in the block's files."""
         self.offset: int | None = None
         """Where in it the record starts on which something failed, once it did."""
+        self.recorder = Recorder()
         self._given = [each for each in given if each.into == elements.into]
         self._arrived: deque[Any] = deque()
         self._slot = slot
@@ -95,7 +97,9 @@ class Reading:
     def _new(self) -> Iterator[WorkItem]:
         """The work that came from other operators, by where and when it came."""
         for index, element in enumerate(self._arrived):
-            yield from self.elements.work_of(element, (self._assignment.window_id, self._slot, index))
+            for each in self.elements.work_of(element, (self._assignment.window_id, self._slot, index)):
+                self.recorder.find(each)
+                yield each
         self._arrived.clear()
 
     def _work_on(self, each: WorkItem, deadline: Deadline, among: int) -> Iterator[None]:
@@ -126,6 +130,7 @@ class Reading:
         if reached is not None:
             self.reached = reached if self.reached is None else max(self.reached, reached)
         residual = taken if deferred is None else deferred.residual
+        self.recorder.do(each, each.end if residual is None else residual.start)
         ended = time.monotonic()
         if each.source is not None and len(self.stretches) < STRETCHES_TOLD:
             stop = each.end if residual is None else residual.start

@@ -1,4 +1,4 @@
-"""Prove that every discovered byte was consumed exactly once, or name the gap or the overlap."""
+"""Prove that every position was consumed exactly as often as it was found, or name the gap or the overlap."""
 
 import json
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ from dagkit.ledger.format.faults import Fault, LedgerCode, LedgerError
 from dagkit.ledger.format.proof import (
     Audit,
     DiscoveredWork,
+    EmittedItem,
     Flaw,
     Span,
     Window,
@@ -51,9 +52,13 @@ def lists_work(chain: Chain) -> bool:
 
 def blocks_of(chain: Chain, record: Record) -> list[WorkBlock]:
     """The ranges that a root block lists, without the items that the operator emitted beside them."""
+    return [row for row in all_rows_of(chain, record) if isinstance(row, WorkBlock)]
+
+
+def all_rows_of(chain: Chain, record: Record) -> list[WorkBlock | EmittedItem]:
+    """The ranges and the items that a root block lists."""
     content = chain.data(record)
-    rows = [] if content is None else [row_of(row) for row in rows_of(content)]
-    return [row for row in rows if isinstance(row, WorkBlock)]
+    return [] if content is None else [row_of(row) for row in rows_of(content)]
 
 
 def _readable(chain: Chain, record: Record) -> list[WorkBlock]:
@@ -96,6 +101,8 @@ class WindowProof:
     inputs: dict[str, Chain]
     """The root chains that list work, by dataset id."""
     audit: Audit = field(default_factory=Audit)
+    unproven: dict[str, int] = field(default_factory=dict)
+    """Items of root chains that were given to windows which recorded nothing of their work, by chain."""
     _upto: dict[str, int] = field(default_factory=dict)
 
     def block(self, record: Record) -> Iterator[Fault]:
@@ -104,11 +111,16 @@ class WindowProof:
         if not isinstance(event, ExecuteTransform) or not self.inputs:
             return
         try:
-            given = list(self._given(event, record))
+            rows = list(self._given(event, record))
+            given = [row.span for _, row in rows if isinstance(row, WorkBlock)]
             work = self._work(event, record, given)
         except (ValidationError, ValueError) as error:
             yield unreadable(self.chain.name, record.seq, str(error).splitlines()[0])
             return
+        if work is None or work.inputs is None:
+            for name, row in rows:
+                if isinstance(row, EmittedItem):
+                    self.unproven[name] = self.unproven.get(name, 0) + 1
         flaws = self.audit.window(Window(given, work))
         yield from (flaw_fault(flaw, self.chain.name, record.seq) for flaw in flaws)
 
@@ -121,7 +133,8 @@ class WindowProof:
             for span in joined(block.span for record in rest for block in _readable(chain, record)):
                 yield flaw_fault(Flaw("unread", span, "is not consumed yet"), chain.name, None)
 
-    def _given(self, event: ExecuteTransform, record: Record) -> Iterator[Span]:
+    def _given(self, event: ExecuteTransform, record: Record) -> Iterator[tuple[str, WorkBlock | EmittedItem]]:
+        """What the root chains list that is new to the window, by their names."""
         numbers = record.carry.consumed or ()
         for consumed, number in zip(event.query_inputs, numbers, strict=False):
             chain = self.inputs.get(consumed.dataset_id)
@@ -129,13 +142,13 @@ class WindowProof:
                 continue
             first = self._upto.get(consumed.dataset_id, -1) + 1
             for root in chain.records(first, number):
-                yield from (block.span for block in blocks_of(chain, root))
+                yield from ((chain.name, row) for row in all_rows_of(chain, root))
             self._upto[consumed.dataset_id] = max(number, first - 1)
 
     def _work(self, event: ExecuteTransform, record: Record, given: list[Span]) -> Work | None:
         left = event.new_checkpoint
         if left is not None and left.physical_hash == event.prev_checkpoint:
-            return Work(consumed=tuple(given), pending=tuple(self.audit.pending))
+            return self.audit.unchanged(given)
         content = None if left is None else self.chain.checkpoint_at(record)
         if content is None:
             return None

@@ -12,6 +12,7 @@ from dagkit.ledger.chain.chain import Chain
 from dagkit.ledger.chain.witness import InputChain
 from dagkit.ledger.format.events import DatasetKind, SetTransform
 from dagkit.ledger.format.faults import Fault, LedgerCode, LedgerError
+from dagkit.ledger.format.proof import Proven
 
 LOST: frozenset[LedgerCode] = frozenset({"chain-lost", "chain-swapped"})
 """These faults make every verdict incomplete, also that of one chosen chain."""
@@ -27,6 +28,10 @@ class ChainVerdict:
     """The number of valid blocks."""
     offset: int | None
     faults: tuple[Fault, ...]
+    proven: tuple[Proven, ...] = ()
+    """What is proven of the work of each operator."""
+    unproven: tuple[str, ...] = ()
+    """What was read, or may have been, without a record that could prove it, in words."""
 
     @property
     def is_valid(self) -> bool:
@@ -49,8 +54,16 @@ class Verdict:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all discovered work was read."""
-        return not self.faults
+        """Whether all work that was found was read, and the ledger proves it."""
+        return not self.faults and not self.unproven
+
+    @property
+    def proven(self) -> tuple[Proven, ...]:
+        return tuple(proven for chain in self.chains for proven in chain.proven)
+
+    @property
+    def unproven(self) -> tuple[str, ...]:
+        return tuple(words for chain in self.chains for words in chain.unproven)
 
 
 def verify(ledger: Ledger, *, only: str | None = None, contents: bool = True) -> Verdict:
@@ -114,7 +127,19 @@ def _chain(
         faults += chain.log.differing()
     except LedgerError as error:
         faults += error.faults
-    return ChainVerdict(chain.name, str(chain.kind), blocks, chain.standing.offset, tuple(faults))
+    verdict = ChainVerdict(chain.name, str(chain.kind), blocks, chain.standing.offset, tuple(faults))
+    if not contents:
+        return replace(verdict, unproven=(f"{chain.name}: its contents were not read",))
+    if not isinstance(proof, WindowProof):
+        return verdict
+    proven = tuple(each for _, each in sorted(proof.audit.proven.items()))
+    return replace(verdict, proven=proven, unproven=tuple(_unproven(proof)))
+
+
+def _unproven(proof: WindowProof) -> Iterator[str]:
+    for name, count in sorted(proof.unproven.items()):
+        items = "1 item" if count == 1 else f"{count} items"
+        yield f"{name}: {items}, from which earlier windows may have read without a record of it"
 
 
 def _proof(chain: Chain, by_id: dict[str, Chain]) -> RootProof | WindowProof | None:

@@ -1,15 +1,16 @@
-"""Work: ranges of a source, and the proof that every byte of it was consumed exactly once.
+"""Work: ranges of sources, and the proof that every position was consumed exactly as often as it was found.
 
 A root chain's slices list the discovered ranges, one to a line. Between them may stand items that the input operator
-emitted and that are not ranges (`EmittedItem`); the proof ignores these. A window consumes whole root blocks. Its
-checkpoint lists under `work.consumed` what was really read, and under `work.pending` what a deadline cut off. These
-three give the whole history of every byte.
+emitted and that are not ranges (`EmittedItem`). A window consumes whole root blocks. Its checkpoint lists under
+`work.inputs`, for each input of a splittable operator, what root chains gave it, what else was found for it in this
+window, what of all that was consumed, and what waits. From these the whole history of every position follows, whether
+an input operator found it or one in the middle of the graph.
 """
 
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Annotated, Any, Literal, Self
 
@@ -17,6 +18,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from dagkit.ledger.format.events import DataField, DataSchema
 from dagkit.ledger.format.wire import Offset, Wire
+from dagkit.ranges.coverage import Bounds, surplus
 
 Place = Annotated[int, Field(ge=0)]
 
@@ -70,11 +72,40 @@ def row_of(row: Any) -> WorkBlock | EmittedItem:
     return EmittedItem.model_validate(row) if is_item else WorkBlock.model_validate(row)
 
 
+class Folded(Wire):
+    """Elements that a window found and did, and that are recorded as a sum because they are many."""
+
+    elements: Place
+    positions: Place
+
+
+class InputWork(Wire):
+    """What a window did with the work of one operator's input. A stretch that it had twice is listed twice."""
+
+    input: Annotated[str, Field(min_length=1)]
+    given: tuple[Span, ...] = ()
+    """What came of blocks of root chains that list it."""
+    found: tuple[Span, ...] = ()
+    """What came from elsewhere: from operators in the middle of the graph, or as an item of an input operator."""
+    folded: Folded | None = None
+    """What was found and consumed besides."""
+    consumed: tuple[Span, ...] = ()
+    pending: tuple[Span, ...] = ()
+
+
 class Work(Wire):
     """What a window did with its spans: the entry `work` of its checkpoint."""
 
     consumed: tuple[Span, ...] = ()
     pending: tuple[Span, ...] = ()
+    inputs: tuple[InputWork, ...] | None = None
+    """The work by the input that it is for. Up to November 2026 windows recorded only what root chains list, and that
+    under `consumed` and `pending` for all inputs together.
+    """
+
+    @property
+    def by_input(self) -> Mapping[str, InputWork]:
+        return {each.input: each for each in self.inputs or ()}
 
 
 WORK_SCHEMA = DataSchema(
@@ -109,7 +140,17 @@ class Flaw:
     why: str
 
 
-Stretch = tuple[float, float]
+Stretch = Bounds
+
+
+def more(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
+    """What the spans cover more often than the others do."""
+    removed = normal(others)
+    return [
+        _span(source, *stretch)
+        for source, stretches in normal(spans).items()
+        for stretch in surplus(stretches, removed.get(source, ()))
+    ]
 
 
 def normal(spans: Iterable[Span]) -> dict[str, list[Stretch]]:
@@ -230,15 +271,98 @@ class Window:
     """None if the checkpoint lists no work: then the window consumed all that it was given."""
 
 
+@dataclass(slots=True)
+class Proven:
+    """What is proven of the work of one operator's input."""
+
+    input: str
+    sources: set[str] = field(default_factory=set)
+    elements: int = 0
+    """Elements that are recorded as a sum, without their sources."""
+    positions: int = 0
+    """Positions that were read, each as often as it was found."""
+    waiting: int = 0
+    """Positions that were found and wait; of what has no end, none."""
+    endless: int = 0
+    """Stretches without an end that wait."""
+
+    def note(self, work: InputWork) -> None:
+        """Add one window."""
+        self.sources.update(span.source for span in (*work.given, *work.found))
+        self.positions += sum(map(length_of, work.consumed))
+        self.waiting = sum(map(length_of, work.pending))
+        self.endless = sum(span.end is None for span in work.pending)
+        if work.folded is not None:
+            self.elements += work.folded.elements
+            self.positions += work.folded.positions
+
+
 class Audit:
-    """Checks the windows of one application; finds every byte that was lost or consumed twice."""
+    """Checks the windows of one application; finds every position that was lost or consumed twice."""
 
     def __init__(self) -> None:
-        self.pending: list[Span] = []
+        self.proven: dict[str, Proven] = {}
+        """By input, of the windows that recorded their work so."""
+        self._pending: list[Span] = []
+        """What waits for all inputs together, as windows up to November 2026 recorded it."""
+        self._waiting: dict[str, Sequence[Span]] | None = None
+        """What waits, by input; None before the first window that recorded it so."""
         self._consumed: dict[str, list[Stretch]] = {}
+
+    @property
+    def pending(self) -> list[Span]:
+        """What waits."""
+        if self._waiting is None:
+            return self._pending
+        return [span for spans in self._waiting.values() for span in spans]
 
     def window(self, window: Window) -> list[Flaw]:
         """The flaws of the next window."""
+        work = window.work
+        if work is not None and work.inputs is not None:
+            return [*self._given(window.given, work.inputs), *self._by_input(work.by_input)]
+        return self._together(window)
+
+    def unchanged(self, given: Sequence[Span]) -> Work:
+        """The work of a window that left its checkpoint as it was: it consumed what it was given, and nothing else."""
+        if self._waiting is None:
+            return Work(consumed=tuple(given), pending=tuple(self._pending))
+        waiting = tuple(InputWork(input=name, pending=tuple(spans)) for name, spans in self._waiting.items())
+        return Work(inputs=waiting)
+
+    def _given(self, given: Sequence[Span], inputs: Sequence[InputWork]) -> list[Flaw]:
+        """Whether what root chains list came to operators, and to each of them once."""
+        taken = [span for each in inputs for span in each.given]
+        flaws = [Flaw("doubled", span, "was given twice") for span in overlaps(given)]
+        flaws += [Flaw("missing", span, "was given to no operator") for span in without(given, taken)]
+        flaws += [Flaw("doubled", span, "was not the window's to take") for span in without(taken, given)]
+        for each in inputs:
+            flaws += [Flaw("doubled", span, f"was given to {each.input} twice") for span in overlaps(each.given)]
+        return flaws
+
+    def _by_input(self, inputs: Mapping[str, InputWork]) -> list[Flaw]:
+        """Whether each input has consumed, or still has, what it had and what came to it: as often as it came."""
+        flaws: list[Flaw] = []
+        waited: list[Span] = []
+        """What must have waited before the first window that recorded work by input."""
+        before = self._waiting or {}
+        for name in sorted({*inputs, *before}):
+            work = inputs.get(name) or InputWork(input=name)
+            had, left = [*before.get(name, ()), *work.given, *work.found], [*work.consumed, *work.pending]
+            flaws += [Flaw("missing", s, f"is neither consumed by {name} nor pending") for s in more(had, left)]
+            if self._waiting is None:
+                waited += more(left, had)
+            else:
+                flaws += [Flaw("doubled", s, f"is consumed by {name} or pending, and was not") for s in more(left, had)]
+            self.proven.setdefault(name, Proven(name)).note(work)
+        if self._waiting is None:
+            flaws += [Flaw("missing", s, "is neither consumed nor pending") for s in without(self._pending, waited)]
+            flaws += [Flaw("doubled", s, "was not the window's to consume") for s in without(waited, self._pending)]
+        self._waiting = {name: work.pending for name, work in inputs.items()}
+        return flaws
+
+    def _together(self, window: Window) -> list[Flaw]:
+        """The flaws of a window that recorded its work for all inputs together."""
         before = [*self.pending, *window.given]
         work = window.work or Work(consumed=tuple(before))
         flaws = [Flaw("doubled", span, "was given twice") for span in overlaps(before)]
@@ -248,7 +372,7 @@ class Audit:
         flaws += [Flaw("doubled", s, "was not given to the window") for s in without(after, before)]
         flaws += [Flaw("doubled", s, "was consumed before") for s in self._again(work.consumed)]
         self._note(work.consumed)
-        self.pending = list(work.pending)
+        self._pending, self._waiting = list(work.pending), None
         return flaws
 
     def _again(self, spans: Iterable[Span]) -> list[Span]:
@@ -257,6 +381,11 @@ class Audit:
     def _note(self, spans: Iterable[Span]) -> None:
         for source, stretches in normal(spans).items():
             self._consumed[source] = merged(sorted([*self._consumed.get(source, []), *stretches]))
+
+
+def length_of(span: Span) -> int:
+    """Its positions; of what has no end, none that could be counted."""
+    return 0 if span.end is None else span.end - span.start
 
 
 def work_of(checkpoint: Any) -> Work | None:

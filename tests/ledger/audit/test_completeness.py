@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit.ledger import EmittedItem, Span, WorkBlock, checkpoint_of, lines_of, slice_of
+from dagkit.ledger import EmittedItem, Span, Work, WorkBlock, checkpoint_of, lines_of, slice_of
 from dagkit.ledger.audit.verify import verify
-from dagkit.ledger.format.proof import joined, overlaps, without
+from dagkit.ledger.format.proof import Audit, InputWork, Window, joined, overlaps, without
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk
 
 
@@ -254,7 +254,12 @@ def test_items_among_the_blocks_are_no_work(desk):
     desk.window(1)
     emit(desk, EmittedItem(offset=3, port="lines", item="the last").as_json())
     desk.window(1)
-    assert verify(desk.reopened_ledger()).is_complete
+    verdict = verify(desk.reopened_ledger())
+    assert verdict.faults == ()
+    assert not verdict.is_complete, "a window that records no work by input does not say what became of items"
+    assert verdict.unproven == (
+        f"{SPLITTER}: 3 items, from which earlier windows may have read without a record of it",
+    )
 
 
 def test_an_item_may_be_null_and_says_so():
@@ -272,3 +277,57 @@ def test_an_item_that_is_none_is_named(desk, row):
     emit(desk, row)
     faults = verify(desk.reopened_ledger()).faults
     assert [(f.code, f.chain, f.block) for f in faults] == [("work-unreadable", SPLITTER, 2)]
+
+
+# ---- work by the input that it is for
+
+
+def span(start, end, source="a.txt"):
+    return Span(source=source, start=start, end=end)
+
+
+def one_input(**work):
+    return Work(inputs=(InputWork(input="reader.blocks", **work),))
+
+
+@pytest.mark.parametrize(
+    ("work", "kinds"),
+    [
+        ({"found": (span(0, 9),), "consumed": (span(0, 4),), "pending": (span(4, 9),)}, []),
+        ({"found": (span(0, 9),), "consumed": (span(0, 4),), "pending": (span(5, 9),)}, ["missing"]),
+        ({"found": (span(0, 9),), "consumed": (span(0, 5),), "pending": (span(4, 9),)}, ["doubled"]),
+        ({"found": (span(0, 9), span(0, 9)), "consumed": (span(0, 9),)}, ["missing"]),
+        ({"found": (span(0, 9), span(0, 9)), "consumed": (span(0, 9), span(0, 9))}, []),
+        ({"found": (span(0, 9),), "consumed": (span(0, 9), span(0, 9))}, ["doubled"]),
+        ({"given": (span(0, 9),), "consumed": (span(0, 9),)}, ["doubled"]),
+    ],
+    ids=[
+        "all of it",
+        "a hole",
+        "an overlap",
+        "found twice and read once",
+        "found twice and read twice",
+        "found once and read twice",
+        "taken from a root that lists it not",
+    ],
+)
+def test_work_from_the_middle_is_consumed_as_often_as_it_was_found(work, kinds):
+    audit = Audit()
+    audit.window(Window([], one_input()))
+    assert [flaw.kind for flaw in audit.window(Window([], one_input(**work)))] == kinds
+
+
+@pytest.mark.parametrize(
+    ("work", "kinds"),
+    [
+        ({"given": (span(10, 20),), "consumed": (span(5, 20),)}, []),
+        ({"given": (span(10, 20),), "consumed": (span(10, 20),)}, ["missing"]),
+        ({"consumed": (span(5, 10),)}, ["missing"]),
+        ({"given": (span(10, 20),), "consumed": (span(0, 20),)}, ["doubled"]),
+    ],
+    ids=["all of it", "what waited is gone", "what the root listed is gone", "what was read before is read again"],
+)
+def test_a_window_that_records_by_input_continues_one_that_did_not(work, kinds):
+    audit = Audit()
+    audit.window(Window([span(0, 10)], Work(consumed=(span(0, 5),), pending=(span(5, 10),))))
+    assert [flaw.kind for flaw in audit.window(Window([span(10, 20)], one_input(**work)))] == kinds

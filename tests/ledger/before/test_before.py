@@ -17,6 +17,7 @@ import fsspec
 import pytest
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
+from dagkit.ledger.audit.verify import verify
 from tests.engine.cast import Desk
 from tests.ledger.before import applications
 from tests.ledger.before.applications import APPLICATIONS, outputs, write_inputs
@@ -92,3 +93,10 @@ def test_what_was_done_verifies_and_has_nothing_to_do(name: str, kept: Path, tmp
     assert done.faults() == []
     done.run()
     assert (checkpoint(done), made(done)) == before
+
+
+def test_what_earlier_windows_recorded_is_complete_and_what_they_did_not_is_named(kept: Path, tmp_path: Path) -> None:
+    lines, counts = (verify(desk(kept, name, tmp_path / name).ledger()) for name in ("lines-done", "counts-done"))
+    assert lines.is_complete
+    assert (counts.is_valid, counts.is_complete) == (True, False)
+    assert counts.unproven == ("names: 8 items, from which earlier windows may have read without a record of it",)

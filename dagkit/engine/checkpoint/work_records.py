@@ -1,0 +1,98 @@
+"""The work of a window as the ledger records it, made of what its slots report, if they report all of it. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+
+from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.record import LISTED, Extent
+from dagkit.engine.worker.protocol import Report
+from dagkit.ledger import Span, Work
+from dagkit.ledger.format.proof import Folded, InputWork
+from dagkit.ranges import OFFSET_INFINITY
+from dagkit.ranges.coverage import Bounds, surplus
+
+Coverage = Mapping[str, list[Bounds]]
+"""Stretches in order, by source."""
+
+
+def work_recorded(given: Iterable[WorkItem], reports: Sequence[Report], waiting: Iterable[WorkItem]) -> Work:
+    """The record of a window: what came to each input, what of it was done, and what waits."""
+    given = list(given)
+    listed = _by_input(each for each in given if each.element_id is not None)
+    came = _by_input(each for each in given if each.element_id is None)
+    waits = _by_input(waiting)
+    inputs = sorted({*listed, *came, *waits, *(into for report in reports for into in report.records)})
+    return Work(inputs=tuple(_of_input(into, listed, came, waits, reports) for into in inputs))
+
+
+def _of_input(
+    into: str,
+    listed: Mapping[str, list[Extent]],
+    came: Mapping[str, list[Extent]],
+    waits: Mapping[str, list[Extent]],
+    reports: Sequence[Report],
+) -> InputWork:
+    records = [report.records[into] for report in reports if into in report.records]
+    given, pending = _covered(listed.get(into, ())), _covered(waits.get(into, ()))
+    found = _covered(chain(came.get(into, ()), *(record.found for record in records)))
+    done = _covered(chain.from_iterable(record.done for record in records))
+    folded = sum(record.folded_elements for record in records), sum(record.folded_positions for record in records)
+    settled = [source for source, stretches in found.items() if stretches == done.get(source) and source not in given]
+    many = frozenset(settled[LISTED:])
+    """Sources that were found and done in this window, beyond those that are listed."""
+    stretches = [stretch for source in many for stretch in found[source]]
+    elements, positions = folded[0] + len(stretches), folded[1] + sum(map(_length, stretches))
+    return InputWork(
+        input=into,
+        given=_spans(given),
+        found=_spans(found, many),
+        folded=Folded(elements=elements, positions=positions) if elements else None,
+        consumed=_spans(done, many),
+        pending=_spans(pending),
+    )
+
+
+def unreported(work: Iterable[WorkItem], reports: Sequence[Report]) -> str:
+    """What the slots were dealt, or found, and neither did nor left, or report twice; empty where all is reported."""
+    dealt = _by_input(work)
+    left = _by_input(each for report in reports for each in report.left)
+    for into in sorted({*dealt, *left, *(into for report in reports for into in report.records)}):
+        records = [report.records[into] for report in reports if into in report.records]
+        had = _covered(chain(dealt.get(into, ()), *(record.found for record in records)))
+        has = _covered(chain(left.get(into, ()), *(record.done for record in records)))
+        if had != has:
+            source = min(source for source in {*had, *has} if had.get(source) != has.get(source))
+            return f"{into} had {source} {had.get(source, [])}, and the slots report {has.get(source, [])}"
+    return ""
+
+
+def _by_input(work: Iterable[WorkItem]) -> dict[str, list[Extent]]:
+    found: defaultdict[str, list[Extent]] = defaultdict(list)
+    for each in work:
+        if each.source is not None:
+            found[each.into].append(Extent(each.source, each.start, each.end))
+    return found
+
+
+def _covered(extents: Iterable[Extent]) -> Coverage:
+    """The stretches of each source, joined where they touch; two equal coverages are equal here."""
+    found: defaultdict[str, list[Bounds]] = defaultdict(list)
+    for source, start, end in extents:
+        if start < end:
+            found[source].append((start, end))
+    return {source: found[source] if len(found[source]) == 1 else surplus(found[source]) for source in sorted(found)}
+
+
+def _spans(covered: Coverage, besides: frozenset[str] = frozenset()) -> tuple[Span, ...]:
+    return tuple(
+        Span(source=source, start=int(start), end=None if end >= OFFSET_INFINITY else int(end))
+        for source, stretches in covered.items()
+        if source not in besides
+        for start, end in stretches
+    )
+
+
+def _length(stretch: Bounds) -> int:
+    start, end = stretch
+    return 0 if end >= OFFSET_INFINITY else int(end - start)

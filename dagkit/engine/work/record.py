@@ -1,0 +1,96 @@
+"""What a slot reports of the work that it found and did, so that the ledger can prove that all was done once. Pure."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dagkit.engine.work.item import Number, WorkItem
+
+LISTED = 1000
+"""Elements that were found and done in one window are recorded one by one up to here; of more, the sum is recorded."""
+
+
+class Extent(NamedTuple):
+    """A stretch of a source."""
+
+    source: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkRecord:
+    """What one slot did with the work of one input in one window."""
+
+    found: tuple[Extent, ...] = ()
+    """What came from other operators in this window."""
+    done: tuple[Extent, ...] = ()
+    folded_elements: int = 0
+    """How many elements came and were done in this window, besides those that are listed."""
+    folded_positions: int = 0
+
+
+class Recorder:
+    """Writes the record of one slot and input while the work goes on."""
+
+    def __init__(self) -> None:
+        self._new: dict[tuple[Number, int], WorkItem] = {}
+        """What came from other operators and is not done."""
+        self._done = _Joined()
+        self._settled = _Joined()
+        """What came from other operators, and is done."""
+        self._folded_elements = 0
+        self._folded_positions = 0
+
+    def find(self, each: WorkItem) -> None:
+        """Work came from another operator."""
+        self._new[each.number, each.start] = each
+
+    def do(self, each: WorkItem, stop: int) -> None:
+        """Work was done up to a position."""
+        if each.source is None or stop == each.start < each.end:
+            return
+        is_settled = stop == each.end and self._new.pop((each.number, each.start), None) is not None
+        if not is_settled:
+            self._done.add(each.source, each.start, stop)
+        elif len(self._settled.extents) < LISTED or self._settled.touches(each.source, each.start):
+            self._settled.add(each.source, each.start, stop)
+        else:
+            self._folded_elements += 1
+            self._folded_positions += each.length
+
+    def record(self) -> WorkRecord:
+        """All of it."""
+        found = _Joined()
+        for each in self._new.values():
+            if each.source is not None:
+                found.add(each.source, each.start, each.end)
+        settled = self._settled.extents
+        return WorkRecord(
+            found=tuple(Extent(*each) for each in [*found.extents, *settled]),
+            done=tuple(Extent(*each) for each in [*self._done.extents, *settled]),
+            folded_elements=self._folded_elements,
+            folded_positions=self._folded_positions,
+        )
+
+
+class _Joined:
+    """Stretches, each joined with the last one of its source where they touch."""
+
+    def __init__(self) -> None:
+        self.extents: list[tuple[str, int, int]] = []
+        self._last: dict[str, int] = {}
+        """Where the last stretch of each source stands."""
+
+    def touches(self, source: str, start: int) -> bool:
+        place = self._last.get(source)
+        return place is not None and self.extents[place][2] == start
+
+    def add(self, source: str, start: int, end: int) -> None:
+        if start == end:
+            return
+        if self.touches(source, start):
+            place = self._last[source]
+            self.extents[place] = source, self.extents[place][1], end
+        else:
+            self._last[source] = len(self.extents)
+            self.extents.append((source, start, end))

@@ -1,0 +1,411 @@
+"""Sources of any kind, wherever their elements come from: named, split, proven, and written a file for each."""
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from pydantic import PrivateAttr
+
+from dagkit import (
+    BatchedOperatorStats,
+    Block,
+    Dag,
+    InputOperator,
+    InputPort,
+    OperatorContext,
+    OutputPort,
+    Partition,
+    Partitioner,
+    PartitioningContext,
+    PortContext,
+    Response,
+    RowOperator,
+    SplittableOperator,
+    State,
+    StatelessPartitioner,
+    StatsListener,
+)
+from dagkit.cli.group import main
+from dagkit.compiler import Compilation
+from dagkit.engine.failures import OperatorFailed, WindowLost
+from dagkit.engine.history.backlogs import recorded
+from dagkit.engine.points import Point
+from dagkit.engine.work.elements import Elements
+from dagkit.engine.work.record import LISTED
+from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
+from dagkit.ledger.audit.verify import Verdict, verify
+from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.scaling import Follower, ScalingSettings
+from dagkit.testing.crashes import CrashAfter
+from dagkit_operators import LineReader, MatchFiles, ReadFiles, Record, RecordWriter
+from tests.engine.cast import Collect, Desk, Draw, Hurried, arrived
+
+TOPICS = {"orders/0": 90, "orders/3": 120}
+"""How many messages each partition of a topic holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Messages of one partition of a topic: nothing that dagkit knows of."""
+
+    number: int
+    source: str
+    start: int
+    end: int
+
+    @property
+    def source_size(self) -> int | None:
+        return TOPICS[self.source]
+
+    def place(self, position: int | None) -> str:
+        return f"{self.source} @ {self.start if position is None else position}"
+
+    def part(self, start: int, end: int) -> "Messages":
+        return replace(self, start=start, end=end)
+
+
+class Topics(InputOperator):
+    """Finds thirty messages of each partition at a time."""
+
+    kind = "sources.topics/1"
+    found = OutputPort(Messages)
+    at = State(0)
+
+    def emit_tuples(self) -> None:
+        for offset, (source, size) in enumerate(TOPICS.items()):
+            if self.at < size:
+                self.found.emit(Messages(self.at // 30 * 2 + offset, source, self.at, min(self.at + 30, size)))
+        self.at += 30
+
+
+class ReadMessages(SplittableOperator[Messages], Partitioner, StatsListener):
+    """Reads messages, and follows its backlog as readers of blocks do."""
+
+    kind = "sources.read/1"
+    stateless = True
+    input = InputPort(Messages)
+    messages = OutputPort[Record[str]](main=True)
+    fails_at: int = -1
+    waits: bool = False
+    """Whether it goes on only when the rest was taken away."""
+
+    _pause: threading.Event = PrivateAttr(default_factory=threading.Event)
+    _follower: Follower = PrivateAttr(default_factory=Follower)
+
+    def process(self, element: Messages, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Record[str]]:
+        for position in range(element.start, element.end):
+            if not tracker.try_claim(position):
+                return
+            while self.waits and tracker.current_restriction().stop == element.end > position + 1:
+                self._pause.wait(0.0002)
+            if position == self.fails_at:
+                raise ValueError("it holds no order")
+            yield Record(element.number, f"{element.source} {position}")
+
+    def process_stats(self, stats: BatchedOperatorStats) -> Response:
+        return self._follower.answer(ScalingSettings(), stats)
+
+    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
+        wanted = context.parallel_count or context.wanted or len(partitions)
+        return [*partitions[:wanted], *[Partition(self)] * (wanted - len(partitions))]
+
+
+def messages_written(home: Path, *, fails_at: int = -1, waits: bool = False) -> Draw:
+    """Messages of topics, a file for each of what was found."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        topics = dag.add_operator("topics", Topics())
+        reader = dag.add_operator("reader", ReadMessages(fails_at=fails_at, waits=waits))
+        writer = dag.add_operator("writer", RecordWriter(file_path=str(home / "out")))
+        dag.add_stream("found", topics.found, reader.input)
+        dag.add_stream("messages", reader.messages, writer.input)
+        dag.set_input_port_attribute(writer.input, PortContext.PARTITION_PARALLEL, True)
+
+    return draw
+
+
+def verdict_of(desk: Desk) -> Verdict:
+    return verify(desk.ledger())
+
+
+def proven(desk: Desk) -> dict[str, tuple[int, int, int]]:
+    """How many sources, elements besides and positions are proven of each operator."""
+    return {
+        each.input.rpartition(".")[0]: (len(each.sources), each.elements, each.positions)
+        for each in verdict_of(desk).proven
+    }
+
+
+def dagkit(*words: object) -> Result:
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+# ---- a source that dagkit does not know
+
+
+def test_messages_of_a_topic_are_proven_and_written_a_file_for_each(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, messages_written(tmp_path))
+    desk.run()
+    assert {name: content.decode().split("\n")[:-1] for name, content in desk.outputs().items()} == {
+        f"{start // 30 * 2 + offset:x}": [f"{source} {position}" for position in range(start, start + 30)]
+        for offset, (source, size) in enumerate(TOPICS.items())
+        for start in range(0, size, 30)
+    }
+    assert verdict_of(desk).is_complete
+    assert proven(desk) == {"reader": (2, 0, 210)}
+    told = dagkit("ledger", "verify", desk.place, "--complete")
+    assert told.exit_code == 0
+    assert "reader: 2 sources, 210 positions, every one read once" in told.output
+
+
+def test_a_topic_that_is_stopped_anywhere_is_written_as_if_it_were_not(tmp_path: Path) -> None:
+    whole = Desk(tmp_path / "whole", messages_written(tmp_path / "whole"))
+    whole.run()
+    cut = Desk(tmp_path / "cut", messages_written(tmp_path / "cut"), backend=Hurried)
+    assert cut.crash(*map(CrashAfter, Point)) > 0
+    cut.run()
+    assert cut.outputs() == whole.outputs()
+    assert verdict_of(cut).is_complete
+
+
+def test_a_split_of_a_topic_is_reported_by_its_source(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, messages_written(tmp_path, waits=True), backend=Hurried)
+    desk.run(windows=1)
+    told = json.loads(dagkit("splits", desk.place, "--json").stdout)
+    assert {split["source"] for split in told["splits"]}
+    assert {split["source"] for split in told["splits"]} <= {*TOPICS}
+    told = json.loads(dagkit("splits", desk.place, "--waiting", "--json").stdout)
+    assert told["waiting"]
+    assert {each["source"] for each in told["waiting"]} <= {*TOPICS}
+
+
+def test_the_backlog_of_a_topic_is_known_to_dagkit_scale(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, messages_written(tmp_path))
+    desk.run()
+    for command in ("explain", "simulate"):
+        told = dagkit("scale", command, desk.place)
+        assert (told.exit_code, "reader" in told.output) == (0, True), told.output
+    assert sum(each.blocks for each in recorded(desk.ledger()).arrivals) == 7
+
+
+def test_a_failure_names_the_place_in_the_topic(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, messages_written(tmp_path, fails_at=100))
+    with pytest.raises(OperatorFailed, match=r"reader failed in window \d+, slot \d+ at orders/3 @ 90: ValueError"):
+        desk.run()
+
+
+def test_a_part_of_an_element_is_the_element_narrowed() -> None:
+    elements = Elements("reader.input", ReadMessages(), Messages)
+    (whole,) = elements.work_of(Messages(4, "orders/3", 30, 60), (4,))
+    assert (whole.source, whole.element_id, whole.start, whole.end) == ("orders/3", 4, 30, 60)
+    assert elements.back(whole.part(40, 60)) == Messages(4, "orders/3", 40, 60)
+
+
+def test_a_payload_without_a_source_is_named_by_its_own_json() -> None:
+    elements = Elements("numbered.names", Lengths(), str)
+    short, long = (next(elements.work_of(text, (0, 0))) for text in ("ab", "x" * 500))
+    assert (short.source, short.element_id) == ('"ab"', None)
+    assert long.source is not None
+    assert len(long.source) < 300
+    assert long.source != next(elements.work_of("x" * 501, (0, 0))).source
+
+
+# ---- elements from the middle of a graph
+
+
+class Paths(InputOperator):
+    """Emits texts, all in one look."""
+
+    kind = "sources.paths/1"
+    paths = OutputPort(str)
+    texts: tuple[str, ...] = ()
+    told = State(False)
+
+    def emit_tuples(self) -> None:
+        for text in self.texts if not self.told else ():
+            self.paths.emit(text)
+        self.told = True
+
+
+class SplitPaths(RowOperator):
+    """Divides each file into blocks, in the middle of a graph."""
+
+    kind = "sources.split-paths/1"
+    path = InputPort(str)
+    blocks = OutputPort(Block)
+    size: int = 40
+
+    def process(self, item: str) -> Iterator[Block]:
+        length = Path(item).stat().st_size
+        for start in range(0, length, self.size):
+            end = min(start + self.size, length)
+            yield Block(start // self.size, item, start, end, end == length, "", {"length": length})
+
+
+class Lengths(SplittableOperator[str]):
+    """Emits each position of a text."""
+
+    kind = "sources.lengths/1"
+    texts = InputPort(str)
+    lengths = OutputPort(int)
+
+    def initial_restriction(self, element: str) -> OffsetRange:
+        return OffsetRange(0, len(element))
+
+    def process(self, element: str, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[int]:
+        position = tracker.current_restriction().start
+        while tracker.try_claim(position):
+            yield position
+            position += 1
+
+
+class Same(RowOperator):
+    """Hands each text on: what follows is found in the middle of the graph."""
+
+    kind = "sources.same/1"
+    text = InputPort(str)
+    texts = OutputPort(str)
+
+    def process(self, item: str) -> Iterator[str]:
+        yield item
+
+
+def blocks_from_the_middle(path: Path, home: Path) -> Draw:
+    def draw(dag: Dag, conf: object) -> None:
+        paths = dag.add_operator("paths", Paths(texts=(str(path),)))
+        split = dag.add_operator("split", SplitPaths())
+        reader = dag.add_operator("reader", LineReader(chunk_size=8))
+        writer = dag.add_operator("writer", RecordWriter(file_path=str(home / "out")))
+        paths >> split
+        dag.add_stream("blocks", split.blocks, reader.blocks_metadata_input)
+        dag.add_stream("lines", reader.messages, writer.input)
+        dag.set_input_port_attribute(writer.input, PortContext.PARTITION_PARALLEL, True)
+
+    return draw
+
+
+def texts_from_the_middle(*texts: str, slots: int = 1) -> Draw:
+    def draw(dag: Dag, conf: object) -> None:
+        lengths = dag.add_operator("lengths", Lengths())
+        dag.set_operator_attribute(lengths, OperatorContext.PARTITIONER, StatelessPartitioner(slots))
+        dag.add_operator("paths", Paths(texts=texts)) >> dag.add_operator("same", Same()) >> lengths
+        lengths >> dag.add_operator("collect", Collect())
+
+    return draw
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "a.txt"
+    path.write_text("".join(f"line {number}\n" for number in range(40)))
+    return path
+
+
+def test_blocks_that_a_splitter_in_the_middle_makes_are_proven(text: Path, tmp_path: Path) -> None:
+    desk = Desk(tmp_path, blocks_from_the_middle(text, tmp_path))
+    desk.run()
+    assert verdict_of(desk).is_complete
+    assert proven(desk) == {"reader": (1, 0, text.stat().st_size)}
+
+
+def test_blocks_from_the_middle_that_wait_are_not_complete(text: Path, tmp_path: Path) -> None:
+    desk = Desk(tmp_path, blocks_from_the_middle(text, tmp_path), backend=Hurried)
+    desk.run(windows=1)
+    told = dagkit("ledger", "verify", desk.place, "--complete", "--json")
+    assert told.exit_code == 1
+    body = json.loads(told.stdout)
+    (mine,) = body["proven"]
+    assert (body["well"], body["complete"]) == (True, False)
+    assert (mine["operator"], mine["sources"]) == ("reader", 1)
+    assert 0 < mine["positions"] < mine["positions"] + mine["waiting"] == text.stat().st_size
+    desk.run()
+    assert verdict_of(desk).is_complete
+    lines = b"".join(content for _, content in sorted(desk.outputs().items(), key=lambda each: int(each[0], 16)))
+    assert lines == text.read_bytes()
+
+
+def test_files_that_a_pattern_means_are_proven_with_their_reader(text: Path, tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        read: ReadFiles[str] = ReadFiles(part_size=32)
+        paths = dag.add_operator("paths", Paths(texts=(str(text),)))
+        (
+            paths
+            >> dag.add_operator("match", MatchFiles())
+            >> dag.add_operator("read", read)
+            >> dag.add_operator("collect", Collect())
+        )
+
+    desk = Desk(tmp_path, draw)
+    desk.run()
+    assert verdict_of(desk).is_complete
+    assert proven(desk) == {"match": (1, 0, 1), "read": (1, 0, text.stat().st_size)}
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_what_is_sent_twice_is_read_twice_and_proven(slots: int, tmp_path: Path) -> None:
+    desk = Desk(tmp_path, texts_from_the_middle("abc", "abc", slots=slots))
+    loop = desk.run()
+    assert sorted(arrived(loop)) == [0, 0, 1, 1, 2, 2]
+    assert verdict_of(desk).is_complete
+    assert proven(desk) == {"lengths": (1, 0, 6)}
+
+
+@pytest.mark.slow
+def test_a_window_of_very_many_small_elements_is_recorded_in_little_space(tmp_path: Path) -> None:
+    count = 20 * LISTED
+    texts = (f"{number:05d}" for number in range(count))
+    desk = Desk(tmp_path, texts_from_the_middle(*texts), backend=lambda inner: Hurried(inner, lasts_millis=1e9))
+    desk.run()
+    assert verdict_of(desk).is_complete
+    assert proven(desk) == {"lengths": (LISTED, count - LISTED, 5 * count)}
+    (chain,) = (desk.ledger().chain(name) for name in desk.ledger().names() if name.startswith("tests"))
+    content = json.loads(chain.checkpoint() or b"{}")
+    assert len(json.dumps(content["work"])) < 300 * LISTED
+
+
+# ---- what the slots report
+
+
+@dataclass
+class Forgetful:
+    """A backend whose first answer lacks the record of what was done."""
+
+    inner: Backend
+    forgets: int = 1
+
+    def load(self, compilation: Compilation) -> None:
+        self.inner.load(compilation)
+
+    def cores(self) -> Any:
+        return self.inner.cores()
+
+    def run(self, assignment: WindowTask) -> Answer:
+        answer = self.inner.run(assignment)
+        if not self.forgets:
+            return answer
+        self.forgets -= 1
+        return replace(answer, reports=tuple(replace(report, records={}) for report in answer.reports))
+
+    def put_in_place(self, files: Any, application_path: str, *, durable: bool) -> None:
+        self.inner.put_in_place(files, application_path, durable=durable)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def test_a_window_whose_reports_leave_work_out_runs_again(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, messages_written(tmp_path), backend=Forgetful)
+    desk.run()
+    assert verdict_of(desk).is_complete
+
+
+def test_a_window_whose_reports_always_leave_work_out_is_never_committed(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, messages_written(tmp_path), backend=lambda inner: Forgetful(inner, forgets=1000))
+    with pytest.raises(WindowLost, match=r"window 1 lacks a part of its report: reader\.input had orders/0"):
+        desk.run()
+    assert desk.loop().run_state.checkpoint.window == 0
