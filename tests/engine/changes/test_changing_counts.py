@@ -273,7 +273,7 @@ def test_a_promise_made_with_other_counts_is_kept_with_those_that_there_are(tmp_
 @pytest.mark.parametrize(
     ("operator", "why"),
     [
-        ("ranges", "finds work on the driver"),
+        ("ranges", "runs once, on the driver"),
         ("same", "mirrors the partitions of digits"),
         ("digit", "there is no operator 'digit'"),
         ("alone", "may not be partitioned"),

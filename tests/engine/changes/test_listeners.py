@@ -175,7 +175,7 @@ def test_what_was_refused_is_not_asked_for_again(tmp_path: Path, caplog: pytest.
     listener = Listener(lambda stats: Response(True, partitions=stats.partitions + 1))
     desk = Desk(tmp_path, listened(listener, partitioner=Stubborn()))
     desk.run()
-    assert caplog.text.count("partitions of digits are wanted") == 1
+    assert caplog.text.count("digits is to have") == 1
     assert facts(desk) == []
 
 
