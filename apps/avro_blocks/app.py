@@ -1,6 +1,7 @@
-"""Reads Avro container files, data block by data block, and writes a field of each record.
+"""Reads Avro container files by data blocks, and writes one field of each record.
 
-A data block is the least that can be read alone, and so it is what is claimed: a file is cut between any two of them.
+A data block is the smallest part that can be read alone, so readers claim data blocks, and a file can be split between
+any two of them.
 """
 
 from typing import Any
@@ -12,10 +13,10 @@ from dagkit_operators import AvroReader, FileSplitterInput, Map, PartWriter
 
 
 class AvroBlocks(StreamingApplication):
-    """One file, or many, read by as many as there are."""
+    """Reads one or many files with all available readers."""
 
     field: str = Field(default="name")
-    """What of each record is written."""
+    """The field of each record to write."""
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
         field = self.field

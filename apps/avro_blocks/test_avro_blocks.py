@@ -51,8 +51,8 @@ def test_what_is_broken_stops_the_launch_with_its_file_and_place() -> None:
     path.write_bytes(content)
     answer = CliRunner().invoke(main, ["launch", HERE, "--once", "--reference"])
     assert answer.exit_code != 0
-    told = " ".join(answer.output.split())
-    assert f"{path}: the data block at byte {second} cannot be read: expected sync marker not found" in told
+    message = " ".join(answer.output.split())
+    assert f"{path}: the data block at byte {second} cannot be read: expected sync marker not found" in message
 
 
 def test_reading_and_writing_are_one_stage() -> None:

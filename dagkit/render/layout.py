@@ -1,7 +1,7 @@
-"""Where everything goes: Graphviz places boxes of a size that is known here, and routes the wires.
+"""Computes a layout: Graphviz places boxes of sizes computed here, and routes the wires.
 
-Boxes are records of equal rows, which every build of Graphviz can place, also those that cannot read HTML-like labels.
-What is drawn in a row is then the drawing's own affair, so that the same picture comes out whichever engine placed it.
+Boxes are records of equal rows, which every build of Graphviz can place, also those without HTML-like labels. The
+content of the rows is drawn here, so that the picture is the same with every engine.
 """
 
 import json
@@ -20,7 +20,7 @@ from dagkit.render.wiring import Anchor, Hub, Link, wiring
 ROW = 17.0
 """The height of a row in a box."""
 SIDE = 9.0
-"""The room between a box's border and its text."""
+"""The space between a box's border and its text."""
 LINE = 12.5
 """The height of a line in a label."""
 
@@ -29,7 +29,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """A place on the page, y growing downwards."""
+    """An area of the page; y grows downwards."""
 
     left: float
     top: float
@@ -43,7 +43,7 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The way of a line: a Bezier curve, and the tip of the arrow at its end."""
+    """The path of a line: a Bezier curve, and the tip of the arrow at its end."""
 
     points: tuple[Point, ...]
     tip: Point | None
@@ -52,32 +52,32 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Every box, hub, frame and line of a picture with its place."""
+    """The places of all boxes, hubs, frames and lines of a picture."""
 
     direction: Direction
     width: float
     height: float
     boxes: Mapping[str, tuple[Rectangle, ...]]
-    """The rows of each box from top to bottom; downwards, its input cells, its middle and its output cells."""
+    """The rows of each box from top to bottom; if the picture reads down, its input cells, middle and output cells."""
     hubs: Mapping[str, Rectangle]
     frames: Mapping[str, Rectangle]
     routes: tuple[Route, ...]
 
 
 def layout(picture: Picture, direction: Direction | None = None) -> Layout:
-    """The picture's layout, by whichever Graphviz there is."""
+    """Lay out a picture with any available Graphviz."""
     direction = direction or fitting_direction(picture)
     placed = json.loads(draw_dot(source(picture, Records(picture, direction), direction), "json"))
     return _read(picture, placed, direction)
 
 
 def rows_above_ports(words: Words) -> int:
-    """How many rows of a box come before its first port."""
+    """The number of rows above a box's first port."""
     return len(words.head)
 
 
 def rows_down(words: Words) -> int:
-    """How many rows a box has whose ports are above and below."""
+    """The number of rows of a box whose ports are above and below."""
     return len(words.head) + bool(words.inputs) + bool(words.outputs)
 
 
@@ -101,7 +101,7 @@ class Records:
             wide, high = self._size_down(words)
             cells = [self._cells(box, ports) for ports in (words.inputs, words.outputs)]
             label = f"{{{{{cells[0]}}}|<m>|{{{cells[1]}}}}}"
-        # The space before it keeps the graphviz package from taking `<r0>...>` for an HTML-like label.
+        # Without the leading space, the graphviz package would treat `<r0>...>` as an HTML-like label.
         return {"shape": "record", "label": f" {label}", "fontsize": "3", "margin": "0", **_size(wide, high)}
 
     def _size_across(self, words: Words) -> Point:
@@ -125,7 +125,7 @@ class Records:
     def frame(self, group: Group) -> Attributes:
         says = self.wording.frame(group)
         low = {} if self.across else {"labelloc": "b"}
-        # Room for the frame's words, in letters of a width that all Graphvizzes know.
+        # Space for the frame's text, in characters whose width every Graphviz knows.
         return {
             "label": "n" * round((width(says) + 16) / 5.5),
             "labeljust": "l",
@@ -211,7 +211,7 @@ def _read(picture: Picture, placed: Mapping[str, Any], direction: Direction) -> 
 
 
 def enclosing(rectangles: Sequence[Rectangle]) -> Rectangle:
-    """The rectangle round all of them."""
+    """The smallest rectangle around all of them."""
     return Rectangle(
         min(r.left for r in rectangles),
         min(r.top for r in rectangles),

@@ -1,4 +1,4 @@
-"""The logical picture: operators as the author placed them, streams as the author named them."""
+"""Makes the logical picture: operators and streams under the names that the author gave them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ from dagkit.schema import spelled
 
 
 def logical(graph: Graph) -> Picture:
-    """The picture of a graph, wired well or not: a node is a box, a stream a wire, `module$inner` a frame."""
+    """The picture of a graph, also of an invalid one: nodes are boxes, streams are wires, modules are frames."""
     frames = _frames(graph)
     wired = _wired_ports(graph)
     operators = sum(not node.is_module for node in graph.nodes)
@@ -42,7 +42,7 @@ def logical(graph: Graph) -> Picture:
 
 
 def _frames(graph: Graph) -> Mapping[str, Group]:
-    """A frame for each module that was replaced by its operators, outer ones first."""
+    """A frame for each expanded module, outer ones first."""
     frames: dict[str, Group] = {}
     for node in graph.nodes:
         path = node.name.split("$")
@@ -53,7 +53,7 @@ def _frames(graph: Graph) -> Mapping[str, Group]:
 
 
 def _wired_ports(graph: Graph) -> Mapping[str, list[Port]]:
-    """The ports that streams name, by node, so that one which a subclass hides is drawn all the same."""
+    """The connected ports, by node: a port that a subclass hides is drawn if a stream names it."""
     wired: dict[str, list[Port]] = {}
     for stream in graph.streams:
         for end in _sources(stream):
@@ -97,7 +97,7 @@ def _declared_ports(graph: Graph, node: Node) -> Iterator[Port]:
 
 
 def _count(graph: Graph, node: Node) -> int:
-    """The count that a partitioner was given outright; what it will decide is the plan's to say."""
+    """The fixed count of a partitioner; a computed count is known only in the plan."""
     count = getattr(graph.value(node, OperatorContext.PARTITIONER), "partition_count", 1)
     return count if isinstance(count, int) else 1
 
@@ -125,5 +125,5 @@ def _wire(graph: Graph, stream: Stream) -> Wire:
 
 
 def payload_name(payload: Any) -> str:
-    """The payload as the picture names it; nothing where anything may flow."""
+    """The payload's name in the picture; empty if any payload is allowed."""
     return "" if payload is Any or isinstance(payload, TypeVar) else spelled(payload)

@@ -1,4 +1,4 @@
-"""Mermaid: the picture for pages that draw Mermaid themselves, such as READMEs and merge requests."""
+"""Writes a picture as Mermaid, for pages that render Mermaid, such as READMEs and merge requests."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,7 +22,7 @@ class _Writer:
         self.direction = direction
         self.ids = {box.name: f"n{index}" for index, box in enumerate(picture.boxes)}
         self.colors: list[str] = []
-        """The colour of each line, in the order in which Mermaid counts them."""
+        """The colour of each line, in Mermaid's order."""
 
     def lines(self) -> Iterator[str]:
         if self.picture.title:
@@ -100,5 +100,5 @@ def _streamed(wire: Wire, heads: Sequence[Head]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """The text with every character that Mermaid or HTML might read as its own written as a number."""
+    """The text, with every character that may be special in Mermaid or HTML as a numeric entity."""
     return "".join(c if c.isalnum() or c in _SAFE else f"#{ord(c)};" for c in plain(text))

@@ -1,4 +1,4 @@
-"""What notebooks show: a Dag, a graph or a plan as SVG, and as text where there are no pictures."""
+"""Shows a Dag, a graph or a plan in notebooks: as SVG, or as text if pictures are not supported."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from dagkit.render.text import text
 
 
 def mimebundle(drawn: Dag | Graph | Plan) -> Mapping[str, str]:
-    """What `_repr_mimebundle_` answers. A Dag is drawn as it stands, half-wired or wrong, and a plan as it will run."""
+    """The result of `_repr_mimebundle_`: the logical picture of a Dag, even incomplete; the physical one of a plan."""
     picture = physical(drawn) if isinstance(drawn, Plan) else logical(_graph(drawn))
     try:
         return {"image/svg+xml": svg(picture), "text/plain": text(picture)}

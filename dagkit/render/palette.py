@@ -1,4 +1,4 @@
-"""The colours: calm, and on a ground of their own, so that dark notebooks show them as well as light ones."""
+"""The colours, with a background of their own, so that they suit dark and light notebooks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ AMISS = "#c2413b"
 
 @dataclass(frozen=True, slots=True)
 class Tint:
-    """A fill and the line round it."""
+    """A fill colour and a line colour."""
 
     fill: str
     line: str
@@ -38,7 +38,7 @@ GROUPS: Mapping[GroupKind, Tint] = {
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """How a wire is drawn, and what the legend calls it."""
+    """The style of a wire, and its name in the legend."""
 
     color: str
     width: float

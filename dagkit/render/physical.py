@@ -1,4 +1,4 @@
-"""The physical picture: stages as frames, partitions as lanes, unifiers where the planner put them."""
+"""Makes the physical picture: stages as frames, partitions as lanes, unifiers where the planner placed them."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,11 +37,11 @@ from dagkit.render.picture import (
 )
 
 MOST_LANES = 8
-"""An operator of more partitions than this is drawn as one box with its count."""
+"""An operator with more partitions is drawn as one box with its count."""
 MOST_LANED_BOXES = 24
-"""A plan of more boxes than this is drawn without lanes, however few partitions each has."""
+"""A plan with more boxes is drawn without lanes, however few partitions each has."""
 MOST_LINES = 25
-"""More lines than this between two boxes become one thick wire: five to five can still be followed."""
+"""More lines between two boxes become one thick wire: five times five lines can still be followed."""
 
 _ROLES = {PlannedRole.INPUT: Role.INPUT, PlannedRole.OPERATOR: Role.OPERATOR, PlannedRole.DELAY: Role.DELAY}
 
@@ -63,7 +63,7 @@ _Crossing = tuple[str, str]
 
 
 def physical(plan: Plan) -> Picture:
-    """The picture of a plan: every stage a frame, every partition a lane while they are few."""
+    """The picture of a plan: stages are frames; partitions are lanes, if they are few."""
     ranks = {stream.name: list(_ranks(stream)) for stream in plan.streams}
     boxes = [_operator_box(operator) for operator in _in_stages(plan)]
     boxes += [_rank_box(plan, rank) for found in ranks.values() for rank in found]
@@ -84,7 +84,7 @@ def physical(plan: Plan) -> Picture:
 
 
 def _in_stages(plan: Plan) -> Iterator[PlannedOperator]:
-    """The operators stage by stage, so that a stage's boxes stand together."""
+    """The operators stage by stage, so that a stage's boxes are adjacent."""
     for stage in plan.stages:
         members = set(stage.operators)
         yield from (operator for operator in plan.operators if operator.name in members)
@@ -123,7 +123,7 @@ def _lanes(partitions: Sequence[PlannedPartition]) -> tuple[Lane, ...]:
 
 
 def _owned(partition: PlannedPartition) -> str:
-    """What the partition owns, as `keys 0, 3`; with the ports where it is keyed at several."""
+    """The keys of a partition, as `keys 0, 3`; with the ports if it is keyed at several."""
     owned = {port: ", ".join(str(key) for key in sorted(keys.keys)) for port, keys in partition.keys.items()}
     if len(set(owned.values())) == 1:
         ((shown),) = set(owned.values())
@@ -135,7 +135,7 @@ def _owned(partition: PlannedPartition) -> str:
 
 
 class _Rank:
-    """The unifiers that stand side by side: of one stream and kind, before one sink, at one level of the cascade."""
+    """Parallel unifiers: of one stream and kind, before one sink, at one level of the cascade."""
 
     def __init__(self, stream: PlannedStream, unifiers: Sequence[PlannedUnifier]) -> None:
         self.stream = stream
@@ -148,7 +148,7 @@ class _Rank:
 
     @property
     def of_partitions(self) -> bool:
-        """Whether each partition of the sink has one of its own."""
+        """Whether each partition of the sink has its own unifier."""
         return all(unifier.partition is not None for unifier in self.unifiers)
 
 
@@ -184,19 +184,19 @@ def _rank_box(plan: Plan, rank: _Rank) -> Box:
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """A piece of a stream between two boxes."""
+    """A part of a stream between two boxes."""
 
     tail: str
     head: str
     lines: tuple[Line, ...]
     sink: PlannedSink | None = None
-    """The sink it leads to: where it ends there, or in a unifier that serves it."""
+    """The sink at its end, or the sink of the unifier at its end."""
 
 
 def _wires(
     plan: Plan, stream: PlannedStream, ranks: Sequence[_Rank], boxes: Mapping[str, Box], cuts: Mapping[_Crossing, Cut]
 ) -> Iterator[Wire]:
-    """One wire for each box that the stream leaves: its source first, then its unifiers."""
+    """One wire from each box that sends the stream: first its source, then its unifiers."""
     by_tail: dict[str, list[Head]] = {stream.source.operator: []}
     for segment in (*_into_unifiers(stream, ranks), *_into_sinks(plan, stream, ranks)):
         by_tail.setdefault(segment.tail, []).append(_head(stream, segment, boxes, cuts))
@@ -220,7 +220,7 @@ def _into_unifiers(stream: PlannedStream, ranks: Sequence[_Rank]) -> Iterator[_S
 
 
 def _feeding(stream: PlannedStream, ranks: Sequence[_Rank], rank: _Rank) -> Mapping[str, list[Line]]:
-    """The boxes that a rank reads, with the lines from their lanes to its own."""
+    """The boxes that a rank reads, with the lines from their lanes to its lanes."""
     lanes = {unifier.name: (other.name, index) for other in ranks for index, unifier in enumerate(other.unifiers)}
     feeding: dict[str, list[Line]] = {}
     for index, unifier in enumerate(rank.unifiers):
@@ -248,7 +248,7 @@ def _into_sinks(plan: Plan, stream: PlannedStream, ranks: Sequence[_Rank]) -> It
 
 
 def _last_rank(ranks: Sequence[_Rank], sink: PlannedSink) -> _Rank | None:
-    """The unifiers before a sink: its own, else those that alike sinks share, which name only the first of them."""
+    """The unifiers before a sink: its own, else those that equal sinks share, which name only the first sink."""
     if sink.parallel:
         return None
     final = [rank for rank in ranks if rank.serves is not None]
@@ -258,12 +258,12 @@ def _last_rank(ranks: Sequence[_Rank], sink: PlannedSink) -> _Rank | None:
 
 
 def _origin(stream: PlannedStream, ranks: Sequence[_Rank]) -> str:
-    """Where a sink without unifiers is fed from: the sliders of the partitions if their windows slide."""
+    """The box that feeds a sink without unifiers: the sliders of the partitions if their windows slide."""
     return next((rank.name for rank in ranks if rank.serves is None and rank.title == "slider"), stream.source.operator)
 
 
 def _routed(sources: int, sinks: int, routing: Routing) -> Iterator[Line]:
-    """Which partition may send to which."""
+    """The pairs of partitions of which the first may send to the second."""
     if sources == sinks and routing in (Routing.STRAIGHT, Routing.DELAYED):
         yield from ((index, index) for index in range(sources))
     else:
@@ -271,7 +271,7 @@ def _routed(sources: int, sinks: int, routing: Routing) -> Iterator[Line]:
 
 
 def _partition(name: str) -> int | None:
-    """The partition that a unifier's input names, as in `count[2]`."""
+    """The partition in the name of a unifier's input, such as `count[2]`."""
     number = re.search(r"\[(\d+)\]$", name)
     return int(number[1]) if number else None
 
@@ -283,7 +283,7 @@ def _head(stream: PlannedStream, segment: _Segment, boxes: Mapping[str, Box], cu
     many = len(lines) > MOST_LINES
     cut = cuts.get((stream.name, str(sink))) if segment.tail == stream.source.operator else None
     notes = (
-        *(_told(cut, sink) if cut else ()),
+        *(_notes(cut, sink) if cut else ()),
         *((f"{tail.count} \N{MULTIPLICATION SIGN} {head.count}",) if many else ()),
     )
     return Head(
@@ -296,14 +296,14 @@ def _head(stream: PlannedStream, segment: _Segment, boxes: Mapping[str, Box], cu
     )
 
 
-def _told(cut: Cut, sink: PlannedSink | None) -> tuple[str, ...]:
-    """The reason in a word or two, how items are routed where that says more, and whether it costs a shuffle."""
+def _notes(cut: Cut, sink: PlannedSink | None) -> tuple[str, ...]:
+    """The reason of a cut in a word or two, the routing if that adds information, and whether it costs a shuffle."""
     if sink is not None and sink.routing is Routing.DELAYED:
         return ("next window",)
-    told = [_CUTS[cut.kind]]
+    notes = [_CUTS[cut.kind]]
     if sink is not None and sink.routing in _ROUTINGS and cut.kind in (CutKind.COUNTS, CutKind.DRIVER):
-        told = [_ROUTINGS[sink.routing]] if cut.kind is CutKind.COUNTS else [*told, _ROUTINGS[sink.routing]]
-    return (*told, "shuffled") if cut.exchange else tuple(told)
+        notes = [_ROUTINGS[sink.routing]] if cut.kind is CutKind.COUNTS else [*notes, _ROUTINGS[sink.routing]]
+    return (*notes, "shuffled") if cut.exchange else tuple(notes)
 
 
 def _kind(segment: _Segment, sink: PlannedSink | None, cut: Cut | None, *, fused: bool) -> WireKind:
@@ -319,6 +319,6 @@ def _kind(segment: _Segment, sink: PlannedSink | None, cut: Cut | None, *, fused
 
 
 def _drawn(tail: Box, head: Box, lines: Iterable[Line]) -> tuple[Line, ...]:
-    """The lines between lanes: a box without lanes is met as a whole, and one line for all need not be told."""
+    """The lines between lanes; a box without lanes is connected as a whole, and a single line for all is omitted."""
     met = dict.fromkeys((a if tail.lanes else None, b if head.lanes else None) for a, b in lines)
     return () if set(met) <= {(None, None)} else tuple(met)

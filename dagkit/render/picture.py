@@ -1,8 +1,8 @@
-"""The picture: what a drawing shows, before anybody decides how. Makers make it, writers write it.
+"""The picture: the content of a drawing, independent of its format.
 
-A box is an operator, a module, or the unifiers behind one output; a wire is a stream, or the part of one that runs
-between partitions and their unifiers. Ends that were never wired are simply absent, so every half-drawn Dag has a
-picture.
+`logical` and `physical` make it, `formats` writes it. A box is an operator, a module, or the unifiers of one output. A
+wire is a stream, or the part of one between partitions and their unifiers. Unconnected ends are absent, so an
+incomplete Dag has a picture too.
 """
 
 import json
@@ -16,14 +16,14 @@ PICTURE_SCHEMA: Literal["dagkit.picture/1"] = "dagkit.picture/1"
 
 
 class View(StrEnum):
-    """Which of the two pictures of an application this is."""
+    """The two kinds of pictures of an application."""
 
     LOGICAL = "logical"
     PHYSICAL = "physical"
 
 
 class Role(StrEnum):
-    """What a box stands for."""
+    """The kind of thing that a box shows."""
 
     INPUT = "input"
     OPERATOR = "operator"
@@ -33,30 +33,30 @@ class Role(StrEnum):
 
 
 class Side(StrEnum):
-    """Where a port sits on its box."""
+    """The side of a port on its box."""
 
     IN = "in"
     OUT = "out"
 
 
 class WireKind(StrEnum):
-    """How items come to the far end of a wire."""
+    """How items reach the far end of a wire."""
 
     PLAIN = "plain"
     PARALLEL = "parallel"
     """The far end mirrors the partitions of the near one."""
     FUSED = "fused"
-    """Both ends lie in one stage: an item is handed on by a call."""
+    """Both ends are in one stage: an item is passed on by a call."""
     EXCHANGE = "exchange"
     """Items change partitions, which costs a shuffle."""
     DRIVER = "driver"
-    """The driver hands them out: blocks to whoever is idle, items to the partitions they belong to."""
+    """The driver distributes them: blocks to idle slots, items to the partitions of their keys."""
     DELAYED = "delayed"
-    """Items come round in the next window."""
+    """Items arrive in the next window."""
 
 
 class GroupKind(StrEnum):
-    """Why some boxes are drawn together."""
+    """The kind of a frame around boxes."""
 
     MODULE = "module"
     DRIVER = "driver"
@@ -78,7 +78,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One partition of a box that is drawn with its partitions: its number, and what it owns."""
+    """One drawn partition of a box: its number and its keys."""
 
     index: int
     text: str = ""
@@ -89,15 +89,15 @@ class Box:
     """One operator, module or rank of unifiers."""
 
     name: str
-    """Unique in the picture; ends refer to it."""
+    """Unique in the picture; the ends of wires refer to it."""
     title: str
     subtitle: str = ""
     role: Role = Role.OPERATOR
     ports: tuple[Port, ...] = ()
     count: int = 1
-    """How many partitions there are, whether or not they are drawn."""
+    """The number of partitions, drawn or not."""
     lanes: tuple[Lane, ...] = ()
-    """The partitions, where they are few enough to be drawn one by one."""
+    """The partitions, if they are few enough to be drawn one by one."""
     notes: tuple[str, ...] = ()
     group: str | None = None
 
@@ -107,7 +107,7 @@ class Box:
 
 
 Line = tuple[int | None, int | None]
-"""From which lane to which; None is the whole box."""
+"""The lanes at both ends; None means the whole box."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,21 +120,21 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A far end of a wire, and how items come there."""
+    """A far end of a wire, and how items reach it."""
 
     box: str
     port: str = ""
     kind: WireKind = WireKind.PLAIN
     notes: tuple[str, ...] = ()
     lines: tuple[Line, ...] = ()
-    """Which partition sends to which, where partitions are drawn; empty draws one line for all."""
+    """The lines between drawn partitions; empty: one line for all."""
     why: str = ""
-    """The whole reason behind the notes, for whoever points at the wire."""
+    """The full reason behind the notes, as a tooltip."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """A stream. One tail and some heads where all is well; none of either, or several tails, where it is not."""
+    """A stream: one tail and at least one head if it is valid; else none of either, or several tails."""
 
     stream: str
     tails: tuple[End, ...] = ()
@@ -145,7 +145,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Boxes drawn inside one frame."""
+    """A frame around boxes."""
 
     name: str
     title: str
@@ -156,7 +156,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Picture:
-    """Everything a drawing shows, in the order in which it is shown."""
+    """The content of a drawing, in drawing order."""
 
     view: View
     title: str
@@ -170,7 +170,7 @@ class Picture:
         return {box.name: box for box in self.boxes}
 
     def members(self, group: str | None) -> tuple[Box, ...]:
-        """The boxes that stand directly in this frame; in none, for None."""
+        """The boxes directly in this frame; for None, those in no frame."""
         return tuple(box for box in self.boxes if box.group == group)
 
     def edges(self) -> Iterator[tuple[Wire, End, Head]]:
@@ -182,7 +182,7 @@ class Picture:
 
 
 def to_json(picture: Picture) -> str:
-    """The picture as JSON under `dagkit.picture/1`: fields in the order of declaration, equal for equal pictures."""
+    """The picture as JSON, schema `dagkit.picture/1`; equal pictures give equal text."""
     return json.dumps({"schema": PICTURE_SCHEMA, **asdict(picture)}, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""SVG: the picture drawn, at the places that a layout gives. No fonts, scripts or styles from elsewhere are needed.
+"""Draws a picture as SVG, at the places of a layout, without external fonts, scripts or styles.
 
 Every box, stream and frame is a `<g>` with its whole name in `<title>` and `data-name`, and a class for its role, so
 that a page can find and recolour it.
@@ -18,13 +18,13 @@ from dagkit.render.wiring import Hub, Label, Link, wiring
 
 MARGIN = 18.0
 HEADING = 50.0
-"""The room for title and legend."""
+"""The height of title and legend."""
 LIP = 4.0
-"""How far a box reaches beyond its first and its last row."""
+"""The distance from a box's border to its first and last row."""
 
 
 def svg(picture: Picture, direction: Direction | None = None) -> str:
-    """The picture as one `<svg>` element, to be saved or put into a page."""
+    """The picture as one `<svg>` element, for a file or a page."""
     return _Page(picture, layout(picture, direction)).text()
 
 
@@ -160,9 +160,9 @@ class _Page:
         )
 
     def _frame_words(self, group: Group) -> str:
-        """The frame's name, above the wires and with a rim that keeps them off."""
+        """The frame's name, drawn over the wires, with an outline that separates it from them."""
         place = self.places.frames[group.name]
-        # Wires come in from above when the picture reads downwards, so the name stands below.
+        # If the picture reads down, wires enter from above: put the name below.
         y = place.top + 17 if self.places.direction == "LR" else place.bottom - 9
         words = self._words(self.wording.frame(group), place.left + 12, y)
         rim = f'paint-order="stroke" stroke="{GROUPS[group.kind].fill}" stroke-width="4" stroke-linejoin="round"'

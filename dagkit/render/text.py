@@ -1,7 +1,7 @@
-"""Text: every operator once, on a line of its own, and streams as rails beside them. For terminals and CI logs.
+"""Draws a picture as text, for terminals and logs: one line for each operator, streams as rails beside the lines.
 
-A rail leaves its outlet's line, passes what lies between, and turns off at each inlet. Where more streams are under way
-than there is room for rails, the longest are told by number instead: `[7]` at the outlet is `[7]` at the inlets.
+A rail leaves its outlet's line, passes the lines between, and branches off at each inlet. If there are more streams
+than fit as rails, the longest are numbered instead: `[7]` at the outlet belongs to `[7]` at the inlets.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _ASCII = str.maketrans(
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A line of text, and the ends of wires that it bears."""
+    """A line of text, and the ends of wires on it."""
 
     says: str = ""
     leaving: tuple[int, ...] = ()
@@ -29,23 +29,23 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Rail:
-    """A wire's way past the lines from its first end to its last."""
+    """A wire's path along the lines from its first end to its last."""
 
     wire: int
     rows: tuple[int, ...]
-    """The lines that bear an end of it."""
+    """The lines with an end of the wire."""
     arrivals: frozenset[int]
     strokes: str
-    """Corner down, branch, corner up, along, across."""
+    """The characters for: corner down, branch, corner up, along, across."""
     column: int = 0
 
 
 def text(picture: Picture, *, ascii_only: bool = False) -> str:
-    """The picture as text; `ascii_only` draws rails for terminals that know no other characters."""
+    """The picture as text; `ascii_only` is for terminals without other characters."""
     boxes = reading_order(picture)
     rows = list(_rows(picture, boxes))
-    rails, untold = _laid(_rails(picture, rows))
-    rows = [_numbered(row, untold) for row in rows]
+    rails, numbers = _laid(_rails(picture, rows))
+    rows = [_numbered(row, numbers) for row in rows]
     margin = _margin(rails, len(rows))
     says = f"{plain(picture.title)}: " if picture.title else ""
     lines = [f"{says}{picture.view}, {picture.summary}", ""]
@@ -54,11 +54,11 @@ def text(picture: Picture, *, ascii_only: bool = False) -> str:
     return drawn.translate(_ASCII).encode("ascii", "replace").decode() if ascii_only else drawn
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------
+# -- lines of text -----------------------------------------------------------------------------------------------------
 
 
 def reading_order(picture: Picture) -> list[Box]:
-    """The boxes, upstream first, a chain in one go, and frame by frame; what only a loop orders stays as declared."""
+    """The boxes in reading order: upstream first, chains unbroken, frame by frame; loops keep the declared order."""
     followers: dict[str, list[str]] = {box.name: [] for box in picture.boxes}
     waiting = dict.fromkeys(followers, 0)
     for _, tail, head in picture.edges():
@@ -83,7 +83,7 @@ def reading_order(picture: Picture) -> list[Box]:
 def _frames(
     picture: Picture, followers: Mapping[str, Sequence[str]], ordered: Sequence[str]
 ) -> Mapping[str, tuple[int, int]]:
-    """The place of each box's stage; what stands between stages comes right before the first that it feeds."""
+    """The place of each box's stage; a box between stages comes right before the first stage that it feeds."""
     stages = {g.name: index for index, g in enumerate(picture.groups) if g.kind is not GroupKind.MODULE}
     frames = dict.fromkeys(followers, (len(stages), 0))
     for name in reversed(ordered):
@@ -125,7 +125,7 @@ def _ends(picture: Picture) -> _Ends:
 
 
 def _port_rows(picture: Picture, box: Box, ends: _Ends) -> Iterator[_Row]:
-    """The ports that streams run to, and those that miss one."""
+    """The rows of the connected ports, and of the ports that lack a stream."""
     for port in box.side(Side.IN):
         wires = ends.get((box.name, Side.IN, port.name), ())
         if wires or port.required:
@@ -140,7 +140,7 @@ def _port_rows(picture: Picture, box: Box, ends: _Ends) -> Iterator[_Row]:
 
 
 def _framed(picture: Picture, group: Group) -> str:
-    """The stage with its place; a name that only strings its operators together would name them twice."""
+    """The title of a stage; without a name that only lists its operators, since they follow anyway."""
     members = " + ".join(box.title for box in picture.members(group.name) if box.role is not Role.UNIFIER)
     name = "" if group.title == members else f" {plain(group.title)}"
     return f"stage{name} ({', '.join(group.notes)})"
@@ -168,8 +168,8 @@ def _inlet(picture: Picture, box: Box, port: Port, wires: Sequence[int]) -> str:
 
 
 def _kind(head: Head) -> Sequence[str]:
-    told = {WireKind.PARALLEL: "partition-parallel", WireKind.DELAYED: "next window", WireKind.EXCHANGE: "shuffled"}
-    return [told[head.kind]] if head.kind in told and told[head.kind] not in " ".join(head.notes) else []
+    names = {WireKind.PARALLEL: "partition-parallel", WireKind.DELAYED: "next window", WireKind.EXCHANGE: "shuffled"}
+    return [names[head.kind]] if head.kind in names and names[head.kind] not in " ".join(head.notes) else []
 
 
 def _outlet(picture: Picture, port: Port, wires: Sequence[int]) -> str:
@@ -180,7 +180,7 @@ def _outlet(picture: Picture, port: Port, wires: Sequence[int]) -> str:
 
 
 def _streamed(wire: Wire) -> str:
-    unread = ["read by nobody"] if not wire.heads else []
+    unread = ["not read"] if not wire.heads else []
     unified = [note for head in wire.heads if not head.port for note in head.notes]
     known = [part for part in (wire.payload, *wire.notes, *unified, *unread) if part]
     return f"{plain(wire.stream)}{' (' + ', '.join(dict.fromkeys(known)) + ')' if known else ''}"
@@ -209,10 +209,10 @@ def _strokes(kinds: Iterable[WireKind]) -> str:
 
 
 def _laid(rails: Iterable[_Rail]) -> tuple[list[_Rail], Mapping[int, int]]:
-    """The rails in columns, short ones nearest to the text; and the wires for which there was no room, numbered."""
+    """The rails in columns, short ones nearest to the text, and the numbers of the wires that did not fit."""
     laid: list[_Rail] = []
     taken: list[list[tuple[int, int]]] = [[] for _ in range(MOST_RAILS)]
-    untold: list[int] = []
+    numbers: list[int] = []
     for rail in sorted(rails, key=lambda r: (r.rows[-1] - r.rows[0], r.rows[0])):
         first, last = rail.rows[0], rail.rows[-1]
         if first == last:
@@ -221,20 +221,20 @@ def _laid(rails: Iterable[_Rail]) -> tuple[list[_Rail], Mapping[int, int]]:
         free = (c for c, spans in enumerate(taken) if all(last < a or b < first for a, b in spans))
         column = next(free, None)
         if column is None:
-            untold.append(rail.wire)
+            numbers.append(rail.wire)
         else:
             taken[column].append((first, last))
             laid.append(replace(rail, column=column))
-    return laid, {wire: number for number, wire in enumerate(sorted(untold), start=1)}
+    return laid, {wire: number for number, wire in enumerate(sorted(numbers), start=1)}
 
 
-def _numbered(row: _Row, untold: Mapping[int, int]) -> _Row:
-    numbers = [untold[wire] for wire in (*row.leaving, *row.arriving) if wire in untold]
-    return replace(row, says=f"{row.says}  {' '.join(f'[{number}]' for number in numbers)}") if numbers else row
+def _numbered(row: _Row, numbers: Mapping[int, int]) -> _Row:
+    found = [numbers[wire] for wire in (*row.leaving, *row.arriving) if wire in numbers]
+    return replace(row, says=f"{row.says}  {' '.join(f'[{number}]' for number in found)}") if found else row
 
 
 def _margin(rails: Sequence[_Rail], height: int) -> list[str]:
-    """What stands left of each line."""
+    """The rails to the left of each line."""
     columns = 1 + max((rail.column for rail in rails), default=-1)
     width = 2 * columns + 2
     grid = [[" "] * width for _ in range(height)]

@@ -1,7 +1,7 @@
-"""The wires as lines between boxes, lanes and names: what every drawn form has in common.
+"""Converts wires to lines between boxes, lanes and labels, for all drawn formats.
 
-A stream's name stands on a hub that the wire runs through, so that no name floats between two wires. Where every
-partition may send to every other, the hub gathers and deals out again: M + N lines instead of M times N.
+A stream's name is on a hub in the wire, so that no name is ambiguous between two wires. If every partition may send to
+every other, all lines go through the hub: M + N lines instead of M times N.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from dagkit.render.picture import Head, Picture, Side, View, Wire, WireKind
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What stands on a wire: the stream's name, what flows, and what is to be known about it."""
+    """The label of a wire: the stream's name, the payload, and notes."""
 
     stream: str
     payload: str
@@ -22,17 +22,17 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """A label that lines run into and out of."""
+    """A label with incoming and outgoing lines."""
 
     name: str
     label: Label
     group: str | None
-    """The frame that holds it: the one which holds all its ends."""
+    """The innermost frame that holds all its ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """Where a line ends: at a port or a lane of a box, or at a hub."""
+    """The end of a line: a port or a lane of a box, or a hub."""
 
     box: str = ""
     port: str = ""
@@ -42,7 +42,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One line."""
+    """One line of a drawing."""
 
     tail: Anchor
     head: Anchor
@@ -50,10 +50,10 @@ class Link:
     kind: WireKind
     why: str = ""
     label: Label | None = None
-    """The name, where the line runs through no hub."""
+    """The label, if the line has no hub."""
     arrow: bool = True
     back: bool = False
-    """Whether it runs against the order of the boxes: it is then laid below them."""
+    """Whether it runs against the order of the boxes; it is then drawn below them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def wiring(picture: Picture) -> Wiring:
             label = _label(picture, wire, heads) if named else None
             if label is not None and _through_hub(heads):
                 group = _common_group(picture, wire, heads)
-                # Inside a module's frame, its streams go by the names that they have there.
+                # Inside a module's frame, its streams have the names from inside the module.
                 label = replace(label, stream=label.stream.removeprefix(f"{group}$"))
                 hub = Hub(f"s{index}_{position}", label, group)
                 hubs.append(hub)
@@ -85,7 +85,7 @@ def wiring(picture: Picture) -> Wiring:
 
 
 def _bundles(wire: Wire) -> Iterator[Sequence[Head]]:
-    """The heads that share a label: those without lanes together, each of the others for itself."""
+    """The groups of heads that share a label: all without lanes together, each of the others alone."""
     together = [head for head in wire.heads if not head.lines]
     if together or not wire.heads:
         yield together
@@ -96,14 +96,14 @@ def _label(picture: Picture, wire: Wire, heads: Sequence[Head]) -> Label:
     kinds = {head.kind for head in heads}
     notes = [*wire.notes, *(note for head in heads for note in head.notes)]
     if kinds == {WireKind.DELAYED}:
-        # A way back is led to the box, not to the port, so where there is a choice of ports it is told.
+        # A line back ends at the box, not at the port, so the label names the port if there are several.
         notes += [f"to {head.port}" for head in heads if len(picture.by_name[head.box].side(Side.IN)) > 1]
     kind = kinds.pop() if len(kinds) == 1 else WireKind.PLAIN
     return Label(wire.stream, wire.payload, tuple(dict.fromkeys(notes)), kind)
 
 
 def _through_hub(heads: Sequence[Head]) -> bool:
-    """Lanes that run side by side need no hub."""
+    """Whether to draw a hub: parallel lanes need none."""
     return all(_all_to_all(head) or head.kind is WireKind.DELAYED for head in heads)
 
 
@@ -121,7 +121,7 @@ def _common_group(picture: Picture, wire: Wire, heads: Sequence[Head]) -> str | 
 
 
 def _frames_round(picture: Picture, group: str | None) -> list[str]:
-    """A frame and those that hold it, from the inside."""
+    """A frame and its outer frames, from the inside."""
     parents = {frame.name: frame.parent for frame in picture.groups}
     path: list[str] = []
     while group is not None:

@@ -89,7 +89,7 @@ def test_a_half_wired_dag_says_what_is_missing():
     assert said[0] == "logical, 6 operators, 5 streams"
     assert "input  (not connected)" in said
     assert "? from nowhere (Line) has no source" in said
-    assert "lines → to nowhere (Line, read by nobody) and from both (Line)" in said
+    assert "lines → to nowhere (Line, not read) and from both (Line)" in said
 
 
 def test_every_operator_is_named_once_however_large_the_graph():

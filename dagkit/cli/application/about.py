@@ -32,8 +32,8 @@ def _version(package: str) -> str:
 
 def _about(package: str) -> str | None:
     try:
-        tells = getattr(imported(package), "about", None)
+        about_library = getattr(imported(package), "about", None)
         with authored(package, "its function about failed"):
-            return str(tells()) if callable(tells) else None
+            return str(about_library()) if callable(about_library) else None
     except DagkitError as broken:
         return spoken(broken.__cause__ or broken)
