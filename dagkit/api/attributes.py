@@ -1,4 +1,4 @@
-"""Attributes: what the platform, not the operator, is told; the catalogue with defaults, by who bears them.
+"""Attributes: settings of the platform, not of the operator; the catalogue with defaults, by what they are set on.
 
 Names and defaults are those of Apex. An attribute's `standing` says what dagkit makes of it: `HONOURED` ones mean the
 same here, a `HINT` maps to the nearest thing Spark has, and an `ADVISORY` one means nothing off YARN: it is accepted
@@ -184,7 +184,7 @@ class DagContext(_Context):
 
 
 class OperatorContext(_Context):
-    """The attributes of an operator, and what it is told when it is set up."""
+    """The attributes of an operator, and what its context holds in `setup`."""
 
     scope = Scope.OPERATOR
 
@@ -193,7 +193,7 @@ class OperatorContext(_Context):
         None, _Count, "how often a window that failed is tried again; none: not at all"
     )
     STATS_LISTENERS = Attribute[Any](
-        None, Instance("StatsListener", many=True), "who is told the operator's statistics"
+        None, Instance("StatsListener", many=True), "the listeners that get the operator's statistics"
     )
     STATELESS = Attribute(False, bool, "the operator has no state to keep")
     APPLICATION_WINDOW_COUNT = Attribute(1, _Windows, "streaming windows that the operator sees as one")
@@ -242,7 +242,7 @@ class PortContext(_Context):
     QUEUE_CAPACITY = Attribute(1024, _Windows, "items that may wait at an input", _HINT)
     UNIFIER_LIMIT = Attribute(_INT_MAX, _Windows, "most inputs of one unifier; more make a cascade", _HINT)
     UNIFIER_SINGLE_FINAL = Attribute(False, bool, "one last unifier for all downstream partitions", _HINT)
-    IS_OUTPUT_UNIFIED = Attribute(False, bool, "told by the platform: a unifier follows this output", _HINT)
+    IS_OUTPUT_UNIFIED = Attribute(False, bool, "set by the platform: a unifier follows this output", _HINT)
 
     BUFFER_MEMORY_MB = Attribute(512, _Count, "buffer memory of an output", _ADVISORY)
     SPIN_MILLIS = Attribute(10, _Count, "sleep between two polls", _ADVISORY)

@@ -19,7 +19,7 @@ from dagkit.api.ports import InputPort, OutputPort
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One property that does not hold, by its dotted path; `missing` when nobody gave it a value."""
+    """One invalid property, by its dotted path; `missing` if it has no value."""
 
     path: str
     """Empty where each property holds, and all of them together do not."""
@@ -97,7 +97,7 @@ class Component(BaseModel):
         told = f"{type(self).__name__}.{name}"
         if name not in type(self).model_fields and not hasattr(type(self), name):
             keep = f"{told} is not declared: declare it, `{name} = State(...)`, so that it is kept"
-            return f"{keep}, or call it `_{name}` if it is made anew"
+            return f"{keep}, or call it `_{name}` if it is made again"
         why = "a property" if name in type(self).model_fields else "declared, and not as State"
         return f"{told} is {why}: declare what is to change as State under another name, or let that begin with _"
 
@@ -123,7 +123,7 @@ class Component(BaseModel):
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """The properties that somebody set, as they were set."""
+        """The properties that were set, as they were set."""
         return self._given
 
     def configured(self, properties: Mapping[str, Any]) -> Self:

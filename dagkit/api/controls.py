@@ -1,4 +1,4 @@
-"""Control tuples: what operators tell all that follow them, beside the items: a file begins, a batch is over.
+"""Control tuples: messages beside the items to all operators downstream, such as "a file begins" or "a batch is over".
 
     @dataclass(frozen=True)
     class EndOfFile(Control):
@@ -6,7 +6,7 @@
 
     self.output.emit_control(EndOfFile("a.txt"))
 
-A control tuple reaches every partition of whatever follows, once, and goes on from there by itself.
+A control tuple reaches every partition of every operator downstream once; the engine passes it on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from dagkit.schema.batch import Batch
 
 
 class Delivery(StrEnum):
-    """When an operator is told of a control tuple."""
+    """When an operator gets a control tuple."""
 
     IMMEDIATE = "immediate"
     """When it comes."""
@@ -34,7 +34,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Stamped:
-    """A control tuple on its way, with what tells it from others: several partitions may bring the same one."""
+    """A control tuple in transit, with its identity: several partitions may deliver the same one."""
 
     control: Control
     stamp: str

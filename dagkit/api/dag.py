@@ -1,7 +1,7 @@
-"""The Dag: the pen with which `populate_dag` draws. It writes down what the author said, and where.
+"""The Dag that `populate_dag` fills. It records what the author declared, and on which line.
 
-Nothing is judged while the author draws: a slip becomes a diagnostic, and the compiler reports it with all the
-others. What a Dag has written down is read by `dagkit.graph`.
+Nothing is rejected while the author declares: a mistake becomes a diagnostic, and the compiler reports all of them
+together. `dagkit.graph` reads what a Dag recorded.
 """
 
 import sys
@@ -34,7 +34,7 @@ class Placement:
 
 @dataclass(slots=True, eq=False)
 class Stream:
-    """One source and its sinks, under a name. What `add_stream` gives back, for whoever draws it in steps."""
+    """One source and its sinks, under a name. `add_stream` returns it, so that a stream can be drawn in steps."""
 
     name: str
     where: Where
@@ -59,7 +59,7 @@ class Stream:
         return self
 
     def begin(self, source: Outlet[Any] | Inlet[Any] | None, sinks: Sequence[Any], where: Where) -> None:
-        """Lead in what `add_stream` was given; an end that stands in the place of the other is told once."""
+        """Connect what `add_stream` was given; swapped ends are reported once."""
         turned = next((end for end in sinks if isinstance(end, Outlet)), None)
         if isinstance(source, Inlet) and turned is not None:
             self._reversed(f"begins at {source!r}, an input, and ends at {turned!r}, an output", where)
@@ -70,7 +70,7 @@ class Stream:
                 self.lead(end, where)
 
     def _held_against(self, kind: type, end: object, where: Where) -> bool:
-        """Whether an end had to be told to stand in the wrong place."""
+        """Whether an end was reported as being in the wrong place."""
         if isinstance(end, kind) or not isinstance(end, Inlet | Outlet):
             return False
         said = "begins at {!r}, an input" if isinstance(end, Inlet) else "is to end at {!r}, an output"
@@ -301,7 +301,7 @@ class Dag:
             self._assign(port, attribute, value, unifier=True)
 
     def _bears(self, target: object, kind: type, method: str, what: str) -> bool:
-        """Whether the target is what the method sets attributes of; another one is told, with the method for it."""
+        """Whether the method sets attributes of such a target; if not, report it with the method to use."""
         if isinstance(target, kind | MissingPort):
             return True
         setters = {Inlet: "set_input_port_attribute", Outlet: "set_output_port_attribute"}
@@ -324,7 +324,7 @@ class Dag:
     # -- faults and pictures -----------------------------------------------------------------------------------------
 
     def _named(self, what: str, name: Any, where: Where) -> str:
-        """The name as text that can be printed; what is wrong with it is told."""
+        """The name as printable text; report what is wrong with it."""
         if not name:
             self._fault(
                 "name-missing",

@@ -1,4 +1,4 @@
-"""Installed code: nobody wrote it for an application, and it is wherever one runs, or is sent there as a whole."""
+"""Installed code: not written for one application, and either installed on workers or shipped to them whole."""
 
 import os
 import site
@@ -25,7 +25,7 @@ def own_folders() -> list[Path]:
 
 @cache
 def _libraries() -> tuple[str, ...]:
-    """Where a Python that starts anew, as workers do, finds libraries: its own, its user's, and those it is lent."""
+    """Where a newly started Python, such as a worker, finds libraries: its own, its user's, and borrowed ones."""
     folders: list[str] = [
         *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
         *site.getsitepackages(),
@@ -38,7 +38,7 @@ def _libraries() -> tuple[str, ...]:
 def _lent_in(folder: Path) -> Iterator[Path]:
     """Other folders of libraries that are named there, as by an environment that stands on another one.
 
-    What else is named there is somebody's own code, installed to be worked on.
+    Other folders named there hold code installed for development.
     """
     for lending in sorted(folder.glob("*.pth")):
         for line in lending.read_text(encoding="utf-8", errors="replace").splitlines():

@@ -1,4 +1,4 @@
-"""Metrics: what an operator tells of itself with each window, beside the items that it sends.
+"""Metrics: figures that an operator reports with each window, beside the items that it sends.
 
     class Parse(RowOperator):
         rejected = auto_metric(0)                       # a field: starts over with each window
@@ -7,8 +7,8 @@
         @auto_metric
         def per_block(self) -> float: ...               # asked at the end of each window
 
-Each partition has values of its own. Numbers of all partitions are added up, unless aggregators say otherwise; of other
-values there is nothing to tell of all partitions together.
+Each partition has values of its own. Numbers of all partitions are added up, unless aggregators say otherwise; other
+values have no sum over partitions.
 """
 
 from abc import ABC, abstractmethod
@@ -44,7 +44,7 @@ class MetricsAggregator(ABC):
 
     @abstractmethod
     def aggregate(self, window_id: int, partitions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-        """The operator's metrics in a window, of those of each partition that told any."""
+        """The operator's metrics in a window, from those of each partition that reported any."""
 
 
 class MetricUnplain(RunFailure):
@@ -127,7 +127,7 @@ class Metric:
 
 
 def declared_metrics(component: type) -> Mapping[str, Metric]:
-    """The metrics of a class by name, those of its bases first; a method that is written anew stays one."""
+    """The metrics of a class by name, those of its bases first; an overridden metric method remains a metric."""
     return _metrics(component)
 
 
@@ -150,7 +150,7 @@ def metrics_of(operator: Any) -> dict[str, Any]:
 
 
 def start_over(operator: Any) -> None:
-    """The metrics that are fields begin anew."""
+    """Reset the metrics that are fields."""
     MetricField.values_of(operator).clear()
 
 

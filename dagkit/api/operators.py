@@ -18,7 +18,7 @@ class Operator(Component):
     Every callback runs on one thread, in this order: `setup`, `activate`; for each window `begin_window`, the items,
     `end_window`; `before_checkpoint`, and once the state is saved `checkpointed`; once a window can never come back
     `committed`; `deactivate` and `teardown` at the end. On the workers each streaming window may find the operator in
-    another process: there it is set up for every window, and told at the next one what became of the last. An input
+    another process: there it is set up for every window, and learns in the next one what became of the last. An input
     operator lives on the driver as long as the launch does, and its windows are looks: see `InputOperator`.
     """
 
@@ -32,7 +32,7 @@ class Operator(Component):
     stateless: ClassVar[bool] = False
     """Whether there is no state to save at all."""
     served_by_engine: ClassVar[bool] = False
-    """Whether the engine itself takes what flows in; else a method does, and one that is missing is told."""
+    """Whether the engine itself takes the items; otherwise a method does, and a missing one is reported."""
 
     def setup(self, context: Any) -> None:
         """Called before each streaming window on the workers, where it may be another process than the one before; in
@@ -47,7 +47,7 @@ class Operator(Component):
         each look.
         """
 
-    def process_control(self, control: Control) -> bool:  # noqa: ARG002 - for whoever wants to know
+    def process_control(self, control: Control) -> bool:  # noqa: ARG002 - for overrides
         """Called with each control tuple that comes; True says that this operator itself sends on what is to go on."""
         return False
 
@@ -150,7 +150,7 @@ def batch_handler_of(operator: Operator, port: str) -> "Callable[[Batch[Any]], N
 def batch_handler_name(operator: type[Operator], port: str) -> str | None:
     """The method that takes batches: the decorated one, else `process_batch` beside a plain `process`.
 
-    One that was inherited does not count where the method for items was written anew.
+    An inherited batch method does not count if the class overrides the method for items.
     """
     declared = input_ports(operator)[port]
     if declared.batch_handler is None and declared.handler is not None:
@@ -201,7 +201,7 @@ def _not_yielded(operator: str, method: str, made: object) -> str:
     """Why what a handler returned is refused: a text would be sent letter by letter."""
     if isinstance(made, Coroutine):
         made.close()
-        return f"{operator}.{method} is `async def`, and nobody awaits it; write `def {method}`"
+        return f"{operator}.{method} is `async def`, which is never awaited; write `def {method}`"
     return (
         f"{operator}.{method} returned {made!r:.60}, and what it makes is taken from an iterator; "
         "write `yield item` for each item, not `return item`"

@@ -45,7 +45,7 @@ class PartitioningContext:
     input_ports: tuple[str, ...] = ()
     """The connected input ports that may be keyed, in the order in which the class declares them."""
     wanted: int = 0
-    """The count that a listener, or whoever runs the application, asks for; zero where nobody said."""
+    """The count that a listener or the user asks for; zero if neither does."""
 
 
 class Partitioner(ABC):
@@ -60,11 +60,11 @@ class Partitioner(ABC):
         """
 
     def partitioned(self, partitions: Mapping[int, Partition]) -> None:
-        """Told the partitions that there are from the next window on, each by its physical id."""
+        """Called with the partitions from the next window on, by physical id."""
 
 
 def mask_for(count: int) -> int:
-    """The narrowest mask of ones that tells `count` partitions apart."""
+    """The narrowest mask of ones that distinguishes `count` partitions."""
     return (1 << (count - 1).bit_length()) - 1
 
 

@@ -41,7 +41,7 @@ def _fitting_pair(source: Any, sink: Any) -> tuple[Outlet[Any], Inlet[Any]] | st
 
 
 def _pair_around(source: Any, sink: Any) -> tuple[Outlet[Any] | MissingPort, Inlet[Any] | MissingPort]:
-    """The ends of a wire of which one is missing; beside it, an operator does not tell which port was meant."""
+    """A wire with one end missing: the other end, an operator, does not say which of its ports was meant."""
     return (
         source if isinstance(source, Outlet | MissingPort) else MissingPort(source, ""),
         sink if isinstance(sink, Inlet | MissingPort) else MissingPort(sink, ""),

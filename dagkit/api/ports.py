@@ -148,7 +148,7 @@ class Outlet(Generic[T_co]):
 
     @property
     def is_connected(self) -> bool:
-        """Whether anybody reads; an operator may spare itself the work for an output that nobody does."""
+        """Whether the output is connected; an operator may skip work for an output that is not."""
         return self.port.name in self.operator._sinks  # noqa: SLF001 - the engine binds outputs there
 
     def emit(self, item: T_co) -> None:  # type: ignore[misc] # covariant for wiring; the engine binds what items go to
@@ -165,7 +165,7 @@ class Outlet(Generic[T_co]):
             sink(batch)
 
     def emit_control(self, control: Control) -> None:
-        """Tell every partition of all that follow, once each, beside the items."""
+        """Send a control tuple to every partition of every operator downstream, once each."""
         sink = self.operator._control_sinks.get(self.port.name)  # noqa: SLF001 - the engine binds outputs there
         if sink is not None:
             sink(Stamped(control, uuid.uuid4().hex))

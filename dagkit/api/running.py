@@ -1,4 +1,4 @@
-"""What an operator learns when it is set up: where it runs, and what it was told."""
+"""What `setup` passes to an operator: where it runs, and its attributes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ class Until(StrEnum):
     IDLE = "idle"
     """When nothing is left to do, and a further look finds nothing new."""
     DRAINED = "drained"
-    """When all is done that was found before; nobody looks for more, and of what has no end only what is truncated."""
+    """When all work found before is done; inputs look for nothing more, and endless work is truncated."""
     STOPPED = "stopped"
-    """When somebody stops it."""
+    """When it is stopped."""
 
 
 @dataclass(frozen=True)

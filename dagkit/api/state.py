@@ -7,7 +7,7 @@
         def process(self, word: Word) -> None:
             self.counts[word.text] += 1
 
-What else an operator puts on itself is transient: `setup` makes it anew. State is saved as JSON, so it holds what its
+Other attributes of an operator are transient: `setup` creates them again. State is saved as JSON, so it holds what its
 declared type can be written as, and what would not come back as it was is refused. Where no type is declared, numbers,
 text, bytes, None, and tuples, lists, dicts and sets of these come back.
 """
@@ -72,7 +72,7 @@ class Adapter(Protocol):
 
 
 class Untyped:
-    """Of what is told by the value itself; also numbers and text, so that any text is written, as pydantic does not."""
+    """Writes values by their own class; numbers and text too, since pydantic does not write every text."""
 
     def dump(self, value: Any) -> JsonValue:
         data: JsonValue = tagged(value)
@@ -83,7 +83,7 @@ class Untyped:
 
 
 class Typed:
-    """Of a type that pydantic knows; what it holds that is of no declared type is told by the value."""
+    """Writes values of a type that pydantic knows; members without a declared type are written by their own class."""
 
     def __init__(self, declared: Any) -> None:
         try:
@@ -160,7 +160,7 @@ _adapter_once = lru_cache(maxsize=256)(_adapter)
 
 
 def _is_open(declared: Any) -> bool:
-    """Whether it is bytes, or a container of Python's own, in which values must tell what they are: JSON has no inf."""
+    """Whether it is bytes, or a builtin container whose values must carry their type: JSON has no inf."""
     parts = list(_parts(declared))
     return all(part in _KNOWN for part in parts) and any(part in _TELLING for part in parts)
 

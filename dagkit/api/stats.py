@@ -1,8 +1,8 @@
 """What operators report, and who listens.
 
-Before each window, and every HEARTBEAT_INTERVAL_MILLIS while nothing is to do, each listener of an operator is told the
-statistics of each of its partitions, one call for each, in the order of the partitions. So it is asked before the first
-window, too, when there is a backlog and nothing was measured yet.
+Before each window, and every HEARTBEAT_INTERVAL_MILLIS while there is nothing to do, the engine calls each listener of
+an operator with the statistics of each partition, in the order of the partitions. The first call comes before the
+first window, when there is a backlog and nothing was measured yet.
 Listeners are the objects in STATS_LISTENERS, and the operator itself where it is one: always the logical operator, on
 the driver, so that what it keeps between two calls is there at the next.
 """
@@ -23,8 +23,8 @@ class PortStats:
     port: str
     tuple_count: int = 0
     queue_size: int = 0
-    """Blocks and items that wait. One queue serves all partitions of a reader, and each is told its share of it: the
-    shares add up to the queue."""
+    """Blocks and items that wait. One queue serves all partitions of a reader, and each reports its share of it:
+    the shares add up to the queue."""
     bytes: int = 0
     end_window_timestamp: datetime | None = None
     """When the window ended here."""
@@ -99,7 +99,7 @@ class BatchedOperatorStats:
     partitions: int = 1
     """How many there are now; `partition` counts from zero, and the last call of a round has `partitions - 1`."""
     at: datetime | None = None
-    """The clock of the launch, when this was told."""
+    """The time of the report, by the clock of the launch."""
     backlog: Backlog | None = None
     """None where nothing waits in a queue for this operator: it is no reader."""
     capacity: Capacity = Capacity()
@@ -120,15 +120,15 @@ class Response:
     policy: str = ""
     """What decided, where it is not the listener's class."""
     inputs: Mapping[str, JsonValue] | None = None
-    """All that was looked at, where somebody looked: it is kept in the ledger, also where nothing is to change."""
+    """The inputs of the decision, if there was one; the ledger keeps them even if nothing changes."""
 
 
 class DataQueueSize:
-    """Marks a listener whose queue sizes leave out control tuples; here none wait, and all are told the same."""
+    """Marks a listener whose queue sizes leave out control tuples; here none wait, so it makes no difference."""
 
 
 class StatsListener(ABC):
-    """Told each partition's statistics, and may ask for other partitions."""
+    """Gets each partition's statistics, and may ask for other partitions."""
 
     @abstractmethod
     def process_stats(self, stats: BatchedOperatorStats) -> Response:

@@ -1,4 +1,4 @@
-"""Exceptions that came out of what an author wrote: which lines are theirs, and how to tell them."""
+"""Exceptions raised in an author's code: which lines are the author's, and how they are shown."""
 
 import itertools
 import os
@@ -31,7 +31,7 @@ def author_where(raised: BaseException) -> Where | None:
 
 
 def author_lines(raised: BaseException) -> list[str]:
-    """The author's own lines on the way to the exception, the one that raised last; recursion is told once."""
+    """The author's own lines on the way to the exception, the one that raised last; recursion is shown once."""
     if isinstance(raised, SyntaxError) and raised.text:
         return [f"{author_where(raised) or raised.filename}: {raised.text.strip()}"]
     lines = [f"{Where(shown_path(f.filename), f.lineno)} in {f.name}: {f.line}" for f in author_frames(raised)]

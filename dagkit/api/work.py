@@ -43,7 +43,7 @@ class Sourced(Placed, Protocol):
 
     @property
     def number(self) -> int:
-        """What tells it from all other elements of the same input; what is made of it is named by this."""
+        """Identifies it among all elements of the same input; its output files are named by this."""
 
     @property
     def start(self) -> int:
@@ -90,7 +90,7 @@ class Block:
     last: bool = False
     """Whether the source ends with this block."""
     version: str = ""
-    """What tells a source that changed, and is read again, from what it was before; empty at the first reading."""
+    """Distinguishes a source that changed and is read again from its earlier version; empty at the first reading."""
     facts: Mapping[str, Any] | None = None
     """What else the finder wants the reader to know, as JSON: how long the source was, when it changed."""
 
@@ -154,7 +154,7 @@ class SplittableOperator(Operator, Generic[T]):
             "initial_restriction(self, element), which gives an OffsetRange"
         )
 
-    def split(self, element: T, restriction: OffsetRange) -> Iterable[OffsetRange]:  # noqa: ARG002 - for whoever looks
+    def split(self, element: T, restriction: OffsetRange) -> Iterable[OffsetRange]:  # noqa: ARG002 - for overrides
         """The work in parts that touch, so that many slots can begin at once; here the whole is one.
 
         What is dealt unevenly is cut besides, and what is not done in a window is split off: this is for elements of
@@ -162,11 +162,11 @@ class SplittableOperator(Operator, Generic[T]):
         """
         yield restriction
 
-    def size(self, element: T, restriction: OffsetRange) -> float:  # noqa: ARG002 - for whoever looks
+    def size(self, element: T, restriction: OffsetRange) -> float:  # noqa: ARG002 - for overrides
         """How much work it is, in a unit that all elements of this operator share; of work without an end, 0."""
         return float(restriction.size) if restriction.is_bounded() else 0.0
 
-    def truncate(self, element: T, restriction: OffsetRange) -> OffsetRange | None:  # noqa: ARG002 - for whoever looks
+    def truncate(self, element: T, restriction: OffsetRange) -> OffsetRange | None:  # noqa: ARG002 - for overrides
         """What of it, from its start on, is still done when the application drains; the rest waits for a later launch.
 
         Here: all of what has an end, and of what has none, nothing.
@@ -178,10 +178,10 @@ class SplittableOperator(Operator, Generic[T]):
         return OffsetRestrictionTracker(restriction)
 
     def watermark(self, element: T, reached: datetime | None) -> WatermarkEstimator | None:  # noqa: ARG002 - as above
-        """What tells how far event time has come in an element; nothing does, unless an operator says so.
+        """The estimator of how far event time has come in an element; by default there is none.
 
-        Asked before `process`, which lets it observe the times of what it reads; so the operator keeps it, too. What
-        was `reached` where the work on this element was left before, the next one goes on from.
+        Called before `process`, which lets the estimator observe the times of what it reads, so the operator keeps it.
+        `reached` is the event time at which earlier work on this element stopped; the new estimator resumes from it.
         """
         return None
 

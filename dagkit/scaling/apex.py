@@ -43,7 +43,7 @@ class Apex(ScalingPolicy):
     def backlog(self, stats: BatchedOperatorStats, queued: Mapping[int, int]) -> Backlog | None:
         """Blocks alone count, so that the queues of partitions are enough to decide from.
 
-        As in Malhar, the first partition that is told decides for all, with what is known by then.
+        As in Malhar, the first partition that reports decides for all, with what is known by then.
         """
         if not self.apex_compat and (stats.backlog is not None or stats.partition < stats.partitions - 1):
             return super().backlog(stats, queued)

@@ -24,7 +24,7 @@ NO_GAIN = "more would not be worth the change"
 COOLING = "fewer would do, and have to do so for longer"
 
 ALIKE = 0.5
-"""What part of a window's own cost nobody minds to wait longer, for fewer partitions."""
+"""The share of a window's own cost that may be added to the wait, for fewer partitions."""
 WORTH = 1.1
 """How many times faster it must become, or how many times more there must be than needed, for a change."""
 GROWTH_MILLIS = 5_000.0

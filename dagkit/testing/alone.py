@@ -224,7 +224,7 @@ class Alone(Generic[OperatorT]):
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """The metrics as they would be told now."""
+        """The metrics as they would be reported now."""
         return metrics_of(self.operator)
 
     @property

@@ -75,7 +75,7 @@ def check_every_split(
     record, with the two parts read in turns. And it is split while a thread reads it, with the parts read at once.
 
     Positions are all integers between the bounds, or fractions of the range if they are no integers, unless given; and
-    it is cut beforehand at all of them, unless told at which. The work grows with positions times records squared: a
+    it is cut beforehand at all of them, unless some are given. The work grows with positions times records squared: a
     source of a few dozen records proves as much as a large one.
     """
     check = _Check(source, positions, cuts)
@@ -214,7 +214,7 @@ def _some(records: Sequence[Record]) -> str:
 def _at_once(
     threads: ThreadPoolExecutor, one: Callable[[], One], other: Callable[[], Other], *, other_leads: bool
 ) -> tuple[One, Other]:
-    """What two functions answer that start together; whoever comes to the barrier last has a small lead."""
+    """The results of two functions that start together; the one that reaches the barrier last has a small lead."""
     start = Barrier(2)
 
     def first() -> One:

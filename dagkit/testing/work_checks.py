@@ -36,7 +36,7 @@ def check_every_split_of(
 
 
 class _Work:
-    """The work on one element. Whoever is idle works; two who work at once are two instances, as in two slots."""
+    """The work on one element. Idle workers take it; two that work at once are two instances, as in two slots."""
 
     def __init__(
         self, operator: SplittableOperator[Any], element: Any, within: OffsetRange | None, output: str | None
@@ -59,7 +59,7 @@ class _Work:
         return _Part(element, self.operator.tracker(element, part))
 
     def cut_near(self, position: int) -> int | None:
-        """Where the operator's tracker lets the work be cut that nobody began."""
+        """Where the operator's tracker lets work be cut that was not begun."""
         tracker = self.operator.tracker(self.element, self.whole)
         # the half is rounded off, where a tracker knows shares only
         taken = split_near(tracker, position, (position - self.whole.start + 1.5) / (self.whole.size + 1))

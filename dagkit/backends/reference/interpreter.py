@@ -43,7 +43,7 @@ class _Origin(NamedTuple):
     order: int = 0
     """Where the stretch of a block starts, if it was one: the item belongs there in the block's files."""
     element: Any = None
-    """What a reader read it from, for whoever must tell where something failed."""
+    """What a reader read it from, for reports of failures."""
     offset: int | None = None
     """Where in it the record starts, if the reader says so."""
 

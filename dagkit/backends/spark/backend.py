@@ -28,8 +28,8 @@ from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Answer, Cores, WindowTask
 
 LARGEST_CLOSURE_BYTES = (1 << 20) - (64 << 10)
-"""What of a task still travels in the closure, and some room for the rest of it: what is larger than a mebibyte PySpark
-makes a broadcast of, whose file on the driver nobody removes before Spark is stopped."""
+"""The part of a task that still travels in the closure, with some room for the rest. PySpark makes a broadcast of
+anything larger than a mebibyte, and keeps its file on the driver until Spark stops."""
 LARGEST_SHARED_BYTES = 16 << 20
 """What all slots of a level are given together and still travels to each of them; more goes to each its own."""
 NOTHING_GIVEN = pickle.dumps(Given())

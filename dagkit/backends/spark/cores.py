@@ -18,7 +18,7 @@ _WISHED = "spark.default.parallelism"
 _SPLITS = re.compile(r"splits=(?:Some\()?(\d+)")
 
 Settings = Callable[[str], str]
-"""What a setting of Spark is; empty where nobody set it."""
+"""The value of a Spark setting; empty if it is not set."""
 
 
 class CoresOf:
@@ -39,8 +39,8 @@ class CoresOf:
         return LOCAL.fullmatch(self._setting("spark.master")) is None
 
     def _counted(self) -> int | None:
-        """Into how many tasks Spark cuts what nobody said it of: the cores of all executors there are; none where
-        somebody set it, often to several tasks for each core.
+        """The number of tasks that Spark uses by default: the cores of all executors. None if the user set it, often
+        to several tasks for each core.
         """
         connect = is_connect(self._spark)
         if self._setting(_WISHED) or (connect and self._setting("spark.sql.leafNodeDefaultParallelism")):

@@ -37,7 +37,7 @@ class Jobs:
             self._add, self._remove = context.addJobTag, context.removeJobTag
             self._interrupt = context.cancelJobsWithTag
         self._left = Condition()
-        """Told when a thread has left `tagged`, and held by whoever looks at the two below."""
+        """Notified when a thread leaves `tagged`; held while the two below are read."""
         self._running = 0
         """How many threads are in `tagged`."""
         self._ended = False

@@ -1,7 +1,7 @@
 """The rows that travel between levels, and on to the driver. The JVM moves blobs of about a megabyte, never records.
 
-A task tells every task that it may have sent to how many rows it sent there, and which attempt it is. So whoever
-receives knows that nothing is missing, and the driver that all received from the same attempts.
+A task reports to every task that it may have sent to how many rows it sent, and which attempt it is. So a receiver
+knows that nothing is missing, and the driver knows that all received from the same attempts.
 """
 
 import struct
@@ -31,7 +31,7 @@ ARROW_SCHEMA = pa.schema(
 )
 
 DRIVER = -1
-"""The level that nobody runs: what is for it goes through all others, and is collected."""
+"""A level without stages: its rows pass through all others and are collected by the driver."""
 
 
 class Kind(IntEnum):

@@ -48,7 +48,7 @@ class SparkIncomplete(RunFailure):
 def running_session(address: str | None = None) -> SparkSession | None:
     """The session that this process has already, whichever thread began it; it must be at the address, if one is given.
 
-    Whoever asks Spark for another one is given this one, and would stop it.
+    Spark hands this session out to a caller that asks for another one, and that caller would stop it.
     """
     try:
         session = SparkSession.active()

@@ -51,7 +51,7 @@ def _known_class(number: int) -> type:
 
 class _ByValue(cloudpickle.Pickler):  # type: ignore[misc] # cloudpickle has no types
     def reducer_override(self, obj: Any) -> Any:
-        if obj is dataclasses.MISSING:  # a copy would be a default, for whoever reads the fields of a dataclass
+        if obj is dataclasses.MISSING:  # a copy would look like a default to code that reads the fields of a dataclass
             return "MISSING"
         return super().reducer_override(obj)
 

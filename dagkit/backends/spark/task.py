@@ -35,7 +35,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a slot tells the driver when its window is over."""
+    """What a slot reports to the driver when its window is over."""
 
     report: Report
     attempt: bytes
@@ -115,7 +115,7 @@ class _Task:
         except DagkitError as error:
             self.failed = True
             self._tell(Kind.FAILURE, TaskFailed(self.level, self.slot, error))
-        if self.failed:  # what others tell the driver still passes
+        if self.failed:  # reports of other slots still pass
             for _ in self._items():
                 yield from self.sending.ready()
         yield from self.sending.rest(failed=self.failed)

@@ -12,7 +12,7 @@ from typing import TextIO
 LARGEST_FROM_HEAP = 32 << 20
 """Bytes of one piece of memory that the heap has; a larger one is the system's again once it is freed."""
 KEPT_FREE = 64 << 20
-"""Bytes at the end of the heap that stay with the process though nobody uses them."""
+"""Unused bytes at the end of the heap that stay with the process."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _SETTINGS = ("GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_")
 
@@ -25,7 +25,7 @@ _heard = sys.stderr
 
 @contextmanager
 def at_work() -> Iterator[None]:
-    """What a task says is heard, and between tasks nothing is: when Spark ends, whoever waits finds its pipe broken.
+    """Pass on a task's output, and discard it between tasks: when Spark ends, a waiting worker's pipe breaks.
 
     PySpark traces that, at the end of runs in which nothing went wrong.
     """
@@ -43,10 +43,10 @@ def _unheard() -> TextIO:
 
 @cache
 def hold_memory() -> None:
-    """What one chunk of lines freed serves the next one.
+    """Reuse the memory that one chunk of lines freed for the next one.
 
     The C library gives a megabyte back to the system at once, if nothing says otherwise, and has it given page by page
-    again: that took longer than to find the lines in it. Whoever has told the C library something himself is obeyed.
+    again: that took longer than to find the lines in it. Settings of the C library that the user made take precedence.
     """
     if any(name in os.environ for name in _SETTINGS):
         return
