@@ -5,7 +5,6 @@ they were asked last; and from time to time while nothing is to do.
 """
 
 import logging
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,12 +12,13 @@ from typing import Any
 
 from dagkit.api.attributes import OperatorContext
 from dagkit.api.partitioning import Partitioner
-from dagkit.api.stats import Backlog, BatchedOperatorStats, Capacity, OperatorStats, PortStats, Response, StatsListener
+from dagkit.api.stats import Backlog, BatchedOperatorStats, OperatorStats, PortStats, Response, StatsListener
 from dagkit.compiler.partition import partitioner_of
 from dagkit.engine.address import Address
 from dagkit.engine.changes.reconfiguration import Scaling
 from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.facts import Scaled
+from dagkit.engine.reports.capacity import ReadingSpeed, WindowCosts, capacity_of
 from dagkit.engine.reports.statistics import Lately, stats_of
 from dagkit.engine.work.split import NO_BACKLOG
 from dagkit.engine.work.summary import ProgramSummary
@@ -26,9 +26,6 @@ from dagkit.engine.worker.protocol import Answer, Cores
 from dagkit.graph import Node
 
 _logger = logging.getLogger(__name__)
-
-_NEWEST = 0.3
-"""How much the newest window counts in an average over windows."""
 
 
 @dataclass
@@ -53,8 +50,7 @@ class _Listened:
     node: Node
     listeners: list[StatsListener]
     courses: dict[int, _Course] = field(default_factory=dict)
-    per_milli: float | None = None
-    """Positions that one busy slot reads in a millisecond."""
+    speed: ReadingSpeed = field(default_factory=ReadingSpeed)
 
 
 class StatsListeners:
@@ -63,9 +59,7 @@ class StatsListeners:
     def __init__(self, shape: RunningPlan, began: datetime) -> None:
         self._began = began
         self._numbers = 0
-        self._overheads: deque[float] = deque(maxlen=5)
-        """What the last windows cost besides the work of their busiest slot. The cheapest counts: the first one of a
-        run starts workers, too, and others may be kept waiting by whatever else the machine does."""
+        self._costs = WindowCosts()
         self._refused: set[tuple[str, int]] = set()
         self._listened: dict[str, _Listened] = {}
         self.news = True
@@ -104,8 +98,7 @@ class StatsListeners:
         self.news = True
         if not self._listened:
             return
-        busiest = max((report.busy_millis for report in answer.reports), default=0.0)
-        self._overheads.append(max(0.0, millis - busiest))
+        self._costs.committed(millis, max((report.busy_millis for report in answer.reports), default=0.0))
         for name, listened in self._listened.items():
             level = self._shape.program.stage_of[name].level
             read = busy = 0.0
@@ -119,8 +112,7 @@ class StatsListeners:
                 self._course(listened, report.slot).add(stats, at, figures.millis)
                 if figures.read:
                     read, busy = read + figures.read, busy + report.busy_millis
-            if read and busy:
-                listened.per_milli = _averaged(listened.per_milli, read / busy)
+            listened.speed.read(read, busy)
 
     def ask(
         self, window_id: int, backlogs: Mapping[Address, Backlog], cores: Cores, now: datetime
@@ -165,12 +157,7 @@ class StatsListeners:
         count = self._shape.count(name)
         port = self._queued_port(name)
         backlog = None if port is None else backlogs.get(Address.of(name, port), NO_BACKLOG)
-        capacity = Capacity(
-            cores=cores.now,
-            most_cores=cores.most,
-            positions_per_second=None if listened.per_milli is None else listened.per_milli * 1000,
-            window_millis=min(self._overheads, default=0.0),
-        )
+        capacity = capacity_of(cores, listened.speed, self._costs)
         told = []
         for partition in range(count):
             course = self._course(listened, partition)
@@ -248,10 +235,6 @@ class StatsListeners:
             self._numbers += 1
             listened.courses[partition] = _Course(self._numbers, Lately(self._began))
         return listened.courses[partition]
-
-
-def _averaged(known: float | None, newest: float) -> float:
-    return newest if known is None else _NEWEST * newest + (1 - _NEWEST) * known
 
 
 def _listeners_of(shape: RunningPlan, node: Node) -> list[StatsListener]:

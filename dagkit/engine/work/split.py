@@ -32,7 +32,7 @@ PUT_OFF = "there was no more to do yet"
 
 NO_BACKLOG = Backlog(blocks=0, positions=0, pieces=0, endless=0)
 ENOUGH_PIECES = 1 << 16
-"""More slots than that nobody has."""
+"""An upper bound on slots."""
 
 ItemEnd = tuple[str, str | None, Number, int]
 """A position of an element: where one was cut."""
@@ -269,11 +269,11 @@ def backlogs_of(waiting: Iterable[WorkItem], near: Mapping[Address, CutNear], no
     for each in waiting:
         if each.due is None or each.due <= now:
             by_input.setdefault(each.into, []).append(each)
-    return {into: _backlog(work, near.get(into, nowhere)) for into, work in by_input.items()}
+    return {into: backlog_of(work, near.get(into, nowhere)) for into, work in by_input.items()}
 
 
-def _backlog(waiting: Sequence[WorkItem], near: CutNear) -> Backlog:
-    """What waits for all partitions together. Where the first long one can be cut, all can."""
+def backlog_of(waiting: Sequence[WorkItem], near: CutNear) -> Backlog:
+    """What waits for all partitions together. If the first long one can be cut, all can."""
     lengths = [each.length for each in waiting]
     long = next((each for each, length in zip(waiting, lengths, strict=True) if length >= 2 * PIECE), None)
     cut = long is not None and near(long, long.start + long.length // 2) is not None
