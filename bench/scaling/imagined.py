@@ -6,7 +6,7 @@ from math import inf
 from statistics import mean
 
 from dagkit.scaling import ScalingSettings
-from dagkit.scaling.simulation import Arrival, World, best_fixed, fixed, following, simulated
+from dagkit.simulation import Arrival, World, best_fixed, fixed, following, simulated
 
 MIB = 1 << 20
 DRAWS = 3

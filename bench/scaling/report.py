@@ -7,7 +7,12 @@ from statistics import median
 from bench._page import machine_in_words
 from bench.scaling.imagined import Imagined
 from bench.scaling.phases import Changed, Phases
+from dagkit.simulation.trials import EACH, STEP
 
+SIMULATED = (
+    "Simulated by the engine's scheduler with two windows in flight, each burst with a trickle after it; of fixed "
+    f"numbers all are tried up to {EACH}, and beyond in steps of {STEP:.0%}"
+)
 LARGEST_RATIO = 1.1
 """Of the time of the best fixed number: what a burst may take."""
 MOST_TURNS = 1
@@ -110,7 +115,7 @@ def page(phases: Phases, real: Real, simulated: Sequence[Imagined]) -> str:
         f"| {name} | {len(millis)} | {median(millis) / 1000:.2f} | {min(millis) / 1000:.2f} |"
         for name, millis in _rows(real)
     ]
-    lines += ["", verdict, "", "Simulated, each burst with a trickle after it:", ""]
+    lines += ["", verdict, "", f"{SIMULATED}:", ""]
     lines += ["| world | best fixed | s | drain, s | over the best | apex, s | one, s |"]
     lines += ["|---|---:|---:|---:|---:|---:|---:|"]
     lines += [

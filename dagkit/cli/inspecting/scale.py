@@ -16,7 +16,7 @@ from dagkit.ledger import Ledger
 from dagkit.scaling import ScalingSettings, decide
 from dagkit.scaling.explaining import became, sentence
 from dagkit.scaling.policy import in_a_line
-from dagkit.scaling.simulation import Course, following, simulated
+from dagkit.simulation import Course, following, simulated, world_of
 from dagkit.urls import absolute
 
 path = click.argument("path", metavar="PATH")
@@ -59,7 +59,7 @@ def simulate(*, path: str, operator: str | None, settings: Sequence[str], output
     as_it_was = record.inputs[-1].settings
     other = _with(as_it_was, settings)
     courses = {"simulated, as it was": as_it_was, **({"simulated, as set": other} if settings else {})}
-    world, first = record.world(), record.decisions[0].fact.before
+    world, first = world_of(record), record.decisions[0].fact.before
     lines = [
         _recorded_line(record),
         *(

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import median
 from typing import ClassVar
 
 from pydantic import ValidationError
@@ -16,7 +15,6 @@ from dagkit.ledger import AddData, DatasetKind, Ledger, WorkBlock
 from dagkit.ledger.chain.contents import rows_of
 from dagkit.ledger.format.proof import InputWork, length_of, row_of
 from dagkit.scaling import ScalingInputs
-from dagkit.scaling.simulation import Arrival, World
 
 
 class NothingDecided(RunFailure):
@@ -27,6 +25,15 @@ class NothingDecided(RunFailure):
 
 
 _FOLLOW = "give an operator a scaling policy, and ask again once it has followed its backlog"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Blocks of one length that are found at one time."""
+
+    at_millis: float
+    blocks: int
+    positions_each: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +67,7 @@ class Recorded:
     def inputs(self) -> list[ScalingInputs]:
         return [inputs for each in self.decisions if (inputs := each.inputs) is not None]
 
-    def world(self) -> World:
-        """All that was not decided, as far as it was measured."""
-        told = [inputs.capacity for inputs in self.inputs]
-        rates = [capacity.positions_per_second for capacity in told if capacity.positions_per_second]
-        cores: list[tuple[float, int]] = [(0.0, told[0].cores)]
-        for inputs in self.inputs:
-            if inputs.capacity.cores > cores[-1][1]:
-                cores.append((inputs.at_millis - self.began.timestamp() * 1000, inputs.capacity.cores))
-        return World(
-            self.arrivals,
-            cores=cores,
-            most_cores=max(capacity.most_cores for capacity in told),
-            per_milli=(median(rates) if rates else self._rate()) / 1000,
-            window_millis=told[-1].window_millis,
-            slot_millis=told[-1].slot_millis,
-        )
-
-    def _rate(self) -> float:
+    def positions_per_second(self) -> float:
         """Positions that a partition read in a second while there was something to read."""
         millis = backlog_millis(self.arrivals, self.drained)
         if not millis:

@@ -1,6 +1,6 @@
 """Dealing: what each window is given, decided by what the windows before it showed. Pure.
 
-The loop and the simulator ask the same dealer, so that what is simulated is what runs.
+The loop and `dagkit.simulation` use the same scheduler, so that what is simulated is what runs.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,6 @@
 """What a ledger tells of backlogs, and what other settings would have done with them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from dagkit.engine.facts import Scaled
 from dagkit.engine.history.backlogs import NothingDecided, backlog_millis, decisions, recorded
 from dagkit.ledger import Ledger
 from dagkit.scaling import ScalingInputs, decide
-from dagkit.scaling.simulation import Arrival, fixed, following, simulated
+from dagkit.simulation import Arrival, fixed, following, simulated, world_of
 from tests.engine.items import item_of
 from tests.engine.recording import MIB, Recording, burst
 
@@ -34,17 +35,19 @@ def test_when_blocks_came_and_when_all_were_read(tmp_path: Path) -> None:
 
 
 def test_the_world_is_as_it_was_measured(tmp_path: Path) -> None:
-    world = recorded(_ledger(burst(tmp_path))).world()
+    world = world_of(recorded(_ledger(burst(tmp_path))))
     assert world.cores == [(0.0, 4)]
     assert world.per_milli == pytest.approx(2.5 * MIB / 1000)
 
 
 def test_a_simulation_of_what_was_takes_about_as_long_as_it_did(tmp_path: Path) -> None:
     told = recorded(_ledger(burst(tmp_path)))
-    course = simulated(told.world(), following(told.inputs[-1].settings))
+    course = simulated(world_of(told), following(told.inputs[-1].settings))
     assert backlog_millis(told.arrivals, course.drained) == pytest.approx(10_500, rel=0.1)
-    slower = simulated(told.world(), fixed(1))
-    assert backlog_millis(told.arrivals, slower.drained) > 38_000
+    slower = simulated(world_of(told), fixed(1))
+    assert 19_000 < backlog_millis(told.arrivals, slower.drained) < 22_000  # by one slot of each of two windows
+    alone = simulated(replace(world_of(told), overlap=1), fixed(1))
+    assert backlog_millis(told.arrivals, alone.drained) > 38_000
 
 
 def test_what_waits_for_another_reader_is_not_this_ones(tmp_path: Path) -> None:
@@ -63,7 +66,7 @@ def test_before_anything_was_measured_what_was_read_tells_how_fast(tmp_path: Pat
     recording = Recording(tmp_path)
     recording.find(100)
     recording.run(100 * MIB, 10, [recording.decide()])
-    assert recorded(_ledger(recording)).world().per_milli == pytest.approx(2.5 * MIB / 1000)
+    assert world_of(recorded(_ledger(recording))).per_milli == pytest.approx(2.5 * MIB / 1000)
 
 
 def test_a_run_that_decided_nothing_is_told(tmp_path: Path) -> None:
@@ -84,7 +87,7 @@ def test_a_backlog_that_nobody_has_read_is_told(tmp_path: Path) -> None:
     recording.find(100)
     recording.run(0, 1, [recording.decide()])
     with pytest.raises(NothingDecided, match="nothing of what reader was given has been read yet"):
-        recorded(_ledger(recording)).world()
+        world_of(recorded(_ledger(recording)))
 
 
 def test_decisions_of_others_have_no_inputs_to_be_made_again_from(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from dagkit import Block
 from dagkit.engine.work.split import EVEN, OVER
-from dagkit.testing import Cost, Simulated, Simulation
+from dagkit.simulation import Cost, Course, World, fixed, simulated
 
 FILE = 10_000_000
 """Positions of the one file."""
@@ -36,71 +37,89 @@ def slow_block(number: int, of: int, millis: float) -> Cost:
     return Cost({0: cheap} | {number * length: millis / 2 / length, (number + 1) * length: cheap})
 
 
-def splits_of(simulated: Simulated) -> Counter[str]:
-    return Counter(split.why for _, split in simulated.splits)
+def run(blocks: list[Block], cost: Cost, slots: int, most_windows: float = 100_000, **machine: Any) -> Course:
+    """The course of the blocks on so many slots, each with a core of its own."""
+    world = world_of(blocks, cost, slots, **machine)
+    return simulated(world, fixed(slots), begins_with=slots, most_windows=most_windows)
+
+
+def world_of(blocks: list[Block], cost: Cost, slots: int, **machine: Any) -> World:
+    costs = {"window_millis": 100.0, "slot_millis": 0.0, **machine}
+    return World(blocks=blocks, cost=cost, cores=((0.0, slots),), **costs)
+
+
+def ratio(blocks: list[Block], cost: Cost, slots: int, **machine: Any) -> float:
+    """How much longer it takes than it has to, where work can be divided."""
+    ideal = world_of(blocks, cost, slots).soonest_millis(slots)
+    return run(blocks, cost, slots, **machine).ended / ideal
+
+
+def splits_of(course: Course) -> Counter[str]:
+    return Counter(split.why for _, split in course.splits)
 
 
 PLACES = [0.0, 0.1, 0.33, 0.495, 0.5, 0.8, 0.99]
 MACHINES = [
-    pytest.param(Simulation(2, noise=0.05), 40_000.0, id="two windows in flight"),
-    pytest.param(Simulation(2, noise=0.05, overlap=1), 80_000.0, id="one window after the other"),
-    pytest.param(Simulation(2, noise=0.05, claim=1000), 80_000.0, id="claims of many positions"),
-    pytest.param(Simulation(16, noise=0.2), 16 * 40_000.0, id="sixteen noisy slots"),
+    pytest.param({"slots": 2, "noise": 0.03}, 40_000.0, id="two windows in flight"),
+    pytest.param({"slots": 2, "noise": 0.03, "overlap": 1}, 80_000.0, id="one window after the other"),
+    pytest.param({"slots": 2, "noise": 0.03, "claim": 1000}, 80_000.0, id="claims of many positions"),
+    pytest.param({"slots": 16, "noise": 0.12}, 16 * 40_000.0, id="sixteen noisy slots"),
 ]
 
 
 @pytest.mark.parametrize("share", PLACES)
 @pytest.mark.parametrize(("machine", "millis"), MACHINES)
-def test_a_file_with_a_dear_stretch_keeps_all_slots_busy(machine: Simulation, millis: float, share: float) -> None:
-    assert machine.run(file_of(1), dear_at(share, millis)).ratio <= ENOUGH
+def test_a_file_with_a_dear_stretch_keeps_all_slots_busy(machine: dict[str, Any], millis: float, share: float) -> None:
+    assert ratio(file_of(1), dear_at(share, millis), **machine) <= ENOUGH
 
 
 @pytest.mark.parametrize("number", [0, 7, 15])
 @pytest.mark.parametrize(("machine", "millis"), MACHINES)
-def test_one_slow_block_among_many_is_shared(machine: Simulation, millis: float, number: int) -> None:
-    assert machine.run(file_of(16), slow_block(number, 16, millis)).ratio <= ENOUGH
+def test_one_slow_block_among_many_is_shared(machine: dict[str, Any], millis: float, number: int) -> None:
+    assert ratio(file_of(16), slow_block(number, 16, millis), **machine) <= ENOUGH
 
 
 def test_without_splits_a_slow_block_keeps_everybody_waiting() -> None:
-    whole = Simulation(2, splits=False, cuts=False).run(file_of(16), slow_block(15, 16, 40_000.0))
-    assert whole.millis > 1.4 * Simulation(2).run(file_of(16), slow_block(15, 16, 40_000.0)).millis
+    work = file_of(16), slow_block(15, 16, 40_000.0)
+    assert run(*work, 2, splits=False, cuts=False).ended > 1.4 * run(*work, 2).ended
 
 
 @pytest.mark.parametrize("overlap", [1, 2])
 def test_an_even_backlog_is_hardly_split(overlap: int) -> None:
-    even = Simulation(2, noise=0.03, overlap=overlap).run(file_of(1600, 1600 << 26), Cost({0: 1 / 500_000}))
-    assert even.ratio <= 1.05
+    work = file_of(1600, 1600 << 26), Cost({0: 1 / 500_000})
+    assert ratio(*work, 2, noise=0.017, overlap=overlap) <= 1.05
+    even = run(*work, 2, noise=0.017, overlap=overlap)
     assert splits_of(even)[EVEN] <= 4
     assert splits_of(even)[OVER] <= 2 * even.windows
 
 
 def test_a_file_that_is_read_in_one_window_is_not_split_but_to_be_dealt() -> None:
-    even = Simulation(2, overhead_millis=70).run(file_of(16, 1 << 30), Cost({0: 1 / 500_000}))
+    even = run(file_of(16, 1 << 30), Cost({0: 1 / 500_000}), 2, window_millis=70.0)
     assert even.windows == 1
-    assert even.splits == []
+    assert even.splits == ()
 
 
 def test_a_window_with_little_to_do_is_one_window() -> None:
-    idle = Simulation(8).run(file_of(3, 3000), Cost({0: 0.1}))
-    assert (idle.windows, idle.splits) == (1, [])
+    idle = run(file_of(3, 3000), Cost({0: 0.1}), 8)
+    assert (idle.windows, idle.splits) == (1, ())
 
 
 @pytest.mark.parametrize("cost", [Cost({0: 0.001}), dear_at(0.3, 20_000.0)], ids=["even", "skewed"])
 def test_what_cannot_be_split_is_never_split_and_ends(cost: Cost) -> None:
-    whole = Simulation(4, splits=False, cuts=False).run(file_of(40), cost)
-    assert whole.splits == []
+    whole = run(file_of(40), cost, 4, splits=False, cuts=False)
+    assert whole.splits == ()
     assert whole.windows <= 40
 
 
 def test_what_can_be_split_while_it_is_read_and_not_before_is_split_there_alone() -> None:
-    kept = Simulation(2, cuts=False).run(file_of(16), slow_block(3, 16, 40_000.0))
+    kept = run(file_of(16), slow_block(3, 16, 40_000.0), 2, cuts=False)
     assert set(splits_of(kept)) == {OVER}
 
 
 def test_a_few_positions_that_cost_a_second_each_are_shared_one_by_one() -> None:
-    simulated = Simulation(50, noise=0.05).run(file_of(1, 1000), Cost({0: 1000.0}))
-    assert simulated.ratio <= 1.3  # one position is a twentieth of each slot's work
-    assert len(simulated.splits) <= 1000
+    work = file_of(1, 1000), Cost({0: 1000.0})
+    assert ratio(*work, 50, noise=0.03) <= 1.3  # one position is a twentieth of each slot's work
+    assert len(run(*work, 50, noise=0.03).splits) <= 1000
 
 
 @given(
@@ -114,10 +133,11 @@ def test_whatever_work_costs_it_ends_and_is_not_split_for_ever(
 ) -> None:
     """No window begins that finishes nothing, and none makes more splits than its slots can use."""
     cost = Cost({number * 50_000: millis for number, millis in enumerate(costs)})
-    simulated = Simulation(slots, overlap=overlap, claim=claim).run(file_of(3, 600_000), cost, most_windows=500)
+    blocks = file_of(3, 600_000)
+    course = run(blocks, cost, slots, most_windows=500, overlap=overlap, claim=claim)
     # at its end, between any two slots, the same for what is dealt besides, and one to leave a rest
-    assert len(simulated.splits) <= simulated.windows * (3 * slots)
-    assert simulated.windows <= 20 + simulated.ideal_millis / 200
+    assert len(course.splits) <= course.windows * (3 * slots)
+    assert course.windows <= 20 + world_of(blocks, cost, slots).soonest_millis(slots) / 200
 
 
 @pytest.mark.slow
@@ -125,9 +145,9 @@ def test_a_thousand_slots_and_a_million_blocks() -> None:
     began = time.process_time()
     blocks = file_of(1_000_000, 100_000_000)
     cost = Cost({0: 1.0, 70_000_000: 1000.0, 70_010_000: 1.0})  # a hundred blocks cost a thousand times more
-    simulated = Simulation(1000, noise=0.05).run(blocks, cost)
-    assert simulated.ratio <= ENOUGH
-    assert len(simulated.splits) <= 3 * 1000 * simulated.windows
+    course = run(blocks, cost, 1000, noise=0.03)
+    assert course.ended <= ENOUGH * world_of(blocks, cost, 1000).soonest_millis(1000)
+    assert len(course.splits) <= 3 * 1000 * course.windows
     assert time.process_time() - began < 150
 
 

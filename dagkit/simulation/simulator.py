@@ -1,0 +1,272 @@
+"""The simulator: the engine's scheduler and a policy on a clock that only counts.
+
+A window is given what the scheduler gives it, and ends when its slowest slot does. A slot that finds no core free waits
+for one. What listeners are told of a window is made by the code that tells them (`engine/reports/capacity.py`).
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import ceil, exp, inf
+from random import Random
+
+from dagkit.api.stats import Backlog, Capacity
+from dagkit.api.work import Block
+from dagkit.engine.address import Address
+from dagkit.engine.facts import Split
+from dagkit.engine.history.backlogs import Arrival
+from dagkit.engine.reports.capacity import ReadingSpeed, WindowCosts, capacity_of
+from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.queue import WorkQueue
+from dagkit.engine.work.schedule import Scheduler, WindowSchedule
+from dagkit.engine.work.split import SlotResult, all_in, anywhere, backlog_of, nowhere, split_at_the_end
+from dagkit.engine.work.window_size import WindowSizer
+from dagkit.engine.worker.protocol import Cores
+from dagkit.scaling import Follower, ScalingSettings
+from dagkit.simulation.world import ARRIVED, Change, Course, World
+
+INTO = Address("reader.blocks")
+MOST_ITEMS = 500
+"""Of one arrival: more blocks that can be cut anywhere stand together in one item, which makes no difference to who
+reads what."""
+
+Chooser = Callable[[int, float, Backlog, Capacity], tuple[int, str]]
+"""How many partitions there are to be: given how many there are, when, and what there is to do with what."""
+
+
+def fixed(count: int) -> Chooser:
+    """Always as many."""
+    return lambda *_: (count, "")
+
+
+def following(settings: ScalingSettings) -> Chooser:
+    """As many as a policy says."""
+    follower = Follower()
+
+    def choose(before: int, at: float, backlog: Backlog, capacity: Capacity) -> tuple[int, str]:
+        looked = follower.look(settings, before, round(at), backlog, capacity)
+        return (before, "") if looked is None else (looked[1].after, looked[1].rule)
+
+    return choose
+
+
+def simulated(
+    world: World, choose: Chooser, *, begins_with: int = 1, given_up_after: float = inf, most_windows: float = inf
+) -> Course:
+    """How it goes. A course may be given up after an instant; more than `most_windows` are an error."""
+    return _Simulation(world, choose, begins_with).run(min(world.ends_millis, given_up_after), most_windows)
+
+
+@dataclass
+class _InFlight:
+    """A window that runs."""
+
+    given: WindowSchedule
+    worked: list[SlotResult]
+    window_id: int
+    began: float
+    ends: float
+    alone: bool
+
+
+class _Simulation:
+    def __init__(self, world: World, choose: Chooser, begins_with: int) -> None:
+        self.world = world
+        self.choose = choose
+        self.cost_of = cache(world.cost_of)
+        self.scheduler = Scheduler(WorkQueue.of(_items(world.blocks)), WindowSizer(world.shortest_millis))
+        self.near = {INTO: anywhere if world.cuts else nowhere}
+        self.arrivals = deque(world.arrivals)
+        self.came = _Came()
+        self.free = _cores_free_at(world)
+        self.random = Random(world.seed)  # noqa: S311 - it is noise
+        self.costs, self.speed = WindowCosts(), ReadingSpeed()
+        self.in_flight: deque[_InFlight] = deque()
+        self.now = 0.0
+        self.counted_up_to = 0.0
+        """Up to when the time of slots is counted."""
+        self.count = self.wanted = begins_with
+        self.began_with = begins_with
+        self.rule = ""
+        self.has_news = True
+        """Whether anything was found or committed since the policy was asked."""
+        self.windows = 0
+        self.slot_millis = 0.0
+        self.changes: list[Change] = []
+        self.drained: list[float] = []
+        self.splits: list[tuple[int, Split]] = []
+
+    def run(self, until: float, most_windows: float) -> Course:
+        while self.now < until and self._step():
+            assert self.windows <= most_windows, f"after {self.windows} windows there was still work"
+        return Course(
+            tuple(self.changes),
+            tuple(self.drained),
+            self.windows,
+            self.slot_millis,
+            self.now,
+            self.began_with,
+            tuple(self.splits),
+        )
+
+    def _step(self) -> bool:
+        """Do what the engine's loop would do next; False if nothing will ever be left to do."""
+        self._arrive()
+        waits = bool(len(self.scheduler.queue))
+        if waits and self.has_news:
+            self._look()
+        if self.wanted != self.count:  # a change waits until nothing is in flight
+            self._complete() if self.in_flight else self._change()
+        elif waits and len(self.in_flight) < self.world.overlap:
+            self._start()
+        elif self.in_flight:
+            self._await()
+        else:
+            return self._sleep()
+        return True
+
+    def _arrive(self) -> None:
+        while self.arrivals and self.arrivals[0].at_millis <= self.now:
+            self.scheduler.queue.add(_items(self.came.blocks(self.arrivals.popleft(), grouped=self.world.cuts)))
+            self.has_news = True
+
+    def _look(self) -> None:
+        """Ask the policy, as listeners are asked: before a window, and from time to time while nothing is to do."""
+        self.has_news = False
+        given = [item for flight in self.in_flight for item in all_in(flight.given.allocation)]
+        backlog = self.came.counted(backlog_of([*self.scheduler.queue.all(), *given], self.near[INTO]))
+        cores = self.world.cores_at(self.now)
+        available = Cores(cores, max(cores, self.world.most_cores or cores))
+        capacity = capacity_of(available, self.speed, self.costs)
+        self.wanted, self.rule = self.choose(self.count, self.now, backlog, capacity)
+
+    def _change(self) -> None:
+        self.changes.append(Change(self.now, self.count, self.wanted, self.rule))
+        self.count = self.wanted
+        self.now += self.world.change_millis
+
+    def _start(self) -> None:
+        world, self.windows = self.world, self.windows + 1
+        given = self.scheduler.next(self.windows, {INTO: self.count}, self.near, overlaps=world.overlap > 1)
+        self.splits += [(self.windows, split) for split in given.cuts]
+        worked, ends = [], self.now
+        for slot, hand in enumerate(given.allocation[INTO]):
+            begins = max(heapq.heappop(self.free), self.now + world.window_millis / 2)
+            result = self._work(slot, hand, given.lasts_millis)
+            is_free = begins + result.busy_millis + world.slot_millis
+            heapq.heappush(self.free, is_free)
+            ends = max(ends, is_free)
+            worked.append(result)
+        ends += world.window_millis / 2
+        self.in_flight.append(_InFlight(given, worked, self.windows, self.now, ends, not self.in_flight))
+
+    def _await(self) -> None:
+        """The oldest window ends, or something arrives before, for which another window may begin."""
+        arrives = self.arrivals[0].at_millis if self.arrivals else inf
+        if len(self.in_flight) < self.world.overlap and arrives < self.in_flight[0].ends:
+            self.now = max(self.now, arrives)
+        else:
+            self._complete()
+
+    def _complete(self) -> None:
+        """The oldest window ends: what it left waits again, and what it showed is known."""
+        at_once = len(self.in_flight) * self.count
+        flight = self.in_flight.popleft()
+        self.now = max(self.now, flight.ends)
+        since = max(flight.began, self.counted_up_to)
+        self.slot_millis += (self.now - since) * min(at_once, self.world.cores_at(self.now))
+        self.counted_up_to = self.now
+        self.splits += [(flight.window_id, split) for split in split_at_the_end(flight.given.allocation, flight.worked)]
+        took, busy = self.now - flight.began, [result.busy_millis for result in flight.worked]
+        self.costs.committed(took, max(busy, default=0.0))
+        self.speed.read(sum(result.work for result in flight.worked), sum(busy))
+        self.scheduler.over(flight.given, flight.worked, took if flight.alone else None)
+        self.has_news = True
+        if not self.in_flight and not len(self.scheduler.queue):
+            self.drained.append(self.now)
+
+    def _sleep(self) -> bool:
+        """Until listeners are asked, or something arrives; False if nothing ever will."""
+        if not self.arrivals and self.world.ends_millis == inf:
+            return False
+        self._look()
+        if self.wanted == self.count:
+            arrives = self.arrivals[0].at_millis if self.arrivals else inf
+            self.now = min(self.now + self.world.look_millis, arrives)
+        return True
+
+    def _work(self, slot: int, hand: Sequence[WorkItem], lasts: float) -> SlotResult:
+        """One slot reads what it was given, as a slot does: what it has begun is split at the deadline."""
+        world = self.world
+        slower = exp(world.noise * self.random.gauss()) if world.noise else 1.0
+        busy, positions, left = 0.0, 0, list[WorkItem]()
+        for number, item in enumerate(hand):
+            if number and busy >= lasts:
+                left.append(item)
+                continue
+            cost, end = self.cost_of(str(item.source)), item.end
+            takes = cost.between(item.start, end) * slower
+            if world.splits and busy + takes > lasts:
+                at = cost.reached(item.start, max(0.0, lasts - busy) / slower)
+                claims = (at - item.start) // world.claim + 1
+                end = min(item.end, item.start + claims * world.claim)
+                takes = cost.between(item.start, end) * slower
+            busy += takes
+            positions += end - item.start
+            if end < item.end:
+                done = {"done_positions": end - item.start, "done_millis": takes, "done_apart": 0}
+                left.append(item.part(end, item.end).model_copy(update=done))
+        return SlotResult(0, slot, positions, busy, left)
+
+
+@dataclass
+class _Came:
+    """What arrived so far: blocks of one source, of which many may stand in one item."""
+
+    number: int = 0
+    end: int = 0
+    each: float | None = None
+    """How long the newest blocks are, where they stand together."""
+
+    def blocks(self, arrival: Arrival, *, grouped: bool) -> list[Block]:
+        """The blocks of one arrival, or the same stretches in fewer."""
+        together = ceil(arrival.blocks / MOST_ITEMS) if grouped else 1
+        if together > 1:
+            self.each = arrival.positions_each
+        begins, found = self.end, list[Block]()
+        for first in range(0, arrival.blocks, together):
+            end = begins + round(min(first + together, arrival.blocks) * arrival.positions_each)
+            found.append(Block(self.number, ARRIVED, self.end, end))
+            self.number, self.end = self.number + 1, end
+        return found
+
+    def counted(self, backlog: Backlog) -> Backlog:
+        """The backlog with each block counted, also those that stand together."""
+        if self.each is None:
+            return backlog
+        return replace(backlog, blocks=max(backlog.blocks, ceil(backlog.positions / self.each)))
+
+
+def _items(blocks: Sequence[Block]) -> list[WorkItem]:
+    return [
+        WorkItem(
+            into=INTO,
+            number=(block.number,),
+            element=None,
+            start=block.start,
+            end=block.end,
+            source=block.source,
+            element_id=block.number,
+        )
+        for block in blocks
+    ]
+
+
+def _cores_free_at(world: World) -> list[float]:
+    """When each core has nothing to do; those that come later are free once they are there."""
+    free: list[float] = []
+    for since, cores in world.cores:
+        free += [since] * (cores - len(free))
+    return free
