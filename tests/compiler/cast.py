@@ -210,7 +210,7 @@ class Typed(Operator):
 
 
 class Old(Operator):
-    """An operator before somebody changed it."""
+    """An operator before its class changed."""
 
     input = InputPort(int, optional=True)
     output = OutputPort(int)
@@ -219,7 +219,7 @@ class Old(Operator):
 
 
 class New(Old):
-    """The same with ports declared anew, which hide the old ones."""
+    """The same, with ports declared again, which hide the old ones."""
 
     input = InputPort(int, optional=True)
     output = OutputPort(int)

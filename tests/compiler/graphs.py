@@ -599,7 +599,7 @@ def make_no_partitions(dag: Dag) -> Code:
 
 @st.composite
 def broken(draw_: st.DrawFn) -> tuple[Dag, list[Code]]:
-    """A Dag with some things wrong, and the codes under which they must be told."""
+    """A Dag with some faults, and the codes under which the compiler must report them."""
     dag = draw(draw_(blueprints(most=6)))
     breaks = draw_(st.lists(st.sampled_from(BREAKS), min_size=1, max_size=6, unique=True))
     return dag, [breaking(dag) for breaking in breaks]

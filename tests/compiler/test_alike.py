@@ -1,4 +1,4 @@
-"""A fault inside a module is told once, however many times the module is used, with every place."""
+"""A fault inside a module is reported once, with every place where the module is used."""
 
 from pydantic import Field
 
@@ -11,7 +11,7 @@ from tests.compiler.cast import Checked, Deal, Needy, Source, Split, Step, fault
 
 
 class Hungry(Module):
-    """Holds one that nobody feeds."""
+    """Contains an operator without a stream into it."""
 
     output = OutputPort(int)
 

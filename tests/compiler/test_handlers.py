@@ -1,4 +1,4 @@
-"""What flows into an operator is taken by a method that can take it, or the author is told before anything runs."""
+"""Each input has a method that can take its items, or the compiler reports the fault before anything runs."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -111,7 +111,7 @@ class Served(Mute):
 
 
 class Looking(SplittableOperator[Any]):
-    """A reader with a second input, which nobody serves."""
+    """A reader with a second input, which has no method."""
 
     words = InputPort(str)
     more = InputPort(str)
@@ -182,7 +182,7 @@ class Returning(RowOperator):
     made: Any = "ABC"
 
     def process(self, item: str) -> Iterator[str]:
-        return self.made  # type: ignore[no-any-return] # the slip that is tried
+        return self.made  # type: ignore[no-any-return] # the mistake under test
 
 
 def test_a_text_that_is_returned_is_not_sent_letter_by_letter() -> None:

@@ -1,4 +1,4 @@
-"""Partitions that own no keys, own the same, or leave some out: items would be doubled or lost, so it is told."""
+"""Partitions that own no keys, own the same ones, or leave some out are reported: items would be doubled or lost."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""A port that is not there is told with everything else: an end stands for it, and nothing is told of that end."""
+"""A missing port is reported with all other faults. Its stand-in causes no faults of its own."""
 
 import inspect
 from collections.abc import Callable

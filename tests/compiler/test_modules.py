@@ -70,7 +70,7 @@ class Shut(Module):
 
 
 class Feeder(Module):
-    """A source of as many steps as it is told."""
+    """A source with a configured number of steps."""
 
     output = OutputPort(int)
     steps: PositiveInt = 1
@@ -85,7 +85,7 @@ class Feeder(Module):
 
 
 class Endless(Module):
-    """One that holds itself."""
+    """A module that contains itself."""
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
         dag.add_module("again", Endless())
@@ -101,7 +101,7 @@ class Deeper(Module):
 
 
 class Nested(Module):
-    """One that holds as many of its kind as it is told."""
+    """A module that contains a configured number of its kind."""
 
     output = OutputPort(int)
     depth: int

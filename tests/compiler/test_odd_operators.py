@@ -1,4 +1,4 @@
-"""Operators that are not made as operators are: told at their line, with the way out."""
+"""Operators that are made in the wrong way: reported at their line, with a repair."""
 
 from collections.abc import Callable
 from typing import Any

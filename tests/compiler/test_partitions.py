@@ -125,7 +125,7 @@ def test_the_plan_says_which_line_decided() -> None:
         "an input operator may be the head",
         "a head of one makes mirrors of one",
         "beside a parallel input there may be a plain one",
-        "a partitioner of the mirror's own follows the count it is told",
+        "a partitioner of the mirror's own follows the count in its context",
     ],
 )
 def test_mirrors_follow_the_head_of_their_chain(
@@ -186,7 +186,7 @@ def test_a_mirror_follows_what_leads_in_and_not_its_own_delay(ports: tuple[str, 
 
 
 class _KeysAll(Partitioner):
-    """As many as it must be, which share out the keys of every input it is told of."""
+    """As many partitions as required, which share the keys of every input in the context."""
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
         dealt = deal_keys(max(1, context.parallel_count))

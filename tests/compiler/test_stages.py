@@ -142,7 +142,7 @@ def test_only_input_operators_run_on_the_driver() -> None:
         "a mirror is sent to straight",
         "several send to one",
         "several send to several by key",
-        "an input without keys is told everything",
+        "an input without keys gets every item",
         "a delay sends to the next window",
     ],
 )

@@ -34,7 +34,7 @@ def test_no_loop_is_suggested() -> None:
 
 
 class Half(Module):
-    """Holds one operator that is fed and one that nobody feeds."""
+    """Contains an operator with a stream into it, and one without."""
 
     entry = InputPort(int)
     exit = OutputPort(int)

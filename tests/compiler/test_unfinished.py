@@ -1,4 +1,4 @@
-"""A populate_dag that does not come to its end: whatever keeps it, its author is told."""
+"""A populate_dag that does not reach its end: the reason is always reported."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +48,7 @@ def yields(dag: Dag, conf: Config) -> Iterator[int]:
 
 
 async def waits(dag: Dag, conf: Config) -> None:
-    """Nobody awaits it."""
+    """A coroutine that nothing awaits."""
 
 
 def holds_a_broken_module(dag: Dag, conf: Config) -> None:

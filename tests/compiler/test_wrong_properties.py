@@ -1,4 +1,4 @@
-"""A property that does not hold is told with its value, at the key that set it."""
+"""An invalid property is reported with its value, at the key that set it."""
 
 from typing import Self
 
@@ -40,7 +40,7 @@ def _told(**properties: str) -> Diagnostic:
     except ApplicationFaults as faults:
         (told,) = faults.diagnostics
         return told
-    raise AssertionError("nothing was told")
+    raise AssertionError("nothing was reported")
 
 
 def test_properties_that_do_not_go_together_point_at_a_key_that_set_one() -> None:

@@ -276,7 +276,7 @@ def test_every_change_changes_the_fingerprint_and_is_told_both_ways(new: Plan) -
     "new",
     [
         plan(),
-        _keep(why=Why(source="code", text="somebody else")),
+        _keep(why=Why(source="code", text="another origin")),
         plan(cuts=(cut("read", "keep", reason="in other words"),)),
     ],
     ids=["nothing", "who decided", "the words of a reason"],

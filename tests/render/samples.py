@@ -441,6 +441,6 @@ def loop_plan() -> Plan:
         stages=(stage("count", "count"), stage("delay", "delay")),
         cuts=(
             cut("counts", "count.counts", "delay.input", CutKind.DELAY, "delay holds items back"),
-            cut("counts so far", "delay.output", "count.totals", CutKind.DELAY, "delay hands items on"),
+            cut("counts so far", "delay.output", "count.totals", CutKind.DELAY, "delay passes items on"),
         ),
     )

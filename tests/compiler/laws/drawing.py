@@ -9,7 +9,7 @@ from tests.compiler.cast import Delay, Source, Step
 Draw = Callable[[Dag], None]
 
 Broken = list[tuple[Draw, list[str]]]
-"""What draws a breach, and what is told of it: the code, and how the problem begins."""
+"""Functions that draw a breach, and its report: the code, and how the problem begins."""
 
 
 def fed(dag: Dag, name: str, operator: Any, port: str = "input") -> Any:

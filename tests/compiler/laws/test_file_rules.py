@@ -13,7 +13,7 @@ from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, P
 
 
 class Notes(Operator):
-    """Writes files whose names nobody knows before."""
+    """Writes files whose names are not known in advance."""
 
     input = InputPort(object)
     files = OutputFiles(lambda notes: notes.folder)

@@ -1,4 +1,4 @@
-"""Keys that matched nothing: each is told, with the name that was probably meant."""
+"""Keys that matched nothing: each is reported, with the name that was probably meant."""
 
 import pytest
 from hypothesis import given
@@ -261,7 +261,7 @@ def test_a_key_that_is_nearly_asked_for():
         "a site file serves several applications",
         "so does the file of a package",
         "and the user's own",
-        "but a slip is told",
+        "but a mistake is reported",
         "a file for this application serves no other",
         "nor does one that was named at the launch",
         "nor the command line",

@@ -112,7 +112,7 @@ def test_what_a_secret_goes_into_is_secret():
         ("large", "it has more than 1048576 bytes"),
         ("\0", "this is not a path: embedded null byte"),
     ],
-    ids=["a device without end", "a pipe that nobody fills", "a file too large for a secret", "no path at all"],
+    ids=["a device without end", "a pipe without a writer", "a file too large for a secret", "no path at all"],
 )
 def test_a_secret_is_read_from_a_regular_file_of_moderate_size(path, reason, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -209,7 +209,7 @@ def test_a_sentence_that_quotes_a_piece_of_a_secret_is_masked(text, raw, shown, 
         "also one to the environment",
         "what is no secret may be seen",
         "an operator's name makes no secret",
-        "keys of somebody else hide theirs",
+        "keys of other systems hide theirs",
     ],
 )
 def test_what_is_shown_instead(key, raw, tainted, shown):

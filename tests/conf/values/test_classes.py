@@ -61,8 +61,8 @@ def test_a_library_of_operators_is_searched(monkeypatch):
         ("", "there is no class ''", "write it as package.module:Class"),
     ],
     ids=[
-        "a slip",
-        "a class of nobody",
+        "a misspelt name",
+        "an unknown class",
         "a module without it",
         "no such module",
         "a function",

@@ -76,7 +76,7 @@ def test_the_grammar_of_objects(text, constructed, int_val, string_val):
         "a property without a value",
         "a value of another type",
         "a property that is not there",
-        "an argument that nobody takes",
+        "an argument that the class does not take",
         "an argument that is missing",
         "a value that a component refuses",
         "a value that a model refuses",

@@ -297,7 +297,7 @@ STEPS = st.lists(st.sampled_from(["files", "a", "x", "recursive", "start"]) | st
 @given(st.lists(st.tuples(st.sampled_from(list(Reader.model_fields)), STEPS, VALUES), max_size=4))
 @example([("distinct", [], [[]])])
 def test_no_value_breaks_a_component(settings):
-    """Whatever is set comes out as a component, a fault of it, or something told."""
+    """Every setting results in a component, in a fault of it, or in a diagnostic."""
     planted = [
         Given(PropertyPath((field, *steps)), raw, Origin(Source.FILE, Where("conf.xml", line), "key"))
         for line, (field, steps, raw) in enumerate(settings)
