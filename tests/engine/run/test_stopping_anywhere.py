@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dagkit import Block, Dag, InputOperator, OutputPort, State
 from dagkit.engine.points import Point
+from dagkit.ledger.audit.verify import verify
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.testing.crashes import Crash, CrashAfter
 from tests.engine.cast import (
@@ -151,7 +152,7 @@ def test_a_source_without_an_end_is_read_window_by_window(tmp_path: Path) -> Non
     came = arrived(loop)
     assert came == list(range(len(came)))
     assert 4 <= len(came) <= 16, "four windows, each over as soon as it has begun, and after four claims at the latest"
-    assert [fault.split("[bytes-")[1][:6] for fault in desk.faults()] == ["unread"]
+    assert [fault.code for fault in verify(desk.ledger()).faults] == ["bytes-unread"]
 
 
 crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.integers(1, 6)), max_size=3)
