@@ -231,7 +231,7 @@ class RunFailure(DagkitError):
     of its fields.
     """
 
-    code: ClassVar[RunCode]
+    code: RunCode
     usual_help: ClassVar[str] = ""
     """What to do where the code that raises it has no better advice."""
     exit_code: ClassVar[int] = 7

@@ -45,34 +45,40 @@ class Failure:
 
 
 class OperatorFailed(RunFailure):
-    """An operator's code raised: where, and on which record."""
+    """An operator's code raised: where, and on which record.
 
-    code: ClassVar[RunCode] = "operator-failed"
+    Where a part of dagkit that the operator called raised, such as a file that cannot be staged, this failure has the
+    code and the help of that part's.
+    """
 
-    def __init__(self, failure: Failure, help: str = "") -> None:  # noqa: A002 - what it is
+    code: RunCode = "operator-failed"
+
+    def __init__(self, failure: Failure, cause: RunFailure | None = None) -> None:
         super().__init__(
             str(failure),
-            help or f"fix {failure.operator}, or the record; the next launch runs the window again",
+            cause.help if cause else f"fix {failure.operator}, or the record; the next launch runs the window again",
             Scene(failure.operator, failure.window_id, failure.slot),
         )
         self.failure = failure
+        if cause is not None:
+            self.code = cause.code
 
 
 class InputRefused(OperatorFailed):
     """An operator cannot read its input."""
 
-    code = "input-unreadable"
+    code: RunCode = "input-unreadable"
     exit_code: ClassVar[int] = InputUnreadable.exit_code
 
-    def __init__(self, failure: Failure, error: InputUnreadable) -> None:
-        super().__init__(failure, error.help)
-        self.problem = f"{failure.operator} {error.problem}"
+    def __init__(self, failure: Failure, cause: InputUnreadable) -> None:
+        super().__init__(failure, cause)
+        self.problem = f"{failure.operator} {cause.problem}"
 
 
 class WindowLost(RunFailure):
     """A window was lost for a reason outside of the operators, such as a machine that went away."""
 
-    code: ClassVar[RunCode] = "window-lost"
+    code: RunCode = "window-lost"
     usual_help: ClassVar[str] = "launch again to resume after the last committed window"
 
 
@@ -90,10 +96,21 @@ def failure_of(
     told = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, InputUnreadable):
         return InputRefused(Failure(operator, window_id, slot, told, place), error)
+    if isinstance(error, RunFailure):
+        return OperatorFailed(Failure(operator, window_id, slot, _told_of(error), place), error)
     if isinstance(error, NotYielded):
         return OperatorFailed(Failure(operator, window_id, slot, str(error), place))
     lines = "".join(_from_the_author_on(error).format())
     return OperatorFailed(Failure(operator, window_id, slot, told, place, lines))
+
+
+def failed_within(error: RunFailure, operator: str, window_id: int, slot: int | None = None) -> OperatorFailed:
+    """The failure of an operator that a part of dagkit could not serve."""
+    return OperatorFailed(Failure(operator, window_id, slot, _told_of(error)), error)
+
+
+def _told_of(error: RunFailure) -> str:
+    return f"{type(error).__name__}: {error.problem}"
 
 
 class CodecFailed(Exception):

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dagkit.api.files import output_files
 from dagkit.api.operators import Operator
-from dagkit.engine.failures import Failure, OperatorFailed
+from dagkit.engine.failures import OperatorFailed, failed_within
 from dagkit.engine.files.folder import Folder
 from dagkit.engine.files.open_folder import folder_at
 from dagkit.engine.files.pieces import BUFFER_BYTES
@@ -256,9 +256,8 @@ class Staging:
         if self.place.durable and self._below is not None:
             piece.go_on(self._below.append(piece.name, SMALL_BUFFER_BYTES))
 
-    def _failed(self, operator: str, error: Exception) -> OperatorFailed:
-        told = f"{type(error).__name__}: {error}"
-        return OperatorFailed(Failure(operator, self.place.window, self.slot, told))
+    def _failed(self, operator: str, error: StagingFailed) -> OperatorFailed:
+        return failed_within(error, operator, self.place.window, self.slot)
 
     def _empty(self, operator: str, file: str) -> Part:
         return Part(
