@@ -1,4 +1,4 @@
-"""The page that tells what was measured: a part for each benchmark that writes one, and each writes its own anew."""
+"""The page of results: each benchmark with `--write-docs` replaces its own part."""
 
 import os
 import platform
@@ -12,21 +12,21 @@ _ANY_MARK = re.compile(_MARK.format(name=r"(\w+)"))
 
 
 def with_part(page: str, name: str, text: str) -> str:
-    """The page with this benchmark's part in the place of its last one, or at the end."""
+    """The page with this benchmark's part: it replaces the old one, or comes at the end."""
     before, *marked = _ANY_MARK.split(page)
-    assert not before.strip(), "all that stands on the page was measured by somebody"
+    assert not before.strip(), "every part of the page belongs to a benchmark"
     parts = dict(zip(marked[::2], marked[1::2], strict=True))
     parts[name] = text
     return "\n".join(_MARK.format(name=each) + part.strip("\n") + "\n" for each, part in parts.items())
 
 
 def write_part(name: str, text: str) -> None:
-    """Write this benchmark's part of the page, and leave all others as they are."""
+    """Write this benchmark's part of the page; the other parts stay."""
     PAGE.write_text(with_part(PAGE.read_text(encoding="utf-8"), name, text), encoding="utf-8")
 
 
 def machine_in_words() -> str:
-    """What all figures depend on."""
+    """The machine on which the figures were measured."""
     memory = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30)
     cores = len(os.sched_getaffinity(0))
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"

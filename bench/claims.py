@@ -1,7 +1,7 @@
-"""What it costs that work can be split: lines read with a tracker and without, and a claim for each record.
+"""The cost of splittable work: lines read with a tracker and without, and a claim for each record.
 
-Both readers go through a block in memory, by turns with each chunk of it, many times. What counts of each chunk is the
-median, and of all chunks the sum, in time of the processor, which others on the machine hardly lengthen.
+Both readers read a block in memory many times, taking turns chunk by chunk. The result is the sum over all chunks of
+each chunk's median, in processor time, which other processes hardly affect.
 """
 
 import argparse
@@ -27,69 +27,69 @@ from dagkit_operators.contexts import ReadLines, records_of
 from dagkit_operators.lines import Seekable, chunks
 
 MOST_OVERHEAD = 0.03
-"""Of the time without a tracker: what a tracker may add."""
+"""The most that a tracker may add, as a share of the time without it."""
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of ours is made in it
 CLAIMS = 200_000
-"""Claims that are timed at a time."""
+"""Claims in one timed run."""
 
 Read = Callable[[Seekable, Block], Iterator[Batch[Any]]]
 Use = Callable[[Batch[Any]], int]
 
 
 def with_claims(stream: Seekable, block: Block) -> Iterator[Batch[Any]]:
-    """What the engine runs: the lines that a tracker grants."""
+    """Read as the engine does: the lines that a tracker grants."""
     tracker = READER.tracker(block, READER.initial_restriction(block))
     return READER.reader_context().batches(stream, block, tracker)
 
 
 def without_claims(stream: Seekable, block: Block) -> Iterator[Batch[Any]]:
-    """The same kernel, and nobody is asked."""
+    """Read with the same kernel, without a tracker."""
     for chunk in chunks(stream, block.start, block.end):
         yield records_of(block, ReadLines(chunk))
 
 
 def counted(batch: Batch[Any]) -> int:
-    """The least that can be done with lines: the kernel alone is timed."""
+    """Only count the lines: this times the kernel alone."""
     return len(batch)
 
 
 def found(batch: Batch[Any]) -> int:
-    """What a filter on columns needs: where each line ends."""
+    """Find the ends of the lines, as a filter on columns needs them."""
     return len(batch.column("value").ended)  # type: ignore[attr-defined]  # it is a column of lines
 
 
 def decoded(batch: Batch[Any]) -> int:
-    """What a function of Python needs: each line as text."""
+    """Decode each line, as a Python function needs it."""
     return sum(len(piece.values()) for piece in batch.column("value").pieces())  # type: ignore[attr-defined]  # likewise
 
 
 READER = LineReader()
-"""A slot has one for all its blocks."""
+"""One reader for all blocks, as in a slot."""
 USES: dict[str, Use] = {"counted": counted, "found": found, "decoded": decoded}
 
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """What a tracker adds to reading a block, where lines are used in one way."""
+    """The overhead of a tracker for one use of the lines of a block."""
 
     use: str
     rounds: int
     mb_per_second: float
     """Without a tracker."""
     ratio: float
-    """Of the time with a tracker to that without."""
+    """The time with a tracker divided by the time without."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one kind of claim costs for each record."""
+    """The cost of one kind of claim for each record."""
 
     name: str
     nanos: float
 
 
 class Reading:
-    """One reader on its way through a block, timed chunk by chunk."""
+    """One reader of a block, timed chunk by chunk."""
 
     def __init__(self, stream: Seekable, block: Block, read: Read, use: Use) -> None:
         self._batches = read(stream, block)
@@ -97,7 +97,7 @@ class Reading:
         self.lines = 0
 
     def nanos(self, lines: int) -> int:
-        """What it takes until so many lines are read, or all."""
+        """The nanoseconds until this many lines, or all, are read."""
         began = time.thread_time_ns()
         while self.lines < lines:
             batch = next(self._batches, None)
@@ -108,14 +108,14 @@ class Reading:
 
 
 def overheads(path: Path, rounds: int) -> Iterator[Overhead]:
-    """Each use of the lines of a file, chunk by chunk with a tracker and without."""
+    """The overhead of each use of the lines of a file, chunk by chunk with a tracker and without."""
     size = path.stat().st_size
     block = Block(0, str(path), 0, size, last=True)
     with path.open("rb", buffering=0) as stream:
         ends = list(itertools.accumulate(map(counted, without_claims(stream, block))))
     for name, use in USES.items():
         made = [_pairs(path, block, use, ends, first=number % 2) for number in range(2 * rounds)]
-        # Of each chunk the median of the rounds in which a reader was first with it, and that of the others.
+        # For each chunk: the median of the rounds in which a reader came first, and that of the other rounds.
         one, other = (
             sum(
                 statistics.median(pairs[chunk][reader] for pairs in turn)
@@ -128,7 +128,7 @@ def overheads(path: Path, rounds: int) -> Iterator[Overhead]:
 
 
 def _pairs(path: Path, block: Block, use: Use, ends: Sequence[int], first: int) -> list[tuple[int, int]]:
-    """What each chunk takes both. Who comes second finds it in the cache: who is first changes from chunk to chunk."""
+    """The times of both for each chunk. The first reader alternates, as the second finds the chunk in the cache."""
     pairs = []
     with path.open("rb", buffering=0) as mine, path.open("rb", buffering=0) as theirs:
         one, other = Reading(mine, block, with_claims, use), Reading(theirs, block, without_claims, use)
@@ -143,7 +143,7 @@ def _pairs(path: Path, block: Block, use: Use, ends: Sequence[int], first: int) 
 
 
 def claims(rounds: int) -> Iterator[Claim]:
-    """What claims cost for each record, the loop around them included, the median of so many rounds."""
+    """The costs of claims for each record, including the loop: the median of the rounds."""
     timed: dict[str, Callable[[], float]] = {
         "try_claim of a restriction": lambda: _singly(_work().try_claim),
         "try_claim of a range": lambda: _singly(OffsetRangeTracker(0, 10**12).try_claim),
@@ -179,13 +179,13 @@ def _in_runs(claim_many: Callable[[Any], int]) -> float:
 
 def page(overhead: Sequence[Overhead], cost: Sequence[Claim], size: int) -> str:
     """This benchmark's part of the documents."""
-    told = (
-        f"A block of {size / 2**20:.0f} MiB of lines in memory is read on one core in chunks of 1 MiB, each by turns "
-        "with a tracker, which grants the lines of a chunk in one claim, and by the same code without one. "
-        "**Overhead** is of the sums over all chunks, of each chunk's median, in time of the processor; it may be "
-        f"{MOST_OVERHEAD:.0%}, whatever is done with the lines. Measured with {machine_in_words()}."
+    text = (
+        f"One core reads a block of {size / 2**20:.0f} MiB of lines in memory in chunks of 1 MiB, alternately with a "
+        "tracker, which grants the lines of a chunk in one claim, and with the same code without one. **Overhead** "
+        "compares the sums over all chunks of each chunk's median, in processor time; it may be at most "
+        f"{MOST_OVERHEAD:.0%} for every use of the lines. Measured with {machine_in_words()}."
     )
-    lines = ["## What claims cost", "", "```sh", "python -m bench claims --write-docs", "```", "", told, ""]
+    lines = ["## Cost of claims", "", "```sh", "python -m bench claims --write-docs", "```", "", text, ""]
     lines += ["| lines are | MB/s without | overhead | rounds |", "|---|---:|---:|---:|"]
     words = {"counted": "counted: the kernel alone", "found": "found: for a filter on columns", "decoded": "decoded"}
     lines += [
@@ -199,11 +199,11 @@ def page(overhead: Sequence[Overhead], cost: Sequence[Claim], size: int) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, and answer whether a tracker is as cheap as it must be."""
+    """Measure and print; return 1 if a tracker costs more than allowed."""
     parser = argparse.ArgumentParser(prog="python -m bench claims", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--mib", type=int, default=64, help="MiB of text")
-    parser.add_argument("--rounds", type=int, default=15, help="how often the text is read, by turns")
+    parser.add_argument("--rounds", type=int, default=15, help="how often both readers read the text")
     parser.add_argument("--write-docs", action="store_true", help="write the part of docs/benchmarks.md")
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
@@ -213,9 +213,9 @@ def main(arguments: Sequence[str]) -> int:
     cost = list(claims(max(3, asked.rounds)))
     kept = all(one.ratio <= 1 + MOST_OVERHEAD for one in overhead)
     if asked.json:
-        told = {"overheads": [asdict(one) for one in overhead], "claims": [asdict(one) for one in cost]}
-        told_whole = {"schema": "dagkit.bench.claims/1", **told, "most_overhead": MOST_OVERHEAD, "holds": kept}
-        print(json.dumps(told_whole, indent=2))
+        results = {"overheads": [asdict(one) for one in overhead], "claims": [asdict(one) for one in cost]}
+        document = {"schema": "dagkit.bench.claims/1", **results, "most_overhead": MOST_OVERHEAD, "holds": kept}
+        print(json.dumps(document, indent=2))
     else:
         _print(overhead, cost)
     if asked.write_docs:
@@ -228,8 +228,8 @@ def _print(overhead: Sequence[Overhead], cost: Sequence[Claim]) -> None:
     for one in overhead:
         missed = "" if one.ratio <= 1 + MOST_OVERHEAD else "  MISSED"
         print(f"{one.use:<12}{one.mb_per_second:>14.0f}{one.ratio - 1:>+10.1%}{missed}")
-    for each in cost:
-        print(f"{each.name:<58}{each.nanos:>10.3g} ns")
+    for one in cost:
+        print(f"{one.name:<58}{one.nanos:>10.3g} ns")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""How long planning takes, and whether it grows with the graph or faster.
+"""The time of planning, and whether it grows linearly with the graph.
 
-A random application of so many operators and three times as many streams is compiled from `populate_dag` to its plan:
-typed ports, generic operators, modules, delays, partitions, mirrors, attributes. Planning is one thread, so its time is
-that of the processor, whatever else the machine does; the best of some rounds counts.
+A random application with N operators and three times as many streams is compiled from `populate_dag` to its plan: typed
+ports, generic operators, modules, delays, partitions, mirrors, attributes. Planning uses one thread, so it is measured
+in processor time, independent of other processes; the best of some rounds counts.
 """
 
 import argparse
@@ -35,14 +35,14 @@ from dagkit.compiler import compile_application
 T = TypeVar("T")
 
 LIMITS_SECONDS = {1_000: 2.0, 10_000: 30.0}
-"""By the number of operators: what planning may take."""
+"""The most seconds that planning may take, by number of operators."""
 
 STEEPEST = 1.25
-"""The highest power of the size that time may grow with: ten times the graph takes less than 18 times as long."""
+"""The highest allowed power of the size: a graph ten times as large takes less than 18 times as long."""
 
 
 class Root(InputOperator):
-    """Where numbers come from."""
+    """A source of numbers."""
 
     a = OutputPort(int)
     b = OutputPort(int)
@@ -51,7 +51,7 @@ class Root(InputOperator):
 
 
 class Join(Operator):
-    """Inputs of several types, of which one is surely fed."""
+    """An operator with inputs of several types, of which at least one is connected."""
 
     weight: int = 1
     first = InputPort(int)
@@ -71,11 +71,11 @@ class Join(Operator):
     @fourth.process
     @back.process
     def process(self, item: object) -> None:
-        """Nothing runs here."""
+        """Do nothing: the graph is only planned."""
 
 
 class Carry(Operator, Generic[T]):
-    """Inputs of a type that is learnt from what flows in."""
+    """An operator whose input type is inferred from its streams."""
 
     first = InputPort[T]()
     second = InputPort[T](optional=True)
@@ -91,17 +91,17 @@ class Carry(Operator, Generic[T]):
     @third.process
     @fourth.process
     def process(self, item: T) -> None:
-        """Nothing runs here."""
+        """Do nothing: the graph is only planned."""
 
 
 class Later(DelayOperator[int]):
-    """The way back."""
+    """A delay, for loops."""
 
     kind = "bench.later/1"
 
 
 class Boxed(Module):
-    """An operator in a module."""
+    """A module with one operator."""
 
     first = InputPort(int)
     second = InputPort(int)
@@ -125,7 +125,7 @@ OUTLETS = ("a", "b", "c", "d")
 
 
 class RandomGraph(StreamingApplication):
-    """So many operators, and three times as many streams among them; the same for the same seed."""
+    """N operators with three times as many streams; equal for equal seeds."""
 
     operators: int
     seed: int = 0
@@ -158,14 +158,14 @@ def _made(number: int, chance: random.Random) -> Root | Join | Carry[int] | Boxe
 
 
 def _inlets(inner: Sequence[int], chance: random.Random) -> list[tuple[int, str]]:
-    """Every first inlet, then the others in random order."""
+    """Every first inlet, then the other inlets in random order."""
     others = [(number, port) for number in inner for port in INLETS[1:]]
     chance.shuffle(others)
     return [*((number, INLETS[0]) for number in inner), *others]
 
 
 def _turn_back(dag: Dag, joins: Sequence[Join]) -> None:
-    """A delay from each of these back to itself."""
+    """Add a loop with a delay to each of these operators."""
     for number, join in enumerate(joins):
         later = dag.add_operator(f"later {number}", Later())
         dag.add_stream(f"ahead {number}", join.ahead, later.input)
@@ -173,7 +173,7 @@ def _turn_back(dag: Dag, joins: Sequence[Join]) -> None:
 
 
 def _divide(dag: Dag, operators: Sequence[Root | Join | Carry[int] | Boxed], chance: random.Random) -> None:
-    """A fifth of the operators are partitioned, and a tenth mirror what feeds them."""
+    """Partition a fifth of the operators; let a tenth mirror their upstream operator."""
     for operator in chance.sample(operators, len(operators) // 5):
         partitioner = StatelessPartitioner(chance.randint(2, 8))
         dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, partitioner)
@@ -184,7 +184,7 @@ def _divide(dag: Dag, operators: Sequence[Root | Join | Carry[int] | Boxed], cha
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One size, planned."""
+    """The result for one size."""
 
     operators: int
     streams: int
@@ -208,12 +208,12 @@ def measured(operators: int, rounds: int) -> Measured:
 
 
 def power(small: Measured, large: Measured) -> float:
-    """The power of the size with which time grew from the one to the other: one is linear, two is quadratic."""
+    """The power of the size with which time grew: one is linear, two is quadratic."""
     return math.log(large.seconds / small.seconds) / math.log(large.operators / small.operators)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, and answer whether the limits were kept."""
+    """Measure and print; return 1 if a limit was exceeded."""
     parser = argparse.ArgumentParser(prog="python -m bench compile", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
     asked = parser.parse_args(arguments)
@@ -227,12 +227,12 @@ def main(arguments: Sequence[str]) -> int:
             json.dumps({"schema": "dagkit.bench.compile/1", "sizes": sizes, "growth": growing, "holds": kept}, indent=2)
         )
         return 0 if kept else 1
-    for line in _told(found, growth):
+    for line in _lines(found, growth):
         print(line)
     return 0 if kept else 1
 
 
-def _told(found: Sequence[Measured], growth: float) -> Iterator[str]:
+def _lines(found: Sequence[Measured], growth: float) -> Iterator[str]:
     yield f"{'operators':>10}{'streams':>10}{'seconds':>10}{'limit':>10}"
     for size in found:
         limit = "" if size.limit_seconds is None else f"{size.limit_seconds:.0f}"
@@ -240,7 +240,7 @@ def _told(found: Sequence[Measured], growth: float) -> Iterator[str]:
         yield f"{size.operators:>10,}{size.streams:>10,}{size.seconds:>10.2f}{limit:>10}{missed}"
     sizes, times = found[-1].operators / found[0].operators, found[-1].seconds / found[0].seconds
     yield f"{sizes:.0f} times the operators took {times:.1f} times as long: time grows with the power {growth:.2f}"
-    yield f"of the size, and may grow with {STEEPEST}{'' if growth <= STEEPEST else '  MISSED'}"
+    yield f"of the size, at most {STEEPEST} is allowed{'' if growth <= STEEPEST else '  MISSED'}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""How fast records move from one level to the next: lines of some hundred bytes, made by every slot, counted by others.
+"""The speed of an exchange between levels: each slot makes lines of about a hundred bytes, other slots count them.
 
-Each way of routing is timed by itself: the sender makes batches of lines out of one buffer, which costs next to
-nothing, and the receiver counts them; so what is measured is routing, writing, Spark's exchange, and reading.
+Each way of routing is timed separately. The sender makes batches of lines from one buffer at almost no cost, and the
+receiver counts them. So the time is that of routing, writing, Spark's exchange, and reading.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from dagkit.engine.worker.protocol import WindowTask
 from dagkit.schema.columns import Arrowed, Lines
 
 LEAST_MB_PER_SECOND = 200.0
-"""By every way of routing that asks no author's function of each record."""
+"""The least rate for every way of routing that calls no author's function for each record."""
 SLOTS = 2
 LINE_BYTES = 100
 CHUNK_BYTES = 4 << 20
@@ -49,13 +49,13 @@ class Line:
 
 
 class Tickets(InputOperator):
-    """What makes the senders begin: how many chunks each of them shall send."""
+    """Emits tickets: each makes a sender send a number of chunks."""
 
     out = OutputPort(int)
 
 
 class Send(Operator):
-    """So many chunks of lines for each ticket."""
+    """Sends chunks of lines for each ticket."""
 
     tickets = InputPort(int)
     lines = OutputPort(Line)
@@ -68,7 +68,7 @@ class Send(Operator):
 
 @cache
 def chunk() -> Batch[Line]:
-    """Lines with different texts, as a reader would hand them on."""
+    """A batch of different lines, as a reader emits it."""
     count = CHUNK_BYTES // LINE_BYTES
     text = "".join(f"{number * 7919:<{LINE_BYTES - 1}}\n" for number in range(count)).encode()
     offsets = pa.py_buffer(np.arange(0, len(text) + 1, LINE_BYTES, dtype=np.int32))
@@ -77,7 +77,7 @@ def chunk() -> Batch[Line]:
 
 
 class ByNumber(Operator):
-    """Each number has a place."""
+    """Receives lines partitioned by a number."""
 
     lines = InputPort(Line, key="number")
     seen = State(0)
@@ -88,7 +88,7 @@ class ByNumber(Operator):
 
 
 class ByText(Operator):
-    """Each text has a place."""
+    """Receives lines partitioned by their text."""
 
     lines = InputPort(Line, key="text")
     seen = State(0)
@@ -99,7 +99,7 @@ class ByText(Operator):
 
 
 class ByFunction(Operator):
-    """A function says where each line has its place."""
+    """Receives lines partitioned by a function."""
 
     lines = InputPort(Line, key=lambda line: line.text[:8])
     seen = State(0)
@@ -110,7 +110,7 @@ class ByFunction(Operator):
 
 
 def moving(receiver: Operator, slots: int) -> Compilation:
-    """An application whose senders send all that they make to the receiver's slots."""
+    """An application whose senders send all lines to the receiver's slots."""
 
     def draw(dag: Dag, _: Any) -> None:
         tickets, send = dag.add_operator("tickets", Tickets()), dag.add_operator("send", Send())
@@ -125,7 +125,7 @@ def moving(receiver: Operator, slots: int) -> Compilation:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One way of routing."""
+    """The result for one way of routing."""
 
     name: str
     megabytes: float
@@ -147,7 +147,7 @@ WAYS: dict[str, tuple[Operator, int, float | None]] = {
 
 
 def measured(backend: SparkBackend, name: str, megabytes: int, least: float | None, rounds: int) -> Measured:
-    """The best of some windows that move so much."""
+    """The best of some windows that move this much data."""
     chunks = max(1, megabytes * 1_000_000 // CHUNK_BYTES // SLOTS)
     lines = chunks * SLOTS * len(chunk())
     best = float("inf")
@@ -155,30 +155,30 @@ def measured(backend: SparkBackend, name: str, megabytes: int, least: float | No
         outbox = Outbox(0)
         for target in backend.program.sources["tickets"]["out"]:
             channel = outbox.channel(target)
-            for _ in range(chunks):  # a ticket for each, so that what is sent goes on then, as a reader's does
+            for _ in range(chunks):  # a ticket for each chunk: output is passed on in between, as with a reader
                 channel.batch(Batch.of([1] * SLOTS))
         begun = time.perf_counter()
         answer = backend.run(WindowTask(number, tuple(outbox.rest())))
         best = min(best, time.perf_counter() - begun)
         seen = sum(report.state["receive"]["seen"] for report in answer.reports if "receive" in report.state)
-        assert seen == lines, f"every line comes once: {seen} of {lines}"
+        assert seen == lines, f"every line arrives once: {seen} of {lines}"
     moved = lines * LINE_BYTES / 1e6
     return Measured(name, moved, best, moved / best, least)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, and answer whether records move as fast as they must."""
+    """Measure and print; return 1 if a rate is too low."""
     parser = argparse.ArgumentParser(prog="python -m bench exchange", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--megabytes", type=int, default=1000, help="how much each window moves")
-    parser.add_argument("--rounds", type=int, default=3, help="of which the best counts")
-    parser.add_argument("--only", default="", help="only the ways whose name holds this")
+    parser.add_argument("--megabytes", type=int, default=1000, help="megabytes that each window moves")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds; the best counts")
+    parser.add_argument("--only", default="", help="only ways of routing whose name contains this")
     asked = parser.parse_args(arguments)
     found = list(_all(asked.megabytes, asked.rounds, asked.only))
     kept = all(one.holds for one in found)
     if asked.json:
-        told = [{**asdict(one), "holds": one.holds} for one in found]
-        print(json.dumps({"schema": "dagkit.bench.exchange/1", "ways": told, "holds": kept}, indent=2))
+        ways = [{**asdict(one), "holds": one.holds} for one in found]
+        print(json.dumps({"schema": "dagkit.bench.exchange/1", "ways": ways, "holds": kept}, indent=2))
         return 0 if kept else 1
     print(f"{'':<22}{'MB':>8}{'seconds':>10}{'MB/s':>8}{'least':>8}")
     for one in found:

@@ -1,8 +1,8 @@
-"""What it costs that a run is measured: a slot that counts what passes its ports, by turns with one that does not.
+"""The cost of metrics: a slot that counts the items at its ports, alternating with a slot that does not.
 
-A slot reads lines and hands them through operators, as the engine has it do on a worker; nothing is written, so that
-what is counted weighs the more. Four windows, of which each kind is the first and the last of a pair, give one ratio,
-and the median of the ratios is judged. Time is that of the processor, which others on the machine hardly lengthen.
+A slot reads lines and passes them through operators, as on a worker; it writes nothing, so that the counting has a
+larger share. Four windows, in which each kind comes first and last of a pair, give one ratio; the median of the ratios
+is judged. Times are processor times, which other processes hardly affect.
 """
 
 import argparse
@@ -38,22 +38,22 @@ from dagkit.observers.prometheus import Prometheus
 from dagkit_operators import Filter, LineReader, Record, value
 
 MOST_OVERHEAD = 0.01
-"""Of the time without figures: what figures may add."""
+"""The most that metrics may add, as a share of the time without them."""
 MOST_MILLIS_FOR_A_SLOT = 1.0
-"""What the driver may take for the figures of one slot: a hundredth of a window of a tenth of a second."""
+"""The most driver time for the figures of one slot: a hundredth of a window of a tenth of a second."""
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of ours is made in it
 SLOTS = 64
-"""Of a window that is told to the driver."""
+"""Slots in the window whose figures the driver processes."""
 
 
 class Source(InputOperator):
-    """Stands where blocks come from."""
+    """Takes the place of the source of blocks."""
 
     output = OutputPort(Block)
 
 
 class Keep(RowOperator):
-    """Nine lines in ten, asked one by one."""
+    """Keeps nine lines in ten, called line by line."""
 
     input = InputPort[Record[str]]()
     output = OutputPort[Record[str]]()
@@ -64,7 +64,7 @@ class Keep(RowOperator):
 
 
 class Pass(Operator):
-    """Hands each on."""
+    """Passes each item on."""
 
     input = InputPort[Record[str]]()
     output = OutputPort[Record[str]]()
@@ -74,7 +74,7 @@ class Pass(Operator):
 
 
 class Split(RowOperator):
-    """The words of each line, as many programs begin."""
+    """Splits each line into words, as many programs do first."""
 
     input = InputPort[Record[str]]()
     output = OutputPort(list)
@@ -84,7 +84,7 @@ class Split(RowOperator):
 
 
 class AddUp(Operator):
-    """How long the words are that begin lines, by their first letter."""
+    """Adds up the lengths of the lines' first words, by their first letter."""
 
     input = InputPort(list)
     lengths = State[dict[str, int]](dict)
@@ -95,19 +95,19 @@ class AddUp(Operator):
 
 
 class Drop(Operator):
-    """Takes each, and that is all."""
+    """Discards each item."""
 
     input = InputPort[Record[str]]()
 
     def process(self, item: Record[str]) -> None:
-        """Nothing is less."""
+        """Do nothing."""
 
 
 class DropInBatches(Drop):
-    """Takes them many at once."""
+    """Discards whole batches."""
 
     def process_batch(self, batch: Batch[Record[str]]) -> None:
-        """Nothing is less."""
+        """Do nothing."""
 
 
 PATHS: dict[str, Sequence[Callable[[], Operator]]] = {
@@ -115,7 +115,7 @@ PATHS: dict[str, Sequence[Callable[[], Operator]]] = {
     "record": (Keep, Split, AddUp),
     "bare": (Keep, Pass, Drop),
 }
-"""What lines go through: at the two speeds, and one by one through operators that do nothing."""
+"""The operators on each path: in batches, item by item, and item by item through operators that do nothing."""
 JUDGED = ("batch", "record")
 
 
@@ -133,12 +133,12 @@ def fused(after: Sequence[Callable[[], Operator]]) -> Program:
             outlet = getattr(operator, "output", None)
 
     program = program_of(compile_application(draw))
-    assert len(program.stages) == 1, "what is measured is one stage"
+    assert len(program.stages) == 1, "the benchmark measures one stage"
     return program
 
 
 def work_on(program: Program, text: Path) -> list[WorkItem]:
-    """The whole of a text, as one block."""
+    """The work: the whole text as one block."""
     (into,) = (".".join(target.into) for target in program.targets.values())
     block = Block(0, str(text), 0, text.stat().st_size, last=True)
     return [*Elements(into, LineReader(), Block).work_of(block, (0,), str(text))]
@@ -146,7 +146,7 @@ def work_on(program: Program, text: Path) -> list[WorkItem]:
 
 @contextmanager
 def unmeasured() -> Iterator[None]:
-    """Meanwhile nothing is counted, and nothing told."""
+    """Within the block, nothing is counted or reported."""
     with ExitStack() as patches:
         patches.enter_context(patch.object(live, "_counted", _uncounted))
         patches.enter_context(patch.object(SlotRun, "_figures", lambda _: iter(())))
@@ -154,13 +154,13 @@ def unmeasured() -> Iterator[None]:
 
 
 def _uncounted(operator: Operator, port: str, by_batch: Any, keyed: Any, keying: Any) -> Receiver:
-    """What `live` would make of an input, were nothing counted."""
+    """The receiver of an input without counting."""
     single = live.of_items(live._with_code(operator, handler_of(operator, port), keyed, keying))  # noqa: SLF001
     return single if by_batch is None else replace(single, batch=by_batch)
 
 
 def window(program: Program, work: Sequence[WorkItem]) -> tuple[int, Report]:
-    """The nanoseconds of a processor that a window takes in one slot, and what it reports."""
+    """The processor nanoseconds of a window in one slot, and its report."""
     began = time.thread_time_ns()
     run = SlotRun(program, 0, 0, WindowTask(1), {}, work=work)
     for _ in run.run(()):
@@ -171,20 +171,20 @@ def window(program: Program, work: Sequence[WorkItem]) -> tuple[int, Report]:
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """What figures add to a window."""
+    """The overhead of figures in a window."""
 
     path: str
     million_lines_per_second: float
     """Without figures."""
     ratios: int
     ratio: float
-    """Of the time with figures to that without, the median."""
+    """The time with figures divided by the time without: the median."""
     lower_quartile: float
     upper_quartile: float
 
 
 def overhead(path: str, text: Path, lines: int, rounds: int) -> Overhead:
-    """One path, with figures and without by turns."""
+    """Measure one path, alternately with figures and without."""
     program = fused(PATHS[path])
     work = work_on(program, text)
     ratios, without = [], []
@@ -205,23 +205,23 @@ def overhead(path: str, text: Path, lines: int, rounds: int) -> Overhead:
     return Overhead(path, rate, len(ratios), median, lower, upper)
 
 
-def told(rounds: int) -> float:
-    """The milliseconds for each slot in which figures come to the driver, and to a registry of Prometheus there."""
+def reporting_millis(rounds: int) -> float:
+    """The milliseconds for each slot until its figures reach the driver and a Prometheus registry there."""
     program = fused(PATHS["bare"])
     _, report = window(program, ())
     reports = [replace(report, slot=slot) for slot in range(SLOTS)]
-    bare = [replace(each, figures={}) for each in reports]
+    bare = [replace(report, figures={}) for report in reports]
     measuring, metrics, millis = Measuring({}), Prometheus(), []
     for _ in range(rounds):
         now = datetime.now(UTC)
         began = time.thread_time_ns()
-        arrived = [pickle.loads(pickle.dumps(each)) for each in reports]  # noqa: S301 - our own
+        arrived = [pickle.loads(pickle.dumps(report)) for report in reports]  # noqa: S301 - our own
         metrics(
             measuring.after(program, 1, arrived, found={}, queues=(), facts=(), began=now, ended=now, committed=now)
         )
         between = time.thread_time_ns()
-        for each in bare:  # the reports come in any case
-            pickle.loads(pickle.dumps(each))  # noqa: S301 - our own
+        for report in bare:  # the cost of the reports themselves is subtracted
+            pickle.loads(pickle.dumps(report))  # noqa: S301 - our own
         ended = time.thread_time_ns()
         millis.append((between - began - (ended - between)) / 1e6 / SLOTS)
     return statistics.median(millis)
@@ -230,16 +230,16 @@ def told(rounds: int) -> float:
 def page(overheads: Sequence[Overhead], millis: float) -> str:
     """This benchmark's part of the documents."""
     said = (
-        "One slot reads lines in memory and hands them through operators, with figures and without by turns; "
-        "nothing is written. **Overhead** is the median over all rounds, in time of the processor, with the quartiles "
-        f"beside it; it may be {MOST_OVERHEAD:.0%}. Measured with {machine_in_words()}."
+        "One slot reads lines in memory and passes them through operators, alternately with metrics and without; it "
+        "writes nothing. **Overhead** is the median over all rounds, in processor time, with its quartiles; it may be "
+        f"at most {MOST_OVERHEAD:.0%}. Measured with {machine_in_words()}."
     )
-    lines = ["## What figures cost", "", "```sh", "python -m bench figures --write-docs", "```", "", said, ""]
-    lines += ["| lines go | million lines/s without | overhead | quartiles | rounds |", "|---|---:|---:|---:|---:|"]
+    lines = ["## Cost of metrics", "", "```sh", "python -m bench figures --write-docs", "```", "", said, ""]
+    lines += ["| path | million lines/s without | overhead | quartiles | rounds |", "|---|---:|---:|---:|---:|"]
     words = {
         "batch": "in batches: reader, filter, sink",
         "record": "one by one: reader, filter, words, sums",
-        "bare": "one by one, and nothing is done: told, not judged",
+        "bare": "one by one, operators that do nothing: not judged",
     }
     lines += [
         f"| {words[one.path]} | {one.million_lines_per_second:.2f} | {one.ratio - 1:+.2%} | "
@@ -247,18 +247,18 @@ def page(overheads: Sequence[Overhead], millis: float) -> str:
         for one in overheads
     ]
     driver = (
-        f"On the driver the figures of a slot with four operators take {millis:.2f} ms in each window, from the report "
-        f"to Prometheus; they may take {MOST_MILLIS_FOR_A_SLOT:g}."
+        f"On the driver, the figures of a slot with four operators take {millis:.2f} ms in each window, from the "
+        f"report to Prometheus; at most {MOST_MILLIS_FOR_A_SLOT:g} ms is allowed."
     )
     lines += ["", driver]
     return "\n".join(lines)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, and answer whether figures are as cheap as they must be."""
+    """Measure and print; return 1 if metrics cost more than allowed."""
     parser = argparse.ArgumentParser(prog="python -m bench figures", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--mib", type=float, default=16, help="MiB of text that goes in batches; a 32nd goes singly")
+    parser.add_argument("--mib", type=float, default=16, help="MiB of text for batches; a 32nd of it for single lines")
     parser.add_argument("--rounds", type=int, default=400, help="how often each path is measured")
     parser.add_argument("--write-docs", action="store_true", help="write the part of docs/benchmarks.md")
     asked = parser.parse_args(arguments)
@@ -268,7 +268,7 @@ def main(arguments: Sequence[str]) -> int:
             text = Path(folder) / path
             lines = write_text(text, round(asked.mib * share * 2**20)).all.lines
             overheads.append(overhead(path, text, lines, asked.rounds))
-    millis = told(max(3, asked.rounds))
+    millis = reporting_millis(max(3, asked.rounds))
     kept = all(_holds(one) for one in overheads) and millis <= MOST_MILLIS_FOR_A_SLOT
     if asked.json:
         measured = {"overheads": [asdict(one) for one in overheads], "millis_for_a_slot": millis}
@@ -286,7 +286,7 @@ def _holds(one: Overhead) -> bool:
 
 
 def _print(overheads: Sequence[Overhead], millis: float) -> None:
-    print(f"{'lines go':<12}{'M lines/s without':>20}{'overhead':>10}{'quartiles':>22}")
+    print(f"{'path':<12}{'M lines/s without':>20}{'overhead':>10}{'quartiles':>22}")
     for one in overheads:
         quartiles = f"{one.lower_quartile - 1:+.2%} to {one.upper_quartile - 1:+.2%}"
         missed = "" if _holds(one) else "  MISSED"

@@ -1,7 +1,7 @@
-"""Is dagkit as fast as it claims? The first example that anybody writes, done by dagkit and by its peers, side by side.
+"""The speed of dagkit and its peers in a simple task.
 
-Lines that begin with a dot are dropped, the rest is written. What each contestant wrote is counted, whoever cannot be
-measured is told with what would bring it, and the ratios in `bench/ingesting/laws.py` decide the exit code.
+Each contestant drops the lines that begin with a dot and writes the others. The benchmark checks each output, and
+reports contestants that cannot run, with what to install. The ratios in `bench/ingesting/laws.py` decide the exit code.
 """
 
 import argparse
@@ -22,7 +22,7 @@ MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of ours is made in it
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, and answer whether the ratios were kept."""
+    """Measure and print; return 1 if a ratio is not met or a contestant was not measured."""
     asked = _asked(arguments)
     effort = Effort(round(asked.gib * 2**30), asked.rounds, asked.runs)
     lines = [machine(effort)]
@@ -38,11 +38,11 @@ def main(arguments: Sequence[str]) -> int:
     if asked.write_docs:
         write_part("ingest", page(lines))
         _say(f"wrote {PAGE.relative_to(ROOT)}")
-    return 0 if _all_is_well(lines) else 1
+    return 0 if _is_passed(lines) else 1
 
 
 def _found(contestants: Sequence[Contestant], place: Place, effort: Effort) -> Iterator[Measured | Missing | Verdict]:
-    """What everybody did in one place, then the verdicts on it."""
+    """The results of all contestants in one place, then the verdicts."""
     raced = race(contestants, place, effort, _say)
     yield from raced
     rates = {found.contestant.name: found.rate for found in raced if isinstance(found, Measured)}
@@ -50,15 +50,15 @@ def _found(contestants: Sequence[Contestant], place: Place, effort: Effort) -> I
     yield from judged(rates, asked, place.name, cores())
 
 
-def _all_is_well(lines: Sequence[Line]) -> bool:
-    """Whether everybody was measured and every ratio held."""
+def _is_passed(lines: Sequence[Line]) -> bool:
+    """Whether all contestants were measured and all ratios met."""
     return all(line["kind"] != "missing" and line.get("verdict", "holds") == "holds" for line in lines)
 
 
 def _places(where: str, disk: Path) -> Iterator[Place]:
     if where in ("memory", "both"):
         if not MEMORY.is_dir():
-            raise SystemExit(f"there is no {MEMORY} on this machine: ask for --where disk")
+            raise SystemExit(f"there is no {MEMORY} on this machine: use --where disk")
         yield Place("memory", MEMORY, on_disk=False)
     if where in ("disk", "both"):
         yield Place("disk", disk)
@@ -67,7 +67,7 @@ def _places(where: str, disk: Path) -> Iterator[Place]:
 def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench ingest", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each finding")
-    parser.add_argument("--gib", type=_positive, default=1.0, help="GiB of text; slow contestants get a part of it")
+    parser.add_argument("--gib", type=_positive, default=1.0, help="GiB of text; slow contestants read a part of it")
     parser.add_argument("--only", type=_contestants, default=CONTESTANTS, metavar="NAME,…", help=", ".join(NAMES))
     parser.add_argument("--where", choices=("disk", "memory", "both"), default="both", help="where the files are")
     parser.add_argument("--disk", type=Path, default=cache_folder(), help="a folder on the disk to measure")
@@ -81,21 +81,21 @@ def _contestants(text: str) -> tuple[Contestant, ...]:
     wanted = text.split(",")
     unknown = [name for name in wanted if name not in NAMES]
     if unknown:
-        raise argparse.ArgumentTypeError(f"nobody is called {', '.join(unknown)}; there are {', '.join(NAMES)}")
+        raise argparse.ArgumentTypeError(f"there is no {', '.join(unknown)}; the contestants are {', '.join(NAMES)}")
     return tuple(contestant for contestant in CONTESTANTS if contestant.name in wanted)
 
 
 def _positive(text: str) -> float:
     number = float(text)
     if number <= 0:
-        raise argparse.ArgumentTypeError("there must be some text")
+        raise argparse.ArgumentTypeError("must be greater than 0")
     return number
 
 
 def _count(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError("at least one")
+        raise argparse.ArgumentTypeError("must be at least 1")
     return number
 
 

@@ -1,10 +1,10 @@
-"""Is resuming as cheap after a million windows as after ten? Counts decide; times are only shown.
+"""Checks that resuming costs the same after a million windows as after ten. Counts decide; times are only printed.
 
-Chains are built by honest appends, every law asked, in `--in FOLDER` without syncing (`durable=False`); it is /dev/shm
-where there is one, for a disk's inodes are what such a build would measure. The rates of the disk itself, with and
-without syncing, are measured beside it. At each length the chain is opened cold, planned on, appended to and sought
-in, and the blocks that each of these reads are counted. Beside it, the same chain as a reader without carried offsets
-would have to read it: back from the head to the last block that says something.
+Chains are built with real appends that check every rule, in `--in FOLDER` without syncing (`durable=False`). The
+default is /dev/shm if it exists, because on a disk the build would measure its inodes. The rates of the disk itself,
+with and without syncing, are measured separately. At each length, the benchmark opens the chain cold, plans, appends
+and seeks, and counts the blocks that each operation reads. For comparison, it reads the chain as it would be necessary
+without carried offsets: back from the head to the last block with the value.
 """
 
 import argparse
@@ -44,7 +44,7 @@ TWO_INPUTS = "two inputs, one idle"
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one operation read, and how long it took."""
+    """The blocks that one operation read, and its time."""
 
     blocks_read: int
     millis: float
@@ -71,7 +71,7 @@ class Measured:
 def measure(
     lengths: list[int], folder: Path | None, say: Callable[[str], None] = lambda _: None, only: str | None = None
 ) -> list[Measured]:
-    """Every shape, or only one, at every length; in a folder, or in memory where there is none."""
+    """Measure every shape, or only one, at every length; in a folder, or in memory without one."""
     found = []
     for shape in [s for s in (*SHAPES, TWO_INPUTS) if only in (None, s)]:
         for measured in _shape(shape, lengths, folder):
@@ -81,7 +81,7 @@ def measure(
 
 
 def unsteady(found: list[Measured]) -> list[str]:
-    """Operations whose count of blocks differs from length to length, or grows faster than a logarithm."""
+    """The operations whose block counts depend on the length, or for seeking grow faster than a logarithm."""
     wrong = []
     for shape in dict.fromkeys(m.shape for m in found):
         same = [m for m in found if m.shape == shape]
@@ -103,7 +103,7 @@ def _shape(shape: str, lengths: list[int], folder: Path | None) -> Iterator[Meas
         with _store(folder) as store:
             done = 0
             for length in batch:
-                ledger = Ledger.create(store)  # afresh, for measuring appended a block
+                ledger = Ledger.create(store)  # a new ledger, because the measurement appended a block
                 grow = _two_inputs(ledger) if shape == TWO_INPUTS else _root(ledger, SHAPES[shape](batch[-1]))
                 chain = next(grow)
                 start = time.perf_counter()
@@ -115,7 +115,7 @@ def _shape(shape: str, lengths: list[int], folder: Path | None) -> Iterator[Meas
 
 
 def _root(ledger: Ledger, period: int | None) -> Iterator[Chain]:
-    """Appends to a root chain, one block at a step, with data in one of `period` blocks."""
+    """Append to a root chain, one block at a step, with data in one of `period` blocks."""
     chain = ledger.root(BUSY)
     yield chain
     while True:
@@ -125,7 +125,7 @@ def _root(ledger: Ledger, period: int | None) -> Iterator[Chain]:
 
 
 def add_next(chain: Chain, *, with_data: bool) -> None:
-    """The next AddData: a stretch of a file, or only a watermark."""
+    """Append an AddData: a range of a file, or only a watermark."""
     planned = chain.plan_next()
     if with_data:
         offset = planned.next_offset
@@ -136,7 +136,7 @@ def add_next(chain: Chain, *, with_data: bool) -> None:
 
 
 def _two_inputs(ledger: Ledger) -> Iterator[Chain]:
-    """Appends to a derivative chain, one window at a step; one input always brings something, the other never does."""
+    """Append to a derivative chain, one window at a step; one input always has new data, the other never."""
     busy, idle = ledger.root(BUSY), ledger.root(IDLE)
     if idle.standing.data is None:
         add_next(idle, with_data=True)
@@ -149,7 +149,7 @@ def _two_inputs(ledger: Ledger) -> Iterator[Chain]:
 
 
 def execute_next(chain: Chain) -> None:
-    """The next window, which consumes whatever there is."""
+    """Append a window that consumes all available blocks."""
     planned = chain.plan_next()
     content = lines_of([{"part": "x", "records": 3}])
     chain.append(planned.execute(slice_of(content, planned.next_offset, 3)), [content], planned=planned)
@@ -185,7 +185,7 @@ def _measured(shape: str, name: str, store: Store, rate: float) -> Measured:
         execute_next(chain) if inputs else add_next(chain, with_data=False)
 
     planning = cost(chain.plan_next)
-    append()  # the first after a thousand packs them, which is not what an append costs
+    append()  # not timed: the first append after a thousand packs them
     first = chain.read(min(10, chain.head.seq)).block.system_time
     offset = chain.standing.offset
     sizes = [f.stat().st_size for f in store.root.rglob("*") if f.is_file()] if isinstance(store, LocalStore) else []
@@ -206,7 +206,7 @@ def _measured(shape: str, name: str, store: Store, rate: float) -> Measured:
 
 
 def _walk(chain: Chain, *, idle: bool) -> int | None:
-    """Back from the head to the last block that says what a writer must know, as before offsets were carried."""
+    """Read back from the head to the last block with the values that a writer needs, as without carried offsets."""
     last = chain.head.seq
     while last >= 0:
         first = max(0, last - last % SEGMENT_SIZE)
@@ -217,14 +217,14 @@ def _walk(chain: Chain, *, idle: bool) -> int | None:
                 if idle
                 else ("newData" in event)
             ):
-                chain.log.blocks_read -= seq - first  # read with its segment, and not needed
+                chain.log.blocks_read -= seq - first  # read with its segment but not needed
                 return seq
         last = first - 1
     return None
 
 
 def rate_of(folder: Path, appends: int, *, durable: bool) -> float:
-    """Appends a second, each of which survives a power cut if it is to be durable."""
+    """The appends per second, synced if `durable`."""
     with _folder(folder) as place:
         chain = Ledger.create(LocalStore(place, durable=durable)).root(BUSY)
         start = time.perf_counter()
@@ -269,14 +269,14 @@ def _row(m: Measured) -> str:
 
 
 def lengths_upto(longest: int) -> list[int]:
-    """The longest chain, and those of a tenth, a hundredth and a thousandth of it that are long enough to measure."""
+    """The lengths to measure: the longest, and a tenth, hundredth and thousandth of it if long enough."""
     return [longest // part for part in (1000, 100, 10, 1) if longest // part >= _SHORTEST]
 
 
 def _longest(text: str) -> int:
     longest = int(text)
     if len(lengths_upto(longest)) < 2:
-        raise argparse.ArgumentTypeError(f"must be {10 * _SHORTEST} or more, for one length says nothing of growth")
+        raise argparse.ArgumentTypeError(f"must be at least {10 * _SHORTEST}: a single length does not show growth")
     return longest
 
 
@@ -284,8 +284,8 @@ def _options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(
         prog="python -m bench ledger",
         description="Build chains of up to a million blocks and count the blocks that opening, planning, appending and "
-        "seeking read. Exits with 1 if a count grows with the chain. A full run takes 20 to 30 minutes and 2.6 GB at "
-        "its end; a run to 10000 takes some 15 seconds.",
+        "seeking read. Exits with 1 if a count grows with the chain. A full run takes 20 to 30 minutes and up to "
+        "2.6 GB; a run to 10000 takes about 15 seconds.",
     )
     options.add_argument("--longest", type=_longest, default=10**6, metavar="N", help="blocks of the longest chain")
     options.add_argument("--only", choices=[*SHAPES, TWO_INPUTS], help="only chains of this shape")
@@ -295,7 +295,7 @@ def _options() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure, print, and answer whether every count is constant."""
+    """Measure and print; return 1 if a count is not constant."""
     said = _options().parse_args(arguments)
     disk = Path(tempfile.gettempdir())
     folder = said.folder if said.folder.is_dir() else disk

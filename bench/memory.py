@@ -1,7 +1,7 @@
 """`python -m bench memory [--json] [--gib N …]`: the peak memory of Spark's Python workers, by the size of one file.
 
-A worker holds a chunk and not a file, so its peak must be the same for a file of one gibibyte and for one of eight; and
-one line of a gibibyte must cost a bounded multiple of it. Exits with 1 when that does not hold.
+A worker holds a chunk, not a file, so its peak must be the same for a file of one gibibyte and for one of eight. A line
+of almost one gibibyte must cost a bounded multiple of its size. Exits with 1 if this does not hold.
 """
 
 import argparse
@@ -22,13 +22,13 @@ from dagkit_operators import DirectoryScanner, FileSplitterInput, Filter, LineRe
 
 GIB = 1 << 30
 TOLERANCE = 0.10
-"""By how much the peaks of two sizes may differ."""
+"""The largest relative difference between the peaks of two sizes."""
 LONGEST_LINE_FACTOR = 6.0
-"""How many times its own length a line may cost, at its longest."""
+"""The most memory for the longest line, as a multiple of its length."""
 
 
 class Dropping(StreamingApplication):
-    """Reads a file with two readers, and writes what does not begin with a dot."""
+    """Reads a file with two readers, and writes the lines that do not begin with a dot."""
 
     folder: Path
 
@@ -47,20 +47,20 @@ class Dropping(StreamingApplication):
 
 @dataclass
 class Peak:
-    """What the largest worker had at its peak, and what its application was given."""
+    """The peak memory of the largest worker, and its input."""
 
     name: str
     input_bytes: int
     peak_bytes: int = 0
 
     def __call__(self, happening: RunEvent) -> None:
-        """Look at every worker after each commit."""
+        """Measure every worker after each commit."""
         if isinstance(happening, Committed):
             self.peak_bytes = max(self.peak_bytes, *peaks_of_workers(), 0)
 
 
 def peaks_of_workers() -> Iterator[int]:
-    """The peak of each Python worker that Spark has now."""
+    """The peak of each current Python worker of Spark."""
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             if b"pyspark.daemon" in (process / "cmdline").read_bytes():
@@ -69,7 +69,7 @@ def peaks_of_workers() -> Iterator[int]:
 
 
 def measured(name: str, size: int, *, one_line: bool = False) -> Peak:
-    """The peak of one launch, in a session of its own."""
+    """The peak of one launch, in its own session."""
     folder = Path(tempfile.mkdtemp(prefix="bench-memory-"))
     try:
         (folder / "input").mkdir()
@@ -92,7 +92,7 @@ def measured(name: str, size: int, *, one_line: bool = False) -> Peak:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure each size, and one long line; 1 when the peaks differ."""
+    """Measure each size and one long line; return 1 if the peaks differ too much."""
     parser = argparse.ArgumentParser(prog="python -m bench memory", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print a JSON line for each measurement")
     parser.add_argument("--gib", type=float, nargs="+", default=[1, 8], help="the sizes of the files")
@@ -101,8 +101,8 @@ def main(arguments: list[str]) -> int:
     peaks = [measured(f"{gib:g} GiB of lines", int(gib * GIB)) for gib in asked.gib]
     line = measured("one line", int(asked.line_gib * GIB), one_line=True)
     for peak in (*peaks, line):
-        told = asdict(peak)
-        print(json.dumps(told) if asked.json else f"{peak.name:>20}: peak {peak.peak_bytes / (1 << 20):7.0f} MiB")
+        fields = asdict(peak)
+        print(json.dumps(fields) if asked.json else f"{peak.name:>20}: peak {peak.peak_bytes / (1 << 20):7.0f} MiB")
     lowest, highest = min(p.peak_bytes for p in peaks), max(p.peak_bytes for p in peaks)
     holds = highest <= (1 + TOLERANCE) * lowest and line.peak_bytes <= LONGEST_LINE_FACTOR * line.input_bytes
     if not asked.json:

@@ -1,8 +1,8 @@
-"""Does the number of partitions follow the backlog as it should? A burst of blocks, silence, and a trickle.
+"""Measures how the number of partitions follows the backlog: a burst of blocks, a pause, and a trickle.
 
-On real Spark, beside every fixed number, the policy of Apex, and a single partition: all fixed numbers up, and down
-again; whoever is not far behind then takes turns with the policies in further rounds, and the best of them all is
-measured anew beside the policy of dagkit. And simulated, with a thousand slots and a million blocks.
+On real Spark, dagkit's policy is compared with every fixed number and with the policy of Apex. All fixed numbers run in
+ascending and descending order. Those that are not far behind alternate with the policies in further rounds. The best of
+them is then measured again in pairs with dagkit's policy. A simulation covers a thousand slots and a million blocks.
 """
 
 import argparse
@@ -21,20 +21,20 @@ from dagkit.backends.spark import local_session
 
 ONE_FILE = Phases(blocks=1, block_size=128 << 20)
 PAIRS = 9
-"""How often the best fixed number and `drain` are measured beside each other in the end."""
+"""How often the best fixed number and `drain` are measured in pairs at the end."""
 
 
 def measured(phases: Phases, rounds: int, most: int) -> Real:
-    """Everybody on real Spark."""
+    """Measure all numbers and policies on real Spark."""
     spark = local_session(cores())
     real = Real()
     try:
         real.windows_until_all_cores = _windows_until_all_cores(Stage(spark, ONE_FILE))
         stage = Stage(spark, phases)
         try:
-            stage.fixed(cores())  # the first to run pays for what all others find; so does the first that changes
+            stage.fixed(cores())  # warm up: the first run, and the first change, pay one-time costs
             stage.watched(burst_only=True)
-            for counts in (range(1, most + 1), range(most, 0, -1)):  # whoever comes late finds Spark warm
+            for counts in (range(1, most + 1), range(most, 0, -1)):  # later runs find Spark warmer
                 _all_fixed(stage, real, counts)
             for number in range(rounds):
                 _say(f"round {number + 1} of {rounds}")
@@ -50,7 +50,7 @@ def measured(phases: Phases, rounds: int, most: int) -> Real:
 
 
 def _windows_until_all_cores(stage: Stage) -> int | None:
-    """How many windows of one large file were committed before every core had a partition, with default settings."""
+    """The windows of one large file until every core had a partition, with default settings."""
     try:
         if cores() == 1:
             return 0
@@ -83,7 +83,7 @@ def _further_round(stage: Stage, real: Real) -> None:
 
 
 def _pair(stage: Stage, count: int, *, drain_first: bool) -> tuple[float, float]:
-    """A fixed number and `drain`, one right after the other."""
+    """Measure a fixed number and `drain` directly after each other."""
     if drain_first:
         drain = stage.watched(burst_only=True).drained_millis
         return stage.fixed(count).drained_millis, drain
@@ -91,20 +91,20 @@ def _pair(stage: Stage, count: int, *, drain_first: bool) -> tuple[float, float]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, and answer whether the bounds were kept."""
+    """Measure and print; return 1 if a bound was exceeded."""
     asked = _asked(arguments)
     phases = Phases(blocks=asked.blocks, block_size=asked.kib << 10)
     simulated = list(imagined()) if asked.where != "spark" else []
     real = measured(phases, asked.rounds, asked.most) if asked.where != "simulated" else None
     kept = all(map(holds, simulated)) and (real is None or real.holds)
     if asked.json:
-        told = {"simulated": [asdict(each) for each in simulated], "real": None if real is None else real.as_json()}
-        print(json.dumps({"schema": "dagkit.bench.scale/1", **told, "holds": kept}, indent=2))
+        results = {"simulated": [asdict(one) for one in simulated], "real": None if real is None else real.as_json()}
+        print(json.dumps({"schema": "dagkit.bench.scale/1", **results, "holds": kept}, indent=2))
     else:
         print("\n".join([*real_lines(real), *simulated_lines(simulated)]))
     if asked.write_docs:
         if real is None or not simulated:
-            raise SystemExit("the page tells both what was measured and what was simulated: leave --where out")
+            raise SystemExit("the page needs both measurements and simulations: leave --where out")
         write_part("scale", page(phases, real, simulated))
     return 0 if kept else 1
 
@@ -115,8 +115,8 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--where", choices=("spark", "simulated", "both"), default="both", help="what to run")
     parser.add_argument("--blocks", type=int, default=500, help="blocks of the burst")
     parser.add_argument("--kib", type=int, default=2048, help="KiB of a block")
-    parser.add_argument("--rounds", type=int, default=2, help="how often the best take turns with the policies")
-    parser.add_argument("--most", type=int, default=16, help="up to how many fixed partitions are tried")
+    parser.add_argument("--rounds", type=int, default=2, help="further rounds of the best numbers and the policies")
+    parser.add_argument("--most", type=int, default=16, help="largest fixed number of partitions")
     parser.add_argument("--write-docs", action="store_true", help="write the part of docs/benchmarks.md")
     return parser.parse_args(arguments)
 

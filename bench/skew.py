@@ -1,7 +1,7 @@
-"""Does anybody wait for a straggler? One file with a dear stretch, and one slow block among many, on real Spark.
+"""Measures waiting for stragglers on real Spark: one file with an expensive range, and one slow block among many.
 
-The ideal is all work divided by the slots, measured slot by slot; beside dagkit run dagkit without splits, and Spark
-with partitions that stay, without speculation and with. What each wrote is counted.
+The ideal is all work divided by the slots, measured slot by slot. The contestants are dagkit, dagkit without splits,
+and Spark with fixed partitions, with and without speculation. The benchmark checks each output.
 """
 
 import argparse
@@ -23,27 +23,27 @@ from dagkit.engine.history.history import history
 from dagkit.ledger import Ledger
 
 LARGEST_RATIO = 1.15
-"""Of the ideal: what dagkit may take."""
+"""The most time that dagkit may take, as a multiple of the ideal."""
 SLOTS = 2
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of ours is made in it
 
 
 @dataclass
 class Race:
-    """What was measured of one kind of work, in seconds."""
+    """The times for one kind of work, in seconds."""
 
     skew: Skew
     work: Work
     digest: tuple[int, int]
-    """How many lines are to be written, and what they add up to."""
+    """The expected number of lines, and their checksum."""
     ideals: list[float]
     seconds: dict[str, list[float]] = field(default_factory=dict)
     windows: int = 0
     splits: int = 0
-    """Of dagkit's last run."""
+    """The splits in dagkit's last run."""
 
     def ratio(self, name: str) -> float:
-        """How many times as long as the ideal somebody took, the median over the rounds."""
+        """The time of a contestant as a multiple of the ideal: the median over the rounds."""
         return median(self.seconds[name]) / median(self.ideals)
 
     @property
@@ -51,16 +51,16 @@ class Race:
         return self.ratio(CONTESTANTS[0].name) <= LARGEST_RATIO
 
     def as_json(self) -> dict[str, object]:
-        told = {"ideals": self.ideals, "seconds": self.seconds, "windows": self.windows, "splits": self.splits}
-        return {"skew": asdict(self.skew), **told, "ratios": {name: self.ratio(name) for name in self.seconds}}
+        times = {"ideals": self.ideals, "seconds": self.seconds, "windows": self.windows, "splits": self.splits}
+        return {"skew": asdict(self.skew), **times, "ratios": {name: self.ratio(name) for name in self.seconds}}
 
 
 class WrongResult(RuntimeError):
-    """Somebody did not do the work."""
+    """The output of a contestant is wrong."""
 
 
 def raced(folder: Path, seconds: float, rounds: int) -> list[Race]:
-    """Everybody's times for all kinds of work."""
+    """The times of all contestants for all kinds of work."""
     races = [_begun(skew, folder, seconds, rounds) for skew in SKEWS]
     for speculates in (False, True):
         contestants = [each for each in CONTESTANTS if each.speculates is speculates]
@@ -79,20 +79,20 @@ def raced(folder: Path, seconds: float, rounds: int) -> list[Race]:
 
 
 def _begun(skew: Skew, folder: Path, seconds: float, rounds: int) -> Race:
-    """The work is there, and it is known how long it takes at best."""
+    """Make the work and measure its ideal time."""
     source = folder / f"{skew.name.replace(' ', '-')}.txt"
     skew.write(source)
     work = Work.of(skew, source, SLOTS, rounds_for(seconds, skew.units_together))
     ideals = [ideal(work) for _ in range(rounds)]
-    _say(f"{skew.name}: {median(each.seconds for each in ideals):.2f} s at best")
-    return Race(skew, work, ideals[0].digest, [each.seconds for each in ideals])
+    _say(f"{skew.name}: {median(one.seconds for one in ideals):.2f} s at best")
+    return Race(skew, work, ideals[0].digest, [one.seconds for one in ideals])
 
 
 def _run(race: Race, contestant: Contestant, spark: SparkSession, target: Path) -> None:
     took = contestant.run(spark, race.work, target)
     found = digest_of(written(target))
     if found != race.digest:
-        raise WrongResult(f"{contestant.name} wrote {found}, and {race.digest} is right")
+        raise WrongResult(f"{contestant.name} wrote {found}, but {race.digest} is correct")
     race.seconds.setdefault(contestant.name, []).append(took)
     if contestant is CONTESTANTS[0]:
         race.windows, race.splits = _windows_and_splits(target)
@@ -101,13 +101,13 @@ def _run(race: Race, contestant: Contestant, spark: SparkSession, target: Path) 
 
 
 def _windows_and_splits(target: Path) -> tuple[int, int]:
-    """How many windows a run of dagkit took, and how often work was split in them."""
+    """The numbers of windows and splits in a run of dagkit."""
     entries = list(history(Ledger.open(str(target.with_suffix(".application")))))
     return len(entries), sum(isinstance(fact, Split) for entry in entries for fact in entry.checkpoint.facts)
 
 
 def tables(races: Sequence[Race]) -> Iterator[str]:
-    """What was measured, for a terminal."""
+    """The results for a terminal."""
     for race in races:
         yield f"{race.skew.name + ', seconds':28}{'median':>8}{'least':>8}{'ratio':>8}"
         yield f"{'ideal':28}{median(race.ideals):>8.2f}{min(race.ideals):>8.2f}{1:>8.2f}"
@@ -121,11 +121,11 @@ def page(races: Sequence[Race], seconds: float, rounds: int) -> str:
     """This benchmark's part of the documents."""
     lines = ["# Stragglers", "", "```sh", "python -m bench skew --write-docs", "```", ""]
     about = (
-        f"Work of some {seconds:g} seconds for one core, in {SLOTS} slots: each line of a file is given to a function "
-        "of Python, which takes as long as the line says. **Ideal** is all work divided by the slots, measured in each "
-        "of them while the other works, too, without blocks, windows, files, or anybody to wait for. Everybody else is "
-        "timed from the first call to the last file in its place, in a session that is warm, and what was written is "
-        f"counted. Seconds are medians; rounds: {rounds}. Measured with {machine_in_words()}."
+        f"The work takes about {seconds:g} seconds on one core and runs in {SLOTS} slots: a Python function processes "
+        "each line of a file and takes as long as the line specifies. **Ideal** is all work divided by the slots, "
+        "measured in every slot at the same time, without blocks, windows, files or waiting. The contestants are timed "
+        "from the first call to the last file in its place, in a warm session, and their output is checked. Seconds "
+        f"are medians; rounds: {rounds}. Measured with {machine_in_words()}."
     )
     lines += [about, ""]
     for race in races:
@@ -142,19 +142,19 @@ def page(races: Sequence[Race], seconds: float, rounds: int) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, and answer whether dagkit kept near the ideal."""
+    """Measure and print; return 1 if dagkit is too far from the ideal."""
     parser = argparse.ArgumentParser(prog="python -m bench skew", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--seconds", type=float, default=40.0, help="work for one core, about")
-    parser.add_argument("--rounds", type=int, default=3, help="how often everybody takes his turn")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each contestant")
     parser.add_argument("--write-docs", action="store_true", help="write the part of docs/benchmarks.md")
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         races = raced(Path(folder), asked.seconds, asked.rounds)
     kept = all(race.holds for race in races)
     if asked.json:
-        told = {"schema": "dagkit.bench.skew/1", "largest_ratio": LARGEST_RATIO}
-        print(json.dumps({**told, "races": [race.as_json() for race in races], "holds": kept}, indent=2))
+        head = {"schema": "dagkit.bench.skew/1", "largest_ratio": LARGEST_RATIO}
+        print(json.dumps({**head, "races": [race.as_json() for race in races], "holds": kept}, indent=2))
     else:
         print("\n".join(tables(races)))
     if asked.write_docs:

@@ -1,7 +1,7 @@
-"""What a window costs before any work is done: one Spark job of ours against one trigger of Structured Streaming.
+"""The fixed cost of a window: one Spark job of dagkit compared with one trigger of Structured Streaming.
 
-Both run by turns in one session on one machine, so that what else the machine does is borne by both. A window is run
-as the engine runs it: what arrives goes out with the job, the slots' reports come back.
+Both alternate in one session on one machine, so that other load affects both. A window runs as in the engine: its input
+goes out with the job, and the slots' reports come back.
 """
 
 import argparse
@@ -34,18 +34,18 @@ from dagkit.engine.worker.outbox import Outbox
 from dagkit.engine.worker.protocol import WindowTask
 
 LARGEST_SHARE = 0.5
-"""Of the time of a trigger: what a window without an exchange may take."""
+"""The most time for a window without an exchange, as a share of the time of a trigger."""
 SLOTS = 2
 
 
 class Source(InputOperator):
-    """Sends what the benchmark says."""
+    """Emits the items that the benchmark sets."""
 
     out = OutputPort(int)
 
 
 class Pass(Operator):
-    """Hands on what comes."""
+    """Passes each item on."""
 
     input = InputPort(int)
     output = OutputPort(int)
@@ -55,7 +55,7 @@ class Pass(Operator):
 
 
 def chain(exchanges: int) -> Compilation:
-    """An application with so many exchanges, and two slots on every level."""
+    """An application with this many exchanges, and two slots on every level."""
 
     def draw(dag: Dag, _: Any) -> None:
         before: Any = dag.add_operator("source", Source()).out
@@ -69,7 +69,7 @@ def chain(exchanges: int) -> Compilation:
         dag.add_stream("last stream", before, last.input)
 
     compilation = compile_application(draw)
-    assert program_of(compilation).levels == exchanges + 1, "each stream but the last is exchanged"
+    assert program_of(compilation).levels == exchanges + 1, "every stream except the last is an exchange"
     return compilation
 
 
@@ -92,7 +92,7 @@ class Windows:
 
 
 class Triggers:
-    """A query of Structured Streaming that does nothing, as often as it can."""
+    """A query of Structured Streaming that does nothing, triggered as often as possible."""
 
     def __init__(self, spark: SparkSession, checkpoints: str) -> None:
         self.spark = spark
@@ -100,7 +100,7 @@ class Triggers:
         self.seen = -1
 
     def timed(self, seconds: float) -> list[float]:
-        """The milliseconds of the triggers of so many seconds, the first two left out."""
+        """The milliseconds of all triggers within this many seconds, without the first two."""
         stream = self.spark.readStream.format("rate").option("rowsPerSecond", 1).option("numPartitions", SLOTS).load()
         writing = stream.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp(dir=self.checkpoints))
         query = writing.start()
@@ -113,7 +113,7 @@ class Triggers:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One contestant's times."""
+    """The times of one contestant."""
 
     name: str
     runs: int
@@ -122,12 +122,12 @@ class Measured:
 
 
 def measured(name: str, millis: Sequence[float]) -> Measured:
-    """The times as two figures."""
+    """The median and the least of the times."""
     return Measured(name, len(millis), statistics.median(millis), min(millis))
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, and answer whether a window is as cheap as it must be."""
+    """Measure and print; return 1 if a window costs more than allowed."""
     parser = argparse.ArgumentParser(prog="python -m bench window", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--rounds", type=int, default=4, help="how often the contestants take turns")
@@ -137,14 +137,14 @@ def main(arguments: Sequence[str]) -> int:
     share = by_name["window"].median_millis / by_name["trigger"].median_millis
     kept = share <= LARGEST_SHARE
     if asked.json:
-        told = {"schema": "dagkit.bench.window/1", "measured": [asdict(one) for one in found]}
-        print(json.dumps({**told, "share": share, "largest_share": LARGEST_SHARE, "holds": kept}, indent=2))
+        head = {"schema": "dagkit.bench.window/1", "measured": [asdict(one) for one in found]}
+        print(json.dumps({**head, "share": share, "largest_share": LARGEST_SHARE, "holds": kept}, indent=2))
         return 0 if kept else 1
     print(f"{'':<28}{'runs':>6}{'median ms':>12}{'least ms':>12}")
     for one in found:
         print(f"{one.name:<28}{one.runs:>6}{one.median_millis:>12.1f}{one.least_millis:>12.1f}")
     missed = "" if kept else "  MISSED"
-    print(f"a window takes {share:.2f} of a trigger, and may take {LARGEST_SHARE}{missed}")
+    print(f"a window takes {share:.2f} of a trigger; at most {LARGEST_SHARE} is allowed{missed}")
     return 0 if kept else 1
 
 

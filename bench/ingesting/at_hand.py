@@ -1,7 +1,7 @@
-"""Memory that is at hand: a virtual machine waits for its host when it takes memory that it never used or gave back.
+"""Prepares memory: a virtual machine waits for its host when it takes memory that it never used or gave back.
 
-That can take ten times as long as to write to memory that it has, and whoever comes first pays it for all. Some give
-back what is free for a second or two, so to have used it before does not help for long.
+This can take ten times as long as writing to memory that it has, and the first contestant would pay for all. Some
+machines give memory back after a second or two, so using it beforehand does not help for long.
 """
 
 import mmap
@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 HELD_APART = 64 << 10
-"""Bytes in which one page is held: machines give back whole blocks, of no fewer bytes than twice these."""
+"""One page is held in each stretch of this many bytes: machines give back whole blocks of at least twice this size."""
 SPARED = 2 << 30
-"""Bytes of free memory that are left alone."""
+"""Bytes of free memory that are not touched."""
 
 
 @contextmanager
 def memory_at_hand(count: int) -> Iterator[None]:
-    """So many bytes of memory, or as many as are free, are used once and free again, and the machine keeps them."""
+    """Use this many bytes of memory, or all that are free, and free them so that the machine keeps them."""
     count = min(count, os.sysconf("SC_AVPHYS_PAGES") * mmap.PAGESIZE - SPARED) // HELD_APART * HELD_APART
     if count <= 0 or not hasattr(mmap, "MAP_POPULATE"):
         yield

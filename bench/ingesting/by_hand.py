@@ -1,4 +1,4 @@
-"""Who needs no engine: the kernel of dagkit, `grep`, and the loop that one would write by hand. One core each."""
+"""Contestants without an engine: the kernel of dagkit, `grep`, and a hand-written loop."""
 
 import os
 import shutil
@@ -18,12 +18,12 @@ from dagkit_operators.lines import chunks
 
 
 def kernel(source: Path, target: Path) -> None:
-    """What a fused stage comes down to: chunks of lines, a copy of those that are kept, one write each."""
+    """The core of a fused stage: read chunks of lines, copy the kept ones, write once for each chunk."""
     _kernel(source, target / "kept", 0, None)
 
 
 def kernel_on_every_core(source: Path, target: Path) -> None:
-    """The same, a share of the text for each core, in processes that are there already."""
+    """The same with a share of the text for each core, in existing processes."""
     size, shares = source.stat().st_size, cores()
     ends = [size * number // shares for number in range(shares + 1)]
     work = [(source, target / f"kept-{number}", ends[number], ends[number + 1]) for number in range(shares)]
@@ -49,7 +49,7 @@ def _write_all(file: int, data: memoryview) -> None:
 
 
 def grep(source: Path, target: Path) -> None:
-    """`grep -v` with bytes for letters, which is its fastest."""
+    """`grep -v` in the C locale, its fastest mode."""
     program = shutil.which("grep")
     if program is None:
         raise FileNotFoundError("there is no `grep` on this machine: install it with the system's package manager")
@@ -59,14 +59,14 @@ def grep(source: Path, target: Path) -> None:
 
 
 def hand_loop(source: Path, target: Path) -> None:
-    """The same blocks, the same function of a decoded line, the same files; nothing in between."""
+    """The same blocks, the same function of a decoded line and the same files, without an engine."""
     keep: Callable[[str], bool] = lambda line: not line.startswith(".")  # noqa: E731 - what the application writes
     for start in range(0, source.stat().st_size, BLOCK_SIZE):
         with source.open("rb") as lines, (target / f"{start // BLOCK_SIZE:x}").open("wb") as out:
             place, end = start, start + BLOCK_SIZE
             if start:
                 lines.seek(start - 1)
-                place += len(lines.readline()) - 1  # what began before the block is the block's before
+                place += len(lines.readline()) - 1  # a line that began before the block belongs to the block before
             for line in lines:
                 if place >= end:
                     break

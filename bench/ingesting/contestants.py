@@ -1,4 +1,4 @@
-"""Who takes part, in the order in which they are told of."""
+"""The contestants, in the order of the reports."""
 
 from dataclasses import dataclass
 
@@ -10,16 +10,16 @@ class Contestant:
     """One way to ingest the text."""
 
     name: str
-    """What `--only` and the laws call it."""
+    """Its name for `--only` and in the ratios."""
     title: str
     about: str
     call: str
-    """The function that does it, `module:function`, in a process of its own."""
+    """The function to call in its own process, as `module:function`."""
     packages: tuple[str, ...] = ()
-    """Whose versions matter."""
+    """The packages whose versions are reported."""
     environment: Environment = OWN
     share: float = 1.0
-    """How much of the text it gets: rates are compared, and the slow ones would keep everybody waiting."""
+    """Its share of the text: only rates are compared, and slow contestants would take too long."""
     one_core: bool = False
 
 
@@ -36,7 +36,7 @@ CONTESTANTS = (
     Contestant(
         "dagkit-unsynced",
         "dagkit, batch, not synced",
-        "the same with `durable=False`: as with the others, what was written is on the disk some time later",
+        "the same with `durable=False`: as with the others, the operating system writes to the disk later",
         "bench.ingesting.with_dagkit:batch_unsynced",
         _SPARK,
     ),
@@ -57,7 +57,7 @@ CONTESTANTS = (
     Contestant(
         "native-synced",
         "native Spark, synced",
-        "the same, and then each file is synced, as dagkit's are before they are committed",
+        "the same, and then each file is synced, as dagkit does before a commit",
         "bench.ingesting.with_spark:native_synced",
         ("pyspark",),
     ),
@@ -107,7 +107,7 @@ CONTESTANTS = (
     Contestant(
         "kernel",
         "dagkit's kernel",
-        "chunks of lines, where they end, a copy of those that do not begin so, one write for each chunk; no Spark",
+        "reads chunks, finds line ends, copies the kept lines, writes once for each chunk; no Spark",
         "bench.ingesting.by_hand:kernel",
         ("pyarrow", "numpy"),
         one_core=True,
@@ -115,7 +115,7 @@ CONTESTANTS = (
     Contestant(
         "kernel-cores",
         "dagkit's kernel, every core",
-        "the same without Spark, a process for each core: what dagkit can come to at best on this machine",
+        "the same with a process for each core: the upper bound for dagkit on this machine",
         "bench.ingesting.by_hand:kernel_on_every_core",
         ("pyarrow", "numpy"),
     ),

@@ -1,7 +1,7 @@
-"""Where contestants run: in the environment of dagkit, or in one that is made for them at first use.
+"""The Python environments of contestants: dagkit's own, or one that is created at first use.
 
-Peers get environments of their own, so that none of them holds another's dependencies back, and dagkit's stays as it
-is. They are kept in $DAGKIT_BENCH_VENV, else under the user's cache.
+Peers have separate environments, so that their dependencies do not conflict, and dagkit's does not change. They are
+stored in $DAGKIT_BENCH_VENV, else in the user's cache.
 """
 
 import os
@@ -14,38 +14,38 @@ from pathlib import Path
 
 
 class Unavailable(Exception):
-    """A contestant cannot be had; says what would bring it."""
+    """A contestant cannot be installed; the message says how to try."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Packages that are installed together, apart from all others; the environment of dagkit where there are none."""
+    """Packages that are installed together, apart from all others; without packages, the environment of dagkit."""
 
     name: str
     requirements: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
-        """Where it is kept; another Python needs another."""
+        """Its folder, one for each version of Python."""
         return cache_folder() / f"{self.name}-{sys.implementation.cache_tag}"
 
     @property
     def python(self) -> Path:
-        """The interpreter that has these packages, once they are there."""
+        """The interpreter with these packages, once they are installed."""
         return self.folder / "bin" / "python" if self.requirements else Path(sys.executable)
 
     @property
     def commands(self) -> tuple[tuple[str, ...], ...]:
-        """What makes it."""
+        """The commands that create it."""
         pip = (str(self.python), "-m", "pip", "--disable-pip-version-check")
         install = (*pip, "install", "--quiet", *self.requirements)
         return (sys.executable, "-m", "venv", "--clear", str(self.folder)), install
 
     def make(self, say: Callable[[str], None]) -> None:
-        """The environment is there, and holds what is asked for now."""
+        """Create the environment, unless it exists with the current requirements."""
         made, wanted = self.folder / "requirements.txt", "\n".join(self.requirements)
         if self.requirements and not (made.exists() and made.read_text(encoding="utf-8") == wanted):
-            say(f"making an environment for {', '.join(self.requirements)}")
+            say(f"creating an environment for {', '.join(self.requirements)}")
             for command in self.commands:
                 self._run(command)
             made.write_text(wanted, encoding="utf-8")
@@ -57,12 +57,12 @@ class Environment:
         except (OSError, subprocess.TimeoutExpired) as fault:
             failed, why = True, str(fault)
         if failed:
-            how = " && ".join(shlex.join(each) for each in self.commands)
+            how = " && ".join(shlex.join(command) for command in self.commands)
             raise Unavailable(f"{', '.join(self.requirements)} cannot be installed; try: {how}\n{why}")
 
 
 def cache_folder() -> Path:
-    """Where environments are kept, and where files on a disk are written if nobody says where."""
+    """The folder for environments, and by default for the files of the disk measurements."""
     named = os.environ.get("DAGKIT_BENCH_VENV")
     return Path(named) if named else Path.home() / ".cache" / "dagkit-bench"
 

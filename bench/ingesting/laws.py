@@ -1,4 +1,4 @@
-"""The ratios that must hold."""
+"""The ratios that must be met."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """One contestant is at least so many times as fast as another, warm."""
+    """One contestant must be at least this many times as fast as another, warm."""
 
     name: str
     numerator: str
     denominator: str
     at_least: float
     per_core: bool = False
-    """Whether the numerator's rate is shared out over the cores first: the denominator has only one."""
+    """Whether the numerator's rate is first divided by the cores: the denominator uses only one."""
 
 
 LAWS = (
@@ -33,12 +33,12 @@ LAWS = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found of a law in one place."""
+    """The result for a ratio in one place."""
 
     law: Law
     where: str
     ratio: float | None
-    """None: one of the two was not measured, though it was asked for."""
+    """None: one of the two was requested but not measured."""
 
     @property
     def word(self) -> Literal["holds", "falls short", "not measured"]:
@@ -52,7 +52,7 @@ class Verdict:
 
 
 def judged(rates: Mapping[str, float], asked: frozenset[str], where: str, cores: int) -> Iterator[Verdict]:
-    """A verdict on each law whose two contestants were both asked for; `rates` are those that came to an end."""
+    """A verdict on each ratio whose contestants were both requested; `rates` holds the finished ones."""
     for law in LAWS:
         if {law.numerator, law.denominator} <= asked:
             yield Verdict(law, where, _ratio(law, rates, cores))

@@ -1,4 +1,4 @@
-"""Running contestants: each in a process of its own, in turns, round after round, and looking at what they wrote."""
+"""Runs contestants, each in its own process, in turns, round after round, and checks their output."""
 
 import json
 import os
@@ -22,40 +22,40 @@ from bench.ingesting.text import NOTHING, Text, left_in, write_text
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 900
-"""What one run may take."""
+"""The longest allowed run."""
 
 ROOM = 3 << 30
-"""Bytes that contestants may want besides what they read and write."""
+"""Bytes of memory for contestants in addition to their input and output."""
 FAREWELL_SECONDS = 30
-"""What a process may take to end once it is asked no more."""
+"""The time that a process has to end after its last question."""
 
 Say = Callable[[str], None]
 
 
 class Wrong(Exception):
-    """A contestant failed, or kept what it should not have kept."""
+    """A contestant failed, or its output is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the text is, and where it is written to."""
+    """The storage of the text and of the output."""
 
     name: str
     folder: Path
     on_disk: bool = True
 
     def settle(self) -> None:
-        """Nobody waits for what another one wrote."""
+        """Flush earlier writes, so that no contestant waits for those of another."""
         if self.on_disk:
             os.sync()
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is asked of everybody."""
+    """The amount of work for each contestant."""
 
     size: int
-    """Bytes of text; the slow ones get their share of it."""
+    """Bytes of text; slow contestants read a share of it."""
     rounds: int
     """How often each contestant is started."""
     runs: int
@@ -64,7 +64,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """The runs of one process: what came before the first end, and each run after it."""
+    """The times of one process: the first run with the start, and each later run."""
 
     cold: float
     """Seconds from the start of the process to the end of its first run."""
@@ -75,7 +75,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was found of one contestant in one place: megabytes (10^6) of text read in a second."""
+    """The result of one contestant in one place, in megabytes (10^6) of text per second."""
 
     contestant: Contestant
     where: str
@@ -96,7 +96,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A contestant of which there is nothing to tell but why."""
+    """A contestant that was not measured, with the reason."""
 
     contestant: Contestant
     where: str
@@ -105,14 +105,14 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A contestant's process that answers questions."""
+    """The process of a contestant, which answers questions."""
 
     process: "subprocess.Popen[str]"
-    told: IO[str]
-    """What it says on stderr."""
+    stderr: IO[str]
+    """The file with its stderr."""
 
     def ask(self, question: Mapping[str, str]) -> Mapping[str, Any]:
-        """Its answer; or what it said last, if there is none."""
+        """Its answer; raise `Wrong` with the last line of stderr if there is none."""
         questions, answers = self.process.stdin, self.process.stdout
         assert questions is not None, "questions go to the contestant's stdin"
         assert answers is not None, "answers come from the contestant's stdout"
@@ -130,13 +130,13 @@ class Asking:
 
     def _last_words(self) -> str:
         self.process.wait(FAREWELL_SECONDS)
-        self.told.seek(0)
-        lines = [line.strip() for line in self.told if line.strip()]
+        self.stderr.seek(0)
+        lines = [line.strip() for line in self.stderr if line.strip()]
         return lines[-1] if lines else "it ended without an answer"
 
 
 def race(contestants: Sequence[Contestant], place: Place, effort: Effort, say: Say) -> list[Measured | Missing]:
-    """All contestants, one after the other, in each round anew; whoever fails is out of the further rounds."""
+    """Run all contestants in turn in each round; one that fails is left out of later rounds."""
     found: dict[str, list[Timed]] = {contestant.name: [] for contestant in contestants}
     missing: dict[str, Missing] = {}
 
@@ -199,7 +199,7 @@ def _measured(contestant: Contestant, where: str, text: Text, timed: Sequence[Ti
 
 
 def _timed(contestant: Contestant, text: Text, folder: Path, runs: int, settle: Callable[[], None]) -> Timed:
-    """One process: a first run, and `runs` warm ones."""
+    """Time one process: a first run, and `runs` warm ones."""
     begun = time.perf_counter()
     with _process(contestant, folder) as asking:
         cold, warm, versions = 0.0, list[float](), dict[str, str]()
@@ -220,24 +220,24 @@ def _timed(contestant: Contestant, text: Text, folder: Path, runs: int, settle: 
 
 @contextmanager
 def _process(contestant: Contestant, folder: Path) -> Iterator[Asking]:
-    """The contestant's process, in a folder that goes when it goes."""
+    """The contestant's process, with a folder that is deleted at its end."""
     folder.mkdir()
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [str(contestant.environment.python), "-m", "bench.ingesting.serve", contestant.call, *contestant.packages]
     try:
-        with (folder / "stderr").open("w+", encoding="utf-8", errors="replace") as told:
+        with (folder / "stderr").open("w+", encoding="utf-8", errors="replace") as stderr:
             process = subprocess.Popen(  # noqa: S603 - one of our own modules
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=told,
+                stderr=stderr,
                 text=True,
                 cwd=folder,
                 env={**os.environ, "PYTHONPATH": paths, "SPARK_LOCAL_DIRS": str(folder)},
                 start_new_session=True,
             )
             try:
-                yield Asking(process, told)
+                yield Asking(process, stderr)
             finally:
                 _end(process)
     finally:
@@ -245,7 +245,7 @@ def _process(contestant: Contestant, folder: Path) -> Iterator[Asking]:
 
 
 def _end(process: "subprocess.Popen[str]") -> None:
-    """The process and all that it has started are gone, by themselves if they can."""
+    """End the process and all its children; kill them if they do not end by themselves."""
     with suppress(BrokenPipeError, subprocess.TimeoutExpired):
         process.communicate(timeout=FAREWELL_SECONDS)
     for _ in range(FAREWELL_SECONDS * 10):
@@ -260,7 +260,7 @@ def _end(process: "subprocess.Popen[str]") -> None:
 
 
 def _look_at(target: Path, text: Text) -> None:
-    """All lines that were to be kept are there, and no others."""
+    """Raise `Wrong` unless the output has exactly the lines to keep."""
     left, dotted = left_in(target)
     if dotted != NOTHING:
         raise Wrong(f"it kept {dotted.lines} lines that begin with a dot")

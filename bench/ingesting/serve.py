@@ -1,8 +1,8 @@
-"""A contestant's process: `python -m bench.ingesting.serve MODULE:FUNCTION PACKAGE…`.
+"""The process of a contestant: `python -m bench.ingesting.serve MODULE:FUNCTION PACKAGE…`.
 
-It is asked by lines of JSON, `{"source": …, "target": …}`, and answers each with `{"seconds": …, "versions": …}` when
-the function has written all of `source` that is to be kept into the folder `target`. Only the standard library is
-needed here: the environments of contestants hold nothing of dagkit's. Whatever a contestant prints goes to stderr.
+It reads lines of JSON, `{"source": …, "target": …}`, and answers each with `{"seconds": …, "versions": …}` when the
+function has written the kept lines of `source` to the folder `target`. It needs only the standard library, because the
+environments of contestants do not contain dagkit. What a contestant prints goes to stderr.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""What contestants share: how large their blocks are, and how many cores they have."""
+"""Settings that contestants share: the size of blocks and the number of cores."""
 
 import os
 
 BLOCK_SIZE = 64 << 20
-"""Bytes of a block: dagkit and the hand-written loop cut the text into these."""
+"""Bytes of a block for dagkit and the hand-written loop."""
 
 
 def cores() -> int:

@@ -1,8 +1,8 @@
-"""The text that everybody reads, and what must be left of it.
+"""The text that all contestants read, and the expected output.
 
-Lines of some hundred bytes, one in ten beginning with a dot. Every byte is drawn from a seed, so that equal sizes are
-equal texts. Commas, quotes and dots inside lines are there on purpose: who reads lines as if they were tables, or looks
-for a dot anywhere, keeps the wrong ones.
+Lines have about a hundred bytes, and one in ten begins with a dot. All bytes derive from a seed, so equal sizes give
+equal texts. Lines contain commas, quotes and dots on purpose: a contestant that parses lines as tables, or searches for
+dots anywhere, keeps the wrong lines.
 """
 
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 
 DROPPED_IN = 10
-"""One line in so many begins with a dot."""
+"""One in this many lines begins with a dot."""
 SHORTEST, LONGEST = 72, 122
-"""Bytes of a line, what ends it included; half open."""
+"""Bytes of a line with its end; half open."""
 STRETCH = 16 << 20
-"""Bytes that are made at a time; each stretch is whole lines."""
+"""Bytes that are generated at a time, as whole lines."""
 
 _LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ 0123456789,.\"';:-", np.uint8)
 _LETTERS = np.resize(_LETTERS, 256)  # indexed by a random byte
@@ -28,7 +28,7 @@ _DOT, _NEWLINE = ord("."), ord("\n")
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """So many lines, and the bytes of them, what ends each line included."""
+    """A number of lines, and their bytes with line ends."""
 
     lines: int
     bytes: int
@@ -42,7 +42,7 @@ NOTHING = Count(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text on a file, and what is to be kept of it."""
+    """A text in a file, and the counts of all lines and of those to keep."""
 
     path: Path
     all: Count
@@ -50,7 +50,7 @@ class Text:
 
 
 def write_text(path: Path, size: int, seed: int = 0) -> Text:
-    """A text of exactly `size` bytes in a new file, counted afterwards from the file itself."""
+    """Write a text of exactly `size` bytes to a new file, and count it from the file."""
     made = NOTHING
     with path.open("wb", buffering=0) as file:
         for number, start in enumerate(range(0, size, STRETCH)):
@@ -58,12 +58,12 @@ def write_text(path: Path, size: int, seed: int = 0) -> Text:
             file.write(stretch.data)
             made += Count(lines, len(stretch))
     everything, dropped = counted(path)
-    assert everything == made == Count(made.lines, size), "the file holds what was made"
+    assert everything == made == Count(made.lines, size), "the file holds the generated text"
     return Text(path, everything, Count(everything.lines - dropped.lines, everything.bytes - dropped.bytes))
 
 
 def _stretch(chance: np.random.Generator, size: int) -> tuple[Bytes, int]:
-    """Whole lines of so many bytes together; the last may be longer, or the only one."""
+    """Whole lines of this many bytes in all; the last one may be longer."""
     lengths = chance.integers(SHORTEST, LONGEST, size=size // SHORTEST + 1)
     ends = np.cumsum(lengths)
     ends = ends[: max(1, int(np.searchsorted(ends, size, side="right")))]
@@ -79,7 +79,7 @@ def _stretch(chance: np.random.Generator, size: int) -> tuple[Bytes, int]:
 
 
 def counted(path: Path) -> tuple[Count, Count]:
-    """All lines of a file, and those of them that begin with a dot; a last line may lack its end."""
+    """The counts of all lines of a file, and of those that begin with a dot; the last line may lack its end."""
     everything, dropped = NOTHING, NOTHING
     for block in _whole_lines(path):
         ends = np.flatnonzero(block == _NEWLINE) + 1
@@ -93,7 +93,7 @@ def counted(path: Path) -> tuple[Count, Count]:
 
 
 def _whole_lines(path: Path) -> Iterator[Bytes]:
-    """The bytes of a file in stretches that end where lines end."""
+    """The bytes of a file in chunks of whole lines."""
     rest = b""
     with path.open("rb") as file:
         while block := file.read(STRETCH):
@@ -108,9 +108,9 @@ def _whole_lines(path: Path) -> Iterator[Bytes]:
 
 
 def left_in(folder: Path) -> tuple[Count, Count]:
-    """The lines of all files that somebody wrote into a folder, and those of them that had to be dropped.
+    """The counts of all lines in the files of a folder, and of those that should have been dropped.
 
-    Marks and checksums that engines lay beside their files, hidden or with an underscore in front, are no output.
+    Files whose names begin with a dot or an underscore are ignored: engines write markers and checksums there.
     """
     everything, dropped = NOTHING, NOTHING
     for path in sorted(folder.rglob("*")):

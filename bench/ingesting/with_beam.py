@@ -6,7 +6,7 @@ import apache_beam as beam  # type: ignore[import-not-found, unused-ignore]
 from apache_beam.options.pipeline_options import PipelineOptions  # type: ignore[import-not-found, unused-ignore]
 
 _ALL_CORES = ["--runner=DirectRunner", "--direct_running_mode=multi_processing", "--direct_num_workers=0"]
-"""The faster of its modes: a worker process for each core."""
+"""Its fastest mode: a worker process for each core."""
 
 
 def direct(source: Path, target: Path) -> None:

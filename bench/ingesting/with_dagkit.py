@@ -1,4 +1,4 @@
-"""dagkit: the application that everybody else is measured against, at its two speeds."""
+"""dagkit: the application, with a columnar filter and with a filter of single lines."""
 
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,7 @@ class Ingest(StreamingApplication):
     source: Path
     target: Path
     columnar: bool
-    """Whether the filter is an expression on Arrow columns; else it is a function of one line."""
+    """Whether the filter is an expression on Arrow columns instead of a function of one line."""
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
         scanner = DirectoryScanner(files=(str(self.source),))
@@ -46,15 +46,15 @@ def _session() -> SparkSession:
 
 
 def batch(source: Path, target: Path) -> None:
-    """The filter is an expression on Arrow columns: no Python near the records."""
+    """Filter with an expression on Arrow columns: no Python code for each record."""
     launch(Ingest(source=source, target=target, columnar=True), spark=_session(), until="once")
 
 
 def batch_unsynced(source: Path, target: Path) -> None:
-    """The same, which survives a crash of its process, and no power cut."""
+    """The same without syncing: safe against crashes, not against power loss."""
     launch(Ingest(source=source, target=target, columnar=True), spark=_session(), until="once", durable=False)
 
 
 def record(source: Path, target: Path) -> None:
-    """The filter is a lambda, asked of each line."""
+    """Filter with a lambda, called for each line."""
     launch(Ingest(source=source, target=target, columnar=False), spark=_session(), until="once")

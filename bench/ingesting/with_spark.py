@@ -1,4 +1,4 @@
-"""PySpark as its own guides show it: a filtered DataFrame of text, and an RDD with a Python function."""
+"""PySpark as in its own guides: a filtered DataFrame of text, and an RDD with a Python function."""
 
 import os
 import shutil
@@ -12,9 +12,9 @@ from pyspark.sql.functions import col
 
 @cache
 def _session() -> SparkSession:
-    """Spark on all cores with its own settings, but for the page and the log that nobody looks at."""
+    """Spark on all cores with its own settings, except for the web page and the log."""
     if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
-        from dagkit.backends.spark.java import ensure_java  # noqa: PLC0415 - a peer stands without dagkit if it can
+        from dagkit.backends.spark.java import ensure_java  # noqa: PLC0415 - a peer uses dagkit only if necessary
 
         ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -23,13 +23,13 @@ def _session() -> SparkSession:
 
 
 def native(source: Path, target: Path) -> None:
-    """Read text, keep what a column expression says, write text: no Python near the records."""
+    """Read text, filter by a column expression, write text: no Python code for each record."""
     lines = _session().read.text(source.as_uri())
     lines.filter(~col("value").startswith(".")).write.mode("overwrite").text(target.as_uri())
 
 
 def native_synced(source: Path, target: Path) -> None:
-    """The same, and what was written survives a power cut."""
+    """The same, with synced output, which survives a power cut."""
     native(source, target)
     for path in [target.parent, target, *target.iterdir()]:
         file = os.open(path, os.O_RDONLY)

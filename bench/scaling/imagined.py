@@ -1,4 +1,4 @@
-"""The same beside every fixed number in worlds that no machine at hand is: a thousand slots, a million blocks."""
+"""Simulates policies and all fixed numbers in larger systems: a thousand slots, a million blocks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,24 +10,24 @@ from dagkit.simulation import Arrival, World, best_fixed, fixed, following, simu
 
 MIB = 1 << 20
 DRAWS = 3
-"""Of the noise, where a few slots do not even it out."""
+"""Repetitions with different noise, for few slots, which do not average it out."""
 POLICIES = {"drain": ScalingSettings(), "apex": ScalingSettings(policy="apex")}
 
 
 @dataclass(frozen=True, slots=True)
 class Imagined:
-    """One world, and who did what in it; times are means over several draws of the noise."""
+    """The results in one simulated system; times are means over several draws of the noise."""
 
     world: str
     most: int
-    """Up to how many fixed partitions were tried."""
+    """The largest fixed number of partitions."""
     best_count: int
     best_seconds: float
     one_seconds: float
     drain_seconds: float
     drain_over_best: float
     drain_turns: int
-    """Of its direction, in the phase with the most of them."""
+    """Its changes of direction in the phase with the most of them."""
     apex_seconds: float
     apex_turns: int
 
@@ -61,7 +61,7 @@ WORLDS: dict[str, tuple[World, int]] = {
 
 
 def imagined() -> Iterator[Imagined]:
-    """Every world, one after the other."""
+    """Simulate every system in turn."""
     for name, (world, most) in WORLDS.items():
         draws = [replace(world, seed=seed) for seed in range(DRAWS if most < 100 else 1)]
         bests = [best_fixed(draw, most) for draw in draws]

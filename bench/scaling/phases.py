@@ -1,4 +1,4 @@
-"""A burst of blocks, silence, and a trickle, read on real Spark by a number of partitions that is fixed, or follows."""
+"""A burst of blocks, a pause, and a trickle, read on real Spark with a fixed or a following number of partitions."""
 
 import hashlib
 import shutil
@@ -28,18 +28,18 @@ MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of ours is made in it
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """What comes, and when."""
+    """The amounts and times of work."""
 
     blocks: int = 500
     block_size: int = 512 << 10
     silence_millis: int = 30_000
-    """From the beginning of the burst to the first block of the trickle."""
+    """From the start of the burst to the first block of the trickle."""
     trickle: int = 20
     every_millis: int = 500
 
 
 class Coming(InputOperator):
-    """Finds stretches of one file, in phases."""
+    """Finds ranges of one file, in phases."""
 
     kind = "bench.coming/1"
     out = OutputPort(Block)
@@ -55,7 +55,7 @@ class Coming(InputOperator):
     _began: datetime | None = PrivateAttr(default=None)
 
     def setup(self, context: Context) -> None:
-        """Knows what time it is from here on."""
+        """Take the clock."""
         self._now = context.now
 
     def emit_tuples(self) -> None:
@@ -73,25 +73,25 @@ class Coming(InputOperator):
         return max(1, ceil(self.silence_millis + ticks * self.every_millis - self._since_millis()))
 
     def _came(self) -> int:
-        """How many blocks there are by now."""
+        """The number of blocks available now."""
         late = self._since_millis() - self.silence_millis
         ticks = 0 if late < 0 else int(late / self.every_millis) + 1
         return self.blocks + min(self.trickle, ticks)
 
     def _since_millis(self) -> float:
-        assert self._now is not None, "it is set up with a clock"
+        assert self._now is not None, "setup takes the clock"
         if self._began is None:
             self._began = self._now()
         return (self._now() - self._began) / timedelta(milliseconds=1)
 
 
 def is_wanted(line: str) -> bool:
-    """What takes a core some time for each line; no line is."""
+    """Use a core for some time; False for every line."""
     return hashlib.sha256(line.encode() * 6).digest()[0] > 255
 
 
 class Reading(Application):
-    """Reads what comes, looks at each line, and writes none."""
+    """Reads all blocks, tests each line, and writes none."""
 
     folder: Path
     phases: dict[str, Any]
@@ -111,7 +111,7 @@ class Reading(Application):
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Another number of partitions, and after how many windows it came."""
+    """A change of the number of partitions, and the window after which it came."""
 
     at_millis: float
     windows: int
@@ -122,18 +122,18 @@ class Changed:
 
 @dataclass
 class Watch:
-    """When what happened, in milliseconds since the first blocks were found."""
+    """An observer that notes times, in milliseconds since the first blocks were found."""
 
     began: float | None = None
     positions: int = 0
     windows: int = 0
     drained: list[float] = field(default_factory=list)
-    """When a window was committed and nothing waited, nor was on its way."""
+    """The times of commits after which no work was pending or running."""
     changes: list[Changed] = field(default_factory=list)
     _found: int = 0
 
     def __call__(self, happening: RunEvent) -> None:
-        """Notes it."""
+        """Note the time of the event."""
         now = time.perf_counter() * 1000
         if isinstance(happening, Found):
             self.began = now if self.began is None else self.began
@@ -150,17 +150,17 @@ class Watch:
 
     @property
     def drained_millis(self) -> float:
-        """How long the burst took."""
+        """The time of the burst."""
         return self.drained[0]
 
     def turns(self, since: float, until: float) -> int:
-        """How often the number turned from growing to shrinking, or back, between two instants."""
+        """How often the number changed between growing and shrinking, between two instants."""
         grows = [change.after > change.before for change in self.changes if since <= change.at_millis < until]
         return sum(one != other for one, other in pairwise(grows))
 
 
 class Stage:
-    """A session, and a text in memory, on which one after the other reads."""
+    """A session and a text in memory for all runs."""
 
     def __init__(self, spark: SparkSession, phases: Phases) -> None:
         self.spark = spark
@@ -169,11 +169,11 @@ class Stage:
         write_text(self.folder / "text", (phases.blocks + phases.trickle) * phases.block_size)
 
     def close(self) -> None:
-        """Nothing of it is left."""
+        """Stop the session and delete the text."""
         shutil.rmtree(self.folder)
 
     def watched(self, *, burst_only: bool = False, **reader: Any) -> Watch:
-        """One run of it."""
+        """Run the application once and return its times."""
         phases = {name: getattr(self.phases, name) for name in Phases.__slots__}
         if burst_only:
             phases |= {"trickle": 0, "silence_millis": 0}
@@ -188,5 +188,5 @@ class Stage:
         return watch
 
     def fixed(self, count: int, *, burst_only: bool = True) -> Watch:
-        """By so many."""
+        """Run with a fixed number of partitions."""
         return self.watched(burst_only=burst_only, min_readers=count, max_readers=count, collect_stats=False)

@@ -1,4 +1,4 @@
-"""What was found about numbers of partitions: what must hold of it, lines for a terminal, and a part of the page."""
+"""The report on numbers of partitions: bounds, lines for a terminal, and a part of the page."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -14,18 +14,18 @@ SIMULATED = (
     f"numbers all are tried up to {EACH}, and beyond in steps of {STEP:.0%}"
 )
 LARGEST_RATIO = 1.1
-"""Of the time of the best fixed number: what a burst may take."""
+"""The most time for a burst, as a multiple of that of the best fixed number."""
 MOST_TURNS = 1
 """How often the number may change its direction in one phase."""
 MOST_WINDOWS = 2
-"""How many windows after the start of one large file every core is at work."""
+"""The most windows of one large file until every core works."""
 NEAR = 1.25
-"""Who takes part in further rounds: whoever needed no more than so many times the shortest time."""
+"""Fixed numbers take part in further rounds up to this multiple of the shortest time."""
 
 
 @dataclass
 class Real:
-    """What was measured on Spark, in milliseconds."""
+    """The times on Spark, in milliseconds."""
 
     fixed: dict[int, list[float]] = field(default_factory=dict)
     drain: list[float] = field(default_factory=list)
@@ -35,27 +35,27 @@ class Real:
     apex_changes: list[list[Changed]] = field(default_factory=list)
     apex_turns: int = 0
     windows_until_all_cores: int | None = None
-    """After the start of one large file; none: never."""
+    """The windows of one large file until every core worked; None: never."""
     pairs: list[tuple[float, float]] = field(default_factory=list)
-    """The best fixed number once more, and `drain` right before or after it."""
+    """The best fixed number again, each time with `drain` directly before or after it."""
 
     @property
     def best(self) -> int:
-        """The fixed number that was soonest done."""
+        """The fixed number with the shortest time."""
         return min(self.fixed, key=lambda count: median(self.fixed[count]))
 
     @property
     def ratio(self) -> float:
-        """How many times the time of the best fixed number `drain` needed.
+        """The time of `drain` as a multiple of that of the best fixed number.
 
-        Both were measured anew, in pairs: the shortest of many medians is also the luckiest, and a machine changes its
-        speed while all are tried.
+        Both were measured again, in pairs: the shortest of many medians is partly luck, and the speed of a machine
+        changes during the trials.
         """
         return median(drain / fixed for fixed, drain in self.pairs)
 
     @property
     def holds(self) -> bool:
-        """Whether it did all that it must."""
+        """Whether all bounds are met."""
         soon = self.windows_until_all_cores is not None and self.windows_until_all_cores <= MOST_WINDOWS
         return self.ratio <= LARGEST_RATIO and self.drain_turns <= MOST_TURNS and soon
 
@@ -64,12 +64,12 @@ class Real:
 
 
 def holds(each: Imagined) -> bool:
-    """Whether the policy did in this world what it must."""
+    """Whether the policy met the bounds in this simulation."""
     return each.drain_over_best <= LARGEST_RATIO and each.drain_turns <= MOST_TURNS
 
 
 def real_lines(real: Real | None) -> Iterator[str]:
-    """For a terminal, what Spark did."""
+    """The results on Spark, for a terminal."""
     if real is None:
         return
     yield f"{'on Spark':<16}{'runs':>6}{'median s':>10}{'least s':>10}"
@@ -82,7 +82,7 @@ def real_lines(real: Real | None) -> Iterator[str]:
 
 
 def simulated_lines(simulated: Sequence[Imagined]) -> Iterator[str]:
-    """For a terminal, what would have been."""
+    """The results of the simulations, for a terminal."""
     for each in simulated:
         yield f"simulated: {each.world}"
         yield (
@@ -94,22 +94,22 @@ def simulated_lines(simulated: Sequence[Imagined]) -> Iterator[str]:
 
 def page(phases: Phases, real: Real, simulated: Sequence[Imagined]) -> str:
     """This benchmark's part of the documents."""
-    told = (
-        f"A burst of {phases.blocks} blocks of {phases.block_size >> 10} KiB, silence, and {phases.trickle} blocks one "
-        "by one, each line looked at by a function of Python: by every fixed number of partitions, up and down, and by "
-        "the two policies of a reader, which begin with one. Timed from the moment when the burst is found until all "
-        f"of it is committed; whoever then needs no more than {NEAR:g} times the shortest time takes turns with the "
-        "policies in further rounds. The fixed number that is best in the end and `drain` are then measured anew, in "
-        f"{len(real.pairs)} pairs, and the median of their ratios is what counts: the shortest of many medians is also "
-        f"the luckiest. Measured with {machine_in_words()}."
+    text = (
+        f"The work is a burst of {phases.blocks} blocks of {phases.block_size >> 10} KiB, a pause, and "
+        f"{phases.trickle} blocks one by one; a Python function processes each line. It runs with every fixed number "
+        "of partitions, in ascending and descending order, and with the two policies of a reader, which start with "
+        "one. The time is that from the discovery of the burst to the commit of its last block. Fixed numbers with at "
+        f"most {NEAR:g} times the shortest time alternate with the policies in further rounds. The best fixed number "
+        f"and `drain` are then measured again in {len(real.pairs)} pairs, and the median of their ratios counts: the "
+        f"shortest of many medians is partly luck. Measured with {machine_in_words()}."
     )
     verdict = (
-        f"By `drain` the burst takes {real.ratio:.2f} times as long as by the best fixed number, {real.best}; up to "
-        f"{LARGEST_RATIO:g} is allowed. In a phase the number turned {_times(real.drain_turns)}, by `apex` "
-        f"{_times(real.apex_turns)}; {_times(MOST_TURNS)} it may. One large file {_windows(real)}, with default "
-        f"settings. {'This holds.' if real.holds else 'This falls short.'}"
+        f"With `drain` the burst takes {real.ratio:.2f} times as long as with the best fixed number, {real.best}; up "
+        f"to {LARGEST_RATIO:g} is allowed. In one phase the number changed its direction {_times(real.drain_turns)}, "
+        f"with `apex` {_times(real.apex_turns)}; {_times(MOST_TURNS)} is allowed. One large file {_windows(real)}, "
+        f"with default settings. {'This holds.' if real.holds else 'This falls short.'}"
     )
-    lines = ["# How many partitions", "", "```sh", "python -m bench scale --write-docs", "```", "", told, ""]
+    lines = ["# How many partitions", "", "```sh", "python -m bench scale --write-docs", "```", "", text, ""]
     lines += ["| partitions | runs | median, s | least, s |", "|---|---:|---:|---:|"]
     lines += [
         f"| {name} | {len(millis)} | {median(millis) / 1000:.2f} | {min(millis) / 1000:.2f} |"
@@ -130,8 +130,8 @@ def _rows(real: Real) -> Iterator[tuple[str, Sequence[float]]]:
     yield from ((f"fixed {count}", millis) for count, millis in sorted(real.fixed.items()))
     yield "drain", real.drain
     yield "apex", real.apex
-    yield f"fixed {real.best}, anew", [fixed for fixed, _ in real.pairs]
-    yield "drain, anew", [drain for _, drain in real.pairs]
+    yield f"fixed {real.best}, in pairs", [fixed for fixed, _ in real.pairs]
+    yield "drain, in pairs", [drain for _, drain in real.pairs]
 
 
 def _windows(real: Real) -> str:

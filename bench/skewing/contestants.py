@@ -1,6 +1,6 @@
-"""Who does the work: dagkit with splits and without, and Spark with partitions that stay, without speculation and with.
+"""The contestants: dagkit with and without splits, and Spark with fixed partitions, with and without speculation.
 
-Each reads the file, gives each line to one and the same function of Python, and writes what it makes.
+Each reads the file, calls the same Python function for each line, and writes the results.
 """
 
 import shutil
@@ -25,7 +25,7 @@ from dagkit_operators.splitter import DirectoryScanner
 
 
 class WholeReader(LineReader):
-    """Reads each block to its end, whatever else waits."""
+    """Reads each block to its end, without splits."""
 
     kind = "bench.whole-reader/1"
 
@@ -67,21 +67,21 @@ class Contestant:
     name: str
     about: str
     splits: bool | None = None
-    """Whether dagkit does it, and splits what it reads; none: Spark alone does."""
+    """Whether dagkit splits its work; None: this is plain Spark."""
     speculates: bool = False
 
     def session(self, slots: int) -> SparkSession:
-        """Spark as this contestant wants it. Speculation needs executors of their own: in one process there is none."""
+        """The session for this contestant. Speculation needs separate executors: a local session has none."""
         if not self.speculates:
             return local_session(slots)
-        local_session(1).stop()  # there is Java from here on
+        local_session(1).stop()  # starts Java
         builder = SparkSession.builder.master(f"local-cluster[{slots},1,1024]").appName("bench")
         for key, value in {**settings_for(Master.of("local"), {}), **SPECULATION}.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
 
     def run(self, spark: SparkSession, work: Work, target: Path) -> float:
-        """The seconds from the first call to the last file in its place."""
+        """Do the work; return the seconds from the first call to the last file in its place."""
         began = time.perf_counter()
         if self.splits is None:
             _by_spark(spark, work, target)
@@ -90,7 +90,7 @@ class Contestant:
         return time.perf_counter() - began
 
     def warm_up(self, spark: SparkSession, folder: Path, slots: int) -> None:
-        """Workers are there, and have loaded what they need."""
+        """Start the workers and let them import what they need."""
         source, target = folder / "warm.txt", folder / "warm"
         DEAR_STRETCH.write(source, 2000)
         for _ in range(2):
@@ -105,7 +105,7 @@ SPECULATION = {
     "spark.speculation.quantile": "0.5",
     "spark.speculation.multiplier": "1.1",
 }
-"""As eager as it gets."""
+"""The most eager settings for speculation."""
 
 CONTESTANTS = (
     Contestant("dagkit", "blocks are split while they are read", splits=True),
@@ -113,14 +113,12 @@ CONTESTANTS = (
         "dagkit, no splits", "the same application, with a reader that reads each block to its end", splits=False
     ),
     Contestant("Spark", "`read.text`, `mapInArrow`, `write.text`, a partition for each block"),
-    Contestant(
-        "Spark, speculation", "the same with executors of their own, eager to run slow tasks twice", speculates=True
-    ),
+    Contestant("Spark, speculation", "the same with separate executors and eager speculation", speculates=True),
 )
 
 
 def clear(target: Path) -> None:
-    """Nothing is left of a run."""
+    """Delete the output of a run."""
     for place in (target, target.with_suffix(".application")):
         shutil.rmtree(place, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""The work: a file of lines that cost what they say, and what it takes when nobody waits for anybody."""
+"""The work: a file whose lines specify their cost, and the ideal time, without waiting."""
 
 import time
 import zlib
@@ -11,24 +11,24 @@ from pathlib import Path
 
 LINES = 100_000
 WIDTH = 64
-"""Bytes of a line, with what ends it."""
+"""Bytes of a line with its end."""
 CHEAP = "1 "
-"""How a line begins that costs one unit; a dear one costs as many as it says."""
+"""The start of a line that costs one unit; an expensive line begins with its number of units."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """Lines that all cost the same, but for a stretch of them."""
+    """Lines of equal cost, except for one expensive range."""
 
     name: str
     about: str
     first: int
-    """The first line of the dear stretch."""
+    """The first line of the expensive range."""
     count: int
     units: int
-    """What each of its lines costs; all others cost one."""
+    """The cost of each of its lines; all others cost one."""
     blocks: int
-    """In how many blocks, or partitions, the file is read."""
+    """The number of blocks or partitions of the file."""
 
     @property
     def units_together(self) -> int:
@@ -45,13 +45,13 @@ class Skew:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A file, and what is to be done with each of its lines."""
+    """A file, and the work for each of its lines."""
 
     source: Path
     block_size: int
     slots: int
     rounds: int
-    """Of arithmetic for each unit that a line says."""
+    """Rounds of arithmetic for each unit of a line."""
 
     @classmethod
     def of(cls, skew: Skew, source: Path, slots: int, rounds: int) -> "Work":
@@ -60,7 +60,7 @@ class Work:
 
 DEAR_STRETCH = Skew(
     "one file",
-    "one file, in which the hundredth part of the lines stand together and cost 100 times more each",
+    "one file, in which a hundredth of the lines, all in one place, cost 100 times as much each",
     first=40 * LINES // 100,
     count=LINES // 100,
     units=100,
@@ -78,7 +78,7 @@ SKEWS = (DEAR_STRETCH, SLOW_BLOCK)
 
 
 def burning(rounds: int) -> Callable[[str], str]:
-    """A function of a line, which takes as long as the line says: so many rounds of arithmetic for each unit."""
+    """A function of a line that takes as long as the line specifies: this many rounds of arithmetic for each unit."""
 
     def burn(line: str) -> str:
         number = 1
@@ -90,7 +90,7 @@ def burning(rounds: int) -> Callable[[str], str]:
 
 
 def rounds_for(seconds: float, units: int) -> int:
-    """The rounds of a unit with which so many units take so long on this machine."""
+    """The rounds for each unit with which these units take this long on this machine."""
     tried = 2_000_000
     burn, began = burning(tried), time.process_time()
     burn(CHEAP)
@@ -98,7 +98,7 @@ def rounds_for(seconds: float, units: int) -> int:
 
 
 def digest_of(lines: Iterable[bytes]) -> tuple[int, int]:
-    """How many lines there are, and what they add up to, in whatever order they come."""
+    """The number of lines and their checksum, independent of their order."""
     count = total = 0
     for line in lines:
         count, total = count + 1, (total + zlib.crc32(line.rstrip(b"\n"))) & 0xFFFFFFFF
@@ -106,7 +106,7 @@ def digest_of(lines: Iterable[bytes]) -> tuple[int, int]:
 
 
 def every_other_line(path: Path, first: int, slots: int, rounds: int) -> tuple[float, int, int]:
-    """One slot's share of the work where lines go round: how long it takes, and what comes out."""
+    """The time and the digest of one slot's share, with lines distributed in turn."""
     burn, began = burning(rounds), time.perf_counter()
     with path.open() as lines:
         made = [burn(line.rstrip("\n")) for line in islice(lines, first, None, slots)]
@@ -115,18 +115,18 @@ def every_other_line(path: Path, first: int, slots: int, rounds: int) -> tuple[f
 
 @dataclass(frozen=True, slots=True)
 class Ideal:
-    """All the work, done by slots that never wait."""
+    """The result of all the work, done by slots that never wait."""
 
     seconds: float
-    """What all of it takes, divided by the slots: measured in each of them while the others work, too."""
+    """The time of all work divided by the slots, measured in every slot at the same time."""
     digest: tuple[int, int]
 
 
 def ideal(work: Work) -> Ideal:
-    """The work of a file line by line, dealt round: without blocks, windows, files, or anybody to wait for."""
+    """Do the work with lines distributed in turn: without blocks, windows, files or waiting."""
     slots = work.slots
     with ProcessPoolExecutor(slots, mp_context=get_context("spawn")) as pool:
-        list(pool.map(int, range(slots)))  # who is there takes no time any more
+        list(pool.map(int, range(slots)))  # start all processes before timing
         running = [pool.submit(every_other_line, work.source, n, slots, work.rounds) for n in range(slots)]
         shares = [each.result() for each in running]
     digest = sum(count for _, count, _ in shares), sum(total for *_, total in shares) & 0xFFFFFFFF

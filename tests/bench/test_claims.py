@@ -45,6 +45,6 @@ def test_what_others_measured_stays_on_the_page():
     assert again.count("# Benchmarks") == again.count("little") == 1
 
 
-def test_what_nobody_measured_is_not_overwritten():
-    with pytest.raises(AssertionError, match="measured by somebody"):
+def test_text_of_no_benchmark_is_not_overwritten():
+    with pytest.raises(AssertionError, match="belongs to a benchmark"):
         with_part("# My own words", "claims", "")

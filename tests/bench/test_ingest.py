@@ -85,7 +85,7 @@ def test_the_table_tells_whoever_is_missing_and_why() -> None:
 def test_nobody_else_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--only", "sed"])
-    assert "nobody is called sed" in capsys.readouterr().err
+    assert "there is no sed" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def test_the_bench_measures_the_longest_chain_and_shorter_ones(longest, lengths,
     if len(lengths) < 2:
         with pytest.raises(SystemExit):
             main(["--longest", str(longest)])
-        assert "one length says nothing" in capsys.readouterr().err
+        assert "a single length does not show growth" in capsys.readouterr().err
 
 
 def test_a_reader_with_a_stale_hint_reads_one_block_more():
