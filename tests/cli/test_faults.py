@@ -372,5 +372,5 @@ def test_a_master_at_which_nothing_listens_is_told_in_a_sentence(dagkit, word_co
         answer = dagkit("launch", word_count, "-q", "--master", f"{scheme}://{place}", no_proxy="*")
     assert answer.code == 9
     first, second = answer.err.splitlines()
-    assert first == f"no Spark at {scheme}://{place}: nothing listens at {place}"
+    assert first == f"no Spark at {scheme}://{place}: nothing listens at {place} [spark-unavailable]"
     assert second.startswith("  help: check the host and the port")

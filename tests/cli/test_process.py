@@ -166,7 +166,8 @@ def test_a_full_disk_is_told_in_a_line(folder, verb):
     done = _in_a_shell(folder, f"dagkit {verb} >/dev/full")
     assert done.returncode == 5
     assert done.stderr == (
-        "the result cannot be written: No space left on device\n  help: free some space, or write it elsewhere\n"
+        "the result cannot be written: No space left on device [result-unwritable]\n"
+        "  help: free some space there, or send it elsewhere\n"
     )
 
 

@@ -207,7 +207,7 @@ def test_a_launch_refuses_and_changes_nothing(damaged, tmp_path, damage, code, v
     store, name = damaged(damage, victim)
     there = contents_of(store)
     said, words = refusal(lambda: run(tmp_path, store, 3))
-    assert (said, "bring" in words) == (code, True)
+    assert (said, "restore" in words) == (code, True)
     assert name in words
     assert len(words.splitlines()) == len({*words.splitlines()}), "each fault is said once"
     assert contents_of(store) == there
