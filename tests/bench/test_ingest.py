@@ -1,4 +1,4 @@
-"""Contestants are timed fairly, looked at, and told of when they cannot be had; ratios decide."""
+"""Contestants are timed fairly and checked, and reported if they cannot run; ratios decide."""
 
 import json
 from pathlib import Path

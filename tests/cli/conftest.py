@@ -64,7 +64,7 @@ def word_count(write: Callable[[str, str], Path]) -> str:
 
 @pytest.fixture
 def disconnected(write: Callable[[str, str], Path]) -> str:
-    """The file of an application with an input that nobody feeds."""
+    """The file of an application with an unconnected input."""
     return write("disconnected.py", DISCONNECTED).name
 
 

@@ -157,12 +157,12 @@ def test_a_definition_without_a_value_is_wrong_usage(dagkit, word_count):
 
 
 BROKEN = {
-    "a name that nobody defines": ("nonsense\n", 1, "NameError"),
+    "an undefined name": ("nonsense\n", 1, "NameError"),
     "a module that is not installed": ("import no_such_module\n", 1, "install 'no_such_module' for this Python"),
     "Python that cannot be read": ("x = 1\ndef f(:\n", 2, "SyntaxError"),
     "an exit": ("import sys\nsys.exit(7)\n", 2, 'as a program under if __name__ == "__main__"'),
     "an exception of two lines": ("raise ValueError('one\\ntwo')\n", 1, "ValueError: one [populate-failed]"),
-    "an exception that cannot be told": (
+    "an exception that cannot be printed": (
         "class Mute(Exception):\n    def __str__(self):\n        raise ValueError\nraise Mute\n",
         4,
         "Mute: <exception str() failed>",

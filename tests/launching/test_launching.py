@@ -32,12 +32,12 @@ class Numbers(InputOperator):
     kind = "launching.numbers/1"
     output = OutputPort(int)
     last: int = 3
-    told = State(0)
+    sent = State(0)
 
     def emit_tuples(self) -> None:
-        if self.told < self.last:
-            self.told += 1
-            self.output.emit(self.told)
+        if self.sent < self.last:
+            self.sent += 1
+            self.output.emit(self.sent)
 
 
 class Sum(Operator):
@@ -119,10 +119,10 @@ from dagkit.engine.reports.run_events import Committed
 
 class Ticks(InputOperator):
     output = OutputPort(int)
-    told = State(0)
+    sent = State(0)
     def emit_tuples(self):
-        self.told += 1
-        self.output.emit(self.told)
+        self.sent += 1
+        self.output.emit(self.sent)
 
 class Last(Operator):
     input = InputPort(int)
@@ -242,7 +242,7 @@ except SystemExit:
 
 
 def _interrupted_at(moment: str, *signals: signal.Signals) -> "subprocess.CompletedProcess[str]":
-    """A launch that is interrupted then; it is over when nobody holds its output any more, Java neither."""
+    """A launch that is interrupted then; it is over when no process holds its output any more, also not Java."""
     root = Path(__file__).parents[2]
     path = os.pathsep.join([str(root), str(root / "operators")])
     return subprocess.run(  # noqa: S603 - our own program

@@ -23,10 +23,10 @@ from dagkit import *
 
 class Ticks(InputOperator):
     output = OutputPort(int)
-    told = State(0)
+    sent = State(0)
     def emit_tuples(self):
-        self.told += 1
-        self.output.emit(self.told)
+        self.sent += 1
+        self.output.emit(self.sent)
 
 class Last(Operator):
     input = InputPort(int)
@@ -41,7 +41,7 @@ class Endless(StreamingApplication):
     def populate_dag(self, dag, conf):
         dag.add_operator("Ticks", Ticks()) >> dag.add_operator("Last", Last())
 """
-"""Its third window says that it runs, and then waits for ever."""
+"""Its third window creates the file `working`, then waits for ever."""
 
 
 def command(*arguments: str) -> list[str]:

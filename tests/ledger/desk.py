@@ -76,7 +76,7 @@ class Desk:
         return Ledger.open(self.store, clock=self.clock)
 
     def reopened(self) -> "Desk":
-        """The same folder, seen by somebody who was not there."""
+        """The same folder, opened by another process."""
         other = object.__new__(Desk)
         other.store, other.clock = self.store, self.clock
         other.ledger = Ledger.open(self.store, clock=self.clock)

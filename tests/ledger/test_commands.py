@@ -160,7 +160,7 @@ def test_failures_are_json_too(run, tmp_path):
 
 @pytest.mark.slow
 def test_commands_work_on_a_chain_that_is_being_written(run, here):
-    """A driver appends and packs while the ledger is listed, shown and verified; nothing that is told is wrong."""
+    """A driver appends and packs while the ledger is listed, shown and verified; every result is correct."""
     stop = threading.Event()
 
     def drive() -> None:

@@ -385,7 +385,7 @@ HOSTILE = (
 
 
 def hostile() -> Dag:
-    """A chain whose operators and streams are called what nobody would call them."""
+    """A chain whose operators and streams have hostile names."""
     dag = Dag()
     above: Any = None
     for name in HOSTILE:

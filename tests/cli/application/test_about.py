@@ -1,4 +1,4 @@
-"""`dagkit --version` tells what is installed, and whether bytes are looked at in C."""
+"""`dagkit --version` prints what is installed, and whether byte scanning uses compiled C."""
 
 import platform
 import sys
@@ -62,8 +62,8 @@ def test_nothing_heavy_is_imported_for_it(process):
         ("import no_such_module", ["ModuleNotFoundError: No module named 'no_such_module'"]),
         ("def about():\n    raise ValueError('not today')", ["ValueError: not today"]),
     ],
-    ids=["tells something", "tells nothing", "means something else by it", "cannot be imported", "fails"],
+    ids=["returns text", "has no function", "has another attribute", "cannot be imported", "fails"],
 )
-def test_every_library_may_tell_something_of_itself(dagkit, install, source, told):
+def test_every_library_may_add_a_line_about_itself(dagkit, install, source, told):
     install(source)
     assert dagkit("--version").out.splitlines()[3:] == [f"told_of: {line}" for line in told]

@@ -1,4 +1,4 @@
-"""`dagkit splits`: every split that a ledger tells of, and what waits."""
+"""`dagkit splits`: every split in a ledger, and the pending work."""
 
 from pathlib import Path
 

@@ -23,7 +23,7 @@ def populate_dag(dag: Dag, conf: Config) -> None:
 
 @contextmanager
 def running(home: Path) -> Iterator[Loop]:
-    """An application at work in a thread of its own, until nobody needs it any more."""
+    """An application that runs in its own thread until the block ends."""
     desk = Desk(home, multiplied(), until=Until.STOPPED)
     loop = desk.loop()
     driver = threading.Thread(target=loop.run)

@@ -1,4 +1,4 @@
-"""How a launch tells what it does: metrics over HTTP, and lines of JSON."""
+"""How a launch reports its progress: metrics over HTTP, and lines of JSON."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""What is torn, half created, left over or at work is told, and tidied only where nothing can be lost."""
+"""Torn, half-created, orphaned and active files are reported, and deleted only if nothing can be lost."""
 
 import os
 from pathlib import Path

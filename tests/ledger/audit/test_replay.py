@@ -1,4 +1,4 @@
-"""The fast resume against the slow truth, on chains that nobody thought of; and every fault that can be injected."""
+"""The fast resume equals the replay on generated chains, and the replay finds every injected fault."""
 
 import json
 from dataclasses import dataclass
@@ -223,7 +223,7 @@ def test_a_fault_of_data_is_noticed_and_its_block_is_named(fault, data):
 
 
 def test_a_whole_history_forged_to_the_end_is_noticed_by_its_head(desk):
-    """Whoever rewrites every block from one on must rewrite the head too, and what the application consumed."""
+    """An attacker who rewrites every block from one on must rewrite the head and the consumed positions too."""
     desk.discover((0, 10))
     desk.window(1)
     record = desk.root.read(2)
@@ -252,7 +252,7 @@ def test_a_link_to_another_past_is_named_as_such(desk):
 
 
 def test_pointers_that_lead_astray_are_noticed(desk):
-    """Resealed by somebody who knows how, with the hint after it: only the pointer itself is wrong."""
+    """The record is sealed again, and the hint follows it: only the pointer itself is wrong."""
     desk.discover((0, 10))
     desk.discover((10, 20))
     victim = Victim(desk.store, desk, SPLITTER, 3)

@@ -170,7 +170,7 @@ def test_a_missed_packing_is_made_up_for_at_the_next_thousand():
 
 
 def test_a_late_writer_whose_number_is_packed_already_loses(packed):
-    """The file is gone, so creating it succeeds; the segment tells."""
+    """The file is gone, so creating it succeeds; only the segment shows that the number is taken."""
     store = copy(packed)
     late = opened(store).root
     with pytest.raises(SequenceTaken) as caught:

@@ -93,7 +93,7 @@ def test_a_head_of_the_future_is_refused(here):
 
 @pytest.mark.parametrize("link", [STRANGER, None], ids=["of another block", "missing"])
 def test_a_last_block_that_was_edited_and_sealed_again_is_noticed(here, link):
-    """With the hint after it, only the link to the block before tells."""
+    """The hint follows the forgery, so only the link to the block before shows it."""
     last = here.root.read(4)
     edited, line = seal(last.block.model_copy(update={"prev_block_hash": link}), last.carry, last.objects)
     here.store.replace(here.root.log.block_key(4), line)

@@ -35,7 +35,7 @@ FORMATS.checks("uint64")(lambda v: not isinstance(v, int) or 0 <= v < 2**64)
 
 
 TAGGED = {"SetDataSchema", "SetTransform"}
-"""Events with a union inside: version 0.38 forbids the very `kind` that tells its members apart."""
+"""Events with a union inside: version 0.38 forbids the `kind` that identifies the member."""
 
 
 def judge_of(version: str, name: str):

@@ -69,7 +69,7 @@ def test_a_later_version_is_refused_by_name():
 
 
 def resealed(document: dict) -> bytes:
-    """The document with the hash that it then has: forged by somebody who knows how."""
+    """The document with a matching hash, as an attacker would forge it."""
     body = {part: document[part] for part in ("block", "carry", "format")}
     return canonical({**document, "hash": hash_of(canonical(body).encode())}).encode() + b"\n"
 

@@ -1,4 +1,4 @@
-"""A write whose answer was lost, and which its client repeats, is our own success and nobody else's."""
+"""A write whose answer was lost, and which the client repeats, counts as the writer's own success."""
 
 import os
 import secrets
@@ -21,7 +21,7 @@ from tests.ledger.desk import Desk, remark
 
 
 def test_a_put_that_is_repeated_after_a_lost_answer_has_won(monkeypatch):
-    """The client repeats the put by itself, and is told that the key is there: by its own first try."""
+    """The client repeats the put by itself, and is refused because of its own first try."""
     desk = Desk(BucketStore(Bucket()))
     put = obstore.put
 

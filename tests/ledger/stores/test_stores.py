@@ -248,7 +248,7 @@ def test_new_folders_survive_a_power_cut_too(tmp_path, monkeypatch):
         sync(descriptor)
 
     if not Path("/proc/self/fd").is_dir():
-        pytest.skip("only Linux tells which folder a descriptor is of")
+        pytest.skip("only Linux shows the folder of a descriptor")
     monkeypatch.setattr(os, "fsync", seen)
     LocalStore(tmp_path / "new").create("a/b/x", b"x")
     assert {str(tmp_path / folder) for folder in ("", "new", "new/a", "new/a/b")} <= set(synced)
