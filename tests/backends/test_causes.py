@@ -194,7 +194,7 @@ def test_what_fails_in_java_is_told_in_its_own_words(session: SparkSession, colu
 def test_of_javas_exceptions_the_innermost_is_told(spark: SparkSession) -> None:
     with pytest.raises(SparkFailed) as raised, spark_errors("it failed", spark):
         spark.range(1).selectExpr("java_method('java.lang.Integer', 'parseInt', 'abc')").toArrow()
-    assert str(raised.value) == 'it failed: NumberFormatException: For input string: "abc"'
+    assert raised.value.problem == 'it failed: NumberFormatException: For input string: "abc"'
 
 
 def leave(batches: Iterable[Any]) -> Iterator[Any]:
