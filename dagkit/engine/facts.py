@@ -1,4 +1,4 @@
-"""Facts: what the engine decided around a window, and why. They stand in its checkpoint, for whoever asks later."""
+"""Facts: the decisions of the engine around a window, with their reasons, kept in its checkpoint for later review."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,28 +14,28 @@ class _Fact(BaseModel):
 
 
 class Split(_Fact):
-    """Work was divided: what lies before `at` is one piece now, and what lies from `at` on is another."""
+    """Work was split at the position `at`, which begins the second piece."""
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
     fact: Literal["split"] = "split"
     into: Address
-    """The input whose work it was."""
+    """The input that the work belongs to."""
     source: str
     start: int
     at: int
     end: int | None
-    """None where there is no end."""
+    """None if the work has no end."""
     element_id: int | None = Field(default=None, validation_alias="block", serialization_alias="block")
-    """The number of the element that was divided, if it is a numbered stretch of a source."""
+    """The number of the split element, if it is a numbered stretch of a source."""
     slot: int | None = None
-    """Who was at work on it; None where nobody had begun it."""
+    """The slot that was working on it; None if no slot had begun it."""
     why: str
-    """The rule that divided it, in a few words."""
+    """The rule that split it, in a few words."""
 
 
 class Scaled(_Fact):
-    """Somebody looked at the number of partitions of an operator; where `before` is `after`, nothing changed."""
+    """A policy reviewed the number of partitions of an operator; if `before` equals `after`, it kept the number."""
 
     fact: Literal["scaled"] = "scaled"
     operator: str
@@ -43,11 +43,11 @@ class Scaled(_Fact):
     before: int
     after: int
     policy: str
-    """Who decided."""
+    """The policy that decided."""
     rule: str
-    """Which of its rules settled it, in a few words."""
+    """The rule of the policy that applied, in a few words."""
     inputs: Mapping[str, JsonValue] = {}
-    """All that the decision was made of, so that it can be made again."""
+    """All values that the decision depends on, so that it can be reproduced."""
 
 
 class Changed(_Fact):

@@ -1,4 +1,4 @@
-"""What stops a run: an author's code that failed, told with everything that finds the record that it failed on."""
+"""Failures that end a run, such as an operator's code that raised, with all that locates the failing record."""
 
 import logging
 import traceback
@@ -14,26 +14,26 @@ from dagkit.errors import InputUnreadable, RunCode, RunFailure, Scene, printable
 from dagkit.schema.batch import Batch
 
 _OWN = Path(__file__).parents[1]
-"""Where dagkit lies."""
+"""The folder of the dagkit package."""
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What an operator's code raised, as it is told from process to process."""
+    """An exception of an operator's code, in a form that can be sent between processes."""
 
     operator: str
     window_id: int
     slot: int | None
-    """None where it ran on the driver."""
+    """None if the operator ran on the driver."""
     told: str
-    """The type and the words of what was raised."""
+    """The type and the message of the exception."""
     place: str = ""
-    """The source and the position of the record in words, where they are known."""
+    """The source and the position of the record as text, if known."""
     traceback: str = ""
     """The author's own traceback, as text."""
     record: str = ""
-    """The record, shortened, where it is known."""
+    """The record, shortened, if known."""
 
     def __str__(self) -> str:
         place = f" at {self.place}" if self.place else ""
@@ -47,8 +47,8 @@ class Failure:
 class OperatorFailed(RunFailure):
     """An operator's code raised: where, and on which record.
 
-    Where a part of dagkit that the operator called raised, such as a file that cannot be staged, this failure has the
-    code and the help of that part's.
+    If the operator called a part of dagkit that raised, for example because it cannot stage a file, this failure has
+    the code and the help of that part's failure.
     """
 
     code: RunCode = "operator-failed"
@@ -76,7 +76,7 @@ class InputRefused(OperatorFailed):
 
 
 class WindowLost(RunFailure):
-    """A window was lost for a reason outside of the operators, such as a machine that went away."""
+    """A window was lost for a reason outside of the operators, such as a lost machine."""
 
     code: RunCode = "window-lost"
     usual_help: ClassVar[str] = "launch again to resume after the last committed window"
@@ -92,7 +92,7 @@ class WorkerFailed(RunFailure):
 def failure_of(
     error: BaseException, operator: str, window_id: int, slot: int | None = None, place: str = ""
 ) -> OperatorFailed:
-    """What an operator's code raised, with the author's traceback where that tells more than its words."""
+    """Return the failure for an exception of operator code, with the author's traceback unless dagkit raised it."""
     told = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, InputUnreadable):
         return InputRefused(Failure(operator, window_id, slot, told, place), error)
@@ -114,20 +114,20 @@ def _told_of(error: RunFailure) -> str:
 
 
 class CodecFailed(Exception):
-    """A stream codec raised what this was raised from, in a window that whoever catches it knows."""
+    """A stream codec raised the cause of this; the code that catches this knows the window."""
 
     def __init__(self, receiver: str) -> None:
         super().__init__(receiver)
         self.receiver = receiver
 
     def told(self, window_id: int, slot: int | None = None) -> OperatorFailed:
-        """The failure of the operator."""
+        """Return the failure of the operator that the codec belongs to."""
         assert self.__cause__ is not None, "a codec raised it"
         return failure_of(self.__cause__, self.receiver, window_id, slot)
 
 
 def _from_the_author_on(error: BaseException) -> traceback.TracebackException:
-    """The traceback without the frames of dagkit that led into code of others; all of it where nobody else's ran."""
+    """Return the traceback from the first frame outside dagkit on; the whole traceback if all frames are dagkit's."""
     told = traceback.TracebackException.from_exception(error)
     others = (i for i, frame in enumerate(told.stack) if not Path(frame.filename).is_relative_to(_OWN))
     del told.stack[: next(others, 0)]
@@ -135,9 +135,9 @@ def _from_the_author_on(error: BaseException) -> traceback.TracebackException:
 
 
 def who_failed(raised: TracebackType | None, operators: Mapping[str, Operator]) -> str | None:
-    """The operator whose method was running when something was raised: the last of those that the traceback passes.
+    """Return the name of the last operator in a traceback: its method was running when the exception was raised.
 
-    It is the `self` of a frame: its method's own, or that of a function that acts for it.
+    An operator is recognised as the `self` of a frame: of its own method, or of a function that acts for it.
     """
     names = {id(operator): name for name, operator in operators.items()}
     found = None
@@ -148,17 +148,17 @@ def who_failed(raised: TracebackType | None, operators: Mapping[str, Operator]) 
 
 
 def tear_down(operators: Iterable[Operator], window_id: int) -> None:
-    """What was set up lets go of what it holds, though the window failed; what this raises is only logged."""
+    """Tear down operators after a failed window, so that they release their resources; log what they raise."""
     for operator in operators:
         try:
             operator.deactivate()
             operator.teardown()
-        except Exception:  # the failure that brought us here is the one to be told
+        except Exception:  # the failure of the window is the one to report
             _logger.exception("%s could not be torn down after window %d failed", type(operator).__name__, window_id)
 
 
 def place_of(element: Any, offset: int | None) -> str:
-    """How a record is found again, in the words of the element that was worked on; without one, nothing is known."""
+    """Describe the position of a record in the element being processed; return "" if there is no element."""
     if element is None:
         return ""
     if is_placed(element):
@@ -168,15 +168,16 @@ def place_of(element: Any, offset: int | None) -> str:
 
 
 def offsets_in(batch: Batch[Any]) -> Sequence[int] | None:
-    """At which bytes of what was read the items of a batch start, where the batch knows."""
+    """Return the byte position at which each item of a batch starts in its source, if the batch records it."""
     known = (column.starts() for column in batch.columns.values())
     return next((starts for starts in known if starts is not None), None)
 
 
 def failing_among(count: int, send: Callable[[int], object], first: Exception) -> int | None:
-    """Which of several it is that somebody fails on as he did: the attempt is lost, so each is sent again by itself.
+    """Return the index of the item that raises the same error as `first`, or None.
 
-    Who has state may fail otherwise on what he saw before.
+    The attempt is lost already, so each item is sent again alone. An operator with state may fail differently on an
+    item that it has seen before.
     """
     for index in range(count):
         try:

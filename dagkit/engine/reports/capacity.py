@@ -1,4 +1,4 @@
-"""What windows cost besides their work, and how fast slots read: with what a backlog can be worked off."""
+"""The overhead of windows and the reading speed of slots: the capacity to work off a backlog."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -7,41 +7,41 @@ from dagkit.api.stats import Capacity
 from dagkit.engine.worker.protocol import Cores
 
 NEWEST = 0.3
-"""How much the newest window counts in an average over windows."""
+"""The weight of the newest window in a moving average over windows."""
 
 
 @dataclass
 class WindowCosts:
-    """What the last windows cost besides the work of their busiest slot."""
+    """The overhead of the last windows: their duration without the work of their busiest slot."""
 
     _last: deque[float] = field(default_factory=lambda: deque(maxlen=5))
 
     def committed(self, whole_millis: float, busiest_millis: float) -> None:
-        """A window was committed, which took so long as a whole."""
+        """Record a committed window and its whole duration."""
         self._last.append(max(0.0, whole_millis - busiest_millis))
 
     @property
     def least(self) -> float:
-        """Of the cheapest one: the first of a run starts workers, and others wait for the rest of the machine."""
+        """The lowest overhead: a run's first window starts workers, and others wait for other load of the machine."""
         return min(self._last, default=0.0)
 
 
 @dataclass
 class ReadingSpeed:
-    """How fast one busy slot of an operator reads."""
+    """The reading speed of one busy slot of an operator."""
 
     per_milli: float | None = None
-    """Positions in a millisecond; None before anything was read."""
+    """Positions per millisecond; None before the first read."""
 
     def read(self, positions: float, busy_millis: float) -> None:
-        """In one window slots read so much, in so much time together."""
+        """Record the positions that all slots read in one window, and their busy time in total."""
         if positions and busy_millis:
             newest = positions / busy_millis
             self.per_milli = newest if self.per_milli is None else NEWEST * newest + (1 - NEWEST) * self.per_milli
 
 
 def capacity_of(cores: Cores, speed: ReadingSpeed, costs: WindowCosts) -> Capacity:
-    """With what the backlog of one operator can be worked off."""
+    """Return the capacity to work off the backlog of one operator."""
     return Capacity(
         cores=cores.now,
         most_cores=cores.most,

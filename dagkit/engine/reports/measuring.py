@@ -1,4 +1,4 @@
-"""Measuring: each committed window becomes statistics and metrics, for observers."""
+"""Turn each committed window into statistics and metrics for observers."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,13 +18,13 @@ _logger = logging.getLogger(__name__)
 
 
 def aggregators_of(graph: Graph) -> Mapping[str, MetricsAggregator]:
-    """What METRICS_AGGREGATOR was set to, by operator."""
+    """The value of METRICS_AGGREGATOR of each operator that sets it, by operator name."""
     chosen = {node.name: graph.value(node, OperatorContext.METRICS_AGGREGATOR) for node in graph.nodes}
     return {name: aggregator for name, aggregator in chosen.items() if aggregator is not None}
 
 
 def _stages(program: Program, reports: Iterable[Report]) -> Iterator[StageRun]:
-    """Which stages each report is of."""
+    """Yield one entry for each report and each stage that it covers."""
     for report in reports:
         by_stage: dict[str, list[str]] = {}
         for name in report.figures:
@@ -36,12 +36,12 @@ def _stages(program: Program, reports: Iterable[Report]) -> Iterator[StageRun]:
 
 
 class Measuring:
-    """What was measured so far in a run."""
+    """The measurements of one run."""
 
     def __init__(self, aggregators: Mapping[str, MetricsAggregator]) -> None:
         self._aggregators = aggregators
         self._silenced: set[str] = set()
-        """Operators whose metrics are told of each partition only: whoever aggregates them raised."""
+        """Operators whose aggregator raised: their metrics are no longer aggregated."""
 
     def after(
         self,
@@ -56,7 +56,7 @@ class Measuring:
         ended: datetime,
         committed: datetime,
     ) -> Measured:
-        """A window was committed: `ended` is when its work was over, `committed` when it was in the ledger."""
+        """Measure a committed window: its work was over at `ended`, and it was in the ledger at `committed`."""
         reports, waiting = list(reports), {queue.operator: queue.blocks for queue in queues}
         operators = window_stats(program, window_id, reports, found=found, waiting=waiting, ended=committed)
         metrics = {name: self._metrics(program, name, window_id, partitions) for name, partitions in operators.items()}
@@ -70,7 +70,7 @@ class Measuring:
         operator, values = program.operators[name][0], [stats.metrics for stats in partitions]
         try:
             return aggregated(operator, self._aggregators.get(name), window_id, values)
-        except Exception:  # the window is committed: whoever counts must not stop what is counted
+        except Exception:  # the window is committed: a faulty metric must not end the run
             _logger.exception("the metrics of %s cannot be aggregated, and are told no more", name)
             self._silenced.add(name)
             return {}

@@ -1,4 +1,4 @@
-"""What happens in a run, told to whoever wants to know. Who raises is heard no more; the run goes on."""
+"""The events of a run, and their observers. An observer that raises is dropped; the run continues."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """A run begins, after the window that was committed last."""
+    """A run begins after the last committed window."""
 
     application: str
     window_id: int
@@ -25,7 +25,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An input operator found work, and it is in the ledger."""
+    """An input operator found work, and the ledger has recorded it."""
 
     operator: str
     blocks: int
@@ -35,7 +35,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A window is on its way; one that only asks what has no end whether there is more is told once it counts."""
+    """A window runs. A window that only polls endless inputs is reported when it is committed."""
 
     window_id: int
     blocks: int
@@ -44,51 +44,51 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A window is in the ledger; what it made is there for good."""
+    """A window is in the ledger; its results are permanent."""
 
     window_id: int
     millis: float
     """From its start to the commit."""
     positions: int
-    """How much was read."""
+    """How many positions were read."""
     files: int
-    """How many files became whole."""
+    """How many files were completed."""
     written: int
-    """Bytes that it wrote."""
+    """How many bytes were written."""
     waiting: int
-    """Blocks that wait now."""
+    """How many blocks are pending now."""
     waiting_positions: int
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A window came to nothing. It runs again, if `again` says so; else the run ends with this."""
+    """An attempt at a window failed. If `again`, the window runs again; otherwise the run ends with this failure."""
 
     window_id: int
     operator: str | None
-    """Whose code raised; none where a machine went away."""
+    """The operator whose code raised; None if a machine was lost."""
     told: str
-    """The type and the words of what was raised."""
+    """The type and the message of the exception."""
     again: bool
 
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """One slot of a stage at work in one window. Stages that share a slot share its time."""
+    """The work of one slot of a stage in one window. Stages that share a slot share its time."""
 
     stage: str
     slot: int
     operators: tuple[str, ...]
     began: datetime
-    """By the clock of the machine that it ran on."""
+    """By the clock of the machine that ran the slot."""
     millis: float
     blocks: Mapping[str, Sequence[Stretch]] = field(default_factory=dict)
-    """What was read, by the operator that read it."""
+    """The stretches that were read, by operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What waits for one input."""
+    """The pending work of one input."""
 
     operator: str
     port: str
@@ -98,7 +98,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What everybody did in a window that is in the ledger; told after it was `Committed`."""
+    """The measurements of a committed window; published after its `Committed` event."""
 
     window_id: int
     began: datetime
@@ -108,16 +108,16 @@ class Measured:
     operators: Mapping[str, Sequence[OperatorStats]]
     """The statistics of each partition, by operator."""
     metrics: Mapping[str, Mapping[str, Any]]
-    """The metrics of each operator that declares any, all partitions together."""
+    """The metrics of each operator that declares any, aggregated over its partitions."""
     stages: Sequence[StageRun] = ()
     queues: Sequence[Queue] = ()
     facts: Sequence[Fact] = ()
-    """What was decided since the window before."""
+    """The decisions since the previous window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reshaped:
-    """The application changed; the window that runs next is the first of its new shape."""
+    """The application changed; the next window is the first that runs the new plan."""
 
     window_id: int
     fact: Fact
@@ -125,7 +125,7 @@ class Reshaped:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A run is over, and everything is in place."""
+    """A run is over, and all output files are in place."""
 
     window_id: int
 
@@ -135,7 +135,7 @@ Observer = Callable[[RunEvent], None]
 
 
 class Observers:
-    """Those who are told."""
+    """The observers of a run."""
 
     def __init__(self, observers: "tuple[Observer, ...] | list[Observer]" = ()) -> None:
         self._observers = list(observers)
@@ -144,6 +144,6 @@ class Observers:
         for observer in list(self._observers):
             try:
                 observer(happening)
-            except Exception:  # whoever looks on must not stop what it looks at
+            except Exception:  # an observer must not end the run that it observes
                 _logger.exception("an observer raised and is told no more: %r", observer)
                 self._observers.remove(observer)

@@ -1,4 +1,4 @@
-"""Figures: what the reports of a window come to, partition by partition, and the averages of the last windows. Pure."""
+"""The statistics of a window for each partition, and moving averages over the last windows. Pure."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,10 +13,10 @@ from dagkit.engine.program.program import Program
 from dagkit.engine.worker.protocol import Figures, Report
 
 AVERAGED = timedelta(seconds=10)
-"""What moving averages are of; the last window always counts."""
+"""The period that moving averages cover; the last window always counts."""
 
 Partitions = Sequence[OperatorStats]
-"""What each partition of one operator did in one window, in their order."""
+"""The statistics of each partition of one operator in one window, in partition order."""
 
 
 def window_stats(
@@ -28,7 +28,7 @@ def window_stats(
     waiting: Mapping[str, int],
     ended: datetime,
 ) -> Mapping[str, Partitions]:
-    """The statistics of a window by operator: of reports, of what inputs did for it, and of the queues' lengths."""
+    """The statistics of a window by operator, from slot reports, the figures of driver inputs and queue lengths."""
     told: dict[str, dict[int, tuple[Figures, float]]] = {
         name: {0: (figures, figures.millis)} for name, figures in found.items()
     }
@@ -49,7 +49,7 @@ def window_stats(
 def stats_of(
     operator: Operator, figures: Figures, *, window_id: int, busy_millis: float, ended: datetime, waiting: int = 0
 ) -> OperatorStats:
-    """What one partition did in one window, port by port; `waiting` is its share of the queue."""
+    """The statistics of one partition in one window, by port; `waiting` is its share of the queue."""
     queued = work_port(operator) if isinstance(operator, SplittableOperator) else None
     inputs = {port: PortStats(port, count, end_window_timestamp=ended) for port, count in figures.taken.items()}
     outputs = {port: PortStats(port, count, end_window_timestamp=ended) for port, count in figures.sent.items()}
@@ -68,7 +68,7 @@ def stats_of(
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """A window as averages see it."""
+    """The figures of one window that averages need."""
 
     ended: datetime
     taken: int
@@ -79,14 +79,14 @@ class _Window:
 
 @dataclass
 class Lately:
-    """What one partition did in the last seconds, on the average."""
+    """The moving averages of one partition."""
 
     began: datetime
-    """When the run did: there is nothing before to be averaged."""
+    """When the run began: averages never reach back before it."""
     _windows: deque[_Window] = field(default_factory=deque)
 
     def add(self, stats: OperatorStats, ended: datetime, latency_millis: float) -> None:
-        """Another window was committed."""
+        """Add a committed window."""
         taken = sum(port.tuple_count for port in stats.input_ports)
         sent = sum(port.tuple_count for port in stats.output_ports)
         self._windows.append(_Window(ended, taken, sent, stats.cpu_nanos, latency_millis))
@@ -107,7 +107,7 @@ class Lately:
 
     @property
     def latency_millis(self) -> float:
-        """Of a window; nought before the first."""
+        """The average latency of a window; 0 before the first."""
         return sum(each.latency_millis for each in self._windows) / max(1, len(self._windows))
 
     def _per_second(self, total: float) -> float:

@@ -1,1 +1,1 @@
-"""The loop: it decides what to do next, and does it."""
+"""The run loop: it decides the next action, performs it and commits windows."""

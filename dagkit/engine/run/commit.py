@@ -1,4 +1,4 @@
-"""Committing windows: one append to the ledger makes a window count; then its files are put in place."""
+"""Commit windows: one append to the ledger commits a window; then its files are put in place."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ class Committer:
         self._run = run
 
     def commit(self, flight: InFlightWindow) -> None:
-        """The window counts from here on, or is tried again, or its failure is raised."""
+        """Commit an ended window. If it failed, run it again, or raise its failure after the last attempt."""
         run = self._run
         try:
             answer = flight.answer.result()
@@ -80,11 +80,11 @@ class Committer:
         )
 
     def _is_nothing(self, flight: InFlightWindow, answer: Answer) -> bool:
-        """Whether a window need not have been: it is not committed, and the next one has its number."""
+        """Whether a window had no effect: it is not committed, and the next window takes its number."""
         run = self._run
         return (
             flight.asks
-            and not flight.failures  # observers were told of one that failed
+            and not flight.failures  # observers have seen the start of a failed one
             and not run.in_flight
             and not run.facts
             and not run.changing.is_made
@@ -94,7 +94,7 @@ class Committer:
         )
 
     def _try_again(self, flight: InFlightWindow, error: OperatorFailed | WindowLost) -> None:
-        """The same window runs again, as often as the failure allows; else the failure is raised."""
+        """Submit the window again if its failure allows another attempt; otherwise raise the failure."""
         run = self._run
         again = flight.failed(error, run.program)
         run.publisher.started(flight)
@@ -139,16 +139,16 @@ class Committer:
 
 
 def _found_nothing(allocation: Allocation, answer: Answer) -> bool:
-    """Whether all that was dealt had nothing to do, and nothing else came of the window."""
+    """Whether all allocated work had nothing to do, and the window produced nothing else."""
     left = [each for report in answer.reports for each in report.left]
     wrote = any(report.parts for report in answer.reports)
-    # and not one that ended, and one that came of it
+    # compare stretches, so that an item that ended and a new item in its place count as work
     same = sorted(map(_stretch, left)) == sorted(map(_stretch, all_in(allocation)))
     return same and all(each.in_vain for each in left) and not wrote and not answer.delayed
 
 
 def _with_due_times(answer: Answer, now: datetime) -> Answer:
-    """The answer that came now, with the instants at which what was put off is due."""
+    """Return the answer, received now, with the due time of each deferred item."""
     return replace(
         answer, reports=tuple(_with_due_time(each, now) if each.put_off else each for each in answer.reports)
     )

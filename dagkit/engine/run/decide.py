@@ -1,4 +1,4 @@
-"""Deciding what to do next, from what is known and nothing else. Pure: the loop performs what is decided here."""
+"""Decide the next action from the state of the loop alone. Pure: the loop performs the action."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,57 +8,57 @@ from dagkit.api.running import Until
 
 
 class Stopping(Enum):
-    """Whether somebody asked the loop to stop."""
+    """Whether the loop has been asked to stop."""
 
     NOT = auto()
     AFTER_WINDOW = auto()
-    """What is in flight is committed first."""
+    """The loop first commits the windows in flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopState:
-    """All that the decision depends on."""
+    """The facts that the decision depends on."""
 
     until: Until
     now: datetime
     stopping: Stopping = Stopping.NOT
     windows_left: int | None = None
-    """How many more windows may begin; none: any number."""
+    """How many more windows may begin; None: no limit."""
     unfinished: bool = False
     """Whether files of the last commit are not in place yet."""
     in_flight: int = 0
     completed: bool = False
-    """Whether the oldest window in flight has come to its end."""
+    """Whether the oldest window in flight has ended."""
     overlap: int = 1
-    """How many windows may be in flight: state that goes from one to the next allows one."""
+    """How many windows may be in flight; 1 if a window needs the state of the previous one."""
     waiting: int = 0
-    """What waits in the queue and can be worked on now."""
+    """How many queued items are due now."""
     next_due: datetime | None = None
-    """When work can go on that was deferred, and that the launch waits for; none: there is no such."""
+    """When the first deferred item that this launch waits for is due; None if there is none."""
     plenty: int = 1
-    """Blocks with which the queue is full enough that nobody needs to look for more."""
+    """The queue length from which on inputs need not look for more."""
     found: int = 0
-    """Findings that no window was given yet."""
+    """How many discoveries no window has taken yet."""
     promised: bool = False
     """Whether a window was promised before a crash, and must run first."""
     has_delayed_items: bool = False
-    """Whether delays hold items for the next window."""
+    """Whether delay operators hold items for the next window."""
     begun: bool = False
     """Whether an operator's application window is open."""
     closes: bool = True
     """Whether the next window closes the application windows of all operators."""
     next_look: datetime | None = None
-    """When an input operator wants to look again; none: all have ended."""
+    """When an input operator wants to look again; None: all have ended."""
     looked_in_vain: bool = False
-    """Whether every input that has not ended has looked since there was work, and found nothing."""
+    """Whether every input that has not ended has looked since the last work, and found nothing."""
     undrained: bool = False
-    """Whether somebody wants to be told when nothing more comes for now, and was not."""
+    """Whether an operator overrides `drained` and has not been called yet."""
     next_beat: datetime | None = None
-    """When a window is due that has nothing to do but to close what is begun."""
+    """When a window without work is due, to close open application windows."""
     wished: bool = False
-    """Whether the application is to change before the next window."""
+    """Whether a change of the application is requested before the next window."""
     changed: bool = False
-    """Whether it has changed, and no window was committed since."""
+    """Whether the application has changed, and no window has been committed since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +78,15 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Begin the next window."""
+    """Start the next window."""
 
     last: bool = False
-    """Whether nothing more comes for now."""
+    """Whether no more input is expected for now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Let what is wished take effect: nothing is in flight, and nothing was promised."""
+    """Apply the requested changes: no window is in flight, and none is promised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +105,14 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The end: everything is committed and in place."""
+    """End the run: everything is committed and in place."""
 
 
 Action = Finish | Commit | Look | Start | Change | Await | Sleep | Stop
 
 
 def next_action(outlook: LoopState) -> Action:
-    """What to do now. Commits come first, in order; then more work; then waiting."""
+    """Return the next action. Commits come first, in order; then more work; then waiting."""
     if outlook.unfinished:
         return Finish()
     if outlook.completed:
@@ -139,25 +139,25 @@ def _is_full(outlook: LoopState) -> bool:
 
 
 def _should_look(outlook: LoopState) -> bool:
-    """Whether the queue wants more, and somebody is due to look; what was found before is given away first."""
+    """Whether the queue is short and an input is due to look; earlier discoveries are given to a window first."""
     if outlook.promised or outlook.found or outlook.waiting >= outlook.plenty or outlook.next_look is None:
         return False
     return outlook.next_look <= outlook.now and not _looks_no_more(outlook)
 
 
 def _looks_no_more(outlook: LoopState) -> bool:
-    """Whether all was found that this launch wants to find."""
+    """Whether this launch looks for no more input."""
     return outlook.until is Until.DRAINED or (outlook.until is Until.ONCE and outlook.looked_in_vain)
 
 
 def _next_call(outlook: LoopState) -> datetime | None:
-    """When there may be something to do: somebody looks for more, or what was deferred is due."""
+    """The next time at which an input looks for more or a deferred item is due."""
     calls = (None if _looks_no_more(outlook) else outlook.next_look, outlook.next_due)
     return min((call for call in calls if call is not None), default=None)
 
 
 def _idle(outlook: LoopState) -> Action:
-    """Nothing waits and nothing was found."""
+    """Return the action when no work is pending and nothing new was found."""
     if outlook.has_delayed_items:
         return Start()
     no_looks = outlook.next_look is None or outlook.until is Until.DRAINED

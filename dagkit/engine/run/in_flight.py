@@ -1,4 +1,4 @@
-"""Flights: windows on their way, each with a thread of its own that waits for the backend and touches nothing else."""
+"""Windows in flight. Each has its own thread, which waits for the backend and touches nothing else."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,29 +18,29 @@ from dagkit.engine.work.split import all_in
 from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
 
 ATTEMPTS_AT_LOST_WINDOWS = 2
-"""How often a window is tried again that was lost with a machine, and not by an operator's failure."""
+"""How often the engine retries a window that was lost with a machine and not by an operator's failure."""
 
 
 @dataclass
 class InFlightWindow:
-    """A window that is on its way."""
+    """A window in flight."""
 
     assignment: WindowTask
     upto: dict[str, int]
-    """The last finding that it was given, by input operator."""
+    """The last discovery that the window includes, by input operator."""
     given: Sequence[WorkItem]
-    """The blocks that came into the queue with its findings."""
+    """The blocks that its discoveries added to the queue."""
     round: WindowSchedule
     promise: WindowPromise
     began: datetime
     alone: bool
-    """Whether no other window was in flight then."""
+    """Whether no other window was in flight when it began."""
     promised: bool = False
     asks: bool = False
-    """Whether it only asks whether there is more of what has no end."""
+    """Whether the window only polls endless inputs."""
     failures: int = 0
     told: bool = False
-    """Whether observers heard that it started."""
+    """Whether its start has been published to observers."""
     answer: "Future[Answer]" = field(init=False)
 
     @property
@@ -52,7 +52,7 @@ class InFlightWindow:
         return ConsumedWork(self.given, self.round.allocation)
 
     def failed(self, error: OperatorFailed | WindowLost, program: Program) -> bool:
-        """An attempt came to nothing; whether there is to be another one, as often as the failure allows."""
+        """Count a failed attempt. Return whether the failure allows another one."""
         self.failures += 1
         if isinstance(error, WindowLost):
             return self.failures <= ATTEMPTS_AT_LOST_WINDOWS
@@ -61,13 +61,13 @@ class InFlightWindow:
 
 
 class InFlightWindows:
-    """The windows in flight, the oldest first. Whoever leaves it waits for all of them."""
+    """The windows in flight, oldest first. Leaving the context waits for all of them."""
 
     def __init__(self, backend: Backend, most: int, completed: Callable[[], object]) -> None:
         self._backend = backend
         self._most = most
         self._landed = completed
-        """Called, by any thread, when one has ended."""
+        """Called when a window has ended, on any thread."""
         self._flying: deque[InFlightWindow] = deque()
 
     def __enter__(self) -> Self:
@@ -85,34 +85,34 @@ class InFlightWindows:
 
     @property
     def has_completed(self) -> bool:
-        """Whether the oldest has ended."""
+        """Whether the oldest window has ended."""
         return bool(self._flying) and self._flying[0].answer.done()
 
     @property
     def allocated(self) -> list[WorkItem]:
-        """All work that is under way."""
+        """All work of the windows in flight."""
         return [each for flight in self._flying for each in all_in(flight.round.allocation)]
 
     @property
     def ahead(self) -> int:
-        """How much work that is."""
+        """How many items of work the windows in flight hold."""
         return sum(
             len(hand) for flight in self._flying for slot_work in flight.round.allocation.values() for hand in slot_work
         )
 
     def submit(self, flight: InFlightWindow) -> None:
-        """It is the youngest."""
+        """Start a window as the youngest."""
         self._hand_over(flight)
         self._flying.append(flight)
 
     def resubmit(self, flight: InFlightWindow, assignment: WindowTask) -> None:
-        """It was the oldest, and is so again, with another attempt at the same work."""
+        """Start another attempt at the window that was the oldest; it becomes the oldest again."""
         flight.assignment = assignment
         self._hand_over(flight)
         self._flying.appendleft(flight)
 
     def oldest(self) -> InFlightWindow:
-        """The oldest, which is in flight no more."""
+        """Remove and return the oldest window."""
         return self._flying.popleft()
 
     def _hand_over(self, flight: InFlightWindow) -> None:

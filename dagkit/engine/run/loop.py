@@ -1,8 +1,8 @@
-"""The loop: decide what to do next, then do it. The decision is pure (`decide`); the loop performs it.
+"""The loop decides the next action and performs it. The decision is pure (see `decide`).
 
 One thread decides, looks for work and writes the ledger. It works on the `RunState`: input operators
 (`driver_inputs`), the queue (`pending_work`), windows in flight (`in_flight`), changes between two windows (`changing`,
-`listeners`), files (`outputs`), the ledger (`journal`) and observers (`publisher`). Commits stand in `commit`.
+`listeners`), files (`outputs`), the ledger (`journal`) and observers (`publisher`). Module `commit` commits windows.
 """
 
 from contextlib import suppress
@@ -55,18 +55,18 @@ class Loop:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """What the last committed window left."""
+        """The checkpoint of the last committed window."""
         return self.run_state.checkpoint
 
-    # ---- the outside
+    # ---- called from outside
 
     def run(self) -> None:
-        """Run until the end, or until somebody stops it."""
+        """Run to the end, or until `stop` is called."""
         run = self.run_state
         try:
             self._run()
         except SequenceTaken:
-            with suppress(DagkitError, OSError):  # whoever commits next sweeps, too
+            with suppress(DagkitError, OSError):  # the next commit of the other driver sweeps, too
                 run.outputs.abandon(run.journal.newest_checkpoint())
             raise
 
@@ -80,7 +80,7 @@ class Loop:
                 run.driver_inputs.end(run.checkpoint.window + 1)
                 run.publisher.tell(Ended(run.checkpoint.window))
             except BaseException as error:
-                run.backend.close()  # so that no thread waits for a window that nobody wants
+                run.backend.close()  # so that no thread waits for an abandoned window
                 run.driver_inputs.tear_down(run.checkpoint.window + 1)
                 is_own = isinstance(error, DagkitError) and not isinstance(error, InputUnreadable)
                 name = None if is_own else who_failed(error.__traceback__, self._asked())
@@ -93,18 +93,18 @@ class Loop:
                 raise failed from error
 
     def _asked(self) -> dict[str, Operator]:
-        """Whoever is asked on the driver about the work that waits for him."""
+        """The splittable operators on the driver, by name: the loop asks them about their pending work."""
         run = self.run_state
         return {into.operator: each.operator for into, each in run.summary.elements.items()}
 
     def stop(self) -> None:
-        """Stop after what is in flight; may be called from any thread and from a signal's handler."""
+        """Stop after the windows in flight; callable from any thread and from a signal handler."""
         run = self.run_state
         self._stopping = Stopping.AFTER_WINDOW
         run.woken.set()
 
     def _next(self) -> Action:
-        """What to do now, given all that is known and asked for."""
+        """Read requests, ask listeners if it is time, and return the next action."""
         run = self.run_state
         run.changing.hear(run.checkpoint.window)
         action = next_action(self.outlook())
@@ -114,7 +114,7 @@ class Loop:
         return action
 
     def _asks_listeners(self, action: Action) -> bool:
-        """Before a window, if there are new statistics; by the heartbeat, while there is nothing to do."""
+        """Whether to ask: before a window if there are new statistics; at each heartbeat while the loop is idle."""
         run = self.run_state
         match action:
             case Start():
@@ -125,7 +125,7 @@ class Loop:
                 return False
 
     def _ask_around(self) -> None:
-        """Listeners say, before the next window begins or nothing is to do, what is to change."""
+        """Ask the listeners which changes they request."""
         run = self.run_state
         found = run.driver_inputs.work_in(run.program, run.summary.elements, *run.driver_inputs.found)
         waiting = [*run.queue.all(), *found, *run.in_flight.allocated]
@@ -137,7 +137,7 @@ class Loop:
             run.changing.wish(wish)
 
     def outlook(self) -> LoopState:
-        """What is known now, for the decision."""
+        """Return the present state for the decision."""
         run = self.run_state
         now, slots = run.clock.now(), run.summary.slots
         begun_after = run.checkpoint.window + len(run.in_flight)
@@ -167,7 +167,7 @@ class Loop:
         )
 
     def _begin(self) -> None:
-        """Bring input operators to life, and remove what an attempt left that was cut off."""
+        """Create output folders, delete stale answers to requests, and set up the input operators."""
         run = self.run_state
         make_output_folders(run.program, run.settings.home, durable=run.settings.durable)
         run.changing.inbox.tidy()
@@ -198,7 +198,7 @@ class Loop:
                 run.woken.clear()
 
     def _change(self) -> None:
-        """Nothing is in flight: what is wished takes effect with the next window."""
+        """Apply the requested changes; no window is in flight, and the next window is the first with them."""
         run = self.run_state
         window_id = run.checkpoint.window + 1
         facts = run.changing.perform(self._take, run.clock.now(), self._refused)
@@ -214,7 +214,7 @@ class Loop:
             run.listeners.refused(wish)
 
     def _take(self, plan: RunningPlan) -> None:
-        """Run another plan from the next window on. Raise, and leave all as it was, where that cannot be."""
+        """Run another plan from the next window on. If that is impossible, raise and change nothing."""
         run, program = self.run_state, plan.program
         state, held = run.carried(program)
         run.driver_inputs.change(run.program, program, run.checkpoint.window + 1)
@@ -223,7 +223,7 @@ class Loop:
         run.listeners.follow(plan)
 
     def _look(self) -> None:
-        """Input operators find more."""
+        """Let the input operators that are due look for more."""
         run = self.run_state
         window_id = run.next_window
         for finding in run.driver_inputs.look(window_id, run.summary.millis):
@@ -231,7 +231,7 @@ class Loop:
             run.publisher.found(finding, run.driver_inputs.work_in(run.program, run.summary.elements, finding))
 
     def _start(self, *, last: bool) -> None:
-        """Start the next window; the oldest one is promised first."""
+        """Start the next window; if it is the oldest in flight, the ledger gets its promise first."""
         run = self.run_state
         window_id = run.next_window
         if run.promise is not None:
@@ -264,19 +264,19 @@ class Loop:
         window = InFlightWindow(task, upto, given, share, promise, began, alone, promised, asks)
         run.in_flight.submit(window)
         run.held = []
-        if not asks:  # one that only asks may never be a window
+        if not asks:  # a window that only polls may end without a commit
             run.publisher.started(window)
         run.probe(Point.RUNNING, window_id)
 
     def _given(self, upto: dict[str, int]) -> tuple[list[Sent], list[WorkItem]]:
-        """The findings up to these are the window's: items for the workers, blocks for the queue."""
+        """Give the window the discoveries up to these: items go to the workers, blocks to the queue."""
         run = self.run_state
         sent, waiting = run.driver_inputs.given(run.program, run.summary.elements, upto)
         run.pending_work.queue.add(waiting)
         return sent + run.held, waiting
 
     def _await(self, until: datetime | None) -> None:
-        """Return when the oldest window has ended, or when somebody is due to look for more."""
+        """Wait until the oldest window has ended, a request is due to be read, or `until` is reached."""
         run = self.run_state
         if not run.in_flight.has_completed:
             due = run.changing.inbox.due
@@ -285,9 +285,9 @@ class Loop:
             run.woken.wait(seconds)
         run.woken.clear()
 
-    # ---- what is known
+    # ---- questions
 
     def _has_ends(self) -> bool:
-        """Whether an operator or an unfinished file waits for the notice that nothing more comes for now."""
+        """Whether an operator or an unfinished file waits for the notice that input is drained."""
         run = self.run_state
         return run.summary.drains or any(part.element_id is None for part in run.checkpoint.files)

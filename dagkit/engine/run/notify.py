@@ -1,4 +1,4 @@
-"""Telling: what observers hear of a run, made of what the loop has at hand when it happens."""
+"""Publish the events of a run to its observers, built from the state of the loop."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -20,7 +20,7 @@ from dagkit.graph import Graph
 
 
 class EventPublisher:
-    """Who tells the observers of one run."""
+    """Publishes the events of one run to its observers."""
 
     def __init__(self, observers: Sequence[Observer], graph: Graph) -> None:
         self._observers = Observers(list(observers))
@@ -30,18 +30,18 @@ class EventPublisher:
         self._observers.tell(happening)
 
     def found(self, finding: Discovery, waiting: Sequence[WorkItem]) -> None:
-        """An input operator found something, and this is what of it will wait."""
+        """Publish a discovery; `waiting` is its part that goes to the queue."""
         positions = sum(each.length for each in waiting)
         self.tell(Found(finding.operator, len(waiting), positions, len(finding.emitted) - len(waiting)))
 
     def started(self, flight: InFlightWindow) -> None:
-        """A window took off; told once, however often that is said."""
+        """Publish the start of a window; later calls for the same window do nothing."""
         if not flight.told:
             flight.told = True
             self.tell(Started(flight.window_id, len(all_in(flight.round.allocation)), flight.round.lasts_millis))
 
     def failed(self, flight: InFlightWindow, error: OperatorFailed | WindowLost, *, again: bool) -> None:
-        """A window came to nothing."""
+        """Publish a failed attempt at a window."""
         failure = error.failure if isinstance(error, OperatorFailed) else None
         operator, told = (
             (None, f"{type(error).__name__}: {error.problem}") if failure is None else (failure.operator, failure.told)
@@ -58,7 +58,7 @@ class EventPublisher:
         queue: WorkQueue,
         now: datetime,
     ) -> None:
-        """A window is in the ledger; what of the queue waits now is what it left."""
+        """Publish a committed window; `queue` is the queue after it."""
         self.tell(
             Committed(
                 window_id=flight.window_id,
@@ -83,7 +83,7 @@ class EventPublisher:
         ended: datetime,
         committed: datetime,
     ) -> None:
-        """What everybody did in that window: its work was over when it `ended`."""
+        """Publish the measurements of a committed window; its work was over at `ended`."""
         measured = self._measuring.after(
             program,
             flight.window_id,
@@ -99,5 +99,5 @@ class EventPublisher:
 
 
 def queues_of(queue: WorkQueue, traits: ProgramSummary) -> list[Queue]:
-    """What waits now, input by input."""
+    """The length of the queue of each input."""
     return [Queue(*traits.addresses[into].into, *lengths) for into, lengths in queue.lengths().items()]

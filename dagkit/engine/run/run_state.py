@@ -1,4 +1,4 @@
-"""What a run knows between two actions: built from the ledger, and shared by the loop and the committer."""
+"""The state of a run between two actions: built from the ledger, shared by the loop and the committer."""
 
 import threading
 from collections.abc import Sequence
@@ -37,22 +37,22 @@ from dagkit.ledger import Ledger
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How a launch runs."""
+    """The settings of one launch."""
 
     application_path: str
     until: Until = Until.STOPPED
     windows: int | None = None
-    """Windows at most; none: any number."""
+    """The highest number of windows to run; None: no limit."""
     overlap: int = 2
-    """Windows in flight at most."""
+    """The highest number of windows in flight."""
     durable: bool = True
-    """Whether a commit survives a power cut, and not only a crash."""
+    """Whether a commit survives a power loss as well as a crash."""
     home: str = ""
-    """The folder that relative paths of operators are taken from."""
+    """The folder that relative paths of operators start from."""
 
 
 class Woken(threading.Event):
-    """An event that a signal's handler may set, also while the thread that it interrupts is at this very event."""
+    """An event that a signal handler may set, even while the interrupted thread holds the lock of this event."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Woken(threading.Event):
 
 
 class RunState:
-    """One run, as the last commit left it and as it goes on."""
+    """The state of one run: the last checkpoint, and everything since."""
 
     def __init__(
         self,
@@ -90,16 +90,16 @@ class RunState:
         self.changing = Reconfiguration(plan, RequestInbox(ledger.store, self.clock.now, checkpoint.answered))
         self.listeners = StatsListeners(plan, self.clock.now())
         self.facts: list[Fact] = []
-        """What was decided since the last commit."""
+        """The decisions since the last commit."""
         self.beat: datetime | None = None
-        """When the next window begins though nothing came."""
+        """When the next window begins even without input."""
         self._restore(checkpoint)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        """Take state, items, work and files from the checkpoint, and refuse what the plan has no place for."""
+        """Restore state, items, work and files from the checkpoint. Raise if the plan cannot take one of them."""
         program, settings = self.program, self.settings
         self.promise = self.journal.promised()
-        """The window that was promised and not committed, until it is started again."""
+        """The window that was promised and not committed; None once it is started again."""
         refuse_stranded(program, checkpoint, self.promise[0].deal if self.promise else ())
         refuse_renamed(program, checkpoint.state)
         self.state, self.held = self.carried(program)
@@ -119,12 +119,12 @@ class RunState:
 
     @property
     def program(self) -> Program:
-        """What runs now."""
+        """The program that runs now."""
         return self.changing.shape.program
 
     @property
     def queue(self) -> WorkQueue:
-        """What waits."""
+        """The work queue."""
         return self.pending_work.queue
 
     @property
@@ -143,4 +143,4 @@ class RunState:
 
 
 def _not_probed(point: Point, window_id: int) -> None:
-    """Let the run pass every point."""
+    """Do nothing: the default probe."""
