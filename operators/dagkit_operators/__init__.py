@@ -1,4 +1,4 @@
-"""The operator library: what applications are mostly made of."""
+"""The operator library: readers, writers, filters, maps and counts."""
 
 from dagkit_operators.avro import AvroBroken, AvroReader
 from dagkit_operators.blocks import Block, FileInfo, Lost, Record, Rejected

@@ -1,8 +1,8 @@
 """Reading Avro container files, data block by data block.
 
-A file is a header and data blocks; a marker of sixteen bytes, the file's own, stands behind the header and behind each
-block. So a reader that begins anywhere finds the next block by the marker before it. A data block is claimed as one: it
-belongs to the stretch in which it starts.
+A file consists of a header and data blocks. A marker of sixteen bytes, which differs from file to file, follows the
+header and each block. A reader that begins anywhere finds the next block by the marker before it. A data block is
+claimed as a whole; it belongs to the range in which it starts.
 """
 
 import io
@@ -24,7 +24,7 @@ MARKER = 16
 
 
 class AvroBroken(ValueError):
-    """What stands at a place of a file is not what Avro puts there."""
+    """The bytes at a position of a file are not valid Avro."""
 
     def __init__(self, path: str, place: int, reason: str) -> None:
         self.path = path
@@ -39,7 +39,7 @@ class AvroBroken(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class DataBlocks(ReaderContext[Any]):
-    """The records of data blocks, as Python values; what ends a block must be the file's marker, and is looked at."""
+    """Reads the records of data blocks as Python values. Checks that the file's marker ends each block."""
 
     chunk_size: int = CHUNK_SIZE
 
@@ -60,8 +60,11 @@ class DataBlocks(ReaderContext[Any]):
 
 
 def _headed(source: "io.BufferedReader[_Raw]", path: str) -> tuple[Iterator[Any], bytes]:
-    """What reads the data block at which the source stands, which is the first one now, and the file's marker."""
-    import fastavro  # noqa: PLC0415 - whoever reads no Avro does not load it
+    """Return a reader of data blocks, positioned at the first one, and the file's marker.
+
+    The reader decodes the data block at the source's current position.
+    """
+    import fastavro  # noqa: PLC0415 - loaded only when Avro is read
 
     try:
         reading = fastavro.block_reader(source)
@@ -75,9 +78,9 @@ def _headed(source: "io.BufferedReader[_Raw]", path: str) -> tuple[Iterator[Any]
 
 
 def _found(source: "io.BufferedReader[_Raw]", marker: bytes, start: int, stop: int) -> int | None:
-    """Where the first data block starts that starts at `start` or behind it, and the source stands there.
+    """Seek the first data block that starts at or after `start`, and return its position.
 
-    None where there is none before `stop`.
+    Return None if no marker is found before `stop`.
     """
     place = start - MARKER
     source.seek(place)
@@ -90,19 +93,19 @@ def _found(source: "io.BufferedReader[_Raw]", marker: bytes, start: int, stop: i
         found = content.find(marker)
         if found >= 0:
             return source.seek(place + found + MARKER)
-        kept = content[1 - MARKER :]  # the marker may have begun
+        kept = content[1 - MARKER :]  # these bytes may be the beginning of a marker
         place += len(content) - len(kept)
     return None
 
 
 def _decoded(reading: Iterator[Any], path: str, place: int) -> list[Any]:
-    """The records of the data block at which the source stands; the source stands behind it then."""
+    """Decode the data block at the source's position. The source is positioned after the block then."""
     try:
         data = next(reading)
         records = list(data)
     except FileChanged:
         raise
-    except (StopIteration, IndexError):  # the library looks at bytes that are not there
+    except (StopIteration, IndexError):  # fastavro raises these if bytes are missing
         raise AvroBroken(path, place, "it ends too soon") from None
     except Exception as fault:
         raise AvroBroken(path, place, _said(fault)) from fault
@@ -117,7 +120,7 @@ def _said(fault: Exception) -> str:
 
 
 class _Raw(io.RawIOBase):
-    """A stream as Python's own buffers want it."""
+    """Adapts a stream to `io.BufferedReader`."""
 
     def __init__(self, stream: Seekable) -> None:
         self._stream = stream
@@ -130,7 +133,7 @@ class _Raw(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        assert whence != io.SEEK_END, "nobody asks where a stretch of a file ends"
+        assert whence != io.SEEK_END, "seeking from the end is not supported"
         self._place = self._stream.seek(offset + (self._place if whence == io.SEEK_CUR else 0))
         return self._place
 
@@ -141,9 +144,9 @@ class _Raw(io.RawIOBase):
 
 
 class AvroReader(BlockReader[Any]):
-    """Reads blocks of Avro container files, a record for each of their records.
+    """Reads blocks of Avro container files, and sends each Avro record as a record.
 
-    A block of the file is the least that is claimed: its records come together. The codec is what the file says.
+    A data block of the file is claimed as a whole, so its records come together. The file's header names the codec.
     """
 
     kind = "files.avro-reader/1"

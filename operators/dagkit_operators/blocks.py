@@ -1,4 +1,4 @@
-"""What flows through file ingestion: files, blocks of files, records of blocks."""
+"""The payloads of file ingestion: files, blocks of files, records of blocks."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -10,28 +10,28 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """One file that was found, and as how many blocks it will be read."""
+    """A file that was found, and the number of blocks in which it will be read."""
 
     path: str
     length: int
     modified_millis: int
     block_count: int
     identity: str = ""
-    """What tells it from another file that takes its name; empty where whoever found it did not look."""
+    """Distinguishes the file from a later one of the same name; empty if the operator that found it took no identity."""
 
     @property
     def source(self) -> str:
-        """Under what name the ledger knows what is read of it: its path, and its identity if that is known."""
+        """The name under which the ledger records what is read of the file: its path, and its identity if known."""
         return f"{self.path}@{self.identity}" if self.identity else self.path
 
     def place(self, position: int | None) -> str:
-        """The file and the byte."""
+        """The file's path, with the byte if a position is given."""
         return self.path if position is None else f"{self.path}, byte {position}"
 
 
 @dataclass(frozen=True, slots=True)
 class Record(Generic[T_co]):
-    """A record, and the block that it was read from."""
+    """A record, with the ID of the block that it was read from."""
 
     block_id: int
     value: T_co
@@ -39,12 +39,12 @@ class Record(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A line of which no record could be made."""
+    """A line that could not be parsed into a record."""
 
     path: str
     start: int | None
-    """The byte at which it starts in the file, or in the content of a compressed one; none where a subclass gives lines
-    without their places.
+    """The byte at which the line starts in the file, or in the content of a compressed file. None if a subclass supplies
+    lines without positions.
     """
     text: str
     reason: str
@@ -52,11 +52,11 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A file that cannot be read on from where it was left; what it held from there on is lost, if there was any."""
+    """A file that cannot be read further from the last position. Any unread content after that position is lost."""
 
     path: str
     start: int
-    """How far it was read."""
+    """The position up to which the file was read."""
     reason: str
 
 

@@ -1,14 +1,14 @@
-"""Bytes among bytes: where one stands in many, and which values begin with some; asked of many at a time.
+"""Byte searches over whole columns: the positions of a byte, and the values that begin with a prefix.
 
-This is most of what lines cost that are read and filtered as columns, beside reading and writing them. Where it was
-compiled, that is asked (`bytewise.c`), else numpy and Arrow are; they say the same.
+When lines are read and filtered as columns, most of the time beside input and output is spent here. The functions call
+the compiled `bytewise.c` if it is available, else numpy and Arrow. Both give the same results.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from dagkit_operators.compiled import compiled
 
-if TYPE_CHECKING:  # whoever only compiles does not load numpy
+if TYPE_CHECKING:  # numpy is not loaded when only compiling
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
@@ -17,24 +17,24 @@ if TYPE_CHECKING:  # whoever only compiles does not load numpy
     Places = npt.NDArray[np.integer[Any]]
 
 FEW = 4096
-"""Bytes of which it does not pay to make words."""
+"""For fewer bytes than this, a plain `flatnonzero` is faster than searching by words."""
 CROWDED = 16
-"""If one of so many bytes is sought, the words hold so much that each is looked at many times."""
+"""If at least one of so many bytes matches, each word needs many rounds, and `flatnonzero` is faster."""
 SPARSE = 16
-"""If no more than one of so many bytes is sought, there is room for all places at once."""
+"""The first result buffer has room for one match in so many bytes."""
 MOST_SHORT = 2**31 - 1
-"""Bytes that 32 bits can count, which is how Arrow has them up to here."""
+"""The largest length that Arrow's 32-bit offsets can address."""
 
 
 def places_in(count: int) -> "np.dtype[np.integer[Any]]":
-    """What places among so many bytes are kept in."""
+    """The integer type for positions in this many bytes."""
     import numpy as np  # noqa: PLC0415
 
     return np.dtype(np.int32 if count <= MOST_SHORT else np.int64)
 
 
 def offsets_of(data: "Bytes", byte: int) -> "Places":
-    """Where the pieces begin that a byte ends, and what is behind the last of them: one more than there are pieces."""
+    """The start of each piece that ends with `byte`, and the end of the last piece: one offset more than pieces."""
     import numpy as np  # noqa: PLC0415
     import pyarrow as pa  # noqa: PLC0415
 
@@ -49,7 +49,7 @@ def offsets_of(data: "Bytes", byte: int) -> "Places":
     while True:
         offsets = np.empty(room + 1, kind)
         offsets[0] = 0
-        of, into = pa.py_buffer(data), pa.py_buffer(offsets)  # their way to an address is shorter than numpy's
+        of, into = pa.py_buffer(data), pa.py_buffer(offsets)  # Arrow gives an address faster than numpy
         found = library.ends(of.address, of.size, byte, into.address + offsets.itemsize, room)
         if found <= room:
             return offsets[: found + 1]
@@ -57,10 +57,10 @@ def offsets_of(data: "Bytes", byte: int) -> "Places":
 
 
 def _places_by_words(data: "Bytes", byte: int) -> "npt.NDArray[np.int64]":
-    """Where a byte stands: as `flatnonzero`, in half its time where lines are of some length.
+    """The positions of a byte, as `flatnonzero` gives them, in half the time unless lines are very short.
 
-    64 bytes are one word, and the lowest bits of all words that have any are taken off at once, round by round. Mostly
-    there is one round.
+    Each word stands for 64 bytes. Each round takes the lowest set bit off all words that have one. Usually one round is
+    enough.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -91,7 +91,7 @@ def _places_by_words(data: "Bytes", byte: int) -> "npt.NDArray[np.int64]":
 
 
 def begin_with(values: "pa.BinaryArray | pa.LargeBinaryArray", text: bytes) -> "pa.BooleanArray":
-    """Which of the values begin so; none of them is empty, or null."""
+    """A mask of the values that begin with `text`. No value may be empty or null."""
     import numpy as np  # noqa: PLC0415
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415
@@ -106,7 +106,7 @@ def begin_with(values: "pa.BinaryArray | pa.LargeBinaryArray", text: bytes) -> "
 
 
 def kept_by_beginning(values: "pa.BinaryArray | pa.LargeBinaryArray", text: bytes, *, wanted: bool) -> "pa.Array":
-    """The values that begin so, or those that do not, one after the other; none of them is empty, or null."""
+    """The values that begin with `text`, or with `wanted=False` those that do not. No value may be empty or null."""
     import numpy as np  # noqa: PLC0415
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415

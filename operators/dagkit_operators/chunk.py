@@ -1,6 +1,6 @@
-"""Lines in memory, one after the other: what is known of them is kept, and the rest is found when it is asked for.
+"""Consecutive lines in memory. Their positions are computed on first use, and kept.
 
-Nothing is decoded and no line is copied: a chunk is a window on bytes, with the places where its lines end.
+Nothing is decoded and no line is copied: a chunk is a view of bytes, with the positions at which its lines end.
 """
 
 from typing import TYPE_CHECKING
@@ -11,14 +11,14 @@ if TYPE_CHECKING:  # compiling alone does not load numpy
     from dagkit_operators.bytewise import Bytes, Places
 
 LOOKED_BACK = 4096
-"""Bytes in which the start of a chunk's last line, or the ends of its first, are looked for first."""
+"""The first search for the start of a chunk's last line, or for the ends of its first lines, covers so many bytes."""
 
 
 class Chunk:
-    """Whole lines, one after the other, with what ends them. Good until the next chunk is asked for.
+    """Consecutive whole lines with their delimiters. Valid until the next chunk is requested.
 
-    Where lines end is found when it is asked for: what only wants the bytes, or the text, is spared that. It is a run
-    of positions, too, those in the file at which its lines start: the first and the last are known before all others.
+    Line ends are computed on first use, so callers that need only the bytes or the text do not pay for them. A chunk is
+    also a sequence of the file positions at which its lines start; the first and the last are known before the others.
     """
 
     __slots__ = ("_count", "_is_ended", "_last_start", "_offsets", "_wanted", "base", "data", "delimiter", "escape")
@@ -38,24 +38,24 @@ class Chunk:
     ) -> None:
         self.data = data
         self.base = base
-        """Where `data` starts in the file."""
+        """The position of `data` in the file."""
         self.delimiter = delimiter
         self.escape = escape
         self._offsets = offsets
         self._wanted = wanted
-        """Whether it is to be expected that the ends are asked for: then they are counted, and the bytes are not."""
+        """Whether a caller will probably need the line ends: then `len` computes them instead of counting bytes."""
         self._count = count
         self._last_start = last_start
         self._is_ended = is_ended
 
     def __len__(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         if self._count is None:
             self._count = self._counted()
         return self._count
 
     def __getitem__(self, index: int, /) -> int:
-        """Where a line starts in the file."""
+        """The file position at which a line starts."""
         if index == 0:
             return self.base
         if index == -1:
@@ -71,12 +71,12 @@ class Chunk:
 
     @property
     def knows_ends(self) -> bool:
-        """Whether somebody has asked where the lines end."""
+        """Whether the line ends were computed already."""
         return self._offsets is not None
 
     @property
     def is_ended(self) -> bool:
-        """Whether the last line is ended, as all others are."""
+        """Whether the last line ends with a delimiter, as all others do."""
         if self._is_ended is None:
             self._is_ended = self._looked_at_the_end()
         return self._is_ended
@@ -89,7 +89,10 @@ class Chunk:
 
     @property
     def offsets(self) -> "Places":
-        """Where each line starts in `data`, and the last one ends; as narrow as they can be: add them to an `int`."""
+        """The start of each line in `data`, and the end of the last one.
+
+        The integers are as narrow as possible: to avoid overflow, add them to an `int`.
+        """
         if self._offsets is None:
             import numpy as np  # noqa: PLC0415
 
@@ -99,17 +102,17 @@ class Chunk:
 
     @property
     def ends(self) -> "Places":
-        """Where each line ends in `data`, its delimiter included."""
+        """The end of each line in `data`, after its delimiter."""
         return self.offsets[1:]
 
     @property
     def starts(self) -> "Places":
-        """Where each line starts in `data`."""
+        """The start of each line in `data`."""
         return self.offsets[:-1]
 
     @property
     def last_start(self) -> int:
-        """Where the last line starts in `data`."""
+        """The start of the last line in `data`."""
         if self._last_start is None:
             self._last_start = self._looked_back()
         return self._last_start
@@ -129,12 +132,12 @@ class Chunk:
             width *= 8
 
     def up_to(self, count: int) -> "Chunk":
-        """The first lines alone."""
+        """A chunk of the first `count` lines."""
         offsets = self.offsets[: count + 1]
         return Chunk(self.data[: int(offsets[-1])], self.base, self.delimiter, offsets, self.escape)
 
     def parted(self, count: int) -> "tuple[Chunk, Chunk]":
-        """The first so many lines, and the others, of which nothing is looked at."""
+        """The first `count` lines, and the others. The others are not scanned."""
         offsets = self._first_offsets(count)[: count + 1]
         stop = int(offsets[-1])
         first = Chunk(self.data[:stop], self.base, self.delimiter, offsets, self.escape)
@@ -152,7 +155,7 @@ class Chunk:
         return first, others
 
     def _first_offsets(self, count: int) -> "Places":
-        """Where at least so many lines start, and one more or the end."""
+        """The starts of at least `count` lines, and of one more line or the end of the last."""
         width = max(LOOKED_BACK, 256 * count)
         while self._offsets is None and width < len(self.data):
             offsets = _offsets(self.data[:width], self.delimiter, self.escape)
@@ -163,7 +166,7 @@ class Chunk:
 
 
 def run_before(data: "Bytes | bytearray", place: int, byte: bytes) -> int:
-    """How often a byte stands right before a place, one after the other."""
+    """The number of consecutive occurrences of a byte right before a position."""
     sought, before = byte[0], place
     while before and data[before - 1] == sought:
         before -= 1
@@ -171,7 +174,7 @@ def run_before(data: "Bytes | bytearray", place: int, byte: bytes) -> int:
 
 
 def _offsets(data: "Bytes", delimiter: bytes, escape: bytes) -> "Places":
-    """Where lines start, and where the last one that is ended ends; the data begins with one."""
+    """The start of each line, and the end of the last line that has a delimiter. The data begins with a line."""
     last = len(delimiter) - 1
     if last == 0 and not escape:
         return offsets_of(data, delimiter[0])
@@ -186,7 +189,7 @@ def _offsets(data: "Bytes", delimiter: bytes, escape: bytes) -> "Places":
 
 
 def unescaped(data: "Bytes", ends: "Places", length: int, escape: bytes) -> "Places":
-    """Those of the ends before which the so many bytes are not escaped."""
+    """The ends whose delimiter, of `length` bytes, is not escaped."""
     import numpy as np  # noqa: PLC0415
 
     places = ends - length

@@ -1,4 +1,4 @@
-"""What was compiled of `bytewise.c` where dagkit was built; nothing where there was no compiler."""
+"""The library compiled from `bytewise.c` when dagkit was built; absent if there was no compiler."""
 
 import ctypes
 import zlib
@@ -14,16 +14,16 @@ LIBRARY = Path(__file__).with_name("libbytewise.so")
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The functions of `bytewise.c`; addresses that they are given must stay good until they return."""
+    """The functions of `bytewise.c`. The caller keeps the memory behind each address alive until they return."""
 
     path: str
     ends: Callable[..., int] | None
-    """None for processors on which numpy is faster."""
+    """None on processors on which numpy is faster."""
     beginning: Callable[..., int]
 
 
 def about() -> str:
-    """What `dagkit --version` tells of this library."""
+    """The line that `dagkit --version` prints about this library."""
     found = compiled()
     if found is None:
         return "bytes are looked at by numpy, for there is no compiled C of this version"
@@ -32,12 +32,12 @@ def about() -> str:
 
 @cache
 def compiled() -> Compiled | None:
-    """What this installation of dagkit has."""
+    """The compiled library of this installation, if it has one."""
     return opened(LIBRARY)
 
 
 def opened(path: Path) -> Compiled | None:
-    """The functions of a library, if it is for this machine, and was compiled of the very text that stands here."""
+    """The functions of a library; None unless it loads on this machine and was compiled from the `bytewise.c` here."""
     try:
         library = ctypes.CDLL(str(path))
         known = c_uint32.in_dll(library, "dagkit_source").value

@@ -1,7 +1,7 @@
-"""Compressed files: which they are, and their content as a stream.
+"""Compressed files: how to recognise them, and how to read their content as a stream.
 
-A compressed file begins only at its beginning, so it is read from there, by one reader, and never split. Several that
-were put one behind the other are read as one.
+Decompression can start only at the beginning of a file, so one reader reads the whole file, and it is never split.
+Concatenated compressed streams are read as one.
 """
 
 import io
@@ -24,16 +24,16 @@ ENDINGS: dict[str, Codec] = {
     ".zst": "zstd",
     ".lz4": "lz4",
 }
-"""How files are compressed, by what their names end in."""
+"""The codec for each file name extension."""
 _OF_ARROW = {"gzip": "gzip", "deflate": "gzip", "zstd": "zstd", "lz4": "lz4"}
 READ = 1 << 16
-"""Bytes that are read at a time to be decompressed."""
+"""Compressed bytes read at a time."""
 SKIPPED = 1 << 20
-"""Bytes that are read at a time to come to a place further on."""
+"""Decompressed bytes discarded at a time when seeking forwards."""
 
 
 class CompressionBroken(ValueError):
-    """A file is not what its compression makes, or ends too soon."""
+    """A file is not valid for its codec, or is truncated."""
 
     def __init__(self, path: str, codec: str, reason: str) -> None:
         self.path = path
@@ -46,14 +46,17 @@ class CompressionBroken(ValueError):
 
 
 def codec_of(path: str, compression: Compression) -> Codec | None:
-    """How a file is compressed; none where it is not."""
+    """The codec of a file; None if it is not compressed."""
     if compression == "auto":
         return next((codec for ending, codec in ENDINGS.items() if path.lower().endswith(ending)), None)
     return None if compression == "none" else compression
 
 
 class Decompressed:
-    """What a stream holds, decompressed as it is read. Going back begins anew, and going on reads what lies between."""
+    """Decompresses a stream while it is read.
+
+    Seeking backwards restarts at the beginning; seeking forwards decompresses and discards what lies between.
+    """
 
     def __init__(self, stream: Seekable, codec: Codec, path: str) -> None:
         self._stream = stream
@@ -81,7 +84,7 @@ class Decompressed:
             got: int = self._content.readinto(buffer)
         except FileChanged:
             raise
-        except Exception as fault:  # each codec has faults of its own
+        except Exception as fault:  # each codec raises errors of its own
             raise CompressionBroken(self._path, self._codec, str(fault) or type(fault).__name__) from fault
         self._place += got
         return got
@@ -89,29 +92,30 @@ class Decompressed:
 
 def _opened(source: "_Readable", codec: Codec) -> Any:
     if codec == "xz":
-        import lzma  # noqa: PLC0415 - whoever reads none does not load it
+        import lzma  # noqa: PLC0415 - loaded only when such files are read
 
         return _Streams(source, lzma.LZMADecompressor, padded_by=4)
     if codec == "bzip2":
-        import bz2  # noqa: PLC0415 - whoever reads none does not load it
+        import bz2  # noqa: PLC0415 - loaded only when such files are read
 
         return _Streams(source, bz2.BZ2Decompressor)
-    import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
+    import pyarrow as pa  # noqa: PLC0415 - Arrow is not loaded when only compiling
 
     return pa.CompressedInputStream(pa.PythonFile(source, "r"), _OF_ARROW[codec])
 
 
 class _Streams:
-    """What compressed streams hold that lie one behind the other, and nothing else between them but padding.
+    """The content of concatenated compressed streams, with nothing but padding between them.
 
-    Python's files take what begins no stream for rubbish, and end there. Arrow refuses a bzip2 that holds nothing.
+    Python's own `BZ2File` and `LZMAFile` ignore trailing bytes that begin no stream, so damage would go unnoticed.
+    Arrow refuses an empty bzip2 stream.
     """
 
     def __init__(self, source: "_Readable", begin: Callable[[], Any], padded_by: int = 0) -> None:
         self._source = source
         self._begin = begin
         self._padded_by = padded_by
-        """Zeros may follow a stream, so many or a multiple."""
+        """The unit of the zero padding that may follow a stream, in bytes; 0: no padding is allowed."""
         self._stream = begin()
 
     def readinto(self, buffer: memoryview, /) -> int:
@@ -131,7 +135,7 @@ class _Streams:
         return len(made)
 
     def _next(self) -> bytes:
-        """How the next stream begins; nothing where none does."""
+        """The first bytes of the next stream; empty at the end of the file."""
         after, padding = self._stream.unused_data or self._source.read(READ), 0
         while self._padded_by and after.startswith(b"\0"):
             begun = after.lstrip(b"\0")
@@ -143,7 +147,7 @@ class _Streams:
 
 
 class _Readable(io.RawIOBase):
-    """A stream as those want it who decompress."""
+    """Adapts a stream to the decompressors."""
 
     def __init__(self, stream: Seekable) -> None:
         self._stream = stream

@@ -1,7 +1,7 @@
 """Reader contexts: how the bytes of a block become records.
 
-A context is asked for the records of a stretch of a stream. It claims each record before it hands it on, so that the
-stretch can be split while it is read, and comes to the stretch's end by a claim that is refused.
+A context reads the records of a range of a stream. It claims each record before it sends it, so that the range can be
+split while it is read. A refused claim marks the end of the range.
 """
 
 import time
@@ -36,38 +36,38 @@ T = TypeVar("T")
 Tracker = RestrictionTracker[OffsetRange, int]
 
 FIRST_CLAIM = 16
-"""Lines that are claimed first of a block, when nobody knows how long they take."""
+"""Lines of the first claim of a block, when the time that a line takes is still unknown."""
 ENOUGH_LINES = 64
-"""Of fewer nobody can say whether they are quick: what they cost together is more than what each costs."""
+"""With fewer lines, the cost of the claim itself would distort the time measured for each line."""
 CLAIM_SECONDS = 0.005
-"""How long the lines of one claim are to take: if they get a hundred times slower, it is half a second."""
+"""Target time for the lines of one claim: if lines get a hundred times slower, a claim takes half a second."""
 QUICK_SECONDS = 5e-6
-"""Lines that take no longer are claimed as they are read: to part them would take longer than they do."""
+"""Lines that take at most this long each are claimed by whole chunks: smaller claims would cost more than the lines."""
 SHORTEST_SECONDS = 1e-9
-"""What a clock may tell as nothing."""
+"""A lower bound for measured times, since a coarse clock may return 0."""
 GROWTH = 8
-"""By how much a claim may be larger than the one before."""
+"""The maximum growth from one claim to the next."""
 DECODED = 256 << 10
-"""Bytes of lines that are decoded at a time, where that is up to us."""
+"""Bytes of lines decoded at a time, unless the caller asks for all values at once."""
 
 
 class ReaderContext(ABC, Generic[T]):
-    """Makes records of a block."""
+    """Reads the records of a block."""
 
     @abstractmethod
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
-        """The records that start in what the tracker grants of the block.
+        """The records that start in the part of the block that the tracker grants.
 
-        A batch is good until the next one is asked for.
+        A batch is valid until the next one is requested.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ReadAheadLines(ReaderContext[str]):
-    """Lines; the last of a block is read ahead to its end, wherever that lies, and the next block leaves it out.
+    """Reads lines. The last line of a block is read to its end, even beyond the block; the next block skips that rest.
 
-    A line that is longer than a chunk makes the chunk double until the line fits: a line of n bytes costs 1.6 n
-    bytes of memory, 2.1 n where nothing ends it, and 3.1 n where it is decoded.
+    If a line is longer than a chunk, the chunk doubles until the line fits. A line of n bytes costs 1.6 n bytes of
+    memory, 2.1 n if it lacks a delimiter, and 3.1 n if it is decoded.
     """
 
     delimiter: bytes = b"\n"
@@ -85,9 +85,9 @@ class ReadAheadLines(ReaderContext[str]):
     def ended_batches(
         self, stream: Seekable, block: Block, tracker: Tracker
     ) -> Generator[Batch[Record[str]], None, bool]:
-        """The lines that are ended by now, of a file that grows; and whether that was all that the tracker grants.
+        """The lines of a growing file that are complete by now. Return whether the granted range is exhausted.
 
-        A last line that nobody has ended yet is not claimed.
+        A last line without a delimiter is not claimed.
         """
         start = tracker.current_restriction().start
         reached: int | None = None
@@ -107,9 +107,9 @@ class ReadAheadLines(ReaderContext[str]):
         return reached is not None and reached >= tracker.current_restriction().stop and not tracker.try_claim(reached)
 
     def last_end(self, stream: Seekable, start: int, end: int) -> int | None:
-        """Where the last line before `end` ends that is ended; None where none does from `start` on.
+        """The end of the last complete line before `end`; None if no line ends after `start`.
 
-        It is looked for near the end first.
+        The search starts near `end`.
         """
         width = self.chunk_size
         while True:
@@ -129,7 +129,7 @@ class ReadAheadLines(ReaderContext[str]):
     def _granted(
         self, reading: Iterator[Chunk], block: Block, tracker: Tracker
     ) -> Generator[Batch[Record[str]], None, bool]:
-        """The lines that the tracker grants, and whether it granted all of them."""
+        """The lines that the tracker grants. Return whether it granted all of them."""
         column_of = ReadLines if self.keep_returns and not self.escape else self._column
         try:
             for chunk in in_portions(reading):
@@ -144,7 +144,7 @@ class ReadAheadLines(ReaderContext[str]):
         return True
 
     def _chunks(self, stream: Seekable, start: int, end: int) -> Iterator[Chunk]:
-        """The lines that start there and are no header."""
+        """The lines that start in `[start, end)`, without header lines."""
         if self.skip_header_lines:
             header = after_header(self._all(stream, 0, None), self.skip_header_lines)
             start = end if header is None else max(start, header)
@@ -156,20 +156,19 @@ class ReadAheadLines(ReaderContext[str]):
         )
 
     def _column(self, chunk: Chunk) -> Column:
-        """What lines are handed on as that something is to be taken away from."""
+        """The column for lines whose values differ from the file's bytes: without returns, or with escaped delimiters."""
         bare = chunk if self.keep_returns else _without_returns(chunk)
         if self.escape:
-            return CopiedTexts(
-                _texts(bare), chunk
-            )  # there may be delimiters in them: nobody else could tell them apart
+            # values may hold escaped delimiters, so a column of bytes would be split wrongly downstream
+            return CopiedTexts(_texts(bare), chunk)
         bare = bare if bare.is_ended else _ended(bare)
         return CopiedLines(binary_array(bare.data, bare.offsets), bare.delimiter, chunk)
 
 
 def in_portions(reading: Iterable[Chunk], now: Callable[[], float] = time.perf_counter) -> Iterator[Chunk]:
-    """The chunks in parts that are to be claimed at once: few lines where they are slow, for a claim is not split.
+    """Divide chunks into parts that are claimed at once. Slow lines get small parts, since a claim cannot be split.
 
-    Lines are taken to be as slow as those before: whoever asks for more is done with them.
+    The time of a line is estimated from the previous part, which the caller has processed when it requests the next.
     """
     most: int | None = FIRST_CLAIM
     for chunk in reading:
@@ -180,13 +179,13 @@ def in_portions(reading: Iterable[Chunk], now: Callable[[], float] = time.perf_c
             yield part
             seconds = now() - began
             if lines >= ENOUGH_LINES and seconds <= lines * QUICK_SECONDS:
-                most = None  # as many as there are
+                most = None  # claim whole chunks
             else:
                 most = max(1, min(GROWTH * lines, int(lines * CLAIM_SECONDS / max(seconds, SHORTEST_SECONDS))))
 
 
 class ReadLines(Lines):
-    """Lines over a chunk's own bytes. Where they end is found when it is asked for."""
+    """Lines over a chunk's own bytes. Line ends are computed on first use."""
 
     __slots__ = ("_chunk", "_ended")
 
@@ -201,7 +200,7 @@ class ReadLines(Lines):
 
     @property
     def ended(self) -> "pa.BinaryArray | pa.LargeBinaryArray":
-        """The lines as bytes, their delimiters included."""
+        """The lines as bytes, with their delimiters."""
         if self._ended is None:
             self._ended = binary_array(self._chunk.data, self._chunk.offsets)
         return self._ended
@@ -211,7 +210,7 @@ class ReadLines(Lines):
         return self._chunk.data.data
 
     def pieces(self) -> Iterator["ReadLines"]:
-        """The same lines in smaller parts, whose texts stay in the processor's cache, and in memory that is at hand."""
+        """The same lines in smaller parts, whose decoded texts fit into the processor's cache."""
         chunk, start = self._chunk, 0
         while start < len(chunk.data):
             piece = Chunk(chunk.data[start : start + DECODED], chunk.base + start, chunk.delimiter)
@@ -223,7 +222,7 @@ class ReadLines(Lines):
 
     def values(self) -> Sequence[str]:
         texts = str(self.content, "utf-8", TEXT_ERRORS).split(self.delimiter.decode())
-        texts.pop()  # what follows the last delimiter: nothing
+        texts.pop()  # the empty text after the last delimiter
         return texts
 
     def starts(self) -> Sequence[int]:
@@ -231,7 +230,7 @@ class ReadLines(Lines):
 
 
 class CopiedLines(Lines):
-    """Lines that are not as they stand in the file, and know where they start there."""
+    """Lines that differ from the bytes of the file, with their positions in the file."""
 
     __slots__ = ("_chunk",)
 
@@ -244,7 +243,7 @@ class CopiedLines(Lines):
 
 
 class CopiedTexts(Listed):
-    """Texts of lines that know where they start in the file."""
+    """Decoded lines with their positions in the file."""
 
     __slots__ = ("_chunk",)
 
@@ -257,25 +256,25 @@ class CopiedTexts(Listed):
 
 
 def _starts(chunk: Chunk) -> list[int]:
-    """Where each line of a chunk starts in the file."""
-    return [chunk.base + start for start in chunk.starts.tolist()]  # as Python's numbers: those of numpy are narrow
+    """The file position of each line of a chunk."""
+    return [chunk.base + start for start in chunk.starts.tolist()]  # as Python integers: numpy's may overflow
 
 
 def _whole(chunk: Chunk) -> Chunk:
-    """The lines that are ended."""
+    """The lines that have a delimiter."""
     return chunk if chunk.is_ended else chunk.up_to(len(chunk) - 1)
 
 
 def _ended(chunk: Chunk) -> Chunk:
-    """The chunk with its last line ended, in a copy."""
-    import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
+    """A copy of the chunk, with a delimiter after its last line."""
+    import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
     data = np.append(chunk.data, np.frombuffer(chunk.delimiter, np.uint8))
     return Chunk(data, chunk.base, chunk.delimiter, escape=chunk.escape)
 
 
 def _texts(chunk: Chunk) -> list[str]:
-    """Each line by itself, without what ends it."""
+    """The decoded lines, without delimiters."""
     content, ends = chunk.data.tobytes(), chunk.ends.tolist()
     stops = [end - len(chunk.delimiter) for end in ends]
     if not chunk.is_ended:
@@ -284,8 +283,8 @@ def _texts(chunk: Chunk) -> list[str]:
 
 
 def _without_returns(chunk: Chunk) -> Chunk:
-    """The lines in a copy, without the return before what ends them, where one stands there and is not escaped."""
-    import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
+    """A copy of the lines without the carriage return before each delimiter, unless the return is escaped."""
+    import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
     data, offsets = chunk.data, chunk.offsets
     after = (offsets[1:] if chunk.is_ended else offsets[1:-1]) - len(chunk.delimiter)
@@ -298,16 +297,16 @@ def _without_returns(chunk: Chunk) -> Chunk:
 
 @dataclass(frozen=True, slots=True)
 class FixedLength(ReaderContext[bytes]):
-    """Records of so many bytes, counted from where each block starts; the last of a block may be shorter.
+    """Reads records of `length` bytes, counted from the block's start; the last record of a block may be shorter.
 
-    The tracker must be one that splits between records: a StrideTracker of the same length.
+    The tracker must split between records only: use a StrideTracker of the same length.
     """
 
     length: int
     chunk_size: int = CHUNK_SIZE
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[bytes]]]:
-        import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
+        import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
         position = tracker.current_restriction().start
         buffer = np.empty(max(1, self.chunk_size // self.length) * self.length, np.uint8)
@@ -329,8 +328,8 @@ class FixedLength(ReaderContext[bytes]):
 
 
 def binary_array(data: "Bytes", offsets: "Places") -> "pa.BinaryArray | pa.LargeBinaryArray":
-    """Values that stand one after the other, over their own bytes and without a copy."""
-    import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load it
+    """An Arrow array over consecutive values in `data`, without a copy."""
+    import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
 
     kind = pa.binary() if offsets.itemsize == 4 else pa.large_binary()
     return pa.Array.from_buffers(kind, len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])

@@ -1,4 +1,4 @@
-"""Counting, and adding up, by key: in each window, and over all of them."""
+"""Counting and summing by key, in each window and over all windows."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,17 +14,17 @@ K = TypeVar("K", default=Any)
 
 
 def counted(item: Any) -> Any:
-    """What of an item is counted: the value of a record, and any other item as a whole."""
+    """The value that is counted: the value of a record, any other item as a whole."""
     return seen(item, None)
 
 
 def key_of(pair: tuple[Any, Any]) -> Any:
-    """By what a pair is told apart from others."""
+    """The key of a pair."""
     return pair[0]
 
 
 class AddUp(Unifier[tuple[K, int]], Generic[K]):
-    """One pair for each key of a window, however many partitions told of it."""
+    """Adds up the pairs of all partitions, and sends one pair for each key of a window."""
 
     kind = "counts.add-up/1"
     parts = InputPort[tuple[K, int]](key=key_of)
@@ -40,10 +40,11 @@ class AddUp(Unifier[tuple[K, int]], Generic[K]):
 
 
 class CountByKey(Operator, Generic[K]):
-    """How often each value came in a window, told at its end: keys in order, none that did not come.
+    """Counts how often each value occurs in a window, and sends the counts at the window's end, sorted by key.
 
-    Counted are the values of records, and other items as a whole. Partitions that own keys count all of theirs; those
-    that mirror others count what these send, and the counts are added up by whatever takes them in one place.
+    A record is counted by its value, any other item as a whole. If partitions own keys, each counts all items of its
+    keys. If partitions mirror those upstream, each counts what its upstream partition sends, and `AddUp` adds the
+    counts where they meet.
     """
 
     kind = "counts.count-by-key/1"
@@ -67,10 +68,10 @@ class CountByKey(Operator, Generic[K]):
 
 
 class SumByKey(Operator, Generic[K]):
-    """The sum of the numbers that came with each key.
+    """Sums the numbers of each key.
 
-    `totals` tells, at the end of each window, the sums over all windows of the keys that came in this one; `sums` tells
-    what came in the window alone. `finals` tells every key with its sum once, when nothing more comes for now.
+    At the end of each window, `sums` sends the sums of that window, and `totals` sends the sums over all windows, each
+    for the keys that occurred in the window. `finals` sends every key with its total when the input is drained.
     """
 
     kind = "counts.sum-by-key/1"
@@ -99,7 +100,7 @@ class SumByKey(Operator, Generic[K]):
             self._take_over()
 
     def _take_over(self) -> None:
-        """Add what came in the window to what came before."""
+        """Add the sums of the window to the totals, and send both."""
         for key, number in self.in_window.items():
             self.so_far.put(key, self.so_far.get(key, 0) + number, self.in_window.codes[key])
         self.sums.emit_batch(Batch.of(in_order(self.in_window.items())))
@@ -108,7 +109,7 @@ class SumByKey(Operator, Generic[K]):
 
 
 def in_order(pairs: Iterable[tuple[K, int]]) -> list[tuple[K, int]]:
-    """By key, where keys have an order."""
+    """Sort pairs by key; if the keys cannot be compared, keep the order as it is."""
     listed = list(pairs)
     try:
         return sorted(listed)

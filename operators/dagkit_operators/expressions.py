@@ -1,13 +1,13 @@
-"""Expressions: what is asked of a value, said as data, so that whole columns can be asked at once.
+"""Expressions: functions of a value, described as data, so that they can be evaluated on whole columns.
 
     from dagkit_operators import Filter, value
 
     Filter(~value.starts_with("."))
     Filter((value.length() > 3) & value.matches("[a-z]+"))
 
-An expression is a function of one value, too: `value.starts_with(".")("...")` is True. Both ways give the same answers.
-Of lines, tests for equal, leading, ending and contained text look at the bytes, and nothing is decoded; everything else
-asks each value.
+An expression can also be called with one value: `value.starts_with(".")("...")` is True. Both ways give the same
+results. On lines, tests for equal, leading, trailing and contained text compare bytes without decoding them; every
+other expression is evaluated value by value.
 """
 
 import operator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Expression:
-    """What is asked of a value: an operation on what other expressions give, and on constants."""
+    """An operation on the results of other expressions and on constants."""
 
     __slots__ = ("_function", "operands", "operation")
 
@@ -38,24 +38,24 @@ class Expression:
         return Expression, (self.operation, *self.operands)
 
     def starts_with(self, text: Any) -> "Expression":
-        """Whether the text begins so."""
+        """Whether the value begins with this text."""
         return Expression("starts_with", self, text)
 
     def ends_with(self, text: Any) -> "Expression":
-        """Whether the text ends so."""
+        """Whether the value ends with this text."""
         return Expression("ends_with", self, text)
 
     def contains(self, text: Any) -> "Expression":
-        """Whether this is somewhere in the text, or among the values of a collection."""
+        """Whether the text contains this text, or the collection this value."""
         return Expression("contains", self, text)
 
     def matches(self, pattern: "str | re.Pattern[str]") -> "Expression":
-        """Whether the whole text is of this form, as Python's `re` has it."""
+        """Whether the whole text matches this pattern of Python's `re`."""
         compiled = re.compile(pattern)
         return Expression("matches", self, compiled.pattern, compiled.flags & ~re.UNICODE)
 
     def length(self) -> "Expression":
-        """How many characters the text has, or values the collection."""
+        """The number of characters of the text, or of values of the collection."""
         return Expression("length", self)
 
     def upper(self) -> "Expression":
@@ -67,25 +67,25 @@ class Expression:
         return Expression("lower", self)
 
     def strip(self) -> "Expression":
-        """The text without blanks at its ends."""
+        """The text without whitespace at its ends."""
         return Expression("strip", self)
 
     def field(self, name: str) -> "Expression":
-        """What stands in a field of the value, or under a key of a mapping."""
+        """The field of the value with this name, or the value of a mapping for this key."""
         return Expression("field", self, name)
 
     @property
     def is_condition(self) -> bool:
-        """Whether it may be true or false; the value itself, and a field, may be so, too."""
+        """Whether the result may be true or false. The value itself and a field may be conditions, too."""
         return self.operation == "value" or self.operation not in _NO_CONDITIONS
 
-    if not TYPE_CHECKING:  # a checker would take any name for one that there is
+    if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(name)
-            asked = [each for each in dir(Expression) if not each.startswith("_")]
-            raise AttributeError(f"an expression has no {name!r}; {did_you_mean(name, asked)}")
+            known = [method for method in dir(Expression) if not method.startswith("_")]
+            raise AttributeError(f"an expression has no {name!r}; {did_you_mean(name, known)}")
 
     def __invert__(self) -> "Expression":
         return Expression("not", self)
@@ -99,7 +99,7 @@ class Expression:
         return joined
 
     def _joined(self, operation: str, other: Any) -> Any:
-        """Both sides in one; a side that is no condition is what Python makes of a comparison without parentheses."""
+        """Join two conditions. Raise TypeError if a side is none: Python parses a comparison without parentheses that way."""
         if not isinstance(other, Expression):
             return NotImplemented
         for side in (self, other):
@@ -133,7 +133,7 @@ class Expression:
         return hash(repr(self))
 
     def __bool__(self) -> bool:
-        """Whether two expressions are the same, where that is what was asked; any other has no answer yet."""
+        """Whether two expressions compared with == or != are the same. Raise TypeError for any other expression."""
         if self.operation in ("==", "!="):
             one, other = self.operands
             if isinstance(one, Expression) and isinstance(other, Expression):
@@ -143,24 +143,24 @@ class Expression:
         )
 
     def __call__(self, item: Any) -> Any:
-        """What it gives for one value."""
+        """The result for one value."""
         return self._function(item)
 
     def mask(self, column: Column) -> "pa.BooleanArray":
-        """For which values of a column it holds."""
+        """The mask of the values of a column for which the expression holds."""
         known = self.known(column)
         return each(self._function, column) if known is None else known
 
     def known(self, column: Column) -> "pa.BooleanArray | None":
-        """For which values of a column it holds, if nothing must be decoded to tell."""
+        """The mask of the values for which the expression holds, if nothing must be decoded for it; else None."""
         return _known(self, column)
 
     def kept(self, column: Column) -> "Column | None":
-        """The values of a column for which it holds, where it asks lines how they begin; else a mask tells."""
+        """The values for which the expression holds, if it tests how lines begin; else None, and the caller uses a mask."""
         return _kept(self, column, wanted=True)
 
     def of(self, column: Column) -> Column:
-        """What it gives for each value of a column."""
+        """The result for each value of a column."""
         return column if self.operation == "value" else Listed(list(map(self._function, column.values())))
 
     def __repr__(self) -> str:
@@ -180,7 +180,7 @@ class Expression:
 
 
 def _function_of(operation: str, operands: Sequence[Any]) -> Callable[[Any], Any]:
-    """What an operation gives for one value."""
+    """The function of one value that computes an operation."""
     match operation, operands:
         case "value", ():
             return _itself
@@ -205,7 +205,7 @@ def _function_of(operation: str, operands: Sequence[Any]) -> Callable[[Any], Any
 
 
 def _equal_to(operation: str, constant: str | bytes) -> Callable[[Any], bool]:
-    """Whether a value is equal to a text, or to bytes; one of the other kind never is, so nobody means to ask."""
+    """Compare values with a text or with bytes. Raise TypeError for the other kind, which is never equal: a mistake."""
     compare = _OPERATIONS[operation]
     unlike: type = bytes if isinstance(constant, str) else str
 
@@ -226,7 +226,7 @@ def _itself(item: Any) -> Any:
 
 
 def _after(first: "Expression", function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function of what another expression gives."""
+    """Apply a function to the result of another expression."""
     if first.operation == "value":
         return function
     return lambda item: function(first(item))
@@ -241,7 +241,7 @@ def _field(of: Any, name: str) -> Any:
 
 
 _NO_CONDITIONS: Final = frozenset(["value", "upper", "lower", "strip", "length"])
-"""What gives something that is asked further, and holds for nothing by itself."""
+"""Operations whose result is not a condition."""
 
 _OPERATIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "not": operator.not_,
@@ -260,8 +260,8 @@ _OPERATIONS: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 def _known(asked: Any, column: Column) -> "pa.BooleanArray | None":
-    """Where it holds, if Arrow can tell just as Python would; none where each value must be asked."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - whoever only compiles does not load Arrow
+    """The mask, if Arrow computes it exactly as Python would; None if each value must be tested."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - Arrow is not loaded when only compiling
 
     match asked.operation, asked.operands:
         case "not", (Expression() as inner,):
@@ -277,8 +277,11 @@ def _known(asked: Any, column: Column) -> "pa.BooleanArray | None":
 
 
 def _joined(joined: str, one: Expression, other: Expression, column: Column) -> "pa.BooleanArray | None":
-    """Both sides, the right one asked of no value for which the left one decides, since it may rely on that."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - whoever only compiles does not load Arrow
+    """The mask of two joined conditions.
+
+    The right one is not evaluated on values for which the left one decides, since it may rely on the left one.
+    """
+    import pyarrow.compute as pc  # noqa: PLC0415 - Arrow is not loaded when only compiling
 
     first = _known(one, column)
     if first is None:
@@ -291,8 +294,8 @@ def _joined(joined: str, one: Expression, other: Expression, column: Column) -> 
 
 
 def _of_lines(operation: str, text: Any, lines: Lines) -> "pa.BooleanArray | None":
-    """Where lines compare so with a text, by their bytes. What ends a line is no part of it."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - whoever only compiles does not load Arrow
+    """The mask of a comparison of lines with a text, computed on bytes. Delimiters are no part of the lines."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - Arrow is not loaded when only compiling
 
     asked = _beginning(operation, text, lines.delimiter)
     if asked is not None:
@@ -311,7 +314,7 @@ def _of_lines(operation: str, text: Any, lines: Lines) -> "pa.BooleanArray | Non
 
 
 def _beginning(operation: str, text: Any, delimiter: bytes) -> tuple[bytes, bool] | None:
-    """How lines begin, what ends them included, that compare so with a text: with these bytes, or not with them."""
+    """Express a comparison with a text as a prefix of the line with its delimiter, and whether to match or exclude it."""
     sought = _bytes_of(text)
     if sought is None:
         return None
@@ -324,9 +327,9 @@ def _beginning(operation: str, text: Any, delimiter: bytes) -> tuple[bytes, bool
 
 
 def _kept(asked: Expression, column: Column, *, wanted: bool) -> Column | None:
-    """The lines for which it holds, or does not, as it is wanted, where it asks how they begin; else a mask must tell.
+    """The lines for which the expression is `wanted`, if it tests how lines begin; else None: a mask is needed.
 
-    Of both sides of `and` the left one is enough: the right one is asked of what is left.
+    For `and`, only the left side must be such a test: the right side is evaluated on the lines that remain.
     """
     match asked.operation, asked.operands:
         case "not", (Expression() as inner,):
@@ -346,7 +349,7 @@ def _kept(asked: Expression, column: Column, *, wanted: bool) -> Column | None:
 
 
 def _bytes_of(text: Any) -> bytes | None:
-    """The bytes that this text has wherever it stands; none for halves of characters, which may be parts of others."""
+    """The text in UTF-8; None if it holds lone surrogates, which may be parts of other characters."""
     try:
         return text.encode() if isinstance(text, str) else None
     except UnicodeEncodeError:
@@ -354,8 +357,8 @@ def _bytes_of(text: Any) -> bytes | None:
 
 
 def _of_array(operation: str, constant: Any, array: "pa.Array") -> "pa.BooleanArray | None":
-    """Where values compare so with a constant, if both are text or numbers that Arrow compares as Python does."""
-    import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
+    """The mask of a comparison with a constant, if Arrow compares both exactly as Python does; else None."""
+    import pyarrow as pa  # noqa: PLC0415 - Arrow is not loaded when only compiling
     import pyarrow.compute as pc  # noqa: PLC0415
 
     if array.null_count:
@@ -382,8 +385,8 @@ _NUMBERS: Final = {
     ">=": "greater_equal",
 }
 EXACT: Final = 2**53
-"""Whole numbers up to here are the same as floats."""
+"""Floats represent all integers up to this one exactly."""
 
 
 value: Final = Expression("value")
-"""The value that is asked: of a record its value, of any other item the whole."""
+"""The value under test: the value of a record, any other item as a whole."""

@@ -1,4 +1,4 @@
-"""Reading files that somebody else found, wherever in a graph their names come from."""
+"""Reading files whose names arrive on an input port."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
@@ -30,14 +30,14 @@ T = TypeVar("T", default=Any)
 
 
 class LineRejected(ValueError):
-    """No record could be made of a line, and nobody takes what is rejected."""
+    """A line could not be parsed, and the output `rejected` is not connected."""
 
     def __init__(self, rejected: Rejected) -> None:
         self.rejected = rejected
         where = line_at(rejected.start)
         super().__init__(
             f"{shown(rejected.path)}: {where} is rejected: {rejected.reason}: {rejected.text!r:.80}; "
-            "lead the output `rejected` to somebody who takes such lines, and reading goes on"
+            "connect the output `rejected` to continue without such lines"
         )
 
     def __reduce__(self) -> tuple[type["LineRejected"], tuple[Rejected]]:
@@ -45,10 +45,10 @@ class LineRejected(ValueError):
 
 
 class ReadFiles(TextForm, SplittableOperator[FileInfo], Generic[T]):
-    """Reads text files as they were when they were found: their lines, or what `parse` makes of each.
+    """Reads text files as they were when they were found, and sends their lines, or what `parse` returns for each.
 
-    A file is read by as many as there are, in parts that are cut and split anywhere. A line of which `parse` can make
-    nothing goes to `rejected`; where that leads nowhere, it is an error.
+    All partitions share the reading of a file, in parts that can be split anywhere. If `parse` refuses a line, the line
+    goes to `rejected`; if that is not connected, the run fails with LineRejected.
     """
 
     kind = "files.read/1"
@@ -58,13 +58,13 @@ class ReadFiles(TextForm, SplittableOperator[FileInfo], Generic[T]):
     rejected = OutputPort(Rejected)
 
     parse: Callable[[str], T] | None = None
-    """Makes a record of a line, and raises ValueError where it is none; without it the lines themselves are sent."""
+    """Parses a line, and raises ValueError if the line is invalid; None: the lines themselves are sent."""
     part_size: PositiveInt = BLOCK_SIZE
-    """Bytes of the parts in which a file is dealt out to begin with."""
+    """Bytes of the parts into which a file is divided at first."""
     chunk_size: PositiveInt = CHUNK_SIZE
-    """Bytes that are read, and handed on, at a time."""
+    """Bytes that are read and sent at a time."""
     compression: Compression = "auto"
-    """How files are compressed; `auto`: as their names end. A compressed file is read by one, and is never split."""
+    """How files are compressed; `auto`: by file name extension. One partition reads a compressed file: it is not split."""
 
     def initial_restriction(self, element: FileInfo) -> OffsetRange:
         return OffsetRange(0, element.length)
@@ -91,20 +91,20 @@ class ReadFiles(TextForm, SplittableOperator[FileInfo], Generic[T]):
                 tracker.try_claim(stretch.stop)
 
     def _decompressed(self, stream: Seekable, path: str, codec: Codec) -> Iterator[Batch[Record[str]]]:
-        """All lines of a compressed file, whose bytes are others than those that are tracked."""
+        """All lines of a compressed file. Positions in its content differ from those in the file, which are tracked."""
         whole = Block(0, path, 0, OFFSET_INFINITY)
         tracker: Tracker = OffsetRestrictionTracker(OffsetRange(0, OFFSET_INFINITY))
         return self.line_context(self.chunk_size).batches(Decompressed(stream, codec, path), whole, tracker)
 
     def records(self, path: str, batches: Iterable[Batch[Record[str]]]) -> Iterator[Batch[T]]:
-        """What is made of lines; those that are rejected are sent on their own way."""
+        """Parse lines. Rejected lines are sent to `rejected`."""
         for batch in batches:
             column = batch.column(VALUE)
             yield Batch({ITEM: column}) if self.parse is None else Batch.of(self._parsed(self.parse, path, column))
 
     def _parsed(self, parse: Callable[[str], T], path: str, column: Column) -> list[T]:
         parsed = []
-        starts = cache(column.starts)  # asked for by the first line that fails, and kept for the others
+        starts = cache(column.starts)  # computed for the first line that fails, and kept for the others
         for index, text in enumerate(column.values()):
             try:
                 parsed.append(parse(text))
@@ -121,7 +121,7 @@ class ReadFiles(TextForm, SplittableOperator[FileInfo], Generic[T]):
 
 
 def line_at(start: int | None) -> str:
-    """A line, in words."""
+    """A line as messages name it."""
     return "a line" if start is None else f"the line at byte {start}"
 
 

@@ -1,4 +1,4 @@
-"""Keeping the items that a predicate holds for."""
+"""Keeping the items for which a predicate holds."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Self
@@ -17,11 +17,11 @@ T = TypeVar("T", default=Any)
 
 
 class Filter(RowOperator, Generic[T]):
-    """Passes on the items that the predicate holds for, and drops the others.
+    """Passes on the items for which the predicate holds, and drops the others.
 
-    Of a record it is the value that is looked at, of any other item the whole, unless `on` names a field. The predicate
-    is any function of one value, or an expression such as `~value.starts_with(".")`, which looks at whole columns where
-    it can. `batch` is a function of a whole column, for whoever knows a faster way.
+    The predicate receives the value of a record, or any other item as a whole, unless `on` names a field. It is any
+    function of one value, or an expression such as `~value.starts_with(".")`, which is evaluated on whole columns where
+    possible. `batch` is a function of a whole column, if you know a faster way.
     """
 
     kind = "records.filter/1"
@@ -30,11 +30,11 @@ class Filter(RowOperator, Generic[T]):
     output = OutputPort[T]()
 
     predicate: OfOne | None = None
-    """Asked of each value."""
+    """Called with each value."""
     batch: OfOne | None = None
-    """Asked of many values at once, instead: for which of them it holds."""
+    """Called with many values at once, instead; returns one bool for each."""
     on: str | None = None
-    """The field that is looked at; none: the value of a record, and any other item as a whole."""
+    """The field that is tested; None: the value of a record, any other item as a whole."""
 
     def __init__(self, predicate: Callable[[Any], Any] | None = None, /, **properties: Any) -> None:
         super().__init__(**({} if predicate is None else {"predicate": predicate}), **properties)
@@ -44,8 +44,8 @@ class Filter(RowOperator, Generic[T]):
         if (self.predicate is None) == (self.batch is None):
             raise ValueError("it needs a predicate, or batch, and not both")
         if isinstance(self.predicate, Expression) and not self.predicate.is_condition:
-            told = f"{self.predicate!r} is no condition, and would keep what is not empty"
-            raise ValueError(f"{told}: compare it, as in {self.predicate!r} == …")
+            problem = f"{self.predicate!r} is no condition, and would keep what is not empty"
+            raise ValueError(f"{problem}: compare it, as in {self.predicate!r} == …")
         return self
 
     def process(self, item: T) -> Iterator[T]:
@@ -75,20 +75,20 @@ class Filter(RowOperator, Generic[T]):
         return remade(batch, field, self._passing(column))
 
     def _passing(self, column: Column) -> Listed:
-        """The values for which the predicate holds, asked of each.
+        """The values for which the predicate holds, tested one by one.
 
-        They stay the texts that they were decoded to, which costs less than finding them in their bytes again.
+        They stay decoded: that costs less than finding their bytes again.
         """
-        assert self.predicate is not None, "a filter that is told nothing is a fault that was told"
+        assert self.predicate is not None, "the validator refuses a filter without a predicate"
         return Listed(keeping(self.predicate)(column.values()))
 
     def _asked(self, column: Column) -> Any:
-        assert self.batch is not None, "a filter that is told nothing is a fault that was told"
+        assert self.batch is not None, "the validator refuses a filter without a predicate"
         return self.batch(column)
 
 
 def stands_alone(batch: Batch[T], field: str | None) -> bool:
-    """Whether a field, or the item itself, is all that tells one item from another: other fields are constant."""
+    """Whether the items differ only in this field, or in themselves if it is None: all other fields are constant."""
     if field is None:
         return batch.made_by is None
     fields = batch.columns.items()
@@ -96,7 +96,7 @@ def stands_alone(batch: Batch[T], field: str | None) -> bool:
 
 
 def remade(batch: Batch[T], field: str | None, values: Column) -> Batch[T]:
-    """Such items as the batch has, of these values, where that is all that tells them apart."""
+    """A batch of the same kind of items with these values. The items must differ only in this field."""
     if field is None:
         return Batch.of_column(values)
     columns = {

@@ -1,8 +1,8 @@
-"""What a file is known again by when it grew or was renamed, and told from another that took its name.
+"""File identities: recognise a file after it grew or was renamed, and distinguish it from a later file of its name.
 
-That is its number on its device, which may be given to another file when it is gone, together with how that begins and
-ends which it held. The number of the device may be another when the machine starts again: it tells files of different
-names apart. Files of other machines, which nobody appends to, have nothing but their names.
+An identity combines the inode, which the system may reuse, with digests of the first and last bytes known. The device
+number may change when the machine restarts; it only distinguishes files with different names. Remote files cannot be
+appended to, so their name is their identity.
 """
 
 import hashlib
@@ -15,11 +15,11 @@ from dagkit.urls import is_url
 from dagkit_operators.places import NotRegular, exists, opened_here
 
 EDGE = 256
-"""Bytes at its beginning, and before its end as it was, that a file is known by at most."""
+"""The most bytes digested at the beginning of a file, and before its known end."""
 
 
 def has_identity(path: str, identity: str) -> bool:
-    """Whether the file at a path is the one of this identity; where none was taken, any file is."""
+    """Whether the file at a path has this identity. An empty identity matches any file that exists."""
     if not identity or is_url(path):
         return exists(path)
     with _opened(path) as file:
@@ -27,7 +27,7 @@ def has_identity(path: str, identity: str) -> bool:
 
 
 class Identities:
-    """Identities of files that are known."""
+    """The identities of known files."""
 
     def __init__(self, identities: Iterable[str]) -> None:
         self._by_inode: dict[str, list[str]] = {}
@@ -36,21 +36,25 @@ class Identities:
             self._add(identity)
 
     def meet(self, path: str) -> tuple[str | None, bool]:
-        """What the file at a path is known by from now on, none where it is empty or gone; and whether it was known."""
+        """Return the current identity of the file at a path, and whether the file was known.
+
+        The identity is None if the file is empty or gone; otherwise the file is known from now on.
+        """
         now: str | None = path
         if is_url(path):
             same = self._by_inode.get(path, [])
         else:
             with _opened(path) as file:
                 now = _identity(file, path)
-                same = [each for each in self._by_inode.get(_inode(now or ""), []) if _is_of(file, path, each)]
+                candidates = self._by_inode.get(_inode(now or ""), [])
+                same = [identity for identity in candidates if _is_of(file, path, identity)]
         self._met.update(same)
         if now is not None:
             self._add(now)
         return now, bool(same)
 
     def has_met(self, identity: str) -> bool:
-        """Whether a file of this identity was met since."""
+        """Whether `meet` has seen a file of this identity."""
         return identity in self._met
 
     def _add(self, identity: str) -> None:
@@ -59,7 +63,7 @@ class Identities:
 
 @contextmanager
 def _opened(path: str) -> Iterator[FileIO | None]:
-    """The file that has a name now, whatever takes that meanwhile; none where there is none."""
+    """Open the regular file at a path; None if there is none. It stays the same file if the name is reused meanwhile."""
     try:
         file = opened_here(path)
     except (FileNotFoundError, NotRegular):
@@ -82,20 +86,20 @@ def _is_of(file: FileIO | None, path: str, identity: str) -> bool:
         return False
     number, length, witness, *name = identity.split("-")
     status = os.fstat(file.fileno())
-    # older ledgers know neither devices nor names; and under its name a file is known on a device that has a new number
+    # older ledgers hold neither devices nor names; a file with its old name matches even if the device number changed
     is_there = name in ([], [_digest(os.fsencode(path))]) or number == f"{status.st_dev:x}.{status.st_ino:x}"
     return is_there and _inode(identity) == f"{status.st_ino:x}" and _witness(file, int(length)) == witness
 
 
 def _inode(identity: str) -> str:
-    """The number on its device."""
+    """The inode number of an identity, without the device."""
     return identity.partition("-")[0].rpartition(".")[2]
 
 
 def _witness(file: FileIO, length: int) -> str:
-    """A digest of how a file begins, and of its last bytes when it had this length; a shorter one has another.
+    """A digest of a file's first bytes, and of the last bytes before `length`.
 
-    Of a file of no more than both edges it is that of all bytes.
+    If the file has become shorter, the digest differs. For a file of at most two edges it covers all bytes.
     """
     end = max(EDGE, length - EDGE)
     return _digest(os.pread(file.fileno(), min(EDGE, length), 0) + os.pread(file.fileno(), max(0, length - end), end))

@@ -1,8 +1,8 @@
-"""Lambdas asked of many values: what a lambda says stands in the loop itself, and nothing is called for each value.
+"""Inlined lambdas: the body of a lambda is compiled into the loop over the values, which saves a call for each value.
 
-To call a function of Python takes as long as what most of them do. So the loop is compiled from the lambda's own text,
-if the file is there that it came from, and only if that text still makes the very instructions that the lambda has:
-else, and for whatever is no plain lambda, each value is a call.
+A Python call takes as long as the body of most lambdas. The loop is compiled from the lambda's source, if the source
+file exists and still compiles to exactly the lambda's instructions. Otherwise, and for all other functions, the loop
+calls the function for each value.
 """
 
 import ast
@@ -17,9 +17,9 @@ from typing import Any, Final
 Loop = Callable[[Sequence[Any]], list[Any]]
 
 _VALUES: Final = "<values>"
-"""The name of what is looped over: one that nobody can have written."""
+"""The name of the loop's argument: not a valid identifier, so no lambda can use it."""
 _LOOKS_AROUND: Final = frozenset({"locals", "vars", "dir", "eval", "exec", "super"})
-"""What answers by where it is asked."""
+"""Functions whose result depends on the calling frame."""
 _NO_PLAIN_CALL: Final = (
     inspect.CO_VARARGS
     | inspect.CO_VARKEYWORDS
@@ -27,21 +27,21 @@ _NO_PLAIN_CALL: Final = (
     | inspect.CO_COROUTINE
     | inspect.CO_ASYNC_GENERATOR
 )
-"""Flags of code that takes any number of arguments, or gives a generator or a coroutine."""
+"""Flags of code that takes any number of arguments, or returns a generator or a coroutine."""
 _FUTURE: Final = 0x1FF0000
 """Flags of the imports from `__future__` that a lambda was compiled with."""
 _VERSION: Final = 2
-"""Of `marshal`: one that writes equal values as equal bytes."""
+"""The version of `marshal` in use: it writes equal values as equal bytes."""
 
 
 def keeping(predicate: Callable[[Any], Any]) -> Loop:
-    """Gives those of many values for which the predicate holds."""
+    """Return a function from many values to those for which the predicate holds."""
     looped = _kept(predicate) if isinstance(predicate, FunctionType) else None
     return looped or (lambda values: list(filter(predicate, values)))
 
 
 def making(function: Callable[[Any], Any]) -> Loop:
-    """Gives what the function makes of each of many values."""
+    """Return a function from many values to the function's result for each."""
     looped = _made(function) if isinstance(function, FunctionType) else None
     return looped or (lambda values: list(map(function, values)))
 
@@ -61,16 +61,16 @@ def _made(function: FunctionType) -> Loop | None:
 
 
 def _loop(function: FunctionType, found: ast.Lambda, item: ast.expr, conditions: list[ast.expr]) -> Loop:
-    """`[item for argument in values if conditions]`, as a function that stands where the lambda stands."""
+    """`[item for argument in values if conditions]`, as a function with the lambda's globals and source position."""
     target = ast.Name(found.args.args[0].arg, ast.Store())
-    each = ast.comprehension(target, ast.Name(_VALUES, ast.Load()), conditions, is_async=0)
+    generator = ast.comprehension(target, ast.Name(_VALUES, ast.Load()), conditions, is_async=0)
     arguments = ast.arguments([], [ast.arg(_VALUES)], None, [], [], None, [])
-    looping = ast.copy_location(ast.Lambda(arguments, ast.ListComp(item, [each])), found)
+    looping = ast.copy_location(ast.Lambda(arguments, ast.ListComp(item, [generator])), found)
     return FunctionType(_code_of(ast.fix_missing_locations(looping), function.__code__), function.__globals__)
 
 
 def _lambda_of(function: FunctionType) -> ast.Lambda | None:
-    """The lambda as it was written; none where it is not known for sure, or could tell a loop from a call."""
+    """The syntax tree of a lambda; None if its source is uncertain, or if inlining could change what it does."""
     if not _is_plain(function):
         return None
     own = function.__code__
@@ -80,14 +80,14 @@ def _lambda_of(function: FunctionType) -> ast.Lambda | None:
             node for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == own.co_firstlineno
         )
         return next((node for node in written if _same(_code_of(node, own), own)), None)
-    except (SyntaxError, ValueError, RecursionError):  # what stands there now is no Python, or not this one's
+    except (SyntaxError, ValueError, RecursionError):  # the file has changed and is no valid Python now
         return None
-    except SystemError:  # CPython 3.11 counts how deep it is for all threads together, and may find that it miscounted
+    except SystemError:  # CPython 3.11 shares its recursion count between threads, and may miscount
         return None
 
 
 def _is_plain(function: FunctionType) -> bool:
-    """Whether it is a lambda of one argument and of global names, with nothing inside that has names of its own."""
+    """Whether it is a lambda of one argument that uses only global names and has no inner scopes."""
     code = function.__code__
     arguments = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount
     one = code.co_name == "<lambda>" and arguments == (1, 0, 0)
@@ -97,14 +97,14 @@ def _is_plain(function: FunctionType) -> bool:
 
 
 def _code_of(node: ast.Lambda, own: CodeType) -> CodeType:
-    """What a lambda is compiled to, in the file that this code came from."""
+    """The code that a lambda compiles to, with the flags and file name of its original code."""
     flags = own.co_flags & _FUTURE
     whole = compile(ast.Expression(node), own.co_filename, "eval", flags=flags, dont_inherit=True)
     return next(constant for constant in whole.co_consts if isinstance(constant, CodeType))
 
 
 def _same(one: CodeType, other: CodeType) -> bool:
-    """Whether two pieces of code do the same, instruction by instruction."""
+    """Whether two code objects have the same instructions, constants and names."""
     return list(_traits(one)) == list(_traits(other))
 
 

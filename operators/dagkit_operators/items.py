@@ -1,4 +1,4 @@
-"""Items that are known beforehand: names, patterns, numbers to begin with."""
+"""Items that are known in advance: names, patterns, initial numbers."""
 
 from typing import Generic
 
@@ -8,25 +8,25 @@ from typing_extensions import TypeVar
 from dagkit import InputOperator, OutputPort, State
 
 MOST = 10_000
-"""Items of one look at most."""
+"""The most items sent by one call of `emit_tuples`."""
 
 T = TypeVar("T")
 
 
 class Items(InputOperator, Generic[T]):
-    """Sends the items that it was given, once. Those that are added behind them later are sent by the next launch."""
+    """Sends the given items once. If items are appended later, the next launch sends those."""
 
     kind = "items.given/1"
     output = OutputPort[T]()
 
     items: tuple[T, ...] = Field(default=...)
-    """What is sent, in this order."""
+    """The items to send, in this order."""
 
     sent = State(0)
-    """How many of them were sent."""
+    """The number of items sent so far."""
 
     def known_items(self) -> tuple[T, ...]:
-        """What it sends."""
+        """The items that this operator sends."""
         return self.items
 
     def emit_tuples(self) -> None:

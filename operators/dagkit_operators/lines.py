@@ -1,7 +1,6 @@
-"""Lines of a stretch of a file: each line belongs to the stretch in which it starts, wherever the file was cut.
+"""Lines of a range of a file: each line belongs to the range in which it starts, wherever the file was split.
 
-They are read in chunks, into a buffer that is used again. A line longer than the buffer makes the buffer grow, up to a
-limit.
+Lines are read in chunks into a reused buffer. If a line is longer than the buffer, the buffer grows, up to a limit.
 """
 
 from collections.abc import Iterator
@@ -14,13 +13,13 @@ if TYPE_CHECKING:  # compiling alone does not load numpy
     from dagkit_operators.bytewise import Bytes
 
 CHUNK_SIZE = 1 << 20
-"""Bytes read at a time: more leaves the processor's cache, less costs calls."""
+"""Bytes read at a time: more would exceed the processor's cache, fewer would cost more calls."""
 LONGEST_LINE = 1 << 30
-"""Bytes of a line beyond which it is no line but a fault."""
+"""The most bytes of a line; a longer one raises LineTooLong."""
 
 
 class LineTooLong(ValueError):
-    """A line is longer than the reader was told to hold; says where it starts."""
+    """A line is longer than `longest_line`; the message says where it starts."""
 
     def __init__(self, start: int, longest: int, path: str = "") -> None:
         self.start = start
@@ -34,14 +33,17 @@ class LineTooLong(ValueError):
 
 
 class Seekable(Protocol):
-    """What lines are read from."""
+    """A stream from which lines are read."""
 
     def seek(self, offset: int, /) -> int: ...
     def readinto(self, buffer: memoryview, /) -> int | None: ...
 
 
 def delimiter_of(text: str | bytes) -> bytes:
-    """The bytes that end a line. One that could begin inside itself would split a file differently at each cut."""
+    """The bytes that end a line. Raise ValueError if they are empty or overlap themselves.
+
+    With an overlapping delimiter, the lines would depend on where the file is split.
+    """
     delimiter = text.encode() if isinstance(text, str) else text
     if not delimiter:
         raise ValueError("a delimiter has at least one byte")
@@ -54,9 +56,9 @@ def delimiter_of(text: str | bytes) -> bytes:
 
 
 def escape_of(text: str | bytes, delimiter: bytes) -> bytes:
-    """The byte before which a delimiter ends no line; none where the text is empty.
+    """The byte that escapes a following delimiter; empty if the text is empty.
 
-    A delimiter that holds it would be ended and not ended by the same byte.
+    Raise ValueError if it is longer than one byte, or if the delimiter contains it, which would be ambiguous.
     """
     escape = text.encode() if isinstance(text, str) else text
     if len(escape) > 1:
@@ -67,7 +69,7 @@ def escape_of(text: str | bytes, delimiter: bytes) -> bytes:
 
 
 def after_header(reading: Iterator[Chunk], count: int) -> int | None:
-    """Where so many lines of a file end, its chunks being given from its beginning; None where it has not so many."""
+    """The end of the first `count` lines, given chunks from the beginning of a file; None if the file has fewer lines."""
     for chunk in reading:
         if len(chunk) >= count:
             return chunk.base + int(chunk.ends[count - 1])
@@ -85,10 +87,10 @@ def chunks(
     size: int = CHUNK_SIZE,
     longest: int = LONGEST_LINE,
 ) -> Iterator[Chunk]:
-    """The lines that start in `[start, end)`, or from `start` on where there is no end.
+    """The lines that start in `[start, end)`; if `end` is None, all that start at or after `start`.
 
-    A delimiter behind an odd number of escapes ends no line. That depends on the bytes right before it alone, and not
-    on where reading began, so lines are the same however the file is cut.
+    A delimiter after an odd number of escapes ends no line. That depends only on the bytes right before it, not on
+    where reading began, so the lines are the same however the file is split.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -113,16 +115,16 @@ def chunks(
 def first_start(
     stream: Seekable, start: int, delimiter: bytes = b"\n", *, escape: bytes = b"", size: int = CHUNK_SIZE
 ) -> int | None:
-    """Where the first line starts that starts at `start` or after, though nothing of it may be there yet.
+    """The position at or after `start` at which the first line starts, even if that line has no bytes yet.
 
-    None where the line before it is not ended.
+    Return None if the line before it has no delimiter yet.
     """
     reading = _Reading(stream, delimiter, escape, size, LONGEST_LINE)
     return reading.base + reading.consumed if reading.begin(start) else None
 
 
 class _Reading:
-    """A buffer that moves along the stream: what is read of it, and where it lies in the file."""
+    """A buffer that moves along the stream: its bytes, and their position in the file."""
 
     def __init__(self, stream: Seekable, delimiter: bytes, escape: bytes, size: int, longest: int) -> None:
         self.stream = stream
@@ -133,15 +135,15 @@ class _Reading:
         self.filled = 0
         self.base = 0
         self.consumed = 0
-        """Bytes of the buffer that were given out as lines."""
+        """Bytes of the buffer that were returned as lines."""
         self.escapes_before = 0
-        """Escapes that stand in the file right before the buffer."""
+        """The number of escapes in the file right before the buffer."""
         self.ended = False
         self.given: Chunk | None = None
-        """What was given out last."""
+        """The chunk that was returned last."""
 
     def _take(self, memory: bytearray) -> None:
-        """Read into other memory from now on."""
+        """Use this memory as the buffer."""
         import numpy as np  # noqa: PLC0415
 
         self.bytes = memory
@@ -149,7 +151,7 @@ class _Reading:
         self.buffer: Bytes = np.frombuffer(memory, np.uint8)
 
     def begin(self, start: int) -> bool:
-        """Stand at the first line that starts at `start` or after; False where there is none."""
+        """Move to the first line that starts at or after `start`; return False if there is none."""
         self.base = max(0, start - len(self.delimiter))
         self.escapes_before = self._escapes_before(self.base)
         self.stream.seek(self.base)
@@ -163,7 +165,7 @@ class _Reading:
                 return True
             if self.ended:
                 return False
-            kept = min(self.filled, len(self.delimiter) - 1)  # the delimiter may have begun
+            kept = min(self.filled, len(self.delimiter) - 1)  # these bytes may be the beginning of a delimiter
             self.consumed = self.filled - kept
             self._move()
 
@@ -185,7 +187,7 @@ class _Reading:
             self._grow()
 
     def _chunk(self, whole: int, found: int) -> Chunk:
-        """So many bytes as lines, where the last delimiter stands there; what it tells need not be looked up again."""
+        """The first `whole` bytes as a chunk. `found`, the position of the last delimiter, saves searching for it again."""
         wanted = self.given is not None and self.given.knows_ends
         is_ended = found >= 0 and found + len(self.delimiter) == whole
         last_start = None
@@ -203,14 +205,14 @@ class _Reading:
         )
 
     def _first(self) -> int:
-        """Where the first delimiter of the buffer stands that ends a line; -1 where none does."""
+        """The position of the first unescaped delimiter in the buffer; -1 if there is none."""
         found = self.bytes.find(self.delimiter, 0, self.filled)
         while self.escape and found >= 0 and self._is_escaped(found):
             found = self.bytes.find(self.delimiter, found + 1, self.filled)
         return found
 
     def _last(self, searched: int) -> int:
-        """Where the last delimiter behind what was searched stands that ends a line; -1 where none does."""
+        """The position of the last unescaped delimiter at or after `searched`; -1 if there is none."""
         found = self.bytes.rfind(self.delimiter, searched, self.filled)
         while self.escape and found >= 0 and self._is_escaped(found):
             found = self.bytes.rfind(self.delimiter, searched, found)
@@ -220,12 +222,12 @@ class _Reading:
         return self._escapes_at(place) % 2 == 1
 
     def _escapes_at(self, place: int) -> int:
-        """Escapes right before a place of the buffer, and of the file before it where all of the buffer is escapes."""
+        """The number of escapes right before a position in the buffer, counting those in the file before the buffer."""
         run = run_before(self.bytes, place, self.escape)
         return run + self.escapes_before if run == place else run
 
     def _escapes_before(self, place: int) -> int:
-        """Escapes right before a place of the file, which is read backwards for as long as there are some."""
+        """The number of escapes right before a position in the file. Reads backwards until another byte is found."""
         run, step = 0, 16
         while self.escape and run < place:
             step = min(2 * step, place - run, LOOKED_BACK)
@@ -238,13 +240,13 @@ class _Reading:
         return run
 
     def _fill(self) -> None:
-        """Read until the buffer is full, or the stream ends."""
+        """Read until the buffer is full or the stream ends."""
         if self.filled < len(self.buffer) and not self.ended:
             self.filled += filled(self.stream, self.view[self.filled :])
             self.ended = self.filled < len(self.buffer)
 
     def _move(self) -> None:
-        """Bring what was not consumed to the front."""
+        """Move the bytes that were not consumed to the front of the buffer."""
         rest = self.filled - self.consumed
         if self.escape:
             self.escapes_before = self._escapes_at(self.consumed)
@@ -261,7 +263,7 @@ class _Reading:
 
 
 def filled(stream: Seekable, view: memoryview) -> int:
-    """How many bytes were there to fill the view with; streams may give less than is asked for."""
+    """Fill the view and return the number of bytes read. Reads repeatedly, since a stream may return less than asked."""
     count = 0
     while count < len(view):
         got = stream.readinto(view[count:]) or 0

@@ -1,4 +1,4 @@
-"""What operators look at: the value of a record, or any other item as a whole."""
+"""The part of an item that operators process: the value of a record, any other item as a whole."""
 
 import inspect
 from collections.abc import Callable
@@ -15,15 +15,15 @@ VALUE = "value"
 
 
 def _asked_of_one(function: Any) -> Any:
-    """A function that can be called with one value, as far as anybody can tell before it is."""
+    """Return the function. Raise ValueError if its signature shows that it cannot be called with one value."""
     if isinstance(function, Expression):
         return function
     if isinstance(getattr(function, "__self__", None), Expression):
-        told = f"{function.__name__} is a method of an expression, and no expression: call it"
-        raise ValueError(told)  # noqa: TRY004 - what pydantic makes a fault of
+        problem = f"{function.__name__} is a method of an expression, and no expression: call it"
+        raise ValueError(problem)  # noqa: TRY004 - pydantic reports ValueError only
     try:
         taken = inspect.signature(function)
-    except (TypeError, ValueError):  # a callable of C, which does not tell
+    except (TypeError, ValueError):  # a callable written in C without a signature
         return function
     try:
         taken.bind(object())
@@ -37,14 +37,14 @@ OfOne = Annotated[Callable[[Any], Any], AfterValidator(_asked_of_one)]
 
 
 def seen(item: Any, on: str | None) -> Any:
-    """What of an item is looked at: the field that was named, else the value of a record, else the item."""
+    """The part of an item that is processed: the field `on` if given, else the value of a record, else the item."""
     if on is not None:
         return getattr(item, on)
     return item.value if isinstance(item, Record) else item
 
 
 def seen_field(batch: Batch[Any], on: str | None) -> str | None:
-    """The field that is looked at in all items of a batch; none: the items themselves."""
+    """The field of a batch that is processed; None: the items themselves."""
     if on is not None:
         return on
     if batch.made_by is None:
@@ -53,12 +53,12 @@ def seen_field(batch: Batch[Any], on: str | None) -> str | None:
 
 
 def seen_column(batch: Batch[Any], on: str | None) -> Column:
-    """What is looked at in all items of a batch."""
+    """The column of a batch that is processed."""
     return column_of(batch, seen_field(batch, on))
 
 
 def column_of(batch: Batch[Any], field: str | None) -> Column:
-    """One field of all items of a batch; none: the items themselves."""
+    """One field of a batch as a column; None: the items themselves."""
     if field is not None:
         return batch.column(field)
     return batch.columns[ITEM] if batch.made_by is None else Batch.of(batch.items()).columns[ITEM]

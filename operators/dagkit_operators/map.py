@@ -1,4 +1,4 @@
-"""Making other items of items."""
+"""Applying a function to each item."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -19,12 +19,11 @@ T = TypeVar("T", default=Any)
 
 
 class Map(RowOperator, Generic[S, T]):
-    """Passes on what a function makes of each item.
+    """Passes on the result of a function for each item.
 
-    Of a record it is the value that the function is given, and what it makes is the value of a record of the same
-    block. Of any other item it is the whole, unless `on` names a field. An expression such as
-    `value.strip().lower()` does as well as a function; `batch` is a function from a whole column to another, or to an
-    array or a list, with one value for each.
+    The function receives the value of a record, and its result becomes the value of a record of the same block. It
+    receives any other item as a whole, unless `on` names a field. An expression such as `value.strip().lower()` may
+    replace the function. `batch` is a function from a whole column to a column, array or list of the same length.
     """
 
     kind = "records.map/1"
@@ -33,11 +32,11 @@ class Map(RowOperator, Generic[S, T]):
     output = OutputPort[T]()
 
     function: OfOne | None = None
-    """Given each value."""
+    """Called with each value."""
     batch: OfOne | None = None
-    """Given many values at once, instead; makes a column, an array or a list of as many."""
+    """Called with many values at once, instead; returns a column, an array or a list of the same length."""
     on: str | None = None
-    """The field that is replaced; none: the value of a record, and any other item as a whole."""
+    """The field that is replaced; None: the value of a record, any other item as a whole."""
 
     def __init__(self, function: Callable[[Any], Any] | None = None, /, **properties: Any) -> None:
         super().__init__(**({} if function is None else {"function": function}), **properties)
@@ -67,17 +66,17 @@ class Map(RowOperator, Generic[S, T]):
             if len(made) != len(column):
                 raise ValueError(f"the batch function made {len(made)} values of {len(column)}; one for each is needed")
             return made
-        assert self.function is not None, "a map without a function is a fault that was told"
+        assert self.function is not None, "the validator refuses a map without a function"
         if isinstance(self.function, Expression):
             return self.function.of(column)
         return Listed(making(self.function)(column.values()))
 
 
 class FlatMap(RowOperator, Generic[S, T]):
-    """Passes on everything that a function makes of each item: none, one or many.
+    """Passes on all results of a function for each item: none, one or many.
 
-    Of a record it is the value that the function is given, and each thing that it makes is the value of a record of the
-    same block. Of any other item it is the whole, unless `on` names a field.
+    The function receives the value of a record, and each result becomes the value of a record of the same block. It
+    receives any other item as a whole, unless `on` names a field.
     """
 
     kind = "records.flat-map/1"
@@ -86,9 +85,9 @@ class FlatMap(RowOperator, Generic[S, T]):
     output = OutputPort[T]()
 
     function: OfOne
-    """Given each value, gives what it becomes; a text is refused, since its letters would be sent."""
+    """Called with each value, returns an iterable of results. A text is refused, since its characters would be sent."""
     on: str | None = None
-    """The field that is replaced; none: the value of a record, and any other item as a whole."""
+    """The field that is replaced; None: the value of a record, any other item as a whole."""
 
     def __init__(self, function: Callable[[Any], Iterable[Any]] | None = None, /, **properties: Any) -> None:
         super().__init__(**({} if function is None else {"function": function}), **properties)
@@ -111,10 +110,10 @@ class FlatMap(RowOperator, Generic[S, T]):
 
 
 def as_column(made: Any) -> Column:
-    """What a function of columns made, as a column."""
+    """The result of a `batch` function as a column."""
     if isinstance(made, Column):
         return made
-    if hasattr(made, "to_pylist"):  # an array of Arrow, which is not loaded to ask for its class
+    if hasattr(made, "to_pylist"):  # an Arrow array; isinstance would have to load Arrow
         return Arrowed(made)
     return Listed(made.tolist() if hasattr(made, "tolist") else list(made))
 
@@ -126,7 +125,7 @@ def _no_text(made: Iterable[Any]) -> Iterable[Any]:
 
 
 def _repeated(column: Column, counts: list[int]) -> Column:
-    """Each value as often as its count says."""
+    """Repeat each value as often as its count says."""
     if isinstance(column, Constant):
         return Constant(column.value, sum(counts))
     return Listed(list(chain.from_iterable(map(repeat, column.values(), counts))))

@@ -1,4 +1,4 @@
-"""Masks: for which values of a column something holds."""
+"""Masks: one bool for each value of a column."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
 
 
 def mask_of(predicate: Callable[[Any], Any], column: Column) -> "pa.BooleanArray":
-    """Where a predicate holds: asked of the column if it can answer for that, else of each value."""
+    """The mask of a predicate, from its `mask` method if it has one, else value by value."""
     of_column = getattr(predicate, "mask", None)
     return each(predicate, column) if of_column is None else of_column(column)
 
 
 def each(predicate: Callable[[Any], Any], column: Column) -> "pa.BooleanArray":
-    """Where a predicate holds, value by value."""
-    import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
+    """The mask of a predicate, called with each value."""
+    import numpy as np  # noqa: PLC0415 - not loaded when only compiling
     import pyarrow as pa  # noqa: PLC0415
 
     return pa.array(np.fromiter(making(predicate)(column.values()), np.bool_, len(column)))
 
 
 def masked(answer: Any, count: int) -> "pa.BooleanArray":
-    """What a function of columns answered, as a mask; an array of numpy or Arrow, or a list."""
-    import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load it
+    """The result of a `batch` predicate as a mask. It may be a numpy or Arrow array, or a list."""
+    import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
 
     if isinstance(answer, pa.ChunkedArray):
         answer = answer.combine_chunks()

@@ -135,7 +135,7 @@ def test_where_nobody_takes_what_is_rejected_it_is_an_error(tmp_path: Path) -> N
     alone = Alone(ReadNumbers(parse=int), connected=["messages"])
     with pytest.raises(LineRejected, match="the line at byte 2 is rejected: invalid literal") as raised:
         alone.work(written(tmp_path, "1\nx\n"))
-    assert "lead the output `rejected` to somebody" in str(raised.value)
+    assert "connect the output `rejected` to continue" in str(raised.value)
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)  # noqa: S301 - our own
 
 
