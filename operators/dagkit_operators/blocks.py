@@ -17,7 +17,7 @@ class FileInfo:
     modified_millis: int
     block_count: int
     identity: str = ""
-    """Distinguishes the file from a later one of the same name; empty if the operator that found it took no identity."""
+    """Distinguishes the file from a later one of its name; empty if the operator that found it took no identity."""
 
     @property
     def source(self) -> str:
@@ -43,8 +43,9 @@ class Rejected:
 
     path: str
     start: int | None
-    """The byte at which the line starts in the file, or in the content of a compressed file. None if a subclass supplies
-    lines without positions.
+    """The byte at which the line starts in the file, or in the content of a compressed file.
+
+    None if a subclass supplies lines without positions.
     """
     text: str
     reason: str

@@ -156,7 +156,7 @@ class ReadAheadLines(ReaderContext[str]):
         )
 
     def _column(self, chunk: Chunk) -> Column:
-        """The column for lines whose values differ from the file's bytes: without returns, or with escaped delimiters."""
+        """The column for lines whose values differ from the file's bytes: without returns, or with escapes."""
         bare = chunk if self.keep_returns else _without_returns(chunk)
         if self.escape:
             # values may hold escaped delimiters, so a column of bytes would be split wrongly downstream

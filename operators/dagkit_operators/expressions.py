@@ -99,7 +99,7 @@ class Expression:
         return joined
 
     def _joined(self, operation: str, other: Any) -> Any:
-        """Join two conditions. Raise TypeError if a side is none: Python parses a comparison without parentheses that way."""
+        """Join two conditions. Raise TypeError if a side is not one, as happens if a comparison lacks parentheses."""
         if not isinstance(other, Expression):
             return NotImplemented
         for side in (self, other):
@@ -156,7 +156,7 @@ class Expression:
         return _known(self, column)
 
     def kept(self, column: Column) -> "Column | None":
-        """The values for which the expression holds, if it tests how lines begin; else None, and the caller uses a mask."""
+        """The values for which the expression holds, if it tests how lines begin; else None: a mask is needed."""
         return _kept(self, column, wanted=True)
 
     def of(self, column: Column) -> Column:
@@ -314,7 +314,7 @@ def _of_lines(operation: str, text: Any, lines: Lines) -> "pa.BooleanArray | Non
 
 
 def _beginning(operation: str, text: Any, delimiter: bytes) -> tuple[bytes, bool] | None:
-    """Express a comparison with a text as a prefix of the line with its delimiter, and whether to match or exclude it."""
+    """Express a comparison as a prefix of the line with its delimiter, and whether lines must have it or not."""
     sought = _bytes_of(text)
     if sought is None:
         return None

@@ -64,7 +64,7 @@ class ReadFiles(TextForm, SplittableOperator[FileInfo], Generic[T]):
     chunk_size: PositiveInt = CHUNK_SIZE
     """Bytes that are read and sent at a time."""
     compression: Compression = "auto"
-    """How files are compressed; `auto`: by file name extension. One partition reads a compressed file: it is not split."""
+    """How files are compressed; `auto`: by file name extension. A compressed file is read by one partition."""
 
     def initial_restriction(self, element: FileInfo) -> OffsetRange:
         return OffsetRange(0, element.length)

@@ -63,7 +63,7 @@ class Identities:
 
 @contextmanager
 def _opened(path: str) -> Iterator[FileIO | None]:
-    """Open the regular file at a path; None if there is none. It stays the same file if the name is reused meanwhile."""
+    """Open the regular file at a path; None if there is none. It stays the same file if its name is reused."""
     try:
         file = opened_here(path)
     except (FileNotFoundError, NotRegular):

@@ -69,7 +69,7 @@ def escape_of(text: str | bytes, delimiter: bytes) -> bytes:
 
 
 def after_header(reading: Iterator[Chunk], count: int) -> int | None:
-    """The end of the first `count` lines, given chunks from the beginning of a file; None if the file has fewer lines."""
+    """The end of the first `count` lines of a file, given its chunks; None if the file has fewer lines."""
     for chunk in reading:
         if len(chunk) >= count:
             return chunk.base + int(chunk.ends[count - 1])
@@ -187,7 +187,7 @@ class _Reading:
             self._grow()
 
     def _chunk(self, whole: int, found: int) -> Chunk:
-        """The first `whole` bytes as a chunk. `found`, the position of the last delimiter, saves searching for it again."""
+        """The first `whole` bytes as a chunk. `found` is the position of the last delimiter, which saves a search."""
         wanted = self.given is not None and self.given.knows_ends
         is_ended = found >= 0 and found + len(self.delimiter) == whole
         last_start = None
@@ -263,7 +263,7 @@ class _Reading:
 
 
 def filled(stream: Seekable, view: memoryview) -> int:
-    """Fill the view and return the number of bytes read. Reads repeatedly, since a stream may return less than asked."""
+    """Fill the view and return the number of bytes read. A stream may return less at a time than it is asked for."""
     count = 0
     while count < len(view):
         got = stream.readinto(view[count:]) or 0

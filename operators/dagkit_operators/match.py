@@ -1,4 +1,4 @@
-"""Finding files by patterns, wherever in a graph the patterns come from."""
+"""Finding files by patterns that arrive on an input port."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -20,15 +20,15 @@ _log = logging.getLogger(__name__)
 
 
 class MatchFiles(SplittableOperator[str]):
-    """Finds the files that patterns mean, each file once; of what is there now, or, `continuously`, of what comes, too.
+    """Finds the files that match patterns, and sends each once; with `continuously`, also files that appear later.
 
-    A pattern is the path or URL of a file, of a folder with all that is in it, or one with `*`, `?`, `[]` or `**`.
-    Files come in the order of their last change, those of one instant by path. An empty file is passed over until it
-    holds something.
+    A pattern is the path or URL of a file, of a folder with all its content, or one with `*`, `?`, `[]` or `**`. Files
+    are sent in the order of their last change, and by path if that is equal. An empty file is skipped until it has
+    content.
 
-    A local file is known again by its number on its device, and by how that begins and ends which it held. So it is not
-    sent again when it grew or was renamed, and what takes its place, under its name or by its number, is another file.
-    Any other file is known by its name.
+    A local file is recognised by its inode and by the first and last bytes of its known content. So it is not sent
+    again after it grew or was renamed; a file that reuses its name or inode is a new file. A remote file is recognised
+    by its name.
     """
 
     kind = "files.match/1"
@@ -38,12 +38,15 @@ class MatchFiles(SplittableOperator[str]):
     files = OutputPort(FileInfo)
 
     continuously: bool = False
-    """Whether a pattern is looked at again and again, for as long as the application runs, from its first look on."""
+    """Whether a pattern is scanned repeatedly for as long as the application runs."""
     interval_millis: NonNegativeInt = 5000
-    """The time between two looks."""
+    """The time between two scans."""
 
     known = State[dict[str, list[str]]](dict)
-    """The identities of the files that each pattern meant; of those that are gone, a thousand more than are there."""
+    """The identities of the files that each pattern matched.
+
+    Those of deleted files are kept until they outnumber the existing files by a thousand.
+    """
 
     _home: str = PrivateAttr(default="")
 
@@ -51,11 +54,11 @@ class MatchFiles(SplittableOperator[str]):
         self._home = context.home
 
     def would_find(self, path: str, items: Sequence[object]) -> bool:
-        """Whether it would find a file at this path; only patterns of `Items` are known before the application runs."""
+        """Whether it would find a file at this path. Before a run, only patterns of `Items` are known."""
         return any(isinstance(pattern, str) and would_match(pattern, path) for pattern in items)
 
-    def initial_restriction(self, element: str) -> OffsetRange:  # noqa: ARG002 - every pattern is looked at so often
-        """The looks that are to be taken."""
+    def initial_restriction(self, element: str) -> OffsetRange:  # noqa: ARG002 - the same for every pattern
+        """The numbers of the scans to do."""
         return OffsetRange(0, OFFSET_INFINITY if self.continuously else 1)
 
     def process(self, element: str, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[FileInfo]:
@@ -63,26 +66,26 @@ class MatchFiles(SplittableOperator[str]):
         place = absolute(element, self._home)
         with reading_from(place, _THEN):
             found = list(self._new(element, place, first=look == 0))
-        # a further look that finds nothing was in vain: it is put off as it is, and a run until idle ends with it
+        # a later scan without new files is not claimed but deferred, so that a run until idle can end
         if (found or look == 0) and tracker.try_claim(look):
             yield from found
         tracker.defer_remainder(timedelta(milliseconds=self.interval_millis))
 
     def _new(self, pattern: str, place: str, *, first: bool) -> Iterator[FileInfo]:
-        """The files that were not known before; from now on they are."""
-        found = sorted(files_like(place), key=lambda found: (found.modified_millis, found.path))
+        """The files that were not known before. They are recorded as known."""
+        found = sorted(files_like(place), key=lambda file: (file.modified_millis, file.path))
         if not found and first and not is_pattern(pattern) and not exists(place):
             if not self.continuously:
                 raise missing(place, _THEN)
             _log.warning("there is no file or directory %s; it is looked for again", shown(place))
         known = Identities(chain.from_iterable(self.known.values()))
         there: dict[str, None] = {}
-        for each in found:
-            identity, was_known = known.meet(each.path)
+        for file in found:
+            identity, was_known = known.meet(file.path)
             if identity is None:
                 continue
             if not was_known:
-                yield FileInfo(each.path, each.length, each.modified_millis, 1, identity)
+                yield FileInfo(file.path, file.length, file.modified_millis, 1, identity)
             there[identity] = None
         gone = [identity for identity in self.known.get(pattern, []) if not known.has_met(identity)]
         self.known[pattern] = [*(gone if len(gone) <= len(there) + KEPT_OF_GONE else []), *there]

@@ -1,6 +1,7 @@
-"""Partitioners that listen: partitions that have too much to do become more, and those that have too little fewer.
+"""Partitioners that follow statistics: they split overloaded partitions and join idle ones.
 
-Set one as the PARTITIONER of an operator: it listens there. As one of its STATS_LISTENERS, it asks another partitioner.
+Set one as the PARTITIONER of an operator: it then receives the operator's statistics. If set as one of its
+STATS_LISTENERS, it requests the change from another partitioner.
 """
 
 from abc import abstractmethod
@@ -13,23 +14,23 @@ from dagkit import BatchedOperatorStats, Response, StatelessPartitioner, StatsLi
 
 
 class StatsAwarePartitioner(StatelessPartitioner, StatsListener):
-    """Asks for other partitions when one of them has had too much or too little to do for a while."""
+    """Requests a repartition when a partition has been overloaded or underloaded for a while."""
 
     cooldown_millis: NonNegativeInt = 2000
-    """How long that must last, and the least time between two changes."""
+    """How long the condition must last, and the minimum time between two changes."""
     _since: datetime | None = PrivateAttr(default=None)
-    """Since when some partition has had too much or too little."""
+    """Since when a partition has been overloaded or underloaded."""
     _loads: list[int] = PrivateAttr(default_factory=list)
-    """Of the partitions that were told in this round."""
+    """The loads of the partitions whose statistics were processed in this round."""
     _asked: list[int] = PrivateAttr(default_factory=list)
-    """The loads with which it asked last: where they came again, nothing could be done about them."""
+    """The loads of the last request. If they recur, the request had no effect, and is not repeated."""
 
     @abstractmethod
     def load(self, stats: BatchedOperatorStats) -> int:
-        """Below zero where a partition has too little to do, above where it has too much."""
+        """Negative if a partition is underloaded, positive if it is overloaded, else 0."""
 
     def process_stats(self, stats: BatchedOperatorStats) -> Response:
-        """The load of this partition; with the last one of a round, whether it is time for a change."""
+        """Return the load of this partition; for the last one of a round, also whether to repartition now."""
         load = self.load(stats) if stats.last_windowed_stats else 0
         self._loads = [load] if stats.partition == 0 else [*self._loads, load]
         is_last = stats.partition == stats.partitions - 1
@@ -53,11 +54,11 @@ class StatsAwarePartitioner(StatelessPartitioner, StatsListener):
     @property
     @abstractmethod
     def _note(self) -> str:
-        """What is wanted of each partition, in a few words."""
+        """The target for each partition, in a few words."""
 
 
 class StatelessThroughputBasedPartitioner(StatsAwarePartitioner):
-    """Splits a partition that takes more items in a second than `maximum_events`, and joins two that take too few."""
+    """Splits a partition that processes more than `maximum_events` items a second, and joins two below the minimum."""
 
     maximum_events: NonNegativeFloat
     minimum_events: NonNegativeFloat = 0
@@ -97,5 +98,5 @@ class StatelessLatencyBasedPartitioner(StatsAwarePartitioner):
 
 
 def _beyond(measured: float, least: float, most: float) -> int:
-    """On which side of the bounds it lies, if it does not lie between them."""
+    """-1 below the bounds, 1 above them, 0 between them."""
     return (measured > most) - (measured < least)

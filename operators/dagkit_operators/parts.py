@@ -1,4 +1,4 @@
-"""Writing items to files that are rolled when they are long enough."""
+"""Writing items to files that are rolled by length or age."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 T = TypeVar("T", default=Any)
 
 _NAMED = ("partition", "number", "window")
-"""The values that names of files may hold."""
+"""The values that file names may contain."""
 _TRIED = (1, 2, 11)
-"""Numbers for a name: of a pattern without anything between them, the first and the last make one name of two."""
+"""Sample numbers that reveal ambiguous names: without a separator, 1 and 11 give the same name as 11 and 1."""
 
 
 class PartWriter(Operator, Generic[T]):
-    """Writes items to files of its partition, one after the other; a file is whole when it is rolled.
+    """Writes items to a sequence of files for each partition; a file becomes visible when it is finished.
 
-    An item is never divided: a file that has become longer than `max_length` is finished, and the next item begins
-    another; so is one that is `rotation_windows` old. What is being written is finished, too, when nothing more comes
-    for now. In an application that runs on and on nothing is seen of a file before, so set one of the two there.
+    A file is finished when it is longer than `max_length`, when it is `rotation_windows` old, or when the input is
+    drained. The next item begins another file; an item is never divided. In an application that runs without end, set
+    one of the two properties, or a file never becomes visible.
     """
 
     kind = "files.part-writer/1"
@@ -44,32 +44,32 @@ class PartWriter(Operator, Generic[T]):
     file_path: str = Field(default=..., min_length=1)
     """The directory that the files are written to: a path or a URL."""
     file_name: str = "part-{partition:05}-{number:05}"
-    """The names of the files, by the number of the partition, that of the file in it, and the `{window}` that it was
-    begun in, each with a width of up to 32 if it is to have one; names with "/" lie in folders.
+    """The pattern of file names. `{partition}` is the partition's number, `{number}` the file's number in it,
+    `{window}` the window in which the file was begun; each may have a width of up to 32. Names may contain folders.
     """
     max_length: PositiveInt | None = None
-    """Bytes after which a file is finished; none: it is not."""
+    """Bytes after which a file is finished; None: no limit."""
     rotation_windows: NonNegativeInt = 0
-    """Windows after which a file is finished, the one that it was begun in counted; 0: it is not."""
+    """Windows after which a file is finished, including the one in which it was begun; 0: no limit."""
     format: Callable[[Any], str | bytes] | None = None
-    """Makes text or bytes of an item; none: items are text or bytes themselves, or records of them."""
+    """Converts an item to text or bytes; None: items are text or bytes already, or records of them."""
     record_separator: str = "\n"
-    """What ends each item."""
+    """The text after each item."""
 
     number = State(0)
-    """Of the file that is being written."""
+    """The number of the current file."""
     length = State(0)
-    """Bytes that it has."""
+    """Bytes of the current file."""
 
     windows = State(0)
-    """Windows that ended since it was begun."""
+    """Windows that ended since the current file was begun."""
     begun = State(0)
-    """The window that it was begun in, where names tell that; 0: it is not begun, or they do not."""
+    """The window in which the current file was begun, if names contain it; else, or before a file is begun, 0."""
 
     _partition: int = PrivateAttr(default=0)
     _window: int = PrivateAttr(default=0)
     _names_window: bool = PrivateAttr(default=False)
-    """Whether names tell the window that their file was begun in."""
+    """Whether file names contain the window in which the file was begun."""
 
     @field_validator("file_path", mode="before")
     @classmethod
@@ -131,7 +131,7 @@ class PartWriter(Operator, Generic[T]):
         return as_bytes(made) + self.record_separator.encode()
 
     def _write(self, content: bytes | memoryview, ends: "Sequence[int] | npt.NDArray[np.int64]") -> None:
-        """Write items that stand one after the other, in as many files as they need."""
+        """Write consecutive items, whose ends are given, to as many files as they need."""
         view = memoryview(content)
         place = index = 0
         while index < len(ends):
@@ -145,7 +145,7 @@ class PartWriter(Operator, Generic[T]):
                 self._roll()
 
     def _name(self) -> str:
-        """Of the file that is being written, or that begins here."""
+        """The name of the current file; begins one if there is none."""
         if not self._names_window:
             return self.file_name.format(partition=self._partition, number=self.number)
         self.begun = self.begun or self._window
@@ -162,8 +162,8 @@ class PartWriter(Operator, Generic[T]):
 
 
 def _ends(lines: Lines) -> "npt.NDArray[np.int64]":
-    """Where each line ends, counted from where the first starts."""
-    import numpy as np  # noqa: PLC0415 - whoever only compiles does not load it
+    """The end of each line, relative to the start of the first."""
+    import numpy as np  # noqa: PLC0415 - not loaded when only compiling
     import pyarrow.compute as pc  # noqa: PLC0415
 
     return np.cumsum(pc.binary_length(lines.ended).to_numpy(), dtype=np.int64)

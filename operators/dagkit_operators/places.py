@@ -1,4 +1,4 @@
-"""The files that readers read: found, looked up and opened, wherever `dagkit.urls` leads."""
+"""Finding, examining and opening the files that readers read, on any filesystem that `dagkit.urls` supports."""
 
 import errno
 import io
@@ -18,9 +18,9 @@ from dagkit.patterns import is_whole
 from dagkit.urls import absolute, as_text, below, is_url, local_path, plain, resolved, shown
 
 REMOTE_READ = 8 << 20
-"""Bytes that are asked of another machine at a time."""
+"""Bytes requested from a remote filesystem at a time."""
 NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
-"""How the system says of a path that it leads to nothing."""
+"""The errors that mean that a path leads to nothing."""
 
 _SPECIAL = (
     (stat.S_ISFIFO, "a FIFO"),
@@ -28,13 +28,13 @@ _SPECIAL = (
     (stat.S_ISBLK, "a block device"),
     (stat.S_ISSOCK, "a socket"),
 )
-"""What is neither a regular file nor a directory, in words."""
+"""Tests for the kinds of special files, with their names."""
 
 _log = logging.getLogger(__name__)
 
 
 class Stream(Protocol):
-    """Bytes that are read from any place on; closed when the `with` is left."""
+    """A seekable stream of bytes; leaving the `with` closes it."""
 
     def seek(self, offset: int, /) -> int: ...
     def readinto(self, buffer: memoryview, /) -> int | None: ...
@@ -44,16 +44,16 @@ class Stream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file as it was when somebody looked."""
+    """A file as it was when it was found."""
 
     path: str
-    """As a ledger holds it: see `dagkit.urls.as_text`."""
+    """The path as a ledger stores it: see `dagkit.urls.as_text`."""
     length: int
     modified_millis: int
 
 
 def missing(place: str, then: str) -> InputUnreadable:
-    """That a place which must be there is not."""
+    """The error for a path that must exist and does not."""
     if is_pattern(place):
         then = "or ask for a pattern by file_pattern_regular_exp, or by MatchFiles: here it is a name like any other"
     return InputUnreadable(f"cannot read {shown(place)}: there is no such file or directory", f"make it, {then}")
@@ -61,7 +61,7 @@ def missing(place: str, then: str) -> InputUnreadable:
 
 @contextmanager
 def reading_from(place: str, then: str = "and launch again") -> Iterator[None]:
-    """What the filesystem refuses is told by place, with what to do."""
+    """Raise InputUnreadable for each OSError, with the path and with `then` as what to do."""
     try:
         yield
     except OSError as error:
@@ -108,12 +108,12 @@ def _without_waiting(path: str, flags: int) -> int:
 
 
 def _special(mode: int) -> str | None:
-    """What is neither a regular file nor a directory, in words; None for those two."""
+    """The name of a kind of special file; None for regular files and directories."""
     return next((words for is_one, words in _SPECIAL if is_one(mode)), None)
 
 
 def opened(path: str) -> Stream:
-    """The bytes of a file, from its beginning."""
+    """Open a file at its beginning."""
     if not is_url(path):
         local: Stream = opened_here(path)  # type: ignore[assignment]
         return local
@@ -123,7 +123,7 @@ def opened(path: str) -> Stream:
 
 
 def looked_up(path: str) -> Found | None:
-    """The file as it is now; none where there is none."""
+    """The regular file at a path as it is now; None if there is none."""
     if not is_url(path):
         status = _status(local_path(path))
         return None if status is None else _found(path, status)
@@ -133,7 +133,7 @@ def looked_up(path: str) -> Found | None:
 
 
 def _status(path: str) -> os.stat_result | None:
-    """What the system knows of a path; None where that leads to nothing."""
+    """The status of a path; None if it leads to nothing."""
     try:
         return Path(path).stat()
     except OSError as error:
@@ -150,19 +150,19 @@ def _found(path: str, status: os.stat_result) -> Found | None:
 
 
 def exists(path: str) -> bool:
-    """Whether there is a file or a folder."""
+    """Whether a file or a folder exists at a path."""
     if not is_url(path):
         return Path(local_path(path)).exists()
-    import pyarrow.fs as pa_fs  # noqa: PLC0415 - whoever only compiles does not load Arrow
+    import pyarrow.fs as pa_fs  # noqa: PLC0415 - Arrow is not loaded when only compiling
 
     filesystem, inner, _ = resolved(path)
     return bool(filesystem.get_file_info(inner).type != pa_fs.FileType.NotFound)
 
 
 def files_below(folder: str, *, recursive: bool, wanted: Callable[[str], Any] = lambda _: True) -> Iterator[Found]:
-    """The files in a folder, and in those inside it, whose plain path from there on is wanted.
+    """The files in a folder, with `recursive` also in its subfolders, whose path relative to the folder is `wanted`.
 
-    A FIFO, device or socket that is wanted is logged once, and passed over.
+    A wanted FIFO, device or socket is logged once and skipped.
     """
     if is_url(folder):
         yield from (found for below_it, found in _remote_files(folder, recursive=recursive) if wanted(below_it))
@@ -185,9 +185,9 @@ def _log_passed_over(path: str, kind: str) -> None:
 
 
 def path_below(place: str, folder: str) -> str | None:
-    """The path of a place from a folder on, empty for the folder itself; None if it lies elsewhere.
+    """The path relative to a folder, empty for the folder itself; None if the path lies elsewhere.
 
-    Links that lead to either are followed.
+    Symbolic links in both are resolved.
     """
     path, start = _real(place), _real(folder)
     if path == start:
@@ -201,23 +201,23 @@ def _real(place: str) -> str:
 
 
 def would_match(pattern: str, place: str) -> bool:
-    """Whether a file at this place would be one of `files_like` this pattern."""
+    """Whether `files_like(pattern)` would yield a file at this path."""
     folder, likeness = _folder_and_likeness(absolute(pattern))
     below_it = path_below(place, folder)
     return below_it is not None and not unfinished(below_it) and bool(matching(likeness)(below_it))
 
 
 def unfinished(below: str) -> bool:
-    """Whether a path below a folder is of a hidden or unfinished file, or lies in a hidden folder."""
+    """Whether a relative path is that of a hidden or unfinished file, or lies in a hidden folder."""
     parts = below.split("/")
     return parts[-1].endswith((".tmp", "._COPYING_")) or any(part.startswith(".") for part in parts)
 
 
 def files_like(pattern: str) -> Iterator[Found]:
-    """The files that a pattern means: one of this name; all in a folder of this name; else those that match it.
+    """The files that a pattern matches: the file of this name; all files in the folder of this name; else all matches.
 
-    `*` and `?` stand for letters of one name, `**` for folders, too. In URLs `?` begins the options, as ever. What is
-    hidden or unfinished is passed over below the part of the pattern that is plain.
+    `*` and `?` match characters of one name, `**` also matches folders. In URLs `?` begins the options as usual. Below
+    the part of the pattern without wildcards, hidden and unfinished files are skipped.
     """
     place = absolute(pattern)
     refuse_special(place)
@@ -235,12 +235,12 @@ def files_like(pattern: str) -> Iterator[Found]:
 
 
 def is_pattern(pattern: str) -> bool:
-    """Whether it may mean any number of files, and none as well."""
+    """Whether it contains wildcards, so that it may match any number of files."""
     return bool(_folder_and_likeness(absolute(pattern))[1])
 
 
 def _folder_and_likeness(place: str) -> tuple[str, str]:
-    """The folder of all that a pattern may mean, and what their paths from there on are like."""
+    """Divide a pattern into the folder before the first wildcard, and the pattern of the paths below it."""
     path, mark, options = place.partition("?") if is_url(place) else (place, "", "")
     first = re.search(r"[*\[]" if mark or is_url(place) else r"[*?\[]", path)
     if first is None:
@@ -250,7 +250,7 @@ def _folder_and_likeness(place: str) -> tuple[str, str]:
 
 
 _NOTHING = r"[^\x00-\x{10FFFF}]"
-"""What no character matches, as RE2 writes it."""
+"""A character class of RE2 that matches nothing."""
 
 
 def matching(likeness: str) -> Callable[[str], Any]:
@@ -263,14 +263,14 @@ def matching(likeness: str) -> Callable[[str], Any]:
 
 
 def _local_entries(folder: str, *, recursive: bool, entered: set[tuple[int, int]]) -> Iterator[str]:
-    """The paths of all but folders. Links are followed; a folder that was entered already is not entered again."""
+    """The paths of everything but folders. Follows links; enters no folder twice, so that cycles of links end."""
     try:
         status = Path(folder).stat()
         if not stat.S_ISDIR(status.st_mode) or (status.st_dev, status.st_ino) in entered:
             return
         entered.add((status.st_dev, status.st_ino))
         entries = list(os.scandir(folder))
-    except OSError as error:  # it went while others were looked at, for one
+    except OSError as error:  # it may have been deleted meanwhile
         if _lies_nowhere(error):
             return
         raise
@@ -292,7 +292,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _lies_nowhere(error: OSError) -> bool:
-    """Whether a path leads to nothing that could be read: a link into nothing or to itself, say."""
+    """Whether a path leads to nothing readable, such as a dangling link. Logs a path that is too long."""
     if error.errno == errno.ENAMETOOLONG:
         _log.warning(
             "%.200s... is a path that is too long; what lies there is passed over", printable(str(error.filename))
@@ -301,7 +301,7 @@ def _lies_nowhere(error: OSError) -> bool:
 
 
 def _remote_files(folder: str, *, recursive: bool) -> Iterator[tuple[str, Found]]:
-    import pyarrow.fs as pa_fs  # noqa: PLC0415 - whoever only compiles does not load Arrow
+    import pyarrow.fs as pa_fs  # noqa: PLC0415 - Arrow is not loaded when only compiling
 
     filesystem, inner, _ = resolved(folder)
     root = inner.rstrip("/")
@@ -312,5 +312,5 @@ def _remote_files(folder: str, *, recursive: bool) -> Iterator[tuple[str, Found]
 
 
 def _millis(info: Any) -> int:
-    """When a file changed; 0 where its filesystem does not tell."""
+    """The time of the file's last change; 0 if its filesystem does not report one."""
     return 0 if info.mtime_ns is None else int(info.mtime_ns) // 1_000_000

@@ -1,4 +1,4 @@
-"""Reading blocks: each record belongs to exactly one block, however the file was split."""
+"""Reading blocks. However a file is split, each record belongs to exactly one block."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,18 +34,18 @@ from dagkit_operators.text import TextForm
 T = TypeVar("T")
 
 POLICY_PROPERTIES = ("target_drain_millis", "cool_down_millis", "apex_compat")
-"""Properties of a reader that it passes to its policy, where that has a setting of this name."""
+"""Properties that a reader passes to its policy if the policy has a setting of this name."""
 
 
 class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQueueSize, Generic[T]):
-    """Reads blocks; how their bytes become records is said by a reader context.
+    """Reads blocks. A reader context turns their bytes into records.
 
-    The reader partitions itself: it starts with `min_readers` partitions, which all take from one queue of blocks. It
-    is told its statistics, too, and their number follows what waits in that queue.
+    The reader is its own partitioner: it starts with `min_readers` partitions, which share one queue of blocks. It is
+    also its own stats listener, so the number of partitions follows the length of that queue.
 
-    `blocks_metadata_output` tells each stretch that was read to its end. A block that was cut, for several readers or
-    at the end of a window, is told several times then, by the same `block_id` and other bounds; of a stretch that was
-    given back in the middle, only the rest is told, when that was read.
+    `blocks_metadata_output` sends each range that was read to its end. If a block was split, between readers or at the
+    end of a window, it is sent several times, with the same `block_id` and different bounds. If a reader returned a
+    range unfinished, only the rest is sent, after it was read.
     """
 
     stateless = True
@@ -55,28 +55,28 @@ class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQue
     bytes_read = auto_metric(0)
 
     policy: str = "drain"
-    """How their number follows the backlog. `drain`: as many as work it off soonest. `apex`: one for each block.
+    """How the number of partitions follows the backlog. `drain`: as many as finish it soonest. `apex`: one per block.
 
-    Another policy is named by its entry point in `dagkit.policies`, or as `package.module:Class`.
+    Name any other policy by its entry point in `dagkit.policies`, or as `package.module:Class`.
     """
     policy_settings: Mapping[str, Any] = {}
-    """Settings of the policy's own, by name."""
+    """Further settings of the policy, by name."""
     min_readers: PositiveInt = 1
-    """Partitions at least, and to begin with."""
+    """The minimum and initial number of partitions."""
     max_readers: PositiveInt | None = None
-    """Partitions at most; none: 16 by `apex`, and as many as the cluster can run at once by `drain`."""
+    """The maximum number of partitions; None: 16 for `apex`, as many as the cluster can run at once for `drain`."""
     collect_stats: bool = True
-    """Whether the number of partitions follows the backlog; else it stays at `min_readers`."""
+    """Whether the number of partitions follows the backlog; if not, it stays at `min_readers`."""
     interval_millis: NonNegativeInt | None = None
-    """The time between two looks at the backlog; none: two minutes by `apex`, and each window by `drain`."""
+    """The time between two checks of the backlog; None: two minutes for `apex`, every window for `drain`."""
     target_drain_millis: NonNegativeInt = 0
-    """How soon `drain` is to work a backlog off: it takes no more partitions than that needs. 0: as soon as may be."""
+    """The time in which `drain` is to finish a backlog, with no more partitions than needed. 0: as soon as possible."""
     cool_down_millis: NonNegativeInt = 10_000
-    """How long fewer partitions must have been enough before `drain` takes some away."""
+    """How long fewer partitions must have been enough before `drain` removes some."""
     apex_compat: bool = False
-    """Whether `apex` does all that Malhar's reader does: begins with one, and may have fewer than `min_readers`."""
+    """Whether `apex` behaves exactly as Malhar's reader: it begins with one, and may go below `min_readers`."""
     chunk_size: PositiveInt = CHUNK_SIZE
-    """Bytes that are read, and handed on, at a time."""
+    """Bytes that are read and sent at a time."""
 
     _follower: Follower = PrivateAttr(default_factory=Follower)
 
@@ -94,13 +94,13 @@ class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQue
 
     @property
     def _settings_of_policy(self) -> dict[str, Any]:
-        """Of the properties that are settings of a policy, those that the chosen one has."""
+        """The settings for the chosen policy: the reader's properties that it has, and `policy_settings`."""
         known = policy_class(self.policy).model_fields
         own = {name: getattr(self, name) for name in POLICY_PROPERTIES if name in known}
         return {**own, **self.policy_settings}
 
     def scaling_settings(self) -> ScalingSettings:
-        """How its number of partitions follows the backlog."""
+        """The settings by which the number of partitions follows the backlog."""
         return ScalingSettings(
             policy=self.policy,
             policy_settings=self._settings_of_policy,
@@ -111,10 +111,10 @@ class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQue
 
     @abstractmethod
     def reader_context(self) -> ReaderContext[T]:
-        """How the bytes of a block become records."""
+        """The reader context that turns the bytes of a block into records."""
 
     def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[Record[T]]]:
-        """The records of what the tracker grants; the stretch itself follows if it was read to its end."""
+        """Yield the records of the granted range. Send the block's range if it was read to the block's end."""
         start = tracker.current_restriction().start
         with as_seen(element) as stream:
             yield from self.reader_context().batches(stream, element, tracker)
@@ -124,13 +124,13 @@ class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQue
             self.blocks_metadata_output.emit(element)
 
     def process_stats(self, stats: BatchedOperatorStats) -> Response:
-        """How many partitions there are to be, once the last one was told; nothing where they are not to follow."""
+        """Return the wanted number of partitions with the last partition's statistics; none without `collect_stats`."""
         if not self.collect_stats:
             return Response()
         return self._follower.answer(self.scaling_settings(), stats)
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
-        """As many as were asked to mirror, or are wanted; else `min_readers` to begin with, and later as there are."""
+        """Return as many as the parallel operator or the policy needs; else the initial, later the current number."""
         begins = len(partitions) == 1 and partitions[0].stats is None
         settings = self.scaling_settings()
         first = settings.chosen.begins_with(settings)
@@ -139,12 +139,12 @@ class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQue
 
 
 class LineReader(TextForm, BlockReader[str]):
-    """Reads blocks of text files, a record for each line.
+    """Reads blocks of text files, and sends a record for each line.
 
-    A line belongs to the block in which it starts. What ends it is no part of the record; the last line of a file need
-    not be ended. Bytes that are no UTF-8 come as lone surrogates, and are written as the bytes that they were.
+    A line belongs to the block in which it starts. The delimiter is no part of the record; the last line of a file may
+    lack it. Bytes that are not valid UTF-8 are decoded to lone surrogates, and written as the original bytes.
 
-    All else of a line is its value, unless told otherwise: a return before the line's end, a byte order mark, escapes.
+    By default, everything else is part of the value: carriage returns, a byte order mark, escapes.
     """
 
     kind = "files.line-reader/1"
@@ -155,9 +155,9 @@ class LineReader(TextForm, BlockReader[str]):
 
 
 class FixedLengthReader(BlockReader[bytes]):
-    """Reads blocks of records of one length, as bytes.
+    """Reads blocks of fixed-length records, as bytes.
 
-    Records are counted from where each block starts, and none goes beyond its block: the last may be shorter.
+    Records are counted from the start of each block, and end with the block: the last one may be shorter.
     """
 
     kind = "files.fixed-length-reader/1"
@@ -166,7 +166,7 @@ class FixedLengthReader(BlockReader[bytes]):
     length: PositiveInt = Field(default=...)
     """Bytes of a record."""
 
-    def tracker(self, element: Block, restriction: OffsetRange) -> StrideTracker:  # noqa: ARG002 - all are alike
+    def tracker(self, element: Block, restriction: OffsetRange) -> StrideTracker:  # noqa: ARG002 - the same for every block
         return StrideTracker(restriction, self.length)
 
     def reader_context(self) -> FixedLength:

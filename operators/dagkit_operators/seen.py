@@ -1,4 +1,4 @@
-"""A file as the splitter saw it: what came to it later is no part of the blocks that were described before."""
+"""A file as the splitter saw it: bytes appended later are not part of the blocks described before."""
 
 import logging
 from collections.abc import Iterator
@@ -14,15 +14,15 @@ _log = logging.getLogger(__name__)
 
 
 class FileChanged(OSError):
-    """The file is no longer what the splitter saw, and what was described of it cannot be read."""
+    """The file differs from what the splitter saw, and its blocks cannot be read."""
 
 
 @contextmanager
 def as_seen(block: Block) -> Iterator[Seekable]:
-    """The stream of a block's file. A file that is gone is told by name; one that was rewritten is warned of.
+    """Open the file of a block. Raise FileChanged if the file is gone; log a warning if it was changed.
 
-    What has its old length and another time of change holds other bytes, or was merely touched: nobody can tell. The
-    splitter finds it again, and what it holds now is read whole then. So it is no reason to stop here.
+    If a file has its old length and a new time of change, it may have been rewritten or merely touched. The splitter
+    finds it again, and its new content is read as a whole then, so reading does not stop here.
     """
     facts = block.facts or {}
     with reading_from(block.path):
@@ -43,10 +43,10 @@ def as_seen(block: Block) -> Iterator[Seekable]:
 
 
 class _AsSeen:
-    """A stream which ends where the file ended when it was split.
+    """A stream that ends where the file ended when it was split.
 
-    So a window that runs again reads what it read before, however much was appended since; and a file that has become
-    shorter is told by name, instead of being taken for one that ends there.
+    So a window that runs again reads the same bytes, however much was appended since. If the file has become shorter,
+    reading raises FileChanged instead of ending early.
     """
 
     def __init__(self, stream: Seekable, block: Block) -> None:

@@ -1,4 +1,4 @@
-"""Finding files and splitting them, virtually, into blocks that readers share."""
+"""Finding files and dividing them, without copying, into blocks that readers share."""
 
 import base64
 import hashlib
@@ -30,20 +30,20 @@ from dagkit_operators.places import (
 )
 
 BLOCK_SIZE = 64 << 20
-"""Bytes of a block where nobody says otherwise."""
+"""The default size of a block in bytes."""
 BLOCKS_THRESHOLD = 1000
-"""Blocks of a window where nobody says otherwise."""
+"""The default number of blocks for each window."""
 DIGEST = 16
-"""Letters that stand for a file in the splitter's memory, of six bits each."""
+"""Base64 characters by which the splitter remembers a file."""
 KEPT_OF_GONE = 1000
-"""Files that are gone and remembered nevertheless, beside as many as are there."""
+"""Deleted files are remembered until they outnumber the existing files by this many."""
 
 _THEN = "or name another place in scanner.files"
 _log = logging.getLogger(__name__)
 
 
 class DirectoryScanner(BaseModel):
-    """Which files are looked for, where, and how often."""
+    """Which files to scan for, where, and how often."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -54,14 +54,14 @@ class DirectoryScanner(BaseModel):
     scan_interval_millis: NonNegativeInt = 5000
     """The time from the end of a scan to the start of the next."""
     file_pattern_regular_exp: str | None = None
-    """What the whole path must match; none: every path."""
+    """A pattern that the whole path must match; None: every path."""
     ignore_file_pattern_regular_exp: str | None = None
-    """What the whole path must not match."""
+    """A pattern that the whole path must not match."""
     skip_unfinished: bool = True
-    """Whether what is hidden or not finished is passed over in directories: `.name`, `name.tmp`, `name._COPYING_`."""
+    """Whether hidden and unfinished files in directories are skipped: `.name`, `name.tmp`, `name._COPYING_`."""
     trigger: bool = False
-    """Scans at once where `dagkit set` gives it a value, whatever is left of the interval. Each launch begins with a
-    scan anyway."""
+    """Setting this with `dagkit set` scans at once, without waiting for the interval. Each launch begins with a scan
+    anyway."""
 
     @field_validator("files", mode="before")
     @classmethod
@@ -81,7 +81,7 @@ class DirectoryScanner(BaseModel):
         return pattern
 
     def scan(self, *, once_there: bool = False) -> Iterator[Found]:
-        """The files that are there now. A path that is named and not there is an error, or a warning if it once was."""
+        """The files that exist now. Raise InputUnreadable if a named path is missing; with `once_there`, log it."""
         for root in map(absolute, self.files):
             with reading_from(root, _THEN):
                 yield from self._scan(root, once_there=once_there)
@@ -101,7 +101,7 @@ class DirectoryScanner(BaseModel):
             raise missing(root, _THEN)
 
     def would_find(self, place: str) -> bool:
-        """Whether a scan would find a file at this place."""
+        """Whether a scan would find a file at this path."""
         return any(self._would_find(place, root) for root in map(absolute, self.files))
 
     def _would_find(self, place: str, root: str) -> bool:
@@ -120,7 +120,7 @@ class DirectoryScanner(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The file that is being split, and where its next block starts."""
+    """The file that is being split, and the start of its next block."""
 
     path: str
     length: int
@@ -130,15 +130,16 @@ class Cut:
 
 
 class FileSplitterInput(InputOperator):
-    """Finds new and changed files, and describes the blocks that they are to be read in.
+    """Finds new and changed files, and describes the blocks in which readers read them.
 
-    Files come in the order of their last change, those of one instant by path; blocks are numbered from 0 on, over all
-    files. A file whose length or time of change is another than before is read again, whole, as new blocks.
+    Files are sent in the order of their last change, and by path if that is equal. Blocks are numbered from 0 across
+    all files. If the length or time of change of a file differs from before, the whole file is read again as new
+    blocks.
 
-    What is remembered of a file is sixteen letters, which stand for its path, length and time of change. Nothing is
-    assumed of files that come late, with whatever old time. Files that are gone are forgotten once they are a thousand
-    more than those that are there, so that the memory grows with what lies in the directories, and not with what ever
-    lay there; until then a file that comes back as it was is not read twice.
+    The splitter remembers each file by a digest of sixteen characters of its path, length and time of change. Files may
+    arrive late with any old time. Once deleted files outnumber the existing ones by a thousand, they are forgotten, so
+    memory grows with the current content of the directories. Until then, a file that returns unchanged is not read
+    twice.
     """
 
     kind = "files.splitter/1"
@@ -148,33 +149,33 @@ class FileSplitterInput(InputOperator):
     blocks_metadata_output = OutputPort(Block, main=True)
 
     scanner: DirectoryScanner = Field(default=...)
-    """Where files are looked for."""
+    """Where and how to scan for files."""
     block_size: PositiveInt | None = None
-    """Bytes of a block; none: 64 MiB."""
+    """Bytes of a block; None: 64 MiB."""
     blocks_threshold: PositiveInt | None = None
-    """Blocks described in one window at most, and files told of; none: 1000."""
+    """The most blocks, and the most files, sent in one window; None: 1000."""
 
     next_block_id = State(0)
     cut = State[Cut | None](None)
-    """The file that is being split; none between files."""
+    """The file that is being split; None between files."""
     known = State("")
-    """The digests of the files that were split, or begun, one after the other."""
+    """The concatenated digests of the files that were split or begun."""
     paths_return = State(False)
-    """Whether any file ever changed or went away. Until then every path is new; from then on it may come again."""
+    """Whether any file ever changed or disappeared. Until then every path is new; afterwards paths may recur."""
 
     _context: Context | None = PrivateAttr(default=None)
     _found: deque[Found] = PrivateAttr(default_factory=deque)
-    """Files of the last scan that are still to be split."""
+    """Files of the last scan that are not split yet."""
     _digests: set[str] = PrivateAttr(default_factory=set)
-    """What `known` holds, to be asked."""
+    """The digests in `known`, as a set."""
     _added: list[str] = PrivateAttr(default_factory=list)
-    """What joins `known` at the end of this look: all at once, since each joining copies all that is known."""
+    """Digests that `emit_tuples` appends to `known` at its end, all at once: each append copies the whole text."""
     _next_scan: datetime | None = PrivateAttr(default=None)
-    """When the next scan is due; none: at once."""
+    """When the next scan is due; None: at once."""
     _scans: int = PrivateAttr(default=0)
 
-    def would_find(self, path: str, items: Sequence[object]) -> bool:  # noqa: ARG002 - none come in
-        """Whether it would find a file at this path."""
+    def would_find(self, path: str, items: Sequence[object]) -> bool:  # noqa: ARG002 - it has no input port
+        """Whether the scanner would find a file at this path."""
         return self.scanner.would_find(path)
 
     def setup(self, context: Context) -> None:
@@ -186,7 +187,7 @@ class FileSplitterInput(InputOperator):
         self._scans = 0
 
     def emit_tuples(self) -> None:
-        """Describe as many blocks as a window may have, and scan first where nothing is left of the last scan."""
+        """Describe as many blocks as a window may have. Scan first if the files of the last scan are all split."""
         if self.cut is None and not self._found and self._is_due():
             self._scan()
         self._describe_what_is_due()
@@ -201,13 +202,13 @@ class FileSplitterInput(InputOperator):
             if self.cut is None:
                 if files == most or not self._begin():
                     return
-                # of an empty one nothing comes where nobody hears of files, and a look that nothing comes of is in vain
+                # an empty file counts only if its FileInfo is sent: otherwise this call would produce nothing for it
                 files += self.files_metadata_output.is_connected
             if self.cut is not None:
                 blocks += self._describe(most - blocks)
 
     def looks_again_in_millis(self) -> int | None:
-        """The rest of the interval between two scans."""
+        """The time left until the next scan is due."""
         if self._next_scan is None:
             return 0
         return max(0, -(-(self._next_scan - self._now()) // timedelta(milliseconds=1)))
@@ -223,8 +224,8 @@ class FileSplitterInput(InputOperator):
         return self._next_scan is None or self._now() >= self._next_scan
 
     def _scan(self) -> None:
-        """Line up the files that are not known, the oldest first; forget those that are gone once they are many."""
-        # Where nothing was ever found, a path that is not there is rather a slip than a file that was cleared away.
+        """Queue the unknown files, oldest first. Forget deleted files once there are too many."""
+        # If nothing was ever found, a missing path is more likely a typing error than a deleted file.
         there = {found.path: found for found in self.scanner.scan(once_there=self.next_block_id > 0)}
         digests = {path: digest(found) for path, found in there.items()}
         gone = self._digests.difference(digests.values())
@@ -239,7 +240,7 @@ class FileSplitterInput(InputOperator):
         self._next_scan = self._now() + timedelta(milliseconds=self.scanner.scan_interval_millis)
 
     def _begin(self) -> bool:
-        """Tell of the next file, as it is now; False where there is none."""
+        """Begin the next file, as it is now, and send its FileInfo. Return False if there is none."""
         while self._found:
             found = looked_up(self._found[0].path)
             if found is None:
@@ -265,7 +266,7 @@ class FileSplitterInput(InputOperator):
         return self.block_size or BLOCK_SIZE
 
     def _describe(self, most: int) -> int:
-        """Describe up to so many blocks of the file that is being split, and tell how many those were."""
+        """Describe up to `most` blocks of the file that is being split, and return their number."""
         cut = self.cut
         assert cut is not None, "there is a file to be split"
         facts: dict[str, Any] = {"length": cut.length, "modified_millis": cut.modified_millis}
@@ -282,6 +283,6 @@ class FileSplitterInput(InputOperator):
 
 
 def digest(found: Found) -> str:
-    """Sixteen letters that two files share by chance once in 2^96 times."""
-    told = f"{found.length} {found.modified_millis} {found.path}"
-    return base64.b64encode(hashlib.blake2b(told.encode(), digest_size=12).digest()).decode()
+    """A digest of sixteen characters. Two given files share it with a probability of 2^-96."""
+    facts = f"{found.length} {found.modified_millis} {found.path}"
+    return base64.b64encode(hashlib.blake2b(facts.encode(), digest_size=12).digest()).decode()

@@ -1,4 +1,4 @@
-"""Claims of records that are all of one length: work on them is split between two records, never within one."""
+"""Claims of fixed-length records: a range is split between two records, never within one."""
 
 from copy import copy
 from typing import Self
@@ -8,7 +8,7 @@ from dagkit.ranges.cursor import Run
 
 
 class StrideTracker(RestrictionTracker[OffsetRange, int]):
-    """Tracks the bytes of a restriction, by the number of the record that starts there; the last may be shorter."""
+    """Tracks a range of bytes by record numbers; the last record may be shorter."""
 
     def __init__(self, restriction: OffsetRange, length: int) -> None:
         self._whole = restriction
@@ -55,7 +55,7 @@ class StrideTracker(RestrictionTracker[OffsetRange, int]):
         return None if split is None else SplitRestriction(self._bytes(split.primary), self._bytes(split.residual))
 
     def _number(self, position: int) -> int:
-        """Of the first record that starts there or later."""
+        """The number of the first record that starts at or after a position."""
         return -(-(position - self._whole.start) // self._length)
 
     def _bytes(self, records: OffsetRange) -> OffsetRange:

@@ -1,4 +1,4 @@
-"""Reading files on and on while somebody writes to them."""
+"""Reading files continuously while another program appends to them."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from dagkit_operators.places import Found, NotRegular, Stream, files_below, look
 from dagkit_operators.seen import FileChanged
 
 RENAMED_MILLIS = 60_000
-"""How long a file that was renamed may still be written to."""
+"""How long a renamed file may still be written to."""
 
 Tracker = RestrictionTracker[OffsetRange, int]
 
@@ -28,50 +28,50 @@ Tracker = RestrictionTracker[OffsetRange, int]
 class TailFiles(ReadFiles[T], Generic[T]):
     """Reads text files, and what is appended to them, for as long as the application runs.
 
-    What is there already is read by as many as there are, as any file; what comes, when it is looked for. A line is a
-    line once it is ended. When the application stops, all that was read is known, and it goes on from there.
+    All partitions share the reading of the existing content, as for any file. Appended lines are read at intervals, and
+    only after their delimiter was written. A later launch resumes where the last one stopped.
 
-    A file may be renamed meanwhile: it is looked for in its folder, read to its end, and done with. One that is gone,
-    or was cut or written anew in its place, cannot be read on. That is told by `lost`, and is an error where that leads
-    nowhere. What takes its place is another file, and whoever finds files tells of it.
+    If a file is renamed, it is searched for in its folder, read to its end, and finished. If it is deleted, truncated
+    or rewritten in place, it cannot be read further: it is sent to `lost`; if that is not connected, the run fails with
+    FileChanged. A file that takes its name is a new file, which the operator upstream must find.
     """
 
     kind = "files.tail/1"
     lost = OutputPort(Lost)
 
     compression: Literal["none"] = "none"
-    """Nobody appends to a compressed file."""
+    """Compressed files cannot be appended to."""
     interval_millis: NonNegativeInt = 1000
-    """How long nothing is looked for in a file that had nothing new."""
+    """The time until a file without new lines is read again."""
     ends_after_millis: NonNegativeInt | None = None
-    """After how long without a change a file is done with; none: never, or after a minute if it was renamed."""
+    """The time without a change after which a file is finished; None: never, or a minute for a renamed file."""
 
-    def initial_restriction(self, element: FileInfo) -> OffsetRange:  # noqa: ARG002 - none of them has an end
+    def initial_restriction(self, element: FileInfo) -> OffsetRange:  # noqa: ARG002 - unbounded for every file
         return OffsetRange(0, OFFSET_INFINITY)
 
     def split(self, element: FileInfo, restriction: OffsetRange) -> Iterable[OffsetRange]:
-        """The lines that were there when the file was found are dealt out in parts; the last one has no end.
+        """Divide the lines that existed when the file was found into parts; the last part is unbounded.
 
-        A line that is not ended is of the last one: all others can be read to their end without waiting for anybody.
+        A line without a delimiter belongs to the last part, so all others can be read to their end without waiting.
         """
         *parts, last = OffsetRange(0, max(1, self._ended(element, 0, element.length))).split(self.part_size)
         yield from parts
         yield OffsetRange(last.start, restriction.stop)
 
     def truncate(self, element: FileInfo, restriction: OffsetRange) -> OffsetRange | None:
-        """What is ended by now is still read."""
+        """Read the lines that are complete by now, and no more."""
         if restriction.is_bounded():
             return restriction
         end = self._ended(element, restriction.start)
-        return restriction.truncate(end) if end > restriction.start else None  # a later launch tells of what is lost
+        return restriction.truncate(end) if end > restriction.start else None  # a later launch reports what is lost
 
     def _ended(self, element: FileInfo, start: int, stop: int = OFFSET_INFINITY) -> int:
-        """Up to where, from a line's start on, all lines of the file are ended; the start where none is."""
+        """The end of the last complete line after `start`, which is the start of a line; `start` if there is none."""
         with ExitStack() as opens:
             there, stream = _found(element, opens)
             if there is None or there.length < start:
                 return start
-            assert stream is not None, "what is there was opened"
+            assert stream is not None, "an existing file was opened"
             stop = min(stop, there.length)
             end = self.line_context(self.chunk_size).last_end(stream, start, stop)
             return start if end is None else min(end, stop)
@@ -82,19 +82,19 @@ class TailFiles(ReadFiles[T], Generic[T]):
     def process(self, element: FileInfo, tracker: Tracker) -> Iterator[Batch[T]]:
         if codec_of(element.path, "auto") is not None:
             raise ValueError(
-                f"{shown(element.path)} is compressed, and nobody can append lines to it; leave it out of the "
+                f"{shown(element.path)} is compressed, so no lines can be appended to it; leave it out of the "
                 "patterns, or let ReadFiles read it"
             )
         stretch = tracker.current_restriction()
         with ExitStack() as opens:
             there, stream = _found(element, opens)
             if there is None:
-                reason = "is gone, or was cut or written anew, or another file has its name"
+                reason = "is gone, or was cut or rewritten, or another file has its name"
                 self._lose(Lost(element.path, stretch.start, reason))
             elif there.length < (stretch.stop if stretch.is_bounded() else stretch.start):
                 self._lose(Lost(element.path, stretch.start, f"was cut to {there.length} bytes"))
             else:
-                assert stream is not None, "what is there was opened"
+                assert stream is not None, "an existing file was opened"
                 yield from self.records(element.path, self._batches(element, there, stream, tracker))
                 return
             tracker.try_claim(OFFSET_INFINITY)
@@ -102,7 +102,7 @@ class TailFiles(ReadFiles[T], Generic[T]):
     def _batches(
         self, element: FileInfo, there: Found, stream: Stream, tracker: Tracker
     ) -> Iterator[Batch[Record[str]]]:
-        """The lines that are ended, or all of them where nobody will write any more."""
+        """The complete lines; all lines if the file is finished."""
         lines = self.line_context(self.chunk_size)
         block = Block(0, element.path, tracker.current_restriction().start, there.length)
         if self._is_over(element, there):
@@ -120,19 +120,19 @@ class TailFiles(ReadFiles[T], Generic[T]):
         if not self.lost.is_connected:
             raise FileChanged(
                 f"{shown(lost.path)} {lost.reason}, after it was read to byte {lost.start}: what it held from there "
-                "on is lost; lead the output `lost` to somebody who is to know, and reading goes on with what is there"
+                "on is lost; connect the output `lost` to continue with the other files"
             )
         self.lost.emit(lost)
 
 
 def length_of(path: str) -> int:
-    """How long a file is by now; one that is gone has no length."""
+    """The current length of a file; 0 if it is gone."""
     there = looked_up(path)
     return 0 if there is None else there.length
 
 
 def _found(element: FileInfo, opens: ExitStack) -> tuple[Found, Stream] | tuple[None, None]:
-    """The very file that was found once, opened, under whatever name it lies in its folder now."""
+    """Open the file with the identity that was found, under whichever name it now has in its folder."""
     for path in _names(element):
         with reading_from(path):
             there = looked_up(path)
@@ -142,14 +142,14 @@ def _found(element: FileInfo, opens: ExitStack) -> tuple[Found, Stream] | tuple[
                 stream = opens.enter_context(opened(path))
             except (FileNotFoundError, NotRegular):
                 continue
-            # asked last: whatever had taken the name before would be seen now
+            # checked after opening: if another file took the name before, this check sees it
             if has_identity(path, element.identity):
                 return there, stream
     return None, None
 
 
 def _names(element: FileInfo) -> Iterator[str]:
-    """Its own, and then those beside it."""
+    """The file's own path, then those of the other files in its folder."""
     yield element.path
     if element.identity and not is_url(element.path):
         for found in files_below(parent(element.path), recursive=False):

@@ -1,4 +1,4 @@
-"""What the text of files is like: where lines end, and which of them are records. Whoever reads lines has these."""
+"""The format of text files: where lines end, and which lines are records. All line readers share these properties."""
 
 from typing import Self
 
@@ -10,18 +10,18 @@ from dagkit_operators.lines import LONGEST_LINE, delimiter_of, escape_of
 
 
 class TextForm(Operator):
-    """The properties of a reader of lines, and the reader context that they make."""
+    """The properties of a reader of lines, and the reader context built from them."""
 
     delimiter: str = "\n"
-    """What ends a line."""
+    """The text that ends a line."""
     longest_line: PositiveInt = LONGEST_LINE
-    """Bytes of a line at most; a longer one is a fault."""
+    """The most bytes of a line; a longer one fails the run."""
     escape: str = ""
-    """One byte; a delimiter behind it, or behind an odd number of it, ends no line. Values keep their escapes."""
+    """The escape byte. A delimiter after an odd number of escapes ends no line. Values keep their escapes."""
     keep_returns: bool = True
-    """Whether a return before the newline stays in the value; without, lines end in LF or CRLF, also by turns."""
+    """Whether a carriage return before the newline stays in the value; if not, LF and CRLF may both end lines."""
     skip_header_lines: NonNegativeInt = 0
-    """Lines at the beginning of each file that are no records."""
+    """The number of lines at the beginning of each file that are not records."""
 
     @field_validator("delimiter")
     @classmethod
@@ -37,7 +37,7 @@ class TextForm(Operator):
         return self
 
     def line_context(self, chunk_size: int) -> ReadAheadLines:
-        """How bytes become lines, so many being read at a time."""
+        """The reader context for these properties, which reads `chunk_size` bytes at a time."""
         delimiter = delimiter_of(self.delimiter)
         return ReadAheadLines(
             delimiter,

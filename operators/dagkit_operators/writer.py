@@ -12,9 +12,9 @@ from dagkit_operators.blocks import Record
 
 
 class RecordWriter(Operator):
-    """Writes the records of each block to a file of its own, named by the block's id in hexadecimal digits.
+    """Writes the records of each block to a file of its own, named by the block's ID in hexadecimal digits.
 
-    A block without records has no file.
+    A block without records gets no file.
     """
 
     kind = "files.record-writer/1"
@@ -25,7 +25,7 @@ class RecordWriter(Operator):
     file_path: str = Field(default=..., min_length=1)
     """The directory that the files are written to: a path or a URL."""
     record_separator: str = "\n"
-    """What ends each record."""
+    """The text after each record."""
 
     @field_validator("file_path", mode="before")
     @classmethod
@@ -52,24 +52,24 @@ class RecordWriter(Operator):
 
 
 def path_as_text(given: Any) -> Any:
-    """A path as it is written."""
+    """A path object as text; any other value unchanged, for pydantic to check."""
     return os.fspath(given) if isinstance(given, os.PathLike) else given
 
 
 def as_bytes(value: str | bytes) -> bytes:
-    """Text as the bytes that it was read from."""
+    """Encode text to the bytes from which it was read."""
     return value.encode("utf-8", TEXT_ERRORS) if isinstance(value, str) else bytes(value)
 
 
 def joined(column: Column, separator: bytes) -> bytes | memoryview | None:
-    """All values, each ended by the separator, as they stand where they are ended by it already.
+    """All values, each followed by the separator; without a copy if the column has that delimiter already.
 
-    None where they are not all text, or bytes.
+    Return None if a value is neither text nor bytes.
     """
     if isinstance(column, Lines) and column.delimiter == separator:
         return column.content
     values = column.values()
-    with suppress(TypeError):  # they are not all text, which joining finds out by itself
+    with suppress(TypeError):  # raised by join if a value is not text
         return as_bytes(separator.decode().join([*values, ""]))
     if not all(isinstance(value, str | bytes) for value in values):
         return None

@@ -287,7 +287,7 @@ def gone(log: Log) -> None:
     log.path.unlink()
 
 
-GONE = "is gone, or was cut or written anew, or another file has its name"
+GONE = "is gone, or was cut or rewritten, or another file has its name"
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ def test_where_nobody_takes_what_is_lost_it_is_an_error(happens: object, tmp_pat
     assert callable(happens)
     happens(log)
     alone = Alone(TailFiles(), connected=["messages"])
-    with pytest.raises(FileChanged, match=r"after it was read to byte 355: .* lead the output `lost`"):
+    with pytest.raises(FileChanged, match=r"after it was read to byte 355: .* connect the output `lost`"):
         alone.work(log.file, log.left)
 
 
