@@ -116,7 +116,7 @@ def test_when_java_ends_the_launch_says_so_in_a_sentence_and_the_next_one_resume
     assert launched.returncode == 9
     assert "Traceback" not in told
     assert "\n".join(told.splitlines()[-2:]) == (
-        "Spark failed in window 3: its Java process has ended\n"
+        "Spark failed in window 3: its Java process has ended [spark-ended]\n"
         "  help: the ledger is intact; launch again to resume after the last committed window. If Java ends again, "
         "give it more memory (spark.driver.memory)"
     )
