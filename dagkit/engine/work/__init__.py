@@ -1,1 +1,1 @@
-"""What waits for splittable operators, what it costs, who gets it in the next window, and where it is cut. Pure."""
+"""The pending work of splittable operators: its cost, its allocation to slots, and where it is split. Pure."""

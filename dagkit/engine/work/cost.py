@@ -1,8 +1,8 @@
-"""Forecast: how long what waits will take, from what was measured. Pure.
+"""Estimate how long pending work will take, from measurements. Pure.
 
-What was measured on a block is good for as far again as it was measured over: a stretch that was dear for a thousand
-positions is expected to stay dear for a thousand more, and to be as all else is after that. So a few dear records are
-never taken for a dear file, and a dear stretch is known for one once it has cost something.
+A measurement over some positions of a block holds for as many positions after them: a stretch that was slow for 1000
+positions is expected to be slow for 1000 more, and to have the usual cost after that. So a few slow records do not make
+a whole file look slow, and a slow stretch is recognised once it has been measured.
 """
 
 from collections.abc import Iterable
@@ -11,27 +11,28 @@ from dataclasses import dataclass
 from dagkit.engine.work.item import WorkItem
 
 ALIKE = 2.0
-"""By what factor two costs may differ and still be those of one stretch."""
+"""The factor by which two costs may differ and still belong to one stretch."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """What is expected of blocks."""
+    """The expected cost of blocks."""
 
     usual: float | None = None
-    """Milliseconds for each position, or for whatever else operators count their work in, of all that was done lately;
-    none: nothing was, and only amounts are compared.
+    """Milliseconds per position, or per other unit in which operators count their work, over all recent work.
+
+    None before any work was measured: then only amounts are compared.
     """
 
     def millis(self, each: WorkItem) -> float:
-        """How long a block will take one slot; nothing is known of one without an end."""
+        """How long a block will take one slot; 0 for one without an end."""
         if not each.done_positions:
             return each.amount * (self.usual or 1.0)
         near = self._near(each)
         return near * self._measured(each) + (each.length - near) * self._otherwise(each)
 
     def reached(self, each: WorkItem, millis: float) -> int:
-        """The position of a block that is come to in so much time."""
+        """The position of a block that a slot reaches in the given time."""
         start, end = each.start, each.end
         near = self._near(each)
         measured = self._measured(each)
@@ -41,7 +42,7 @@ class CostEstimate:
         return min(end, start + near + int((millis - near * measured) / otherwise)) if otherwise else end
 
     def _near(self, each: WorkItem) -> int:
-        """How many of its first positions are expected to be as what was measured before it."""
+        """How many of its first positions are expected to cost the same as those measured before it."""
         return min(each.length, max(0, each.done_positions - each.done_apart))
 
     def _otherwise(self, each: WorkItem) -> float:
@@ -52,8 +53,8 @@ class CostEstimate:
 
 
 def learnt(before: WorkItem, left: WorkItem) -> WorkItem:
-    """What is left of a block, with all that is known of it: costs that are alike are those of one stretch."""
-    if left.start == before.start:  # nothing of it was done: what was known of it is known still
+    """Return the rest of a block with all measurements of it: similar costs are joined to those of one stretch."""
+    if left.start == before.start:  # no progress: the earlier measurement still holds
         known = ("done_positions", "done_millis", "done_apart")
         return left if left is before else left.model_copy(update={name: getattr(before, name) for name in known})
     if not left.done_positions or not before.done_positions or not before.done_millis:
@@ -66,7 +67,7 @@ def learnt(before: WorkItem, left: WorkItem) -> WorkItem:
 
 
 def usual_of(waiting: Iterable[WorkItem]) -> float | None:
-    """What a position took of all that was begun and waits still; none where nothing was."""
+    """The average time per unit of work over all pending items that were begun; None if none was begun."""
     begun = [each for each in waiting if each.done_positions]
     done = sum(each.done_positions * each.density for each in begun)
     return sum(each.done_millis for each in begun) / done if done else None

@@ -1,8 +1,8 @@
-"""Later: what a launch leaves to a later one, and what it waits for before it ends. Pure.
+"""Decide what a launch leaves to a later launch, and what it waits for before it ends. Pure.
 
-Work without an end that was deferred has nothing to do now. A launch that does all that is there now leaves it to the
-next one; one that goes on until it is idle asks it again when it is due, until it is asked in vain; one that runs until
-it is stopped asks for ever. Work with an end that was deferred is there now, and is waited for.
+Deferred work without an end has nothing to do now. A launch that processes the available input leaves such work to the
+next launch; a launch that runs until it is idle polls it when it is due, until a poll finds nothing; a launch that runs
+until it is stopped polls for ever. Every launch waits for deferred work that has an end.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,23 +15,23 @@ from dagkit.engine.work.item import Number, WorkItem
 
 
 class DrainPolicy:
-    """What waits for another launch than this."""
+    """The rules for the work that this launch leaves to a later one."""
 
     def __init__(self, until: Until) -> None:
         self.aside: list[WorkItem] = []
-        """What truncating took away."""
+        """The work that truncating removed."""
         self._until = until
         self._truncated: set[tuple[str, Number]] = set()
-        """Of what has an end, that which was truncated once: what is left of it is done."""
+        """Elements that were truncated once: the rest of those that have an end is not truncated again."""
 
     def asks_again(self, each: WorkItem) -> bool:
-        """Whether what was deferred goes on in this launch once it is due, and keeps it from ending until then."""
+        """Whether this launch resumes a deferred item once it is due, and does not end before."""
         if each.has_end or self._until is Until.STOPPED:
             return True
         return self._until is Until.IDLE and not each.in_vain
 
     def truncated(self, work: Iterable[WorkItem], elements: Mapping[Address, Elements]) -> list[WorkItem]:
-        """What of it an application still does that drains; the rest is put aside."""
+        """Return the work that this launch still does. If the application drains, put the rest aside."""
         work = list(work)
         if self._until is not Until.DRAINED:
             return work
@@ -48,10 +48,10 @@ class DrainPolicy:
 
 
 def renewed(work: Iterable[WorkItem]) -> list[WorkItem]:
-    """What waits, as a new launch finds it: what has no end is asked at once, however lately it had nothing."""
+    """Return pending work for a new launch: work without an end is due at once, even if it was deferred."""
     return [each if each.has_end or each.due is None else each.model_copy(update={"due": None}) for each in work]
 
 
 def next_due(deferred: Iterable[WorkItem]) -> datetime | None:
-    """When the first of it is due."""
+    """When the first deferred item is due; None if there is none."""
     return min((each.due for each in deferred if each.due is not None), default=None)

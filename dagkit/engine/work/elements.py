@@ -1,4 +1,4 @@
-"""Elements of a splittable operator: what work they stand for, and how they are written and read back."""
+"""The elements of a splittable operator: the work that they describe, and their JSON form."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -17,7 +17,7 @@ from dagkit.ranges import OffsetRange, split_near
 
 
 class PartsWrong(RunFailure):
-    """A splittable operator divided an element into parts that are not the whole."""
+    """A splittable operator split an element into parts that do not cover it exactly."""
 
     code = "parts-mismatched"
 
@@ -30,7 +30,7 @@ class PartsWrong(RunFailure):
 
 
 class TruncatedWrong(RunFailure):
-    """A splittable operator should drain, and returned other work than it was asked about."""
+    """A splittable operator that drains returned a range that is no first part of the given one."""
 
     code = "truncation-invalid"
 
@@ -43,7 +43,7 @@ class TruncatedWrong(RunFailure):
 
 
 class ElementUnreadable(RunFailure):
-    """The payload type of today cannot read an element that waits."""
+    """The present payload type cannot read a pending element."""
 
     code = "element-unreadable"
 
@@ -57,7 +57,7 @@ class ElementUnreadable(RunFailure):
 
 
 class Elements:
-    """The elements of one splittable operator: what work they are, and how they are written and read back."""
+    """The elements of one splittable operator: the work that they describe, and their JSON form."""
 
     def __init__(self, into: Address, operator: SplittableOperator[Any], payload: Any) -> None:
         self.into = into
@@ -67,7 +67,7 @@ class Elements:
 
     @property
     def tells_time(self) -> bool:
-        """Whether the operator says how far event time has come in its elements."""
+        """Whether the operator estimates watermarks for its elements."""
         return type(self.operator).watermark is not SplittableOperator.watermark
 
     @cached_property
@@ -76,14 +76,14 @@ class Elements:
 
     @classmethod
     def of(cls, program: Program) -> dict[Address, "Elements"]:
-        """Of all splittable operators, by the input that they come in at, on the driver."""
+        """The elements of all splittable operators on the driver, by input."""
         found = (elements_of(program, name, operators[0]) for name, operators in program.operators.items())
         return {elements.into: elements for elements in found if elements is not None}
 
     def work_of(self, element: Any, number: Number, source: str | None = None) -> Iterator[WorkItem]:
-        """All that an element stands for, in the parts that the operator makes of it.
+        """Yield the work that an element describes, in the parts that the operator splits it into.
 
-        The ledger knows it by the `source`, else by the name that its payload gives it, else by its own JSON.
+        The ledger names it by the `source`, else by the source in its payload, else by its own JSON.
         """
         whole = self._whole(element)
         written = self._written.of(element)
@@ -103,7 +103,7 @@ class Elements:
             )
 
     def back(self, each: WorkItem) -> Any:
-        """The element; of one that is a stretch of a source, the part that waits."""
+        """Decode the element. If it is a stretch of a source, return its pending part."""
         try:
             element = self._written.back(each.element)
         except (ValueError, TypeError) as error:
@@ -111,7 +111,7 @@ class Elements:
         return element.part(each.start, each.end) if is_sourced(element) else element
 
     def truncated(self, each: WorkItem) -> tuple[WorkItem | None, WorkItem | None]:
-        """What of it is still done when the application drains, and what waits for a later launch."""
+        """Return the part that is still done when the application drains, and the part left to a later launch."""
         kept = self.operator.truncate(self.back(each), each.restriction)
         if kept is None:
             return None, each
@@ -123,9 +123,9 @@ class Elements:
         return (each.part(each.start, kept.stop) if kept.stop > each.start else None), later
 
     def cut_near(self, each: WorkItem, position: int) -> int | None:
-        """Where what waits may be cut near a position: its tracker says; None: nowhere."""
+        """Return where the tracker of an item allows a split near a position; None if nowhere."""
         tracker = self.operator.tracker(self.back(each), each.restriction)
-        # the share is of what lies after the offset before the first: a tracker stands there that has claimed nothing
+        # the share counts from the offset before the first one: that is where a tracker without a claim stands
         split = split_near(tracker, position, (position - each.start + 1) / (each.end - each.start + 1))
         return None if split is None else split.primary.stop
 
@@ -146,7 +146,7 @@ class Elements:
 
 
 def elements_of(program: Program, name: str, operator: Operator) -> Elements | None:
-    """The elements of an operator, if it is splittable; an input has one wire."""
+    """The elements of an operator; None if it is not splittable or its input is not connected."""
     if not isinstance(operator, SplittableOperator):
         return None
     into = name, work_port(operator)

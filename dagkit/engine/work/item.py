@@ -1,4 +1,4 @@
-"""Work: elements of splittable operators, or what is left of them, as they wait and as a slot is given them. Pure."""
+"""Work items: pending elements of splittable operators, or parts of elements, in the queue and in a slot. Pure."""
 
 import hashlib
 import json
@@ -11,42 +11,42 @@ from dagkit.ranges import OFFSET_INFINITY, OffsetRange
 
 Number = tuple[int, ...]
 ItemKey = tuple[Address, str | None, Number]
-"""What all parts of one element share."""
+"""Identifies an element; all its parts share it."""
 
 
 class WorkItem(BaseModel):
-    """An element, or a part of what it stands for, that nobody has worked on yet."""
+    """An element, or a part of the work that it describes, that is not done yet."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, serialize_by_alias=True)
 
     into: Address
-    """The input that it waits for."""
+    """The input that will process it."""
     number: Number
-    """What tells it from all else that waits for this input; its parts share it. Lower numbers come first."""
+    """Identifies the element among all pending work of this input; its parts share it. Lower numbers come first."""
     element: JsonValue
-    """As the payload of the input is written."""
+    """The element in the JSON form of the input's payload."""
     start: int
     end: int
     source: str | None = None
-    """Under what name the ledger knows what is read; None if an earlier dagkit queued it without a record."""
+    """The name of the source in the ledger; None if an earlier dagkit queued the item without a record."""
     element_id: int | None = Field(default=None, validation_alias="block", serialization_alias="block")
-    """The number of the element, if it is a numbered stretch of a source: files may be whole with it."""
+    """The number of the element, if it is a numbered stretch of a source: its end may complete files."""
     size: float | None = None
-    """How much work it is, where the operator counts otherwise than by positions."""
+    """The amount of work, if the operator measures it in other units than positions."""
     due: datetime | None = None
-    """Before this there is nothing to do; None: nobody said so."""
+    """When there is something to do again; None if the item is not deferred."""
     in_vain: bool = False
-    """Whether it was put off without anything of it having been done."""
+    """Whether it was deferred without any progress."""
     turn: int = 0
-    """The last window that worked on it; what has no end waits for those that had their turn longer ago."""
+    """The last window that worked on it; items without an end take turns in this order."""
     reached: datetime | None = None
-    """How far event time has come in it."""
+    """Its watermark: how far event time has advanced in it."""
     done_positions: int = 0
-    """How many positions before it were read, at a cost that it is expected to go on with; 0: nobody knows."""
+    """How many positions before it were measured, with a cost that is expected to continue; 0 if none."""
     done_millis: float = 0.0
-    """What those cost."""
+    """How long those took."""
     done_apart: int = 0
-    """How many positions lie between those and it: others were given them."""
+    """How many positions lie between those and this item: they belong to other items."""
 
     @property
     def restriction(self) -> OffsetRange:
@@ -54,46 +54,46 @@ class WorkItem(BaseModel):
 
     @property
     def key(self) -> ItemKey:
-        """What all parts of one element share."""
+        """Identifies the element; all its parts share it."""
         return self.into, self.source, self.number
 
     @property
     def end_key(self) -> tuple[Address, str | None, Number, int]:
-        """What tells what was dealt, and what is left of it, from all else: where it ends."""
+        """Identifies an allocated item and its rest: both have the same end."""
         return self.into, self.source, self.number, self.end
 
     @property
     def name(self) -> str:
-        """What is worked on, as people are told: the name that the ledger knows, else the element itself."""
+        """The name for messages: the source in the ledger, else the element itself."""
         return name_of(self.element) if self.source is None else self.source
 
     @property
     def has_end(self) -> bool:
-        """Whether it can be worked through to its end at all."""
+        """Whether the work has an end."""
         return self.end < OFFSET_INFINITY
 
     @property
     def length(self) -> int:
-        """How many positions it has; one without an end has none that can be counted."""
+        """How many positions it has; 0 if it has no end."""
         return self.end - self.start if self.has_end else 0
 
     @property
     def amount(self) -> float:
-        """How much work it is, as its operator counts."""
+        """The amount of work in the unit of its operator."""
         return float(self.length) if self.size is None or not self.has_end else self.size
 
     @property
     def density(self) -> float:
-        """How much work each of its positions is."""
+        """The amount of work per position."""
         return 1.0 if self.size is None or not self.length else self.size / self.length
 
     @property
     def order(self) -> tuple[int, int, Number, int]:
-        """Where it stands among all: by its number, and by its start; behind them by turns, what has no end."""
+        """The sort key: by number and start; items without an end come last, in turns."""
         return (0, 0, self.number, self.start) if self.has_end else (1, self.turn, self.number, self.start)
 
     def part(self, start: int, end: int) -> "WorkItem":
-        """A part of what waits, or the whole of it."""
+        """Return the part of the item from `start` to `end`, or the item itself if that is the whole."""
         if (start, end) == (self.start, self.end):
             return self
         bounded = self.has_end and self.size is not None
@@ -103,11 +103,11 @@ class WorkItem(BaseModel):
 
 
 LONGEST_NAME = 200
-"""Letters of an element that stand in its name; of a longer one the rest is a digest."""
+"""How many characters of an element its name holds; a digest replaces the rest."""
 
 
 def name_of(element: JsonValue) -> str:
-    """The name of an element whose payload gives it none: its own JSON, cut and made unique where that is long."""
+    """The name of an element without a source: its own JSON; if that is long, cut and made unique by a digest."""
     text = json.dumps(element, sort_keys=True, separators=(",", ":"))
     if len(text) <= LONGEST_NAME:
         return text

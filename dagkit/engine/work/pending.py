@@ -1,4 +1,4 @@
-"""Supply: the work of splittable operators on the driver: what waits, what of it is dealt, what later launches do."""
+"""The pending work of splittable operators on the driver: its queue, its scheduling, the rest for later launches."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ from dagkit.scaling.policy import LONGEST_MILLIS
 
 
 class PendingWork:
-    """The queue of one run, and whoever deals it out."""
+    """The queue of one run, and its scheduler."""
 
     def __init__(self, waiting: Iterable[WorkItem], until: Until, shortest_millis: int) -> None:
         self.queue = WorkQueue.of(renewed(waiting))
@@ -26,21 +26,21 @@ class PendingWork:
         self._dealer = Scheduler(self.queue, WindowSizer(float(shortest_millis)))
 
     def all(self) -> list[WorkItem]:
-        """All that is not done, be it for this launch or for a later one."""
+        """All work that is not done, for this launch and for later ones."""
         return [*self.queue.all(), *self._later.aside]
 
     def truncate(self, traits: ProgramSummary) -> None:
-        """An application that drains has in its queue what it still does."""
+        """If the application drains, keep only the work in the queue that this launch still does."""
         if self._drains:
             self.queue.replace(self._later.truncated(self.queue.all(), traits.elements))
 
     def ready(self, now: datetime) -> int:
-        """How much can be worked on now."""
+        """How many items can be processed now."""
         return len(self.queue) + sum(each.due is not None and each.due <= now for each in self._deferred)
 
     @property
     def next_due(self) -> datetime | None:
-        """When work can go on that was deferred, and that this launch waits for."""
+        """When the first deferred item that this launch waits for is due; None if there is none."""
         return next_due(self._deferred)
 
     @property
@@ -48,10 +48,10 @@ class PendingWork:
         return [each for each in self.queue.deferred if self._later.asks_again(each)]
 
     def plenty(self, slots: Mapping[Address, int], capacity: int, ahead: int) -> int:
-        """How much is enough for the windows that are next: work for the longest, where that can be told.
+        """How many items are enough for the next windows: work for the longest window, if its duration is known.
 
-        It is no more than may wait, with what windows in flight may give back: a source that is faster than its readers
-        is not asked before they have caught up.
+        It is at most the queue's capacity less the items that windows in flight may return: a source that is faster
+        than its readers is not asked before they have caught up.
         """
         enough = 4 * max(1, sum(slots.values()))
         if self._dealer.pace.usual is None or self._dealer.backlog_millis(slots) >= LONGEST_MILLIS:
@@ -59,13 +59,13 @@ class PendingWork:
         return min(len(self.queue) + 1, max(0, max(enough, capacity) - ahead))
 
     def next(self, window_id: int, traits: ProgramSummary, now: datetime, *, overlaps: bool) -> WindowSchedule:
-        """What the next window is to do."""
+        """Schedule the work of the next window."""
         self.truncate(traits)
         self.queue.wake(now, self._later.asks_again)
         return self._dealer.next(window_id, traits.slots, traits.near, overlaps=overlaps)
 
     def again(self, promise: WindowPromise, traits: ProgramSummary) -> WindowSchedule:
-        """What a window is to do that was promised."""
+        """Schedule the work of a promised window."""
         given = self._dealer.again(promise, traits.slots)
         self.truncate(traits)
         return given
@@ -78,6 +78,6 @@ class PendingWork:
         *,
         whole_millis: float | None = None,
     ) -> None:
-        """A window has ended: what it left waits again."""
+        """Return the rest of an ended window to the queue."""
         self._dealer.over(given, worked, whole_millis)
         self.truncate(traits)

@@ -1,4 +1,4 @@
-"""What a window was promised, so that after a crash it runs again with the same work."""
+"""The promise of a window, so that after a crash the window runs again with the same work."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,9 +21,9 @@ class WindowPromise(BaseModel):
     """The work of each slot, by the input that it goes into."""
     lasts_millis: float
     cuts: tuple[Split, ...] = ()
-    """What was cut so that the work could be shared."""
+    """The splits that were made to share the work."""
     last: bool = False
-    """Whether operators are notified, with this window, that nothing more comes for now."""
+    """Whether this window notifies operators that no more input is expected for now."""
 
     def as_notes(self) -> dict[str, Any]:
         """The promise as plain data, for the ledger."""

@@ -1,4 +1,4 @@
-"""The block queue: what was found and not yet read, and who gets what of it in the next window. Pure."""
+"""The work queue: blocks that were found and not yet read, and their allocation to the next window. Pure."""
 
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -13,17 +13,17 @@ from dagkit.engine.work.promise import PromisedItem
 from dagkit.engine.work.split import LATER, Allocation, ItemEnd, SlotWork, SplitPlanner, allocated, joined
 
 WORTH_LEAVING = 1.25
-"""How much more than it should be given a window is given, rather than that a block is cut."""
+"""How far a block may exceed the work that a window still needs before the block is cut."""
 
 
 @dataclass
 class InputQueue:
-    """The blocks that wait for one input. Whatever is asked of it costs as much as what windows gave back, not more."""
+    """The pending blocks of one input. Each question costs time in proportion to the returned blocks only."""
 
     returned: deque[WorkItem] = field(default_factory=deque)
-    """What windows left, at the front."""
+    """Blocks that windows did not finish; they come first."""
     new: deque[WorkItem] = field(default_factory=deque)
-    """What was found, and what has no end."""
+    """Blocks that were found, and blocks without an end."""
     new_positions: int = 0
     new_work: float = 0.0
 
@@ -37,7 +37,7 @@ class InputQueue:
             return self.returned.popleft()
         each = self.new.popleft()
         self.new_positions -= each.length
-        self.new_work = self.new_work - each.amount if self.new else 0.0  # what rounding left, goes
+        self.new_work = self.new_work - each.amount if self.new else 0.0  # an empty queue clears rounding errors
         return each
 
     def put_back(self, blocks: Iterable[WorkItem]) -> None:
@@ -54,18 +54,18 @@ class InputQueue:
         return sum(each.length for each in self.returned) + self.new_positions
 
     def millis(self, forecast: CostEstimate) -> float:
-        """How long one slot would be busy with all of it; what was found and not begun is like all else."""
+        """How long one slot would be busy with all of it; blocks that were not begun have the usual cost."""
         unknown = 1.0 if forecast.usual is None else forecast.usual
         return sum(map(forecast.millis, self.returned)) + unknown * self.new_work
 
 
 @dataclass
 class WorkQueue:
-    """Blocks in the order in which they are to be read, by the input that they wait for."""
+    """The pending blocks of each input, in reading order."""
 
     lines: dict[Address, InputQueue] = field(default_factory=dict)
     deferred: list[WorkItem] = field(default_factory=list)
-    """What there is nothing to do of before it is due."""
+    """Items with nothing to do before they are due."""
 
     @classmethod
     def of(cls, blocks: Iterable[WorkItem]) -> "WorkQueue":
@@ -74,7 +74,7 @@ class WorkQueue:
         return queue
 
     def add(self, blocks: Iterable[WorkItem]) -> None:
-        """Blocks that were found, at the end."""
+        """Append blocks that were found."""
         for each in blocks:
             if each.due is None:
                 self._line(each.into).append(each)
@@ -82,9 +82,9 @@ class WorkQueue:
                 self.deferred.append(each)
 
     def put_back(self, blocks: Iterable[WorkItem], cuts: Container[ItemEnd] = ()) -> None:
-        """What a window left, at the front: it waits longest. What has no end goes behind all others of its input.
+        """Put the rest of a window at the front, since it is the oldest; append blocks without an end to their input.
 
-        What had been cut apart for the window, and touches still, is one again.
+        Pieces that were cut for the window and still touch become one block again.
         """
         returned = list(blocks)
         self.deferred += [each for each in returned if each.due is not None]
@@ -92,7 +92,7 @@ class WorkQueue:
         for into in {each.into for each in returned}:
             mine = sorted((each for each in returned if each.into == into), key=attrgetter("order"))
             line, ending = self._line(into), [each for each in mine if each.has_end]
-            if ending and line.returned:  # it may have been left over when these were taken
+            if ending and line.returned:  # it may be the rest of the block that was cut last
                 ending.append(line.pop())
             line.put_back(joined(ending, cuts))
             for each in mine:
@@ -103,19 +103,19 @@ class WorkQueue:
         return [each for line in self.lines.values() for each in line.all()] + self.deferred
 
     def wake(self, now: datetime, asks_again: Callable[[WorkItem], bool]) -> None:
-        """What was deferred and is due waits no longer for that, if it is to be asked again."""
+        """Put deferred items that are due back into their queues, if this launch asks them again."""
         awake = [each for each in self.deferred if each.due is not None and each.due <= now and asks_again(each)]
         self.deferred = [each for each in self.deferred if all(each is not other for other in awake)]
         self.put_back(each.model_copy(update={"due": None}) for each in awake)
 
     def replace(self, blocks: Iterable[WorkItem]) -> None:
-        """These wait, and nothing else."""
+        """Make these blocks the whole content of the queue."""
         self.lines.clear()
         self.deferred.clear()
         self.add(blocks)
 
     def lengths(self) -> dict[Address, tuple[int, int]]:
-        """How many blocks wait, and how long they are together, by the input that they wait for."""
+        """The number of pending blocks and their total length, by input."""
         return {into: (len(line), line.positions) for into, line in self.lines.items()}
 
     def __len__(self) -> int:
@@ -123,11 +123,11 @@ class WorkQueue:
 
     @property
     def positions(self) -> int:
-        """How much there is to read; what has no end counts as one block's worth of nothing."""
+        """How many positions there are to read; blocks without an end count as 0."""
         return sum(line.positions for line in self.lines.values())
 
     def millis(self, into: Address, forecast: CostEstimate) -> float:
-        """How long one slot would be busy with all that waits for an input."""
+        """How long one slot would be busy with all pending work of an input."""
         return self._line(into).millis(forecast)
 
     def take(
@@ -138,10 +138,10 @@ class WorkQueue:
         *,
         besides: float = 0.0,
     ) -> Allocation:
-        """Deal out as much as each slot is to do, and at least one block to whoever can have one.
+        """Allocate `work_millis` of work to each slot, and at least one block to each slot while there are blocks.
 
-        Where whole blocks cannot be dealt evenly, and the cutter may, some are cut. What a slot is given `besides`, as
-        a share of what it is to do, comes after that: for those whose work is less than was expected.
+        If whole blocks cannot be allocated evenly, the cutter may cut some. Each slot gets further work behind that,
+        `besides` times its share, in case its work takes less time than expected.
         """
         allocation: dict[Address, SlotWork] = {}
         for into, count in slots.items():
@@ -155,10 +155,10 @@ class WorkQueue:
     def take_these(
         self, promised: Mapping[Address, Sequence[Sequence[PromisedItem]]], slots: Mapping[Address, int]
     ) -> Allocation:
-        """The very stretches, by number, start and end, that a window was promised; to the slots that there are now."""
+        """Take exactly the stretches that a window was promised (number, start, end), for the present slots."""
         taken: dict[Address, SlotWork] = {}
         deferred, self.deferred = self.deferred, []
-        for each in deferred:  # some of it may have been due
+        for each in deferred:  # a promised stretch may have been deferred since
             self._line(each.into).append(each)
         for into, slot_work in promised.items():
             stretches = [(slot, n, start, end) for slot, hand in enumerate(slot_work) for n, start, end in hand]
@@ -170,10 +170,10 @@ class WorkQueue:
         return taken
 
     def _stretches(self, into: Address, wanted: Sequence[tuple[int, Number, int, int]]) -> list[tuple[int, WorkItem]]:
-        """Stretches of what waits, as they were asked for; what stands before and after each waits still."""
+        """Take the wanted stretches out of the queue; what lies before and after each stays in its place."""
         line, numbers = self._line(into), {number for _, number, _, _ in wanted}
         parts: dict[Number, list[list[WorkItem]]] = {}
-        """What each element of a number was, and is, as the stretches are taken out of it one by one."""
+        """The pending parts of each wanted element; they shrink as stretches are taken out one by one."""
         kept: list[tuple[bool, list[WorkItem]]] = []
         for is_new, work in ((False, line.returned), (True, line.new)):
             for each in work:
@@ -192,9 +192,9 @@ class WorkQueue:
         return asked
 
     def _first(self, into: Address, slots: int, millis: float, cutter: SplitPlanner) -> list[WorkItem]:
-        """The first blocks that take about so long together, and at least one for each slot.
+        """Take the first blocks that together last about this long, and at least one for each slot.
 
-        The last block of a line may be taken in part, so that others find something, too.
+        The last block of a queue may be taken in part, so that the next window has work, too.
         """
         line, taken = self._line(into), list[WorkItem]()
         while len(line) and (len(taken) < slots or millis > 0):
@@ -214,7 +214,7 @@ class WorkQueue:
 
 
 def _taken_out(found: Sequence[list[WorkItem]], start: int, end: int) -> WorkItem | None:
-    """A stretch of what waits, be it of one part or of several; what is before and after it stays in its place."""
+    """Take one stretch out of one or several parts; what lies before and after it stays in its place."""
     pieces = [(each, parts) for parts in found for each in parts]
     whole = [(each, parts) for each, parts in pieces if each.start <= start and end <= each.end][:1]
     over = whole or sorted(

@@ -1,4 +1,4 @@
-"""What a slot reports of the work that it found and did, so that the ledger can prove that all was done once. Pure."""
+"""The record of the work that a slot found and did: with it the ledger proves that all was done once. Pure."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from dagkit.engine.work.item import Number, WorkItem
 
 LISTED = 1000
-"""Elements that were found and done in one window are recorded one by one up to here; of more, the sum is recorded."""
+"""How many elements found and done in one window are listed one by one; the rest is recorded as a sum."""
 
 
 class Extent(NamedTuple):
@@ -19,34 +19,34 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkRecord:
-    """What one slot did with the work of one input in one window."""
+    """The work of one slot on one input in one window."""
 
     found: tuple[Extent, ...] = ()
-    """What came from other operators in this window."""
+    """Work that came from other operators in this window."""
     done: tuple[Extent, ...] = ()
     folded_elements: int = 0
-    """How many elements came and were done in this window, besides those that are listed."""
+    """How many elements came and were done in this window, without those that are listed."""
     folded_positions: int = 0
 
 
 class Recorder:
-    """Writes the record of one slot and input while the work goes on."""
+    """Collects the record of one slot and input during the window."""
 
     def __init__(self) -> None:
         self._new: dict[tuple[Number, int], WorkItem] = {}
-        """What came from other operators and is not done."""
+        """Work that came from other operators and is not done."""
         self._done = _Joined()
         self._settled = _Joined()
-        """What came from other operators, and is done."""
+        """Work that came from other operators and is done."""
         self._folded_elements = 0
         self._folded_positions = 0
 
     def find(self, each: WorkItem) -> None:
-        """Work came from another operator."""
+        """Record work that came from another operator."""
         self._new[each.number, each.start] = each
 
     def do(self, each: WorkItem, stop: int) -> None:
-        """Work was done up to a position."""
+        """Record that an item was done up to a position."""
         if each.source is None or stop == each.start < each.end:
             return
         is_settled = stop == each.end and self._new.pop((each.number, each.start), None) is not None
@@ -59,7 +59,7 @@ class Recorder:
             self._folded_positions += each.length
 
     def record(self) -> WorkRecord:
-        """All of it."""
+        """Return the complete record."""
         found = _Joined()
         for each in self._new.values():
             if each.source is not None:
@@ -74,12 +74,12 @@ class Recorder:
 
 
 class _Joined:
-    """Stretches, each joined with the last one of its source where they touch."""
+    """Stretches, each joined with the previous one of its source if they touch."""
 
     def __init__(self) -> None:
         self.extents: list[tuple[str, int, int]] = []
         self._last: dict[str, int] = {}
-        """Where the last stretch of each source stands."""
+        """The index of the last stretch of each source."""
 
     def touches(self, source: str, start: int) -> bool:
         place = self._last.get(source)

@@ -1,6 +1,6 @@
-"""Dealing: what each window is given, decided by what the windows before it showed. Pure.
+"""Schedule the work of each window from the measurements of earlier windows. Pure.
 
-The loop and `dagkit.simulation` use the same scheduler, so that what is simulated is what runs.
+The loop and `dagkit.simulation` use the same scheduler, so that a simulation behaves as a run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,30 +16,30 @@ from dagkit.engine.work.split import Allocation, CutNear, ItemEnd, SlotResult, S
 from dagkit.engine.work.window_size import WindowSizer
 
 BESIDES = 2.0
-"""How much more than it should do a slot is dealt, where no other window begins before this one ends."""
+"""How much spare work a slot gets, as a multiple of its share, if no other window begins before this one ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowSchedule:
-    """What one window is given."""
+    """The work of one window."""
 
     allocation: Allocation
     lasts_millis: float
     forecast: CostEstimate
-    """What was expected of it."""
+    """The estimate that the allocation is based on."""
     cuts: tuple[Split, ...] = ()
-    """What was cut so that it could be dealt."""
+    """The cuts that were made for the allocation."""
     places: frozenset[ItemEnd] = frozenset()
-    """Where that was."""
+    """The positions of those cuts."""
 
     @property
     def is_endless(self) -> bool:
-        """Whether all of it is work without an end: such a window only asks whether there is more of it by now."""
+        """Whether all its work has no end: such a window only polls for more."""
         allocated = all_in(self.allocation)
         return bool(allocated) and not any(each.has_end for each in allocated)
 
     def promise(self, *, last: bool) -> WindowPromise:
-        """What `Scheduler.again` needs to give the same work out again."""
+        """Return what `Scheduler.again` needs to allocate the same work again."""
         deal = {
             into: tuple(tuple((each.number, each.start, each.end) for each in work) for work in slot_work)
             for into, slot_work in self.allocation.items()
@@ -49,20 +49,20 @@ class WindowSchedule:
 
 @dataclass
 class Scheduler:
-    """Deals out the queue, window by window, and learns from each."""
+    """Allocates the queue window by window, and learns from each window."""
 
     queue: WorkQueue
     pace: WindowSizer
     patience: SplitBackoff = field(default_factory=SplitBackoff)
 
     def backlog_millis(self, slots: Mapping[Address, int]) -> float:
-        """How long a slot would be busy with its share of what waits for one input, for that which has most."""
+        """How long a slot would be busy with its share of an input's pending work, for the input that has most."""
         return max(self._by_input(slots).values(), default=0.0)
 
     def next(
         self, window_id: int, slots: Mapping[Address, int], cuts: Mapping[Address, CutNear], *, overlaps: bool
     ) -> WindowSchedule:
-        """Take from the queue what the next window is to do."""
+        """Take the work of the next window from the queue."""
         forecast, each = CostEstimate(self.pace.usual), self._by_input(slots)
         length = self.pace.next(max(each.values(), default=0.0))
         work = {into: min(millis, length.work_millis) for into, millis in each.items()}
@@ -71,12 +71,12 @@ class Scheduler:
         return WindowSchedule(allocation, length.lasts_millis, forecast, tuple(cutter.made), frozenset(cutter.places))
 
     def again(self, promise: WindowPromise, slots: Mapping[Address, int]) -> WindowSchedule:
-        """Take from the queue what a window was promised that was not committed; nothing is expected of it."""
+        """Take the work of a promised, uncommitted window from the queue, without an estimate of its duration."""
         allocation = self.queue.take_these(promise.deal, slots)
         return WindowSchedule(allocation, promise.lasts_millis, CostEstimate(), promise.cuts)
 
     def over(self, given: WindowSchedule, worked: Sequence[SlotResult], whole_millis: float | None = None) -> None:
-        """A window has ended: what it left waits again, and what it showed is known."""
+        """Return the rest of an ended window to the queue, and learn from its measurements."""
         allocated = {each.end_key: each for each in all_in(given.allocation)}
         undone: dict[ItemEnd, float] = {}
         returned: list[WorkItem] = []
@@ -101,13 +101,13 @@ class Scheduler:
         expected: Mapping[int, float],
         whole_millis: float | None,
     ) -> None:
-        """What the window showed of the cost of work, of windows, and of forecasts."""
+        """Learn the cost of work, the overhead of windows and the error of estimates from a window."""
         took = [one.busy_millis for one in busy]
         pace = self.pace
         if given.forecast.usual is not None:
             pace = pace.after_forecast([expected.get(one.slot, 0.0) for one in busy], took)
         if whole_millis is not None and busy:
-            levels = {one.level for one in busy}  # each begins when the one above it has ended
+            levels = {one.level for one in busy}  # each level begins when the level before it has ended
             longest = [max(one.busy_millis for one in busy if one.level == level) for level in levels]
             pace = pace.after_window(whole_millis, sum(longest))
         self.pace = pace.after(sum(one.work for one in busy), sum(took))

@@ -1,7 +1,7 @@
-"""Splitting: where work is cut so that all slots of a window end together. Pure.
+"""Decide where to cut work so that all slots of a window end together. Pure.
 
-A block is cut before it is read only where whole blocks cannot be dealt evenly: each cut makes a file of several
-pieces. What a slot does not read in time is cut off by its tracker, and is dealt anew in the next window.
+A block is cut before it is read only if whole blocks cannot be allocated evenly: each cut adds a piece to a file. If a
+slot does not read a block in time, the tracker cuts off the rest, and the next window allocates it again.
 """
 
 import heapq
@@ -18,13 +18,13 @@ from dagkit.engine.work.item import Number, WorkItem
 from dagkit.scaling.policy import PIECE
 
 LEAST = PIECE
-"""Positions of a piece at least where nothing is known of their cost: less is not worth a cut."""
+"""The shortest piece in positions, if their cost is unknown: a smaller one is not worth a cut."""
 LEAST_MILLIS = 50.0
-"""What a piece takes at least, where that is known."""
+"""The shortest piece in milliseconds, if the cost is known."""
 EVEN_ENOUGH = 1.05
-"""How much more than its share a slot may be dealt before anything is cut."""
+"""How far a slot may exceed its share before blocks are cut."""
 LONGEST_PATIENCE = 64
-"""Windows for which a source is left whole at most, after its reader refused to have it cut."""
+"""The highest number of windows for which a source is left whole after its reader refused a cut."""
 EVEN = "so that all slots end together"
 LATER = "the rest is for the next window"
 OVER = "its window was over"
@@ -35,32 +35,32 @@ ENOUGH_PIECES = 1 << 16
 """An upper bound on slots."""
 
 ItemEnd = tuple[str, str | None, Number, int]
-"""A position of an element: where one was cut."""
+"""A position of an element, such as the place of a cut."""
 CutNear = Callable[[WorkItem, int], int | None]
-"""Where a block may be cut near a position; none: nowhere."""
+"""Returns where a block may be cut near a position; None: nowhere."""
 SlotWork = list[list[WorkItem]]
 Allocation = Mapping[Address, Sequence[Sequence[WorkItem]]]
-"""The blocks of one window: by the input that they go to, then by slot."""
+"""The blocks of one window, by input and slot."""
 
 
 def all_in(allocation: Allocation) -> list[WorkItem]:
-    """All that slots were dealt."""
+    """All blocks of an allocation."""
     return [each for slot_work in allocation.values() for hand in slot_work for each in hand]
 
 
-def nowhere(_: WorkItem, position: int) -> int | None:  # noqa: ARG001 - as whoever cuts is asked
-    """Some work is all or nothing."""
+def nowhere(_: WorkItem, position: int) -> int | None:  # noqa: ARG001 - the signature of CutNear
+    """Return None: the work cannot be cut."""
     return None
 
 
 def anywhere(_: WorkItem, position: int) -> int | None:
-    """Lines and numbers may be cut at any position."""
+    """Return the position itself: lines and numbers may be cut anywhere."""
     return position
 
 
 @dataclass(frozen=True, slots=True)
 class SlotResult:
-    """What one slot did in a window."""
+    """The result of one slot in a window."""
 
     level: int
     slot: int
@@ -71,16 +71,16 @@ class SlotResult:
 
 @dataclass
 class SplitBackoff:
-    """Which sources are left whole for now, because nothing came of cutting them."""
+    """The sources that are left whole for now, because attempts to cut them failed."""
 
     _refused: dict[tuple[str, str | Number], tuple[int, int]] = field(default_factory=dict)
-    """How often in a row, and up to which window the source is not tried again."""
+    """The number of refusals in a row, and the last window without another attempt, by source."""
 
     def allows(self, each: WorkItem, window: int) -> bool:
         return self._refused.get(_source_of(each), (0, 0))[1] <= window
 
     def refused(self, each: WorkItem, window: int) -> None:
-        """Nothing came of it: it is tried again later, and each time much later."""
+        """Record a refused cut: the pause before the next attempt doubles each time."""
         key = _source_of(each)
         times, until = self._refused.get(key, (0, 0))
         if until <= window:
@@ -91,31 +91,31 @@ class SplitBackoff:
         self._refused.pop(_source_of(each), None)
 
     def _forget(self, window: int) -> None:
-        """A source that nobody tried for so long, though it was allowed, is done, or so rare that one try is cheap."""
+        """Forget sources without a recent attempt: they are done, or so rare that another attempt is cheap."""
         old = window - LONGEST_PATIENCE
         self._refused = {key: refused for key, refused in self._refused.items() if refused[1] > old}
 
 
 def _source_of(each: WorkItem) -> tuple[str, str | Number]:
-    """What is left whole together: all of a source, or one element that is of none."""
+    """The unit that is left whole: a source, or one element without a source."""
     return each.into, each.number if each.source is None else each.source
 
 
 @dataclass
 class SplitPlanner:
-    """Whoever cuts blocks for one window, and what was cut."""
+    """Cuts blocks for one window, and records the cuts."""
 
     forecast: CostEstimate = field(default_factory=CostEstimate)
     near: Mapping[Address, CutNear] = field(default_factory=dict)
-    """Where blocks may be cut, by the input that they wait for; nowhere where nothing is said."""
+    """Where blocks may be cut, by input; the blocks of other inputs are not cut."""
     patience: SplitBackoff = field(default_factory=SplitBackoff)
     window: int = 0
     made: list[Split] = field(default_factory=list)
     places: list[ItemEnd] = field(default_factory=list)
-    """Where that was, in the same order."""
+    """The positions of the cuts, in the same order."""
 
     def at(self, each: WorkItem, position: int, why: str) -> tuple[WorkItem, WorkItem] | None:
-        """A block as two, cut near a position; none where no piece would be worth it, or its reader has it whole."""
+        """Cut a block in two near a position. Return None if a piece would be too small or the reader refuses."""
         if not each.has_end or not self._worth(each, position) or not self.patience.allows(each, self.window):
             return None
         place = self.near.get(each.into, nowhere)(each, position)
@@ -138,12 +138,12 @@ class SplitPlanner:
 
     @property
     def least(self) -> float:
-        """What a piece is to take at least: milliseconds, or positions while nothing is measured."""
+        """The smallest piece: in milliseconds, or in positions while nothing is measured."""
         return LEAST if self.forecast.usual is None else LEAST_MILLIS
 
 
 def allocated(blocks: Sequence[WorkItem], slots: int, cutter: SplitPlanner) -> SlotWork:
-    """The blocks by slot. Whole ones where that is even enough; else some are cut, less than one for each slot."""
+    """Allocate blocks to slots: whole ones if that is even enough; otherwise cut some, fewer than one for each slot."""
     timed = [(cutter.millis(each), each) for each in blocks]
     told = [(millis, each) for millis, each in timed if millis]
     slot_work = _dealt_by_time(told, slots, cutter) if told else [[] for _ in range(slots)]
@@ -151,7 +151,7 @@ def allocated(blocks: Sequence[WorkItem], slots: int, cutter: SplitPlanner) -> S
 
 
 def _dealt_by_time(timed: Sequence[tuple[float, WorkItem]], slots: int, cutter: SplitPlanner) -> SlotWork:
-    """So that all slots end together, as far as anybody knows."""
+    """Allocate blocks so that all slots are expected to end together."""
     slot_work, most = whole_blocks(timed, slots)
     share = sum(millis for millis, _ in timed) / slots
     if most <= EVEN_ENOUGH * share:
@@ -165,7 +165,7 @@ def _dealt_by_time(timed: Sequence[tuple[float, WorkItem]], slots: int, cutter: 
 
 
 def _spread(blocks: Sequence[WorkItem], slot_work: SlotWork) -> SlotWork:
-    """What nobody can tell the time of, such as work without an end, lies in different hands, empty ones first."""
+    """Spread work of unknown duration, such as work without an end, over the slots, empty ones first."""
     counts = [(0, len(hand), slot) for slot, hand in enumerate(slot_work)]
     heapq.heapify(counts)
     for each in sorted(blocks, key=attrgetter("order")):
@@ -178,7 +178,7 @@ def _spread(blocks: Sequence[WorkItem], slot_work: SlotWork) -> SlotWork:
 
 
 def whole_blocks(timed: Sequence[tuple[float, WorkItem]], slots: int) -> tuple[SlotWork, float]:
-    """The longest block goes to whoever has least so far; and what the fullest hand takes."""
+    """Give each block, longest first, to the slot with the least work; return also the time of the fullest slot."""
     slot_work: SlotWork = [[] for _ in range(slots)]
     loads = [(0.0, slot) for slot in range(slots)]
     for millis, each in sorted(timed, key=lambda pair: (-pair[0], pair[1].order)):
@@ -191,7 +191,7 @@ def whole_blocks(timed: Sequence[tuple[float, WorkItem]], slots: int) -> tuple[S
 
 
 def wrapped(blocks: Sequence[WorkItem], slots: int, share: float, cutter: SplitPlanner) -> tuple[SlotWork, float]:
-    """One slot is filled after the other, and a block that goes over its share is cut there; and the fullest hand."""
+    """Fill one slot after the other and cut a block that exceeds the share; return also the most time of a slot."""
     slot_work: SlotWork = [[] for _ in range(slots)]
     left = sorted(blocks, key=attrgetter("order"), reverse=True)
     loads = [0.0] * slots
@@ -220,7 +220,7 @@ def wrapped(blocks: Sequence[WorkItem], slots: int, share: float, cutter: SplitP
 
 
 def split_of(each: WorkItem, at: int, why: str, slot: int | None = None) -> Split:
-    """A cut as a fact."""
+    """Return the fact that records a cut."""
     return Split(
         into=each.into,
         source=each.name,
@@ -234,7 +234,7 @@ def split_of(each: WorkItem, at: int, why: str, slot: int | None = None) -> Spli
 
 
 def split_at_the_end(allocation: Allocation, worked: Iterable[SlotResult]) -> list[Split]:
-    """What was split while a slot was at work on it: its window was over, or its operator put the rest off."""
+    """The splits of work in progress: because the window was over, or because the operator deferred the rest."""
     allocated = {each.end_key: each for each in all_in(allocation)}
     return [
         split_of(before, left.start, OVER if left.due is None else PUT_OFF, one.slot)
@@ -245,7 +245,7 @@ def split_at_the_end(allocation: Allocation, worked: Iterable[SlotResult]) -> li
 
 
 def joined(work: Sequence[WorkItem], cuts: Container[ItemEnd]) -> list[WorkItem]:
-    """Work in its order, and in one what was cut apart in one of these places and touches still: nobody was there."""
+    """Return the work with neighbours joined that touch at one of these cuts: no slot began there."""
     found: list[WorkItem] = []
     for each in work:
         before = found[-1] if found else None
@@ -264,7 +264,7 @@ def place_in(each: WorkItem, position: int) -> ItemEnd:
 
 
 def backlogs_of(waiting: Iterable[WorkItem], near: Mapping[Address, CutNear], now: datetime) -> dict[Address, Backlog]:
-    """What waits and is due, by input."""
+    """The backlog of due work, by input."""
     by_input: dict[Address, list[WorkItem]] = {}
     for each in waiting:
         if each.due is None or each.due <= now:
@@ -273,7 +273,7 @@ def backlogs_of(waiting: Iterable[WorkItem], near: Mapping[Address, CutNear], no
 
 
 def backlog_of(waiting: Sequence[WorkItem], near: CutNear) -> Backlog:
-    """What waits for all partitions together. If the first long one can be cut, all can."""
+    """The backlog of all partitions together. If the first long item can be cut, all are assumed to be."""
     lengths = [each.length for each in waiting]
     long = next((each for each, length in zip(waiting, lengths, strict=True) if length >= 2 * PIECE), None)
     cut = long is not None and near(long, long.start + long.length // 2) is not None

@@ -1,4 +1,4 @@
-"""Traits: what the loop reads off a program before it begins, and again when the program becomes another one. Pure."""
+"""The properties of a program that the loop needs, computed at its start and again after each change. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,30 +16,30 @@ from dagkit.engine.work.split import CutNear
 
 @dataclass(frozen=True, slots=True)
 class ProgramSummary:
-    """What a program says of all its windows."""
+    """The properties of a program that hold for all its windows."""
 
     addresses: Mapping[Address, Target]
-    """The far end of every wire, by the name that a checkpoint gives it."""
+    """The target of every wire, by its name in a checkpoint."""
     slots: Mapping[Address, int]
-    """How many slots read from each queue."""
+    """The number of slots that read from each queue."""
     elements: Mapping[Address, Elements]
-    """What waits in each queue: what work it is, and how it is written."""
+    """The work and the JSON form of the elements in each queue."""
     near: Mapping[Address, CutNear]
-    """Where what waits may be cut so that several work on it at once."""
+    """Where pending work may be cut so that several slots can share it."""
     timed_inputs: tuple[Address, ...]
-    """Which of them tell how far event time has come."""
+    """The inputs whose operators estimate watermarks."""
     counts: frozenset[int]
-    """Of how many streaming windows the application windows are."""
+    """The lengths of all application windows, in streaming windows."""
     overlaps: bool
-    """Whether no window depends on the one before, so that two may be in flight."""
+    """Whether no window depends on the previous one, so that two may be in flight."""
     writes: bool
-    """Whether anybody stages files."""
+    """Whether any operator stages files."""
     drains: bool
-    """Whether anybody wants to be told when nothing more comes for now."""
+    """Whether any operator overrides `drained`."""
     millis: int
-    """How long a streaming window is."""
+    """The length of a streaming window."""
     heartbeat: timedelta
-    """How often statistics are told while nothing is to do."""
+    """How often listeners get statistics while the loop is idle."""
 
     @classmethod
     def of(cls, program: Program) -> "ProgramSummary":
@@ -63,9 +63,9 @@ class ProgramSummary:
 
 
 def in_one(program: Program, into: Address) -> bool:
-    """Whether one slot at a time works on a block: it is written elsewhere, where nobody knows what came before what.
+    """Whether only one slot at a time may work on a block, as writers in other slots cannot know the order of pieces.
 
-    Writers that share their slots with the reader know for each piece where it belongs.
+    Writers that share their slots with the reader know the place of each piece in its file.
     """
     reader = into.operator
     elsewhere = [

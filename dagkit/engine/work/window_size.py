@@ -1,9 +1,9 @@
-"""Pace: how long the next window is, and how much it is given. Pure.
+"""Choose the length and the amount of work of the next window. Pure.
 
-A window costs something besides its work, and a slot that has no more work waits for the others until the window is
-over. How much is waited depends on how wrong the forecast is. Long windows where it is right, short ones where it is
-wrong: with the backlog T, the cost h of a window and the error r, windows of sqrt(T h / r) cost least of both together,
-and they get shorter as the backlog does.
+Each window has an overhead, and a slot without more work waits for the others until the window is over. Its wait
+depends on the error of the forecast: long windows are best if it is accurate, short ones if it is not. With the backlog
+T, the overhead h of a window and the error r, windows of sqrt(T h / r) have the lowest total cost; they get shorter as
+the backlog does.
 """
 
 from collections.abc import Sequence
@@ -14,64 +14,65 @@ from typing import NamedTuple
 from dagkit.scaling.policy import LONGEST_MILLIS
 
 FIRST_POSITIONS = 512 << 20
-"""What a slot is given before anything was measured: more than it reads in time, for what it leaves costs nothing."""
+"""The work of a slot before any measurement: more than it reads in time, since unread work costs nothing."""
 FIRST_MILLIS = 1_000.0
-"""How long a first window is at least: programs are loaded in it, too."""
+"""The shortest first window: it includes loading the programs."""
 FIRST_PER_MILLI = 100_000
-"""How much a slot is thought to read in a millisecond before anything was measured."""
+"""The assumed reading speed of a slot per millisecond before any measurement."""
 LEAST_ERROR = 0.02
-"""No forecast is better."""
+"""The lowest error that is assumed of any forecast."""
 SOMEWHAT_WRONG = 0.1
-"""Up to here a window is given time to end the backlog though it takes longer; beyond, what is late is shared anew."""
+"""Up to this error a window may run longer to end the backlog; above it, the next window shares out late work again."""
 _KEPT = 0.9
-"""How much of what was known counts beside the newest window."""
+"""The weight of earlier measurements beside the newest window."""
 _RISING = 1.25
-"""By how much the cost of a window may be found to have grown in one window: others may have kept it waiting."""
+"""The largest growth of the overhead in one window: other load may have delayed a single window."""
 
 
 class WindowLength(NamedTuple):
-    """Of a window."""
+    """The duration of a window and the amount of its work."""
 
     lasts_millis: float
-    """When no new work is begun, and what is being worked on is split."""
+    """After this time slots begin no new work, and work in progress is split."""
     work_millis: float
-    """How much each slot is to be given."""
+    """The amount of work to allocate to each slot."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowSizer:
-    """What was measured so far."""
+    """The measurements so far."""
 
     shortest_millis: float
-    """STREAMING_WINDOW_SIZE_MILLIS: how long a window is when there is little to do."""
+    """STREAMING_WINDOW_SIZE_MILLIS: the length of a window with little work."""
     positions: float = 0.0
     millis: float = 0.0
-    """What slots read lately, and how long they were busy with it, together."""
+    """What all slots read recently, and their busy time in total."""
     overhead_millis: float = 100.0
-    """What a window costs besides its work."""
+    """The overhead of a window."""
     error: float = LEAST_ERROR
-    """How wrong forecasts were lately: 0 never, 1 as good as none."""
+    """The recent error of forecasts: 0 is exact, 1 is as bad as no forecast."""
 
     @property
     def usual(self) -> float | None:
-        """Milliseconds that one position takes; none before anything was measured."""
+        """Milliseconds per position; None before any measurement."""
         return self.millis / self.positions if self.positions else None
 
     def after(self, positions: float, busy_millis: float) -> "WindowSizer":
-        """What is known after slots have read so much in so much time together."""
+        """Return the measurements including one window: the positions and the busy time of all slots."""
         if positions <= 0 or busy_millis <= 0:
             return self
         return replace(self, positions=_KEPT * self.positions + positions, millis=_KEPT * self.millis + busy_millis)
 
     def after_window(self, whole_millis: float, busiest_millis: float) -> "WindowSizer":
-        """What is known of the cost of a window after one whose busiest slot was at work for so long."""
+        """Return the measurements including the overhead of a window: its duration without that of its busiest slot."""
         seen = max(0.0, whole_millis - busiest_millis)
         return replace(self, overhead_millis=max(1.0, min(seen, _RISING * self.overhead_millis)))
 
     def after_forecast(self, expected: Sequence[float], took: Sequence[float]) -> "WindowSizer":
-        """What is known of forecasts after slots took so long for what was expected to take so long.
+        """Return the measurements including the forecast error of a window: expected and actual times by slot.
 
-        Where all were slower by the same, nobody waits for anybody, and the forecast was right. One alone never waits.
+        If all slots were slower by the same factor, none waited, and the forecast counts as right. One slot alone never
+        waits.
         """
         if len(took) < 2 or sum(expected) <= 0 or sum(took) <= 0:
             return self
@@ -80,7 +81,7 @@ class WindowSizer:
         return replace(self, error=min(1.0, max(LEAST_ERROR, off, (off + self.error) / 2)))
 
     def next(self, backlog: float) -> WindowLength:
-        """The next window, where each slot has so much to do: milliseconds, or positions while nothing is measured."""
+        """Return the next window for this backlog per slot: in milliseconds, or in positions while nothing is measured."""
         if self.usual is None:
             lasts = min(max(FIRST_MILLIS, backlog / FIRST_PER_MILLI), LONGEST_MILLIS / 4)
             return WindowLength(max(self.shortest_millis, lasts), FIRST_POSITIONS)
