@@ -1,7 +1,7 @@
-"""The audience: listeners of operators are told what their partitions did and what waits, and say what is to change.
+"""Stats listeners receive the statistics and the backlog of an operator's partitions, and return requested changes.
 
-They are asked before a window begins, the first one included, if a window was committed or something was found since
-they were asked last; and from time to time while nothing is to do.
+The loop asks them before a window begins (the first one included) if a window was committed or an input found
+something since it last asked; and at each heartbeat while there is nothing to do.
 """
 
 import logging
@@ -30,13 +30,13 @@ _logger = logging.getLogger(__name__)
 
 @dataclass
 class _Course:
-    """What one partition did lately."""
+    """The recent statistics of one partition."""
 
     number: int
-    """Its physical id: that of no other partition of any operator."""
+    """Its physical ID, unique among the partitions of all operators."""
     lately: Lately
     since: list[OperatorStats] = field(default_factory=list)
-    """The windows since its listeners were asked last."""
+    """The windows since the listeners were last asked."""
 
     def add(self, stats: OperatorStats, at: datetime, latency_millis: float) -> None:
         self.since.append(stats)
@@ -45,7 +45,7 @@ class _Course:
 
 @dataclass
 class _Listened:
-    """An operator that somebody listens to."""
+    """An operator with listeners."""
 
     node: Node
     listeners: list[StatsListener]
@@ -63,22 +63,22 @@ class StatsListeners:
         self._refused: set[tuple[str, int]] = set()
         self._listened: dict[str, _Listened] = {}
         self.news = True
-        """Whether there is anything that the listeners were not told."""
+        """Whether there are statistics that the listeners have not received."""
         self._asked = began
-        """When they were asked last."""
+        """When the listeners were last asked."""
         self.follow(shape)
 
     @property
     def has_news(self) -> bool:
-        """Whether listeners have not been given the newest statistics."""
+        """Whether there are listeners that have not received the newest statistics."""
         return bool(self._listened) and self.news
 
     def is_time(self, now: datetime) -> bool:
-        """Whether the heartbeat is due, by which listeners are asked while there is nothing to do."""
+        """Whether the heartbeat is due, at which listeners are asked while there is nothing to do."""
         return bool(self._listened) and now >= self._asked + self._traits.heartbeat
 
     def follow(self, shape: RunningPlan) -> None:
-        """The application goes on in this shape."""
+        """Follow a changed application: keep the statistics of the operators that remain."""
         self._shape, self._traits = shape, ProgramSummary.of(shape.program)
         before, self._listened = self._listened, {}
         for node in shape.compilation.graph.nodes:
@@ -89,12 +89,12 @@ class StatsListeners:
             if known is None:
                 self._listened[node.name] = _Listened(node, listeners)
             elif known.node.operator is node.operator and known.node.attributes == node.attributes:
-                self._listened[node.name] = known  # without those that were removed
+                self._listened[node.name] = known  # its listeners that raised stay removed
             else:
                 self._listened[node.name] = replace(known, node=node, listeners=listeners)
 
     def committed(self, window_id: int, answer: Answer, at: datetime, millis: float) -> None:
-        """A window was committed, which took so long."""
+        """Record the statistics of a committed window and its duration."""
         self.news = True
         if not self._listened:
             return
@@ -117,7 +117,7 @@ class StatsListeners:
     def ask(
         self, window_id: int, backlogs: Mapping[Address, Backlog], cores: Cores, now: datetime
     ) -> tuple[list[Scaling], list[Scaled]]:
-        """What listeners want changed, and what they looked at and left as it is, given what waits for each input."""
+        """Ask all listeners, given the backlog of each input. Return requested changes and reviews without change."""
         self.news, self._asked = False, now
         wishes, facts = [], []
         for name, listened in self._listened.items():
@@ -132,7 +132,7 @@ class StatsListeners:
         return wishes, facts
 
     def tell_partitioned(self, operator: str) -> None:
-        """The partitioner of an operator knows which partitions there are from here on, by the ids that are told."""
+        """Report the partitions of an operator to its partitioner, by their physical IDs."""
         graph = self._shape.compilation.graph
         partitioner, _ = partitioner_of(graph, graph.by_name[operator])
         if partitioner is None:
@@ -146,13 +146,13 @@ class StatsListeners:
             _logger.exception("%s raised when it was told the partitions of %s", type(partitioner).__name__, operator)
 
     def refused(self, wish: Scaling) -> None:
-        """What cannot be is not wished for again."""
+        """Ignore later requests for a change that was refused."""
         self._refused.add((wish.operator, wish.wanted))
 
     def _told(
         self, listened: _Listened, window_id: int, backlogs: Mapping[Address, Backlog], cores: Cores, now: datetime
     ) -> list[BatchedOperatorStats]:
-        """What is told of each partition."""
+        """Return the statistics of each partition for the listeners."""
         name = listened.node.name
         count = self._shape.count(name)
         port = self._queued_port(name)
@@ -185,7 +185,7 @@ class StatsListeners:
         return told
 
     def _answers(self, listened: _Listened, stats: Sequence[BatchedOperatorStats]) -> list[Response]:
-        """What listeners say, in the order of the partitions. Who raises is heard no more; the run goes on."""
+        """Return the responses in partition order. A listener that raises is removed; the run continues."""
         responses = []
         for listener in list(listened.listeners):
             try:
@@ -199,7 +199,7 @@ class StatsListeners:
     def _wish(
         self, listened: _Listened, stats: Sequence[BatchedOperatorStats], responses: Sequence[Response]
     ) -> Scaling:
-        """What is to become of an operator, where several listeners ask, by the one that wants most."""
+        """Return the requested scaling of an operator; of several requests, the one with the most partitions."""
         asking = [response for response in responses if response.repartition_required]
         loads = [0] * len(stats)
         for index, response in enumerate(responses):
@@ -238,10 +238,10 @@ class StatsListeners:
 
 
 def _listeners_of(shape: RunningPlan, node: Node) -> list[StatsListener]:
-    """Those of STATS_LISTENERS, the partitioner where it is one, and the operator itself where it is one.
+    """The listeners in STATS_LISTENERS, and the partitioner and the operator if they are listeners.
 
-    A partitioner that listens takes the place of an operator that partitions itself. One that STATS_LISTENERS names as
-    well listens once.
+    A partitioner that listens replaces an operator that partitions itself. A listener that STATS_LISTENERS also names
+    is asked once.
     """
     given: Any = shape.compilation.graph.value(node, OperatorContext.STATS_LISTENERS)
     many = given if isinstance(given, list | tuple) else [] if given is None else [given]
@@ -266,7 +266,7 @@ def _said(listener: StatsListener, said: Any) -> Response:
 
 
 def _with_queue(windows: Sequence[OperatorStats], port: str, blocks: int, positions: int) -> list[OperatorStats]:
-    """The last window also tells what waits now."""
+    """Add the present queue size to the last window."""
     last = windows[-1]
     others = [each for each in last.input_ports if each.port != port]
     mine = next((each for each in last.input_ports if each.port == port), PortStats(port, bytes=positions))

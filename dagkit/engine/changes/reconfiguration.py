@@ -1,4 +1,4 @@
-"""Changing: what is wished of an application while it runs takes effect between two windows, or is refused."""
+"""Apply or refuse the changes that are requested of a running application, between two windows."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -17,24 +17,24 @@ from dagkit.errors import ApplicationFaults, DagkitError
 _log = logging.getLogger(__name__)
 
 ASKED = "asked"
-"""The policy of whoever set a count by hand."""
+"""The policy name of a count that a user set by hand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A property or an attribute is to have another value."""
+    """A requested new value of a property or an attribute."""
 
     operator: str
     name: str
     value: str
     request: str | None = None
-    """Who waits to hear what became of it."""
+    """The ID of the request to answer; None if the change has no outside request."""
 
     def on(self, shape: RunningPlan) -> RunningPlan:
         return shape.setting(self.operator, self.name, self.value)
 
     def fact(self, before: RunningPlan, after: RunningPlan, at: datetime) -> Fact:
-        """What is kept of it. No secret is: both values are as a plan shows them."""
+        """Return the fact that records the change. Secrets are masked: both values are as a plan shows them."""
         was = value_of(before.configured, self.operator, self.name)
         now = value_of(after.configured, self.operator, self.name)
         name = name_of(after.configured, self.operator, self.name)
@@ -43,7 +43,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """An operator is to have so many partitions, or those that its partitioner makes of their loads."""
+    """A requested number of partitions, or a request to repartition by load."""
 
     operator: str
     wanted: int = 0
@@ -73,23 +73,23 @@ PendingChange = Setting | Scaling
 
 
 class Reconfiguration:
-    """The shape that an application has, and what is wished of it."""
+    """The running plan of an application, and its requested changes."""
 
     def __init__(self, shape: RunningPlan, inbox: RequestInbox) -> None:
         self.shape = shape
         self.inbox = inbox
         self._wishes: list[PendingChange] = []
         self._made: list[tuple[PendingChange, Fact]] = []
-        """What took effect, and no window is committed since."""
+        """Changes that took effect after the last commit."""
 
     @property
     def is_wished(self) -> bool:
-        """Whether there is something to do once nothing is in flight."""
+        """Whether a change is pending; it takes effect once no window is in flight."""
         return bool(self._wishes)
 
     @property
     def is_made(self) -> bool:
-        """Whether something took effect that no commit holds yet."""
+        """Whether a change took effect that no commit contains yet."""
         return bool(self._made)
 
     @property
@@ -98,11 +98,11 @@ class Reconfiguration:
         return tuple(wish.request for wish, _ in self._made if wish.request is not None)
 
     def wish(self, wish: PendingChange) -> None:
-        """It takes effect before the next window, or is refused."""
+        """Queue a change: it takes effect before the next window, or is refused."""
         self._wishes.append(wish)
 
     def hear(self, window_id: int) -> None:
-        """What was asked for from outside is wished for."""
+        """Queue the changes that users have requested from outside."""
         self._wishes += map(_wish_of, self.inbox.hear(window_id))
 
     def perform(
@@ -111,10 +111,10 @@ class Reconfiguration:
         now: datetime,
         refused: Callable[["PendingChange"], None] = lambda _: None,
     ) -> list[Fact]:
-        """Let each wish take effect, one after the other; what may be kept of those that did.
+        """Apply each pending change, one after the other. Return the facts of those that took effect.
 
-        `take` lets the application go on in another shape, or raises what keeps it from that; `refused` is told of
-        what nobody outside waits for.
+        `take` switches the application to another plan, or raises the reason why it cannot; `refused` is called for a
+        refused change without an outside request.
         """
         wishes, self._wishes = self._wishes, []
         facts = []
@@ -122,7 +122,7 @@ class Reconfiguration:
             before = self.shape
             try:
                 if wish.request is not None and not self.inbox.is_there(wish.request):
-                    continue  # whoever asked waits no more
+                    continue  # the request was withdrawn
                 after = wish.on(before)
                 if after is not before:
                     take(after)
@@ -138,7 +138,7 @@ class Reconfiguration:
         return facts
 
     def committed(self, window_id: int) -> None:
-        """Whoever asked is told that it is done, and holds."""
+        """Answer the requests that the committed window contains."""
         made, self._made = self._made, []
         for wish, fact in made:
             if wish.request is not None:
@@ -148,7 +148,7 @@ class Reconfiguration:
                 self.inbox.reply(reply)
 
     def failed(self, error: DagkitError) -> None:
-        """The run ends with an error, maybe that of what took effect: the next one goes on without it."""
+        """Refuse uncommitted changes: the run ends with an error that they may have caused; the next omits them."""
         made, self._made = self._made, []
         for wish, _ in made:
             self._refuse(wish, error)
@@ -162,7 +162,7 @@ class Reconfiguration:
 
 
 def _counted(wish: PendingChange, before: RunningPlan, after: RunningPlan, at: datetime) -> list[Fact]:
-    """That an operator has another number of partitions, where a value that was set brought that about."""
+    """Return the fact of another number of partitions, if setting a value caused it."""
     if isinstance(wish, Scaling) or before.count(wish.operator) == after.count(wish.operator):
         return []
     name = name_of(after.configured, wish.operator, wish.name)

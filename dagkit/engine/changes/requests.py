@@ -1,9 +1,9 @@
-"""Requests: what somebody asks of an application that runs elsewhere, left in its folder until its driver answers.
+"""Requests to a running application, left in its folder until its driver answers.
 
-PATH/requests/<id>.json    what is asked for, put there by whoever asks
-PATH/answers/<id>.json     what became of it, put there by the driver, and taken away by whoever asked
+PATH/requests/<id>.json    the request, written by the requester
+PATH/answers/<id>.json     the reply, written by the driver and deleted by the requester
 
-A request goes away when it is answered; what was asked of nobody waits for the next launch, or until it is withdrawn.
+The driver deletes a request when it answers. If no driver runs, a request waits for the next launch or its withdrawal.
 """
 
 import logging
@@ -21,9 +21,9 @@ from dagkit.ledger.stores import KeyMissing, KeyTaken, Store
 
 ASKED, ANSWERED = "requests", "answers"
 HEARD_EVERY = timedelta(seconds=1)
-"""How often a driver looks for requests at most."""
+"""The shortest time between two looks of a driver for requests."""
 KEPT_FOR = timedelta(days=1)
-"""How long an answer waits for whoever asked, who may be gone."""
+"""How long an answer is kept for a requester that may be gone."""
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class _Document(BaseModel):
 
 
 class SetValue(_Document):
-    """A property or an attribute is to have another value."""
+    """Set a property or an attribute."""
 
     ask: Literal["set"] = "set"
     operator: str
@@ -42,7 +42,7 @@ class SetValue(_Document):
 
 
 class SetCount(_Document):
-    """An operator is to have so many partitions."""
+    """Set the number of partitions of an operator."""
 
     ask: Literal["scale"] = "scale"
     operator: str
@@ -50,7 +50,7 @@ class SetCount(_Document):
 
 
 class Request(_Document):
-    """One thing that is asked for."""
+    """One request."""
 
     format: Literal["dagkit.request/1"] = "dagkit.request/1"
     id: str
@@ -59,13 +59,13 @@ class Request(_Document):
 
 
 class Reply(_Document):
-    """What became of a request."""
+    """The reply to a request."""
 
     format: Literal["dagkit.answer/1"] = "dagkit.answer/1"
     id: str
     done: bool
     window: int | None = None
-    """The window that it took effect with, where it was done."""
+    """The first window with the change, if it was done."""
     name: str | None = None
     """The property or attribute that was set, as its class spells it."""
     before: JsonValue = None
@@ -103,14 +103,14 @@ class Refused(RunFailure):
 
 
 def ask(store: Store, asks: SetValue | SetCount, now: datetime) -> Request:
-    """The request is in the folder; ids are in the order of time."""
+    """Write a request into the folder; IDs sort by time."""
     request = Request(id=f"{now:%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}", at=now, asks=asks)
     store.create(f"{ASKED}/{request.id}.json", _written(request))
     return request
 
 
 def reply_to(store: Store, request: Request) -> Reply | None:
-    """What became of a request; whoever is told is told once. None where nobody answered so far."""
+    """Return the reply to a request and delete it; None until the driver answers."""
     key = f"{ANSWERED}/{request.id}.json"
     try:
         reply = Reply.model_validate_json(store.get(key))
@@ -121,26 +121,26 @@ def reply_to(store: Store, request: Request) -> Reply | None:
 
 
 def withdraw(store: Store, request: Request) -> None:
-    """Nobody will do what was asked for, unless a driver is at it this very moment."""
+    """Delete a request, so that no driver performs it, unless one is doing so at this moment."""
     store.delete([f"{ASKED}/{request.id}.json"])
 
 
 class RequestInbox:
-    """What a driver is asked for, and answers."""
+    """The requests to one driver, and its answers."""
 
     def __init__(self, store: Store, now: Callable[[], datetime], answered: Collection[str] = ()) -> None:
         self._store = store
         self._now = now
         self._known: set[str] = set()
-        """Ids that were heard of, and need not be read again."""
+        """IDs that have been read, and need not be read again."""
         self._answered = set(answered)
-        """What took effect with the last window of a run that was killed before it could say so."""
+        """Requests that took effect with the last window of a run that was killed before it could answer."""
         self._unsaid: dict[str, Reply] = {}
-        """What could not be said so far, by the request."""
+        """Replies that could not be written yet, by request ID."""
         self.due = now()
 
     def hear(self, window_id: int) -> list[Request]:
-        """What was asked for since the last time, the oldest first; nothing before the next time is due."""
+        """Return the new requests, oldest first; return none before the next look is due."""
         now = self._now()
         if now < self.due:
             return []
@@ -157,12 +157,12 @@ class RequestInbox:
                 self._known.add(each)
                 if request is not None:
                     heard.append(request)
-        except StoreError as error:  # whoever asks waits, and so do those who asked later; the run goes on
+        except StoreError as error:  # unread requests wait for the next look; the run continues
             _log.warning("requests cannot be read now: %s", error)
         return heard
 
     def _read(self, each: str, window_id: int) -> Request | None:
-        """What is asked for; none where nothing is to be done for it."""
+        """Return a request; None if it is answered, withdrawn or invalid."""
         if each in self._answered:
             self.reply(Reply(id=each, done=True, window=window_id))
             return None
@@ -179,11 +179,11 @@ class RequestInbox:
         return request
 
     def is_there(self, request: str) -> bool:
-        """Whether nobody has withdrawn it."""
+        """Whether a request has not been withdrawn."""
         return self._store.exists(f"{ASKED}/{request}.json")
 
     def reply(self, reply: Reply) -> None:
-        """Whoever asked can know, and the request is gone; where that cannot be now, it is tried again."""
+        """Write a reply and delete its request. If the store fails, try again at the next look."""
         try:
             with suppress(KeyTaken):
                 self._store.create(f"{ANSWERED}/{reply.id}.json", _written(reply))
@@ -195,7 +195,7 @@ class RequestInbox:
             self._unsaid.pop(reply.id, None)
 
     def tidy(self) -> None:
-        """No answer is there that nobody came for in a day; what cannot be taken away now is left to a later launch."""
+        """Delete answers that no requester collected within a day. If the store fails, leave them to a later launch."""
         old = self._now() - KEPT_FOR
         try:
             keys = [f"{ANSWERED}/{name}" for name in self._store.names(ANSWERED)]

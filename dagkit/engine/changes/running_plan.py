@@ -1,4 +1,4 @@
-"""Shape: the application as it runs, which is as it was compiled, with what was changed of it since. Pure."""
+"""The running plan: the application as it was compiled, with all later changes. Pure."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,27 +24,27 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunningPlan:
-    """One form of an application; each change makes another one."""
+    """One state of an application's plan; each change returns another one."""
 
     launched: Compilation
-    """As its code and its configuration say."""
+    """The plan from code and configuration."""
     configured: Compilation
-    """With what was set since, and the partitions that this gives it."""
+    """The plan with values that were set since, and the partitions that follow from them."""
     compilation: Compilation
-    """As it runs: with the partitions that it was given since."""
+    """The plan that runs: with the partitions that were assigned since."""
     partitions: Mapping[str, Partitioned] = field(default_factory=dict)
     altered: tuple[Altered, ...] = ()
 
     @classmethod
     def of(cls, compilation: Compilation) -> "RunningPlan":
-        """Nothing was changed so far."""
+        """Return the plan without changes."""
         return cls(compilation, compilation, compilation)
 
     @classmethod
     def resumed(cls, compilation: Compilation, checkpoint: Checkpoint) -> "RunningPlan":
-        """The shape that a window left. What configuration was edited about since, and what does not fit, is dropped.
+        """Return the plan of a checkpoint, without changes whose configuration was edited since or that do not fit.
 
-        Whoever edits a property file after something was set while the application ran has spoken last.
+        An edit of a property file that is newer than a value set at run time wins.
         """
         shape = cls.of(compilation)
         for each in checkpoint.altered:
@@ -62,16 +62,16 @@ class RunningPlan:
         return program_of(self.compilation)
 
     def count(self, operator: str) -> int:
-        """As how many partitions an operator runs."""
+        """The number of partitions of an operator."""
         return self.compilation.partitioned[operator].count
 
     def capacity(self, inputs: Iterable[Address]) -> int:
-        """How much may wait at these inputs together."""
+        """The total queue capacity of these inputs."""
         ports = [(self.compilation.graph.by_name[into.operator], into.port) for into in inputs]
         return sum(node.port_value(port, PortContext.QUEUE_CAPACITY) for node, port in ports)
 
     def setting(self, operator: str, name: str, raw: Any) -> "RunningPlan":
-        """The shape in which a property or an attribute has another value. Raises `ApplicationFaults`."""
+        """Return the plan with another value of a property or an attribute. Raise `ApplicationFaults` if it is invalid."""
         name = name_of(self.configured, operator, name)
         configured = reconfigured(self.configured, operator, name, raw)
         said = value_of(self.launched, operator, name)
@@ -88,9 +88,9 @@ class RunningPlan:
         loads: Sequence[int] = (),
         stats: Sequence[BatchedOperatorStats] = (),
     ) -> "RunningPlan":
-        """The shape in which the partitioner of an operator was asked again; this very one where it changes nothing.
+        """Ask the partitioner of an operator again, and return the plan with its answer; `self` if nothing changes.
 
-        Raises `ApplicationFaults`.
+        Raise `ApplicationFaults` if the answer is invalid.
         """
         given = redefined(self.compilation, operator, wanted=wanted, loads=loads, stats=stats)
         if given == self.compilation.partitioned[operator].partitions:
@@ -109,7 +109,7 @@ class RunningPlan:
         return replace(self, compilation=compilation, partitions={**self.partitions, operator: kept})
 
     def partitioned_as(self, kept: Mapping[str, Partitioned]) -> "RunningPlan":
-        """The shape with these partitions, where its configuration gives the counts that it gave then."""
+        """Return the plan with these partitions, if its configuration still gives the counts that it gave then."""
         shape = self
         for operator, partitioned in kept.items():
             there = shape.configured.partitioned.get(operator)
@@ -123,11 +123,11 @@ class RunningPlan:
         return shape
 
     def made_of(self, operator: str, kept: Partitioned) -> list[Partition]:
-        """Partitions that own what was kept; operators of their own are those that the partitioner makes today."""
+        """Return partitions with the kept keys, and with the operators that the partitioner creates now."""
         count = len(kept.keys)
         try:
             made = redefined(self.compilation, operator, wanted=count)
-        except ApplicationFaults:  # one that follows loads, and not a count that is wanted
+        except ApplicationFaults:  # the partitioner follows loads and takes no wanted count
             made = (self.compilation.partitioned[operator].partitions[0],) * count
         return [
             Partition(each.operator, {port: PartitionKeys(k.mask, frozenset(k.keys)) for port, k in keys.items()})

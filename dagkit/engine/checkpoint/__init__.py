@@ -1,1 +1,1 @@
-"""What survives a window: checkpoints, the journal that keeps them, and how they fit a plan that changed."""
+"""Checkpoints, the journal that stores them, and their use under a changed plan."""

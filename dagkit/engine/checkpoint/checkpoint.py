@@ -1,4 +1,4 @@
-"""What a window leaves behind: all that the next one needs, and nothing that would have to be looked up."""
+"""The checkpoint of a window: it contains everything that the next window needs."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -22,7 +22,7 @@ class _Value(BaseModel):
 
 
 class Held(_Value):
-    """Items that a delay hands on in the next window."""
+    """Items that a delay operator releases in the next window."""
 
     into: Address
     slot: int
@@ -33,9 +33,9 @@ class Partitioned(_Value):
     """The partitions that an operator was given while the application ran."""
 
     configured: int
-    """As many as its configuration gave it then. Where that gives another count now, it was edited since, and holds."""
+    """The count in the configuration at that time. If the configuration now has another count, that one applies."""
     keys: tuple[Mapping[str, Keys], ...]
-    """What each owns, by input."""
+    """The keys of each partition, by input."""
 
 
 class Altered(_Value):
@@ -44,9 +44,9 @@ class Altered(_Value):
     operator: str
     name: str
     value: JsonValue
-    """As it was written; a secret is a reference."""
+    """The value as it was written; a secret is a reference."""
     configured: JsonValue
-    """What its configuration said then. Where that says something else now, it was edited since, and holds."""
+    """The value in the configuration at that time. If the configuration now has another value, that one applies."""
 
 
 class Checkpoint(_Value):
@@ -54,40 +54,40 @@ class Checkpoint(_Value):
 
     format: Literal["dagkit.memory/1"] = MEMORY_FORMAT
     window: int = 0
-    """The window that left it; none has run yet where it is 0."""
+    """The window of this checkpoint; 0 before the first window."""
     work: Work = Field(default_factory=Work)
-    """What the window read, and what waits: the proof that no byte is lost or read twice."""
+    """The work that was read and that is pending: the proof that no byte is lost or read twice."""
     queue: tuple[WorkItem, ...] = ()
     state: Mapping[str, tuple[SavedState, ...]] = {}
     """By operator, then by partition."""
     held: tuple[Held, ...] = ()
     files: tuple[Part, ...] = ()
-    """Pieces of files that are not whole yet."""
+    """Pieces of files that are not complete yet."""
     finished: tuple[Part, ...] = ()
-    """Pieces of the files that became whole with this window; they are put in place after the commit."""
+    """Pieces of the files that this window completed; they are put in place after the commit."""
     read: tuple[tuple[int, int], ...] = ()
-    """The numbers of the blocks that were read to their end, as half-open stretches: their files are whole."""
+    """The numbers of the blocks that were read to their end, as half-open ranges: their files are complete."""
     watermarks: Mapping[str, datetime | None] = {}
-    """How far event time has come, by the input of the work that tells it."""
+    """The watermark of each input whose operator estimates one."""
     drained: bool = False
-    """Whether operators were told, with this window, that nothing more comes for now."""
+    """Whether this window notified operators that no more input is expected for now."""
     ended: tuple[str, ...] = ()
-    """Input operators that will never have anything again."""
+    """Input operators that have ended for ever."""
     facts: tuple[Fact, ...] = ()
-    """What was decided since the window before; the next window does not repeat it."""
+    """The decisions since the previous window; the next window does not repeat them."""
     partitions: Mapping[str, Partitioned] = {}
-    """Of operators that have others than their configuration gives them."""
+    """The partitions of operators whose partitions differ from their configuration."""
     altered: tuple[Altered, ...] = ()
-    """What was set while the application ran, in order; it goes over the configuration."""
+    """The values that were set while the application ran, in order; they override the configuration."""
     answered: tuple[str, ...] = ()
     """The requests that took effect with this window."""
 
     def with_files(self, files: tuple[Part, ...]) -> "Checkpoint":
-        """The same checkpoint with other pieces of the files that are not whole."""
+        """Return the checkpoint with other pieces of incomplete files."""
         return self if files == self.files else self.model_copy(update={"files": files})
 
     def as_json(self) -> dict[str, Any]:
-        """The checkpoint as plain data; what is empty is left out."""
+        """Return the checkpoint as plain data without its empty fields."""
         data: dict[str, Any] = self.model_dump(mode="json")
         data["work"] = self.work.as_json()
         return {name: value for name, value in data.items() if value or name in ("format", "window", "work")}

@@ -1,4 +1,4 @@
-"""Continuing under a plan that may have changed: whether what was kept still has somebody who takes it. Pure."""
+"""Check that a plan that may have changed has a receiver for everything that a checkpoint holds. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ class WorkStranded(RunFailure):
 
 
 class OperatorRenamed(RunFailure):
-    """What an operator left is kept under its old name; under a new name the operator would start over unnoticed."""
+    """State is stored under an operator's old name; with its new name the operator would silently start over."""
 
     code = "operator-renamed"
 
@@ -69,7 +69,7 @@ class FindingsStranded(RunFailure):
 
 
 def refuse_stranded_findings(program: Program, findings: Iterable[Discovery]) -> None:
-    """Returns only if what was found and not given to a window leads somewhere; a port that never did keeps nothing."""
+    """Raise `FindingsStranded` if a discovery that no window has processed came from a port without a stream."""
     left = Counter((found.operator, emitted.port) for found in findings for emitted in found.emitted)
     for (operator, port), count in sorted(left.items()):
         if not program.sources[operator].get(port):
@@ -77,7 +77,7 @@ def refuse_stranded_findings(program: Program, findings: Iterable[Discovery]) ->
 
 
 def refuse_stranded(program: Program, checkpoint: Checkpoint, promised: Iterable[Address]) -> None:
-    """Returns only if there is an input for every block that waits and every item that a delay holds."""
+    """Raise unless there is an input for every pending block and every item that a delay holds."""
     inputs = sorted({target.address for target in program.targets.values()})
     queues = program.queued_slots
     waiting = [each.into for each in checkpoint.queue]
@@ -94,7 +94,7 @@ def refuse_stranded(program: Program, checkpoint: Checkpoint, promised: Iterable
 
 
 def refuse_renamed(program: Program, kept: Mapping[str, Sequence[SavedState]]) -> None:
-    """Returns only if no state waits for an operator that is gone while another one is new that could be it."""
+    """Raise `OperatorRenamed` if stored state belongs to a missing operator and a new one declares that state."""
     new = {
         name: set(declared_state(type(operators[0])))
         for name, operators in program.operators.items()

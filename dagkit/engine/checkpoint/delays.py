@@ -1,4 +1,4 @@
-"""Delays between two windows: what they hold back is kept as JSON, and goes out in the next one."""
+"""Delays between two windows: the items that they hold are stored as JSON and sent in the next window."""
 
 from collections.abc import Iterable
 
@@ -26,7 +26,7 @@ class ItemsStranded(RunFailure):
 
 
 def first_of_delays(program: Program) -> list[Sent]:
-    """What delays hand on in the first window, when nothing has come round yet."""
+    """Return the items that delay operators send in the first window."""
     sent: list[Sent] = []
     for stage in program.stages:
         for name in stage.operators:
@@ -41,21 +41,21 @@ def first_of_delays(program: Program) -> list[Sent]:
 
 
 def kept(program: Program, sent: Sent) -> Held:
-    """What a delay holds back, as a checkpoint keeps it."""
+    """Return the items that a delay holds, in the form of a checkpoint."""
     target = program.targets[sent.wire]
     written = JsonCodec(target.address, target.payload)
     return Held(into=target.address, slot=sent.slot, items=tuple(written.of(item) for item in sent.batch.items()))
 
 
 def restored(program: Program, helds: Iterable[Held]) -> list[Sent]:
-    """What the delays of the last window held back."""
+    """Return the items that the delays held at the end of the last window."""
     addresses = {target.address: target for target in program.targets.values()}
     sent = []
     for held in helds:
         target = addresses[held.into]
         written = JsonCodec(held.into, target.payload)
         batch = Batch.of([written.back(item) for item in held.items])
-        if target.keys:  # there may be other partitions now, and each key has its own
+        if target.keys:  # the partitions may have changed: route each item by its key
             shares = target.shares(batch, held.slot, 0)
         elif held.slot < target.slots:
             shares = iter([(held.slot, batch)])

@@ -1,4 +1,4 @@
-"""Discoveries: what an input operator emitted in one look, and how it is written into its root chain and read back."""
+"""Discoveries: the items that an input operator emitted in one look, and their form in its root chain."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from dagkit.ledger import EmittedItem, WorkBlock
 from dagkit.ranges import OFFSET_INFINITY
 
 _CONTROL = "#control"
-"""Marks the rows of control tuples; the names of ports are words of Python, and hold no such sign."""
+"""Marks the rows of control tuples; port names are Python identifiers and cannot contain this character."""
 
 
 class ControlUndeclared(RunFailure):
@@ -34,7 +34,7 @@ class ControlUndeclared(RunFailure):
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """One item, and the port that it came from."""
+    """One item and its port."""
 
     port: str
     item: Any
@@ -42,20 +42,20 @@ class Emitted:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What an input operator emitted in one look, in order."""
+    """The items that an input operator emitted in one look, in order."""
 
     operator: str
     emitted: tuple[Emitted, ...]
     seq: int = -1
-    """The number of the root block that keeps it."""
+    """The number of the root block that stores it."""
 
 
 class DiscoveryCodec:
-    """How the findings of an application are written into root chains, and read back."""
+    """Converts the discoveries of an application to rows of root chains and back."""
 
     def __init__(self, program: Program, named: Collection[str]) -> None:
         self.named = named
-        """Input operators whose sources the ledger knows by the operator's name, too: two may read the same file."""
+        """Input operators whose name is part of their source names, because two operators may read the same file."""
         self._written = {port: JsonCodec(".".join(port), payload) for port, payload in program.outputs.items()}
         self._queued = {
             (name, port)
@@ -63,7 +63,7 @@ class DiscoveryCodec:
             for port, targets in outputs.items()
             if any(target.queued for target in targets)
         }
-        """The outputs that lead to splittable operators: what they emit is work, and of sources it is proven."""
+        """The outputs that lead to splittable operators: their items are work."""
         self._controls = {
             (name, port): by_name(declared.controls)
             for name in program.sources
@@ -71,16 +71,16 @@ class DiscoveryCodec:
         }
 
     def source(self, operator: str, element: Sourced) -> str:
-        """Under what name the ledger knows what an element is of."""
+        """The name of an element's source in the ledger."""
         return f"{operator}: {element.source}" if operator in self.named else element.source
 
     def rows(self, finding: Discovery, first: int) -> Iterator[JsonValue]:
-        """The rows of a finding, numbered from its first on."""
+        """Return the rows of a discovery, numbered from `first` on."""
         for offset, emitted in enumerate(finding.emitted, start=first):
             yield self._row(finding.operator, emitted, offset)
 
     def finding(self, operator: str, seq: int, rows: Sequence[Mapping[str, Any]]) -> Discovery:
-        """The finding that was written."""
+        """Rebuild a discovery from its rows."""
         return Discovery(operator, tuple(self._emitted(operator, row) for row in rows), seq)
 
     def _row(self, operator: str, emitted: Emitted, offset: int) -> JsonValue:
@@ -115,7 +115,7 @@ class DiscoveryCodec:
 
 
 def _element_in(row: Mapping[str, Any]) -> JsonValue:
-    """The element of a row; up to November 2026, a row held the fields of a block beside its port."""
+    """The element of a row; until November 2026, a row held the fields of a block beside its port."""
     extra: dict[str, JsonValue] = dict(row["extra"])
     if "element" in extra:
         return extra["element"]

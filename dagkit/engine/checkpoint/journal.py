@@ -37,7 +37,7 @@ from dagkit.ledger.format.events import DataField, DataSchema, SourceState
 
 STATE_KIND = "dagkit/state"
 NAMED_STATE_KIND = "dagkit/state/named"
-"""That of an input operator whose sources bear its name."""
+"""The state kind of an input operator whose name is part of its source names."""
 
 PIECES_SCHEMA = DataSchema(
     fields=(
@@ -53,7 +53,7 @@ PIECES_SCHEMA = DataSchema(
         DataField(name="finished", type="Bool"),
     )
 )
-"""What a window made: the pieces of files that its tasks staged."""
+"""The results of a window: the pieces of files that its tasks staged."""
 
 
 class Journal:
@@ -72,9 +72,9 @@ class Journal:
         self.chain = ledger.application(name, list(self.roots), transform, PIECES_SCHEMA)
         self._planned: Transaction | None = None
         self._after = self.chain.standing.data_at
-        """The last window that this run knows of: whatever it plans, it plans after that one."""
+        """The last window that this run knows; all its plans follow that window."""
         self._heads = {source: root.head for source, root in self.roots.items()}
-        """The last finding that this run knows of, by input operator: whatever it finds was found after that one."""
+        """The last discovery that this run knows, by input operator; all its discoveries follow that one."""
         self._states: dict[str, SavedState] = {
             source: {} if root.standing.source_state is None else json.loads(root.standing.source_state.value)
             for source, root in self.roots.items()
@@ -83,21 +83,21 @@ class Journal:
     # ---- resuming
 
     def checkpoint(self) -> Checkpoint:
-        """What the last window left."""
+        """Return the checkpoint of the last window."""
         content = self.chain.checkpoint()
         return Checkpoint() if content is None else Checkpoint.model_validate(json.loads(content))
 
     def newest_checkpoint(self) -> Checkpoint:
-        """What the last window left, whoever committed it."""
+        """Read the ledger again and return its newest checkpoint, even if another driver committed it."""
         self.chain.reopen()
         return self.checkpoint()
 
     def state_of(self, operator: str) -> SavedState:
-        """The state of an input operator after its last finding."""
+        """The state of an input operator after its last discovery."""
         return self._states[operator]
 
     def findings(self) -> list[Discovery]:
-        """What was found and not given to a window yet, in the order in which it was found."""
+        """Return the discoveries that no window has taken yet, in order."""
         found = []
         for name, root in self.roots.items():
             consumed = self.chain.standing.consumed.get(root.dataset_id)
@@ -110,7 +110,7 @@ class Journal:
         return [finding for _, finding in sorted(found, key=lambda each: (each[0], each[1].operator, each[1].seq))]
 
     def promised(self) -> tuple[WindowPromise, Mapping[str, int]] | None:
-        """The window that was promised and not committed, and up to which discoveries it goes."""
+        """Return the promise of the uncommitted window and each input's last discovery in it, or None."""
         planned = self._followed(self.chain.plan_next(self._nothing_new()))
         if not planned.promised:
             return None
@@ -118,17 +118,17 @@ class Journal:
         names = {root.dataset_id: name for name, root in self.roots.items()}
         upto = {names[p.input.dataset_id]: p.seq for p in planned.inputs if p.seq is not None}
         for name, seq in upto.items():
-            if seq > self._heads[name].seq:  # somebody found it, and promised it, while this one was opening
+            if seq > self._heads[name].seq:  # another driver found and promised it while this run opened the ledger
                 raise self.roots[name].log.taken(seq)
         return WindowPromise.model_validate(planned.notes), upto
 
     # ---- writing
 
     def add(self, finding: Discovery, state: SavedState) -> Discovery:
-        """The finding is in the ledger, with the state that its operator was left in."""
+        """Append a discovery to the ledger with the state of its operator after it."""
         root = self.roots[finding.operator]
         planned = root.plan_next()
-        if root.head != self._heads[finding.operator]:  # a chain that nobody here wrote to follows other writers
+        if root.head != self._heads[finding.operator]:  # another driver has written to this chain
             raise root.log.taken(self._heads[finding.operator].seq + 1)
         rows = list(self.writing.rows(finding, planned.next_offset))
         content = lines_of(rows)
@@ -145,9 +145,9 @@ class Journal:
         return Discovery(finding.operator, finding.emitted, record.seq)
 
     def promise(self, upto: Mapping[str, int], promise: WindowPromise) -> None:
-        """The next window will be given the findings up to these, and will run as noted, crash or no crash."""
+        """Promise the next window: it takes the discoveries up to these and runs as noted, even after a crash."""
         given = {self.roots[name].dataset_id: seq for name, seq in upto.items()}
-        unseen = {root.dataset_id: 0 for root in self.roots.values()}  # its Seed, and no finding
+        unseen = {root.dataset_id: 0 for root in self.roots.values()}  # only its Seed block, no discovery
         limits = {**unseen, **self._nothing_new(), **given}
         planned, notes = self._followed(self.chain.plan_next(limits)), promise.as_notes()
         if planned.promised and (planned.notes != notes or _limits_of(planned) != limits):
@@ -155,7 +155,7 @@ class Journal:
         self._planned = planned if planned.promised else self.chain.promise(planned, notes)
 
     def commit(self, checkpoint: Checkpoint, parts: Sequence[Part]) -> None:
-        """The window is in the ledger: what it was given, what it made, and what it left."""
+        """Append a window to the ledger: its inputs, its results and its checkpoint."""
         assert self._planned is not None, "a window is promised before it is committed"
         planned, self._planned = self._planned, None
         rows = [_row(part, planned.next_offset + index) for index, part in enumerate(parts)]
@@ -170,24 +170,24 @@ class Journal:
         self._after = self.chain.standing.data_at
 
     def _followed(self, planned: Transaction) -> Transaction:
-        """The plan of the window after the last one that this run knows of; another driver's next one is not ours."""
+        """Return the plan if it follows the last window that this run knows; raise `SequenceTaken` otherwise."""
         if planned.after != self._after:
             raise self.chain.log.taken(0 if planned.after is None else planned.after.seq)
         return planned
 
     def refuse_overtaken(self, error: BaseException) -> None:
-        """Returns only if nobody else has appended: what fails while another driver tidies up fails for that."""
+        """Raise `SequenceTaken` if another driver has appended to the ledger: that may be the cause of the error."""
         chain = self.chain
         if chain.log.has(chain.standing.next_seq):
             raise chain.log.taken(chain.standing.next_seq) from error
 
     def _is_named(self, source: str, others: Collection[str]) -> bool:
-        """Whether the ledger knows what an input operator finds by its name, too: once that was settled it stays."""
+        """Whether an input operator's name is part of its source names; the ledger keeps the first decision."""
         kept = self.roots[source].standing.source_state
         return len({*others, source}) > 1 if kept is None else kept.kind == NAMED_STATE_KIND
 
     def _nothing_new(self) -> dict[str, int]:
-        """Limits that leave all that was found since to later windows."""
+        """Limits that leave all new discoveries to later windows."""
         consumed = self.chain.standing.consumed
         positions = {root.dataset_id: consumed.get(root.dataset_id) for root in self.roots.values()}
         return {name: at.seq for name, at in positions.items() if at is not None and at.seq is not None}
@@ -198,7 +198,7 @@ class Journal:
 
 
 def _later(before: datetime | None, now: datetime | None) -> datetime | None:
-    """A watermark never goes back, whoever tells it now."""
+    """Return the later watermark: a watermark never goes back."""
     return max((instant for instant in (before, now) if instant is not None), default=None)
 
 
@@ -228,7 +228,7 @@ class FindingsLeft(RunFailure):
 
 
 class CheckpointUnwritable(RunFailure):
-    """What a window left cannot be written as JSON; nothing of the window was committed."""
+    """A checkpoint cannot be written as JSON; nothing of the window was committed."""
 
     code = "checkpoint-unwritable"
 
@@ -247,7 +247,7 @@ def _text(state: Any, whose: str) -> str:
 
 
 def _refuse_another(ledger: Ledger, name: str, program: Program) -> None:
-    """Returns only if the ledger is this application's, and no input operator was renamed or has findings left."""
+    """Raise if the ledger is another application's, or a missing input operator left discoveries or was renamed."""
     known = ledger.names()
     if name not in known:
         kept = next((each for each in known if ledger.chain(each).kind is DatasetKind.DERIVATIVE), None)

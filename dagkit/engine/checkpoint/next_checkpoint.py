@@ -1,4 +1,4 @@
-"""What a window leaves: made of the memory before it, of what it was given, and of what came of it. Pure."""
+"""Compute the next checkpoint from the previous one, the work of a window and its results. Pure."""
 
 from bisect import bisect_right
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from dagkit.engine.worker.protocol import Answer, SlotState
 from dagkit.errors import RunFailure, Scene, printable
 
 State = Mapping[str, tuple[SavedState, ...]]
-"""What operators remember: by operator, then by partition."""
+"""The state of operators: by operator, then by partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class ConsumedWork:
     """The blocks of one window."""
 
     given: Sequence[WorkItem]
-    """Those that came into the queue with its findings."""
+    """The blocks that its discoveries added to the queue."""
     allocation: Allocation
-    """Those that it works on, which may have waited longer."""
+    """The blocks allocated to it, which may have been in the queue before."""
 
 
 def next_checkpoint(
@@ -54,7 +54,7 @@ def next_checkpoint(
     altered: Sequence[Altered] = (),
     answered: Sequence[str] = (),
 ) -> Checkpoint:
-    """The checkpoint of a window. Blocks that younger windows in flight were given wait still, as far as it knows."""
+    """Return the checkpoint of a window. The blocks of younger windows in flight count as pending in it."""
     younger = list(younger)
     ahead = [each for other in younger for each in all_in(other.allocation)]
     unknown: dict[tuple[str, str | None, Number], list[WorkItem]] = {}
@@ -104,7 +104,7 @@ class PieceLate(RunFailure):
 
 
 def refuse_late(before: Checkpoint, worked_on: AbstractSet[int], parts: Iterable[Part]) -> None:
-    """Returns only if no piece comes for a file that may be in place already: it would take the place of the others."""
+    """Raise if a piece belongs to a file that may be in place already: it would replace the earlier pieces."""
     still = worked_on | elements_of(before.queue)
     for part in parts:
         if part.element_id is not None and part.element_id not in still and is_among(part.element_id, before.read):
@@ -112,7 +112,7 @@ def refuse_late(before: Checkpoint, worked_on: AbstractSet[int], parts: Iterable
 
 
 def refuse_shared(before: Iterable[Part], parts: Sequence[Part], operators: Container[str]) -> None:
-    """Returns only if every file that was written to is of one operator, and of one block or of none."""
+    """Raise unless every written file belongs to one operator, and to one block or none."""
     written = {part.file for part in parts}
     for file, pieces in by_file(part for part in [*before, *parts] if part.file in written).items():
         writers = sorted({piece.operator for piece in pieces if piece.operator in operators})
@@ -124,7 +124,7 @@ def refuse_shared(before: Iterable[Part], parts: Sequence[Part], operators: Cont
 
 
 def with_numbers(stretches: Sequence[tuple[int, int]], more: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """Numbers as half-open stretches in order; none touch."""
+    """Return numbers as sorted half-open ranges; no two touch."""
     found: list[tuple[int, int]] = []
     for start, end in sorted([*stretches, *((number, number + 1) for number in more)]):
         if found and start <= found[-1][1]:
@@ -135,28 +135,28 @@ def with_numbers(stretches: Sequence[tuple[int, int]], more: Iterable[int]) -> t
 
 
 def is_among(number: int, stretches: Sequence[tuple[int, int]]) -> bool:
-    """Whether a number lies in one of the stretches."""
+    """Whether a number lies in one of the ranges."""
     place = bisect_right(stretches, (number, inf)) - 1
     return place >= 0 and number < stretches[place][1]
 
 
 def _lies_in(each: WorkItem, given: Iterable[WorkItem]) -> bool:
-    """Whether it is one of these, or was cut off one of them."""
+    """Whether an item is one of these, or a part of one."""
     return any(other.start <= each.start and each.end <= other.end for other in given)
 
 
 def left_of(answer: Answer) -> list[WorkItem]:
-    """What a window had and did not do."""
+    """The work that a window did not do."""
     return [each for report in answer.reports for each in report.left]
 
 
 def worked_in(answer: Answer) -> list[SlotResult]:
-    """What each slot did in a window."""
+    """The result of each slot in a window."""
     return [SlotResult(each.level, each.slot, each.work, each.busy_millis, each.left) for each in answer.reports]
 
 
 def elements_of(work: Iterable[WorkItem]) -> set[int]:
-    """The numbers of the elements among it that have one."""
+    """The numbers of the elements that have one."""
     return {each.element_id for each in work if each.element_id is not None}
 
 
@@ -166,9 +166,9 @@ def parts_of(answer: Answer) -> list[Part]:
 
 
 def settled(parts: Sequence[Part], open_elements: set[int], *, last: bool = False) -> tuple[list[Part], list[Part]]:
-    """The pieces of files that are whole now, and those of files that are not.
+    """Return the pieces of complete files, and the pieces of incomplete files.
 
-    With the last window, after which nothing more comes for now, every file is whole that is of no block.
+    The last window, after which no more input is expected for now, completes every file that belongs to no block.
     """
 
     def is_whole(pieces: Sequence[Part]) -> bool:
@@ -182,7 +182,7 @@ def settled(parts: Sequence[Part], open_elements: set[int], *, last: bool = Fals
 
 
 def state_after(program: Program, before: State, answer: Answer) -> State:
-    """What operators remember; of one that said nothing, what it remembered before."""
+    """Return the state after a window; operators that reported none keep theirs."""
     by_operator: dict[str, dict[int, Any]] = {}
     for report in answer.reports:
         for name, saved in report.state.items():
@@ -195,7 +195,7 @@ def state_after(program: Program, before: State, answer: Answer) -> State:
 
 
 def state_by_slot(program: Program, state: State) -> dict[tuple[int, int], SlotState]:
-    """What the operators of each slot remember, by level and slot."""
+    """The state of the operators in each slot, by level and slot."""
     by_slot: dict[tuple[int, int], dict[str, Any]] = {}
     for name, states in state.items():
         level = program.stage_of[operator_of_state(name)].level
@@ -208,7 +208,7 @@ def state_by_slot(program: Program, state: State) -> dict[tuple[int, int], SlotS
 def work_by_slot(
     allocation: Allocation, addresses: Mapping[Address, Target]
 ) -> dict[tuple[int, int], tuple[WorkItem, ...]]:
-    """What the slots were dealt, by level and slot."""
+    """The allocated work by level and slot."""
     work: dict[tuple[int, int], tuple[WorkItem, ...]] = {}
     for into, slot_work in allocation.items():
         level = addresses[into].level

@@ -1,4 +1,4 @@
-"""State when the number of partitions changed since it was saved, or what they own: keyed values follow their keys."""
+"""Redistribute saved state if partitions or their keys have changed: keyed values follow their keys."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,7 +31,7 @@ class StateStranded(RunFailure):
 
 
 def redistribute_state(program: Program, kept: Mapping[str, Sequence[SavedState]]) -> dict[str, tuple[SavedState, ...]]:
-    """The state of every operator that still is there, dealt to the partitions that it has now."""
+    """Return the state of every remaining operator, distributed to its present partitions."""
     return {
         name: _dealt(name, program, states)
         for name, states in kept.items()
@@ -68,7 +68,7 @@ def _dealt(name: str, program: Program, states: Sequence[SavedState]) -> tuple[S
 def _dealt_anew(
     states: Sequence[SavedState], owners: Sequence[PartitionKeys], declared: Mapping[str, Declared[Any]]
 ) -> tuple[SavedState, ...]:
-    """As many partitions as before, which may own other keys; what several of them hold stays where it is."""
+    """Redistribute among as many partitions as before; keys that several partitions hold stay where they are."""
     allocated = [dict(state) for state in states]
     for state_name in sorted(n for n, kind in declared.items() if isinstance(kind, KeyedState) and owners):
         if _is_held_twice(states, state_name):
@@ -92,14 +92,14 @@ def _entries(state: SavedState, state_name: str) -> Sequence[Any]:
 
 
 def _panes_dealt(states: Sequence[SavedState], count: int) -> tuple[SavedState, ...]:
-    """Items in the panes of a sliding window go on to the same receivers, whoever sends them."""
+    """Distribute the panes of a sliding window: the receivers are the same for every sender."""
     if len(states) <= count:
         return (*states, *({} for _ in range(count - len(states))))
     return (together((states[0], *states[count:])), *states[1:count])
 
 
 def _owners(name: str, program: Program) -> Sequence[PartitionKeys]:
-    """What each partition owns, at the first input that is keyed."""
+    """The keys of each partition at the first keyed input."""
     keyed = (target.keys for target in program.targets.values() if target.into[0] == name and target.keys)
     return next(keyed, ())
 
@@ -107,7 +107,7 @@ def _owners(name: str, program: Program) -> Sequence[PartitionKeys]:
 def _by_owner(
     states: Sequence[SavedState], state_name: str, owners: Sequence[PartitionKeys], count: int
 ) -> list[list[JsonValue]]:
-    """The entries of each partition of now; what nobody owns stays with whoever had it, if it is there still."""
+    """The entries of each present partition. One without an owner stays in its partition, else goes to the first."""
     mine: list[list[JsonValue]] = [[] for _ in range(count)]
     for before, state in enumerate(states):
         for entry in _entries(state, state_name):

@@ -1,4 +1,4 @@
-"""Times: how far event time has come in each splittable operator that tells it, and so in the application. Pure."""
+"""The watermarks of splittable operators that estimate one, and of the application. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
@@ -7,7 +7,7 @@ from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.protocol import Answer
 
 Watermarks = Mapping[str, datetime | None]
-"""By the input of the work; None where nothing was told yet."""
+"""By input; None before the first estimate."""
 
 
 def watermarks_after(
@@ -17,9 +17,9 @@ def watermarks_after(
     answer: Answer,
     coming: Collection[str],
 ) -> dict[str, datetime | None]:
-    """Event time has come as far as in that which is furthest behind of all that waits; where nothing does, as told.
+    """Return the lowest watermark of all pending work of each input; without pending work, the reported one.
 
-    What was not begun, and what was found and still has to join the queue, `coming` for an input, holds it where it is.
+    Work that was not begun, and discoveries that still have to join the queue (`coming`), hold the watermark.
     """
     waiting = list(waiting)
     after: dict[str, datetime | None] = {}
@@ -35,6 +35,6 @@ def watermarks_after(
 
 
 def watermark_of(watermarks: Watermarks) -> datetime | None:
-    """That of the application: no operator that tells one is behind it."""
+    """The watermark of the application: the lowest of all operators; None while one of them has none."""
     known = [instant for instant in watermarks.values() if instant is not None]
     return min(known) if known and len(known) == len(watermarks) else None

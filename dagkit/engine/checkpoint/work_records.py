@@ -1,4 +1,4 @@
-"""The work of a window as the ledger records it, made of what its slots report, if they report all of it. Pure."""
+"""The record of a window's work for the ledger, from the reports of its slots. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,11 +13,11 @@ from dagkit.ranges import OFFSET_INFINITY
 from dagkit.ranges.coverage import Bounds, surplus
 
 Coverage = Mapping[str, list[Bounds]]
-"""Stretches in order, by source."""
+"""Ordered stretches, by source."""
 
 
 def work_recorded(given: Iterable[WorkItem], reports: Sequence[Report], waiting: Iterable[WorkItem]) -> Work:
-    """The record of a window: what came to each input, what of it was done, and what waits."""
+    """Return the record of a window: the work that came to each input, that was done, and that is pending."""
     given = list(given)
     listed = _by_input(each for each in given if each.element_id is not None)
     came = _by_input(each for each in given if each.element_id is None)
@@ -54,7 +54,7 @@ def _of_input(
 
 
 def unreported(work: Iterable[WorkItem], reports: Sequence[Report]) -> str:
-    """What the slots were dealt, or found, and neither did nor left, or report twice; empty where all is reported."""
+    """Describe work that the slots had and did not report as done or left, or reported twice; "" if none."""
     dealt = _by_input(work)
     left = _by_input(each for report in reports for each in report.left)
     for into in sorted({*dealt, *left, *(into for report in reports for into in report.records)}):
@@ -76,7 +76,7 @@ def _by_input(work: Iterable[WorkItem]) -> dict[str, list[Extent]]:
 
 
 def _covered(extents: Iterable[Extent]) -> Coverage:
-    """The stretches of each source, joined where they touch; two equal coverages are equal here."""
+    """Return the stretches of each source, joined where they touch, so that equal coverage compares equal."""
     found: defaultdict[str, list[Bounds]] = defaultdict(list)
     for source, start, end in extents:
         if start < end:

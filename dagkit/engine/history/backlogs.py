@@ -1,4 +1,4 @@
-"""Backlogs as a ledger has them: when blocks were found, when all of them had been read, and what was decided."""
+"""Reconstruct backlogs from a ledger: when blocks were found and read, and which decisions were made."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _FOLLOW = "give an operator a scaling policy, and ask again once it has followed
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Blocks of one length that are found at one time."""
+    """Blocks of one length that were found at the same time."""
 
     at_millis: float
     blocks: int
@@ -38,14 +38,14 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """One decision, and the window with which it was committed."""
+    """One decision, and the window that committed it."""
 
     window: int
     fact: Scaled
 
     @property
     def inputs(self) -> ScalingInputs | None:
-        """What it was made of; none where no policy of ours made it."""
+        """The inputs of the decision; None if no policy of dagkit made it."""
         try:
             return ScalingInputs.of(self.fact.inputs)
         except ValidationError:
@@ -54,21 +54,21 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What an operator had to do, and how it went; times are milliseconds since the first of it was found."""
+    """The backlog of an operator and its decisions; times are in milliseconds since its first block was found."""
 
     operator: str
     began: datetime
     decisions: tuple[Decided, ...]
     arrivals: tuple[Arrival, ...]
     drained: tuple[float, ...]
-    """When all that had been found was read, each time."""
+    """Each time at which all found blocks had been read."""
 
     @property
     def inputs(self) -> list[ScalingInputs]:
         return [inputs for each in self.decisions if (inputs := each.inputs) is not None]
 
     def positions_per_second(self) -> float:
-        """Positions that a partition read in a second while there was something to read."""
+        """Positions that a partition read per second while there was a backlog."""
         millis = backlog_millis(self.arrivals, self.drained)
         if not millis:
             raise NothingDecided(f"nothing of what {self.operator} was given has been read yet", "ask again later")
@@ -77,7 +77,7 @@ class Recorded:
 
 
 def decisions(ledger: Ledger, operator: str | None = None) -> list[Decided]:
-    """Every decision about partitions, or about those of one operator, in the order in which they were made."""
+    """Return the decisions about the partitions of all operators, or of one, in order."""
     made = _made(history(ledger))
     return made if operator is None or not made else _decided_for(operator, made)
 
@@ -91,7 +91,7 @@ def _decided_for(operator: str, made: Sequence[Decided]) -> list[Decided]:
 
 
 def recorded(ledger: Ledger, operator: str | None = None) -> Recorded:
-    """The backlog of an operator, and what was decided of it; without a name, of the only one."""
+    """Return the backlog and the decisions of an operator; without a name, of the only one with decisions."""
     entries = list(history(ledger))
     made = _made(entries)
     names = sorted({decided.fact.operator for decided in made})
@@ -116,7 +116,7 @@ def recorded(ledger: Ledger, operator: str | None = None) -> Recorded:
 
 
 def backlog_millis(arrivals: Iterable[Arrival], drained: Iterable[float]) -> float:
-    """How long something waited, all in all, up to the last time that nothing did."""
+    """The total time with a backlog, up to the last time without one."""
     left, total = sorted(each.at_millis for each in arrivals), 0.0
     for end in drained:
         begun = [at for at in left if at < end]
@@ -135,7 +135,7 @@ def _made(entries: Iterable[Entry]) -> list[Decided]:
 
 
 def _sources_of_others(entries: Iterable[Entry], operator: str) -> set[str]:
-    """Sources that were given to another operator, or seen to wait for it, and never for this one."""
+    """The sources that only other operators were given or had in their queues."""
     seen: dict[str, set[str]] = {}
     for entry in entries:
         for each in entry.checkpoint.queue:
@@ -148,7 +148,7 @@ def _sources_of_others(entries: Iterable[Entry], operator: str) -> set[str]:
 
 
 def _found_elsewhere(entries: Iterable[Entry], operator: str) -> Iterator[tuple[datetime, int]]:
-    """How long the elements are that came to an operator and that no root chain lists, and when."""
+    """The arrival times and lengths of the elements of an operator that no root chain lists."""
     for entry in entries:
         for work in _work_of(entry, operator):
             yield from ((entry.committed, length_of(span)) for span in work.found if span.end is not None)
@@ -161,7 +161,7 @@ def _work_of(entry: Entry, operator: str) -> list[InputWork]:
 
 
 def _found(ledger: Ledger) -> list[tuple[datetime, WorkBlock]]:
-    """Every block that was found, and when, in that order."""
+    """Every block that was found and its time, in order of time."""
     found: list[tuple[datetime, WorkBlock]] = []
     for name in ledger.names():
         chain = ledger.chain(name)
@@ -175,7 +175,7 @@ def _found(ledger: Ledger) -> list[tuple[datetime, WorkBlock]]:
 
 
 def _arrivals(found: Iterable[tuple[datetime, int]], began: datetime) -> tuple[Arrival, ...]:
-    """What was found at one time as so many blocks of one length, the average."""
+    """The arrivals; blocks that were found at the same time count with their average length."""
     lengths: dict[datetime, list[int]] = {}
     for at, length in found:
         lengths.setdefault(at, []).append(length)
@@ -189,7 +189,7 @@ def _drained(
     foreign: set[str],
     began: datetime,
 ) -> tuple[float, ...]:
-    """When as much had been read as had been found by then, and more than the time before."""
+    """The times at which all blocks found by then had been read, and more than the previous time."""
     ends: list[float] = []
     arrived = read = index = told = 0
     for entry in entries:

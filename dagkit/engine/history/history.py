@@ -1,4 +1,4 @@
-"""History: what each window left, read from a ledger by whoever asks, while the application runs or after."""
+"""The checkpoints of all windows, read from a ledger while the application runs or later."""
 
 import json
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from dagkit.ledger import DatasetKind, ExecuteTransform, Ledger
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One window, as it was committed."""
+    """One committed window."""
 
     committed: datetime
     checkpoint: Checkpoint
 
 
 def history(ledger: Ledger, first: int = 0) -> Iterator[Entry]:
-    """The windows of the ledger's application, from the first of its blocks on, oldest first."""
+    """Yield the windows of the ledger's application, oldest first, from the block `first` of its chain on."""
     for name in ledger.names():
         chain = ledger.chain(name)
         if chain.kind is not DatasetKind.DERIVATIVE:

@@ -191,7 +191,7 @@ def whole_blocks(timed: Sequence[tuple[float, WorkItem]], slots: int) -> tuple[S
 
 
 def wrapped(blocks: Sequence[WorkItem], slots: int, share: float, cutter: SplitPlanner) -> tuple[SlotWork, float]:
-    """Fill one slot after the other and cut a block that exceeds the share; return also the most time of a slot."""
+    """Fill the slots in turn and cut blocks that exceed the share; return also the time of the fullest slot."""
     slot_work: SlotWork = [[] for _ in range(slots)]
     left = sorted(blocks, key=attrgetter("order"), reverse=True)
     loads = [0.0] * slots

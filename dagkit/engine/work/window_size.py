@@ -81,7 +81,7 @@ class WindowSizer:
         return replace(self, error=min(1.0, max(LEAST_ERROR, off, (off + self.error) / 2)))
 
     def next(self, backlog: float) -> WindowLength:
-        """Return the next window for this backlog per slot: in milliseconds, or in positions while nothing is measured."""
+        """Return the next window for a backlog per slot, in milliseconds, or in positions while nothing is measured."""
         if self.usual is None:
             lasts = min(max(FIRST_MILLIS, backlog / FIRST_PER_MILLI), LONGEST_MILLIS / 4)
             return WindowLength(max(self.shortest_millis, lasts), FIRST_POSITIONS)
