@@ -71,7 +71,7 @@ class RunningPlan:
         return sum(node.port_value(port, PortContext.QUEUE_CAPACITY) for node, port in ports)
 
     def setting(self, operator: str, name: str, raw: Any) -> "RunningPlan":
-        """Return the plan with another value of a property or an attribute. Raise `ApplicationFaults` if it is invalid."""
+        """Return the plan with a new value of a property or an attribute. Raise `ApplicationFaults` if invalid."""
         name = name_of(self.configured, operator, name)
         configured = reconfigured(self.configured, operator, name, raw)
         said = value_of(self.launched, operator, name)

@@ -1,1 +1,1 @@
-"""What one slot does in one window."""
+"""The execution of one slot in one window."""

@@ -1,7 +1,7 @@
-"""The ports of one level's operators in one slot, bound: to each other, to unifiers and panes, and to the outbox.
+"""Bind the ports of one level's operators in one slot to each other, to unifiers and panes, and to the outbox.
 
-Inside a stage an output is bound straight to the next operator; to a stage of the same level and slot it hands on at
-once; what goes further is gathered by the slot that it goes to.
+Inside a stage an output calls the next operator directly, and so does an output to a stage of the same level and slot.
+The outbox gathers items for other levels and slots by their target slot.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -46,38 +46,38 @@ class Binding:
         self.readings = readings
         self.stages = [stage for stage in program.stages_at(level) if outbox.slot < stage.slots]
         self.leaving: dict[Port, Callable[[], int]] = {}
-        """How many items left by each output that a stream begins at."""
+        """Counts the items that left by each connected output."""
         self._kept = kept
         self._held: dict[str, list[Any]] = {}
-        """What each delay holds back."""
+        """The items that each delay operator holds."""
         self._merging: dict[int, tuple[Life, Receiver]] = {}
-        """The unifier of each wire that has one, once its first items came."""
+        """The unifiers, by wire, created when their first items arrive."""
         self._entrances: dict[Port, Receiver] = {}
         self._controls = {name: Controls(name, operator, self.flush_into) for name, operator in operators.items()}
         self._panes: dict[Port, Panes] = {}
         self._slides: dict[Port, list[Receiver]] = {}
-        """Where what slides goes when it does."""
+        """The receivers of each sliding output."""
         for stage in reversed(self.stages):
             self._bind(stage)
 
     def take(self, target: Target, batch: Batch[Any]) -> None:
-        """A batch came by a wire."""
+        """Deliver a batch that arrived on a wire."""
         told, name = controls_in(batch), target.into[0]
-        for stamped in told if not isinstance(self.operators[name], DelayOperator) else ():  # there they end
+        for stamped in told if not isinstance(self.operators[name], DelayOperator) else ():  # delays drop them
             self._controls[name].take(stamped)
         if not told:
             self._entrance(target).batch(batch)
 
     def end_controls(self, name: str) -> None:
-        """All items of an operator were processed; the control tuples that waited for that are delivered."""
+        """Deliver the control tuples that waited until all items of an operator were processed."""
         self._controls[name].end()
 
     def passed(self, port: Port) -> int:
-        """How many items came in by an input so far."""
+        """How many items an input has received so far."""
         return self._entrances[port].passed()
 
     def merge_into(self, name: str) -> None:
-        """What unifiers have for an operator flows in: all that they merge has ended."""
+        """End the unifiers before an operator, so that their results reach it; all their senders have ended."""
         for wire, (unifier, into) in self._merging.items():
             if self.program.targets[wire].into[0] == name:
                 if into.flush is not None:
@@ -86,11 +86,11 @@ class Binding:
                 unifier.tear_down()
 
     def unifiers(self) -> list[Life]:
-        """The unifiers that were made so far."""
+        """The unifiers that have been created."""
         return [unifier for unifier, _ in self._merging.values()]
 
     def slide(self, name: str) -> None:
-        """What an operator's windows hold goes on, where they slide with this one."""
+        """Send the items of an operator's sliding windows, if they slide with this window."""
         for (operator, port), sinks in self._slides.items():
             if operator == name:
                 items = self._panes[operator, port].turn(self.window.window_id)
@@ -98,18 +98,18 @@ class Binding:
                     sink.batch(Batch.of(items))
 
     def flush(self) -> None:
-        """What waits for operators that take batches is handed on, upstream first."""
+        """Deliver the items that wait for operators that take batches, upstream first."""
         for name in self.operators:
             self.flush_into(name)
 
     def flush_into(self, name: str) -> None:
-        """What waits for one operator is handed on."""
+        """Deliver the items that wait for one operator."""
         for (operator, _), into in self._entrances.items():
             if operator == name and into.flush is not None:
                 into.flush()
 
     def let_go(self) -> None:
-        """What the delays held back goes out; it comes round in the next window."""
+        """Send the items that delays hold; they arrive in the next window."""
         for name, items in self._held.items():
             for stage in self.stages:
                 for target in stage.targets.get((name, "output"), ()):
@@ -120,7 +120,7 @@ class Binding:
         return {slider_name(*port): panes.saved() for port, panes in self._panes.items()}
 
     def _entrance(self, target: Target) -> Receiver:
-        """What takes what comes on a wire: the input itself, or the unifier before it."""
+        """The receiver of a wire: the input itself, or the unifier before it."""
         if target.unifier is None:
             return self._entrances[target.into]
         if target.wire not in self._merging:
@@ -133,7 +133,7 @@ class Binding:
         return self._merging[target.wire][1]
 
     def _bind(self, stage: StageProgram) -> None:
-        """Bind the operators of a stage, the last first, so that each finds the next one bound."""
+        """Bind the operators of a stage, last first, so that each operator's successor is bound already."""
         for name in reversed(stage.operators):
             operator = self.operators[name]
             for port in output_ports(type(operator)):
@@ -171,7 +171,7 @@ class Binding:
                 yield self._merged(target)
 
     def _merged(self, target: Target) -> Receiver:
-        """The unifier before an input of this very slot, made when its first items come."""
+        """The unifier before an input of this slot, created when its first items arrive."""
         return Receiver(
             lambda item: self._entrance(target).item(item),
             lambda batch: self._entrance(target).batch(batch),

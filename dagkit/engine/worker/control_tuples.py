@@ -1,4 +1,4 @@
-"""Control tuples as one operator meets them: each once, at its time, and handed on unless the operator does that."""
+"""Deliver control tuples to one operator: each once, at its time, and pass them on unless the operator does."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ class Controls:
         self._waiting: list[Stamped] = []
 
     def take(self, stamped: Stamped) -> None:
-        """One came; the same one may come again from another partition, and is passed over."""
+        """Deliver a control tuple, at once or at the end; ignore a second copy from another partition."""
         if stamped.stamp in self._seen:
             return
         self._seen.add(stamped.stamp)
@@ -27,7 +27,7 @@ class Controls:
             self._deliver(stamped)
 
     def end(self) -> None:
-        """All items were processed; what waited for that is told."""
+        """Deliver the control tuples that waited until all items were processed."""
         waiting, self._waiting = self._waiting, []
         for stamped in waiting:
             self._deliver(stamped)

@@ -8,18 +8,18 @@ from dagkit.ranges import OffsetRange, RestrictionTracker
 Tracker = RestrictionTracker[OffsetRange, int]
 
 AGAIN_SECONDS = 0.002
-"""How soon after the deadline work that had not begun by then is looked at again."""
+"""How soon after the deadline the watchdog first tries again to split work without a claim."""
 LONGEST_AGAIN_SECONDS = 0.128
-"""How soon at last, where nothing comes of it."""
+"""The longest pause between two such attempts."""
 
 
 class Deadline:
-    """When no new work is begun; a watchdog splits what is being worked on when it is over."""
+    """The time after which no new work is begun; then a watchdog splits the work in progress."""
 
     def __init__(self, lasts_millis: float | None) -> None:
         self._ends = None if lasts_millis is None else time.monotonic() + lasts_millis / 1000
         self._splits: float | None = None
-        """When what is watched now is split."""
+        """When to split the watched work."""
         self._tracker: Tracker | None = None
         self._residual: OffsetRange | None = None
         self._again = AGAIN_SECONDS
@@ -32,7 +32,7 @@ class Deadline:
         return self._ends is not None and time.monotonic() >= self._ends
 
     def watch(self, tracker: Tracker, among: int = 1) -> None:
-        """From now on this is what is split: at the deadline, or sooner where several have their turns till then."""
+        """Watch this work and split it at the deadline, or sooner if several items share the time until then."""
         if self._ends is None:
             splits = None
         elif among == 1:
@@ -52,26 +52,26 @@ class Deadline:
             self._watchdog.start()
 
     def residual(self) -> OffsetRange | None:
-        """What was taken away from what was watched, if anything was; it is watched no more."""
+        """Stop watching the work. Return the part that was split off, if any."""
         with self._changed:
             self._tracker = None
             return self._residual
 
     def end(self) -> None:
-        """Nothing is watched any more."""
+        """Stop the watchdog."""
         with self._changed:
             self._ended = True
             self._changed.notify()
 
     def split(self) -> None:
-        """Take back what is not claimed; of what nothing was claimed yet, nothing: the window gets something done."""
+        """Split off the unclaimed rest. Leave work without a claim alone, so that each window makes progress."""
         with self._changed:
             if self._tracker is not None and self._residual is None and self._tracker.is_started():
                 split = self._tracker.try_split(0.0)
                 self._residual = None if split is None else split.residual
 
     def _keep_watch(self) -> None:
-        """At the deadline split; and again, where nothing was claimed yet, but less and less often: some never give."""
+        """Split at the deadline. Repeat it with growing pauses while nothing is claimed: some trackers never split."""
         with self._changed:
             while not self._ended:
                 assert self._splits is not None, "there is a deadline where somebody watches"

@@ -1,4 +1,4 @@
-"""Live operators: instances of their own, whose state is restored and whose inputs and outputs are bound."""
+"""Create live operators: separate instances with restored state and bound inputs and outputs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ GATHERED_ITEMS = 8192
 
 
 class StateUnreadable(RunFailure):
-    """The class of today cannot read the state that was saved."""
+    """The present class cannot read the saved state."""
 
     code = "state-unreadable"
 
@@ -37,7 +37,7 @@ class StateUnreadable(RunFailure):
 
 
 class StateUnwritable(RunFailure):
-    """State cannot be saved so that it reads back as it was."""
+    """State cannot be saved such that it reads back unchanged."""
 
     code = "state-unwritable"
 
@@ -52,20 +52,20 @@ class StateUnwritable(RunFailure):
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """What takes what flows into one place: items one by one, or many at once."""
+    """Receives the items of one input: one by one, or in batches."""
 
     item: Take
     batch: Take
     flush: Callable[[], None] | None = None
-    """Hands on what waits; asked for before the window ends."""
+    """Delivers waiting items; called before the window ends."""
     control: Take | None = None
-    """What takes control tuples; where there is nothing, they end."""
+    """Receives control tuples; if None, they are dropped."""
     passed: Callable[[], int] = int
-    """How many items came in so far, those that still wait left out; none, where nobody counts."""
+    """Returns how many items have been delivered, without waiting ones; 0 if they are not counted."""
 
 
 def live(configured: Operator, saved: SavedState) -> Operator:
-    """An instance of its own, with the state that was saved."""
+    """Return a separate instance with the saved state."""
     operator = configured.configured({})
     declared = declared_state(type(operator))
     for name, value in saved.items():
@@ -82,7 +82,7 @@ def _restored(operator: Operator, name: str, declared: Declared[Any], value: Jso
 
 
 def saved(operator: Operator, called: str = "") -> SavedState:
-    """The state that the operator has now, as JSON; what was never touched is left out."""
+    """Return the operator's present state as JSON, without state that was never touched."""
     declared = declared_state(type(operator))
     called = f"{called} ({type(operator).__name__})" if called else type(operator).__name__
     values = Declared.values_of(operator)
@@ -97,7 +97,7 @@ def _saved(operator: str, name: str, declared: Declared[Any], value: Any) -> Jso
 
 
 def bind_output(operator: Operator, port: str, sinks: Sequence[Receiver]) -> None:
-    """Let an output send to these sinks from now on; to none, and it counts as unconnected."""
+    """Connect an output to these sinks; without sinks it counts as unconnected."""
     if sinks:
         operator._sinks[port] = to_all([sink.item for sink in sinks])  # noqa: SLF001 - outputs are bound here
         operator._batch_sinks[port] = to_all([sink.batch for sink in sinks])  # noqa: SLF001
@@ -107,7 +107,7 @@ def bind_output(operator: Operator, port: str, sinks: Sequence[Receiver]) -> Non
 
 
 def to_all(takes: Sequence[Take]) -> Take:
-    """One that hands to each of several."""
+    """Return a function that calls each of several."""
     if len(takes) == 1:
         return takes[0]
 
@@ -119,7 +119,7 @@ def to_all(takes: Sequence[Take]) -> Take:
 
 
 def of_items(take: Take, passed: Callable[[], int] = int) -> Receiver:
-    """An entrance where items are taken one by one, batches or not, and counted by whoever takes them."""
+    """A receiver that takes the items of batches one by one; the caller provides the counter."""
 
     def take_each(batch: Batch[Any]) -> None:
         for item in batch.items():
@@ -129,7 +129,7 @@ def of_items(take: Take, passed: Callable[[], int] = int) -> Receiver:
 
 
 def of_batches(take: Take) -> Receiver:
-    """An entrance where single items wait until they are many."""
+    """A receiver that gathers single items into batches."""
     waiting: list[Any] = []
     count = 0
 
@@ -156,11 +156,11 @@ def of_batches(take: Take) -> Receiver:
 
 
 def receiver(operator: Operator, port: str, keying: Keying) -> Receiver:
-    """What takes what flows into an input; keyed state learns by what each item is routed."""
+    """Return the receiver of an input; it passes the routing code of each item to keyed state."""
     keyed = [_keyed(operator, n) for n, kind in declared_state(type(operator)).items() if isinstance(kind, KeyedState)]
     by_batch = batch_handler_of(operator, port)
     if keyed and keying.codec is not None:
-        by_batch = None  # only the codec knows where a key belongs, and it is asked with the item
+        by_batch = None  # only the codec can map a key to a partition, and it needs the item
     if not callable(getattr(operator, handler_name(input_ports(type(operator))[port]), None)):
         assert by_batch is not None, f"{type(operator).__name__} has no method for {port}"
         return of_batches(_with_keys(by_batch, keyed))
@@ -170,9 +170,9 @@ def receiver(operator: Operator, port: str, keying: Keying) -> Receiver:
 def _counted(
     operator: Operator, port: str, by_batch: Take | None, keyed: Sequence[Keyed[Any, Any]], keying: Keying
 ) -> Receiver:
-    """What takes single items and batches, and counts them.
+    """Return a receiver that counts single items and batches.
 
-    A single item is counted in the very call that hands it to the operator's method: a call of its own would cost ten
+    It counts a single item in the same call that delivers it to the operator's method: a separate call would cost ten
     times as much.
     """
     name = handler_name(input_ports(type(operator))[port])
@@ -208,7 +208,7 @@ def _with_code(operator: Operator, handle: Take, keyed: Sequence[Keyed[Any, Any]
     if not keyed:
         return handle
 
-    def take(item: Any, self: Operator = operator) -> None:  # noqa: ARG001 - whose failure it is, if a key is one
+    def take(item: Any, self: Operator = operator) -> None:  # noqa: ARG001 - `self` names the operator if its key fails
         routed_by = keying.code(item)
         for state in keyed:
             state.current_code = routed_by
@@ -225,7 +225,7 @@ def _with_keys(handle: Take, keyed: Sequence[Keyed[Any, Any]]) -> Take:
 
     def take(batch: Batch[Any]) -> None:
         for state in keyed:
-            state.code_of = routing_code  # such state is kept under the very keys that items are routed by
+            state.code_of = routing_code  # such state uses the same keys as the routing
         handle(batch)
         for state in keyed:
             state.code_of = None

@@ -1,4 +1,4 @@
-"""What leaves a slot: batches on their way to slots of later levels, or to the next window."""
+"""The batches that leave a slot for slots of later levels, or for the next window."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from dagkit.schema.batch import Batch
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A batch that goes to one slot: of this window, or of the next."""
+    """A batch for one slot, of this window or of the next."""
 
     wire: int
     slot: int
@@ -23,38 +23,38 @@ class Sent:
 
 
 NOTHING_SENT = Sent(wire=-1, slot=-1, level=-1, delayed=False, batch=Batch.of([]))
-"""What is given where there is nothing, so that others get a turn."""
+"""Yielded if there is nothing to send, so that other slots get a turn."""
 
 
 def owned(sent: Sent) -> Sent:
-    """The batch as Python values: its columns may lie in memory that is used again once the call returns."""
+    """Copy the batch to Python values: the memory of its columns may be reused once the call returns."""
     return replace(sent, batch=Batch.of(sent.batch.items()))
 
 
 class Outbox:
-    """What one slot, or the driver, sends; those who write it and those who carry it on take turns."""
+    """The batches that one slot, or the driver, sends; writing and reading it alternate."""
 
     def __init__(self, slot: int) -> None:
         self.slot = slot
         self.keep: Callable[[Sent], Sent] = owned
-        """Makes of a batch what may wait; whoever carries batches on as bytes writes them here."""
+        """Converts a batch for later sending; a backend that sends bytes replaces it."""
         self._full: list[Sent] = []
         self._slits: list[Receiver] = []
 
     def channel(self, target: Target) -> Receiver:
-        """Where what goes to one target is dropped in."""
+        """Return the receiver for the items of one target."""
         channel = self._by_item(target) if target.routing is Routing.KEYED else of_batches(self._sender(target))
         channel = replace(channel, control=self._telling(target, channel))
         self._slits.append(channel)
         return channel
 
     def ready(self) -> Iterator[Sent]:
-        """What need not wait."""
+        """Yield the batches that are ready to send."""
         full, self._full = self._full, []
         yield from full
 
     def rest(self) -> Iterator[Sent]:
-        """All that is still there."""
+        """Yield all remaining batches."""
         for channel in self._slits:
             if channel.flush is not None:
                 channel.flush()
@@ -74,7 +74,7 @@ class Outbox:
         return send
 
     def _telling(self, target: Target, channel: Receiver) -> Take | None:
-        """What tells every partition of a target, after the items that were sent before; delays hold no control."""
+        """Return what sends control tuples to all partitions of a target, behind earlier items; None for delays."""
         if target.delayed:
             return None
         slots = (self.slot,) if target.routing is Routing.STRAIGHT else range(target.slots)
@@ -89,7 +89,7 @@ class Outbox:
         return tell
 
     def _by_item(self, target: Target) -> Receiver:
-        """Single items wait by the slot that owns them, so that few batches go out and not many small ones."""
+        """Gather single items by the slot that owns them, so that few large batches are sent."""
         send = self._sender(target)
         waiting: dict[int, list[Any]] = {}
         count = 0

@@ -1,4 +1,4 @@
-"""What the workers are given for one window, and what they tell of it."""
+"""The task of the workers for one window, and their reports."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,49 +26,49 @@ class WindowTask:
 
     window_id: int
     arriving: tuple[Sent, ...] = ()
-    """Items that the driver found, and what delays held back."""
+    """Items that the driver found, and items that delays held."""
     state: Mapping[tuple[int, int], SlotState] = field(default_factory=dict)
-    """What the windows before left, by level and slot."""
+    """The state after the previous windows, by level and slot."""
     work: Mapping[tuple[int, int], tuple[WorkItem, ...]] = field(default_factory=dict)
-    """What splittable operators are dealt, by level and slot."""
+    """The work allocated to splittable operators, by level and slot."""
     staging: StagingPlace | None = None
-    """None where nobody writes files."""
+    """None if no operator writes files."""
     lasts_millis: float | None = None
-    """How long a slot may begin new work; none: until there is no more."""
+    """How long a slot may begin new work; None: until there is no more."""
     committed: int = 0
-    """The last window that can never come back."""
+    """The last committed window, which never runs again."""
     last: bool = False
-    """Whether nothing more comes for now, and operators are told so."""
+    """Whether operators are notified that no more input is expected for now."""
     home: str = ""
-    """The folder that relative paths of operators are taken from: where the driver was started."""
+    """The folder that relative paths of operators start from: where the driver was started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A block, or a part of one, that was read in a window."""
+    """A block, or a part of one, that a window read."""
 
     source: str
     start: int
     stop: int
     after_millis: float
-    """From when its slot began with the window."""
+    """The time since its slot began the window."""
     millis: float
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one partition of an operator did in one window, as it was counted where it ran."""
+    """The figures of one partition of an operator in one window, counted where it ran."""
 
     taken: Mapping[str, int] = field(default_factory=dict)
-    """Items that came in, by input port; control tuples are none. Of blocks, those that were begun."""
+    """Items received, by input port, without control tuples; of blocks, those that were begun."""
     sent: Mapping[str, int] = field(default_factory=dict)
-    """Items that went out, by output port; one that no stream begins at is left out."""
+    """Items sent, by connected output port."""
     read: int = 0
-    """Positions of blocks that were read: of files, bytes."""
+    """How many positions of blocks were read: for files, bytes."""
     cpu_nanos: int = 0
-    """Of the thread that it ran on; the operators that share a slot share it, and each is told all of it."""
+    """CPU time of its thread; each of the operators that share a slot reports the whole time."""
     millis: float = 0.0
-    """From when its slot began with the window to the end of the operator's own window."""
+    """The time from the slot's begin of the window to the end of the operator's own window."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     """Its metrics at the end of the window, by name."""
     stretches: tuple[Stretch, ...] = ()
@@ -77,38 +77,38 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the driver learns of a slot when its window is over."""
+    """The report of a slot to the driver at the end of a window."""
 
     level: int
     slot: int
     state: SlotState = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
     left: tuple[WorkItem, ...] = ()
-    """What was not done in the window: whole elements, and the ends of others."""
+    """Work that was not done in the window: whole elements, and the rests of others."""
     put_off: Mapping[ItemEnd, Deferred[OffsetRange]] = field(default_factory=dict)
-    """How long what of it was put off for, by where it ends: when it is due, whoever hears of it says by his clock."""
+    """The delays of deferred work, keyed by the end of its range; the driver adds them to its own clock."""
     records: Mapping[str, WorkRecord] = field(default_factory=dict)
-    """What was found and done of the work, by the input that it is for."""
+    """The work that was found and done, by input."""
     positions: int = 0
     """How many positions were read."""
     busy_millis: float = 0.0
     figures: Mapping[str, Figures] = field(default_factory=dict)
-    """What each operator did in this slot, by name."""
+    """The figures of each operator in this slot, by name."""
     began: datetime | None = None
     """When the slot began, by the clock of its own machine."""
     reached: Mapping[str, datetime] = field(default_factory=dict)
-    """The latest watermark that was told, by the input of the work that told it."""
+    """The latest watermark, by input."""
     work: float = 0.0
-    """How much work was done, as the operators count it."""
+    """How much work was done, in the units of the operators."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of an assignment."""
+    """The result of a window task."""
 
     reports: tuple[Report, ...] = ()
     delayed: tuple[Sent, ...] = ()
-    """What delays hold back for the next window."""
+    """The items that delays hold for the next window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,26 +117,26 @@ class Cores:
 
     now: int = 1
     most: int = 1
-    """How many could, were they asked for."""
+    """How many could run if they were requested."""
 
 
 class Backend(Protocol):
-    """Runs windows of the application that it was given when it was made, or loaded with since."""
+    """Runs windows of the application that it was created with, or that was loaded later."""
 
     def load(self, compilation: "Compilation") -> None:
-        """Whatever window is run from here on is one of this. Called when none is under way."""
+        """Run all later windows with this compilation. Called while no window is in flight."""
 
     def cores(self) -> Cores:
-        """On how many slots a window runs at the same time."""
+        """Return how many slots run at the same time."""
 
     def run(self, assignment: WindowTask) -> Answer:
         """Run one attempt at a window to its end. Called from one thread at a time for each window in flight."""
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
-        """Each file is whole and under its name, and its pieces are gone; may be done again by whoever was killed.
+        """Assemble each file under its name and remove its pieces, before returning; safe to repeat after a crash.
 
-        Returns only then. What a file cannot be made of, or where it cannot be, is raised.
+        Raise if pieces are lost or a file cannot be put in place.
         """
 
     def close(self) -> None:
-        """Nothing runs any more."""
+        """Stop everything that runs."""

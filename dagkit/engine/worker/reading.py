@@ -1,4 +1,4 @@
-"""Reading: how a slot works through what a splittable operator is given, and stops when the window is over."""
+"""Process the work of a splittable operator in a slot, and stop when the window is over."""
 
 import time
 from collections import deque
@@ -23,7 +23,7 @@ from dagkit.ranges import Deferred, OffsetRange, RestrictionTracker, WatermarkEs
 from dagkit.schema.batch import Batch
 
 STRETCHES_TOLD = 1000
-"""Of how many blocks one slot tells by itself what they took: a window of very many small ones is told by its sums."""
+"""How many blocks a slot reports one by one; of a window with more, only sums cover the others."""
 
 
 class Reading:
@@ -43,22 +43,22 @@ class Reading:
         self.operator: SplittableOperator[Any] = elements.operator
         self.left: list[WorkItem] = []
         self.put_off: dict[ItemEnd, Deferred[OffsetRange]] = {}
-        """What of that there was nothing to do of yet, by where it ends."""
+        """Deferred work, keyed by the end of its range."""
         self.positions = 0
         """How many positions were read."""
         self.worked = 0.0
-        """How much work that was, as the operator counts."""
+        """The amount of that work, in the unit of the operator."""
         self.reached: datetime | None = None
-        """The latest watermark that was told."""
+        """The latest watermark."""
         self.begun = 0
-        """How many elements, or parts of some, were worked on."""
+        """How many elements, or parts of elements, were begun."""
         self.stretches: list[Stretch] = []
         self.element: Any = None
-        """What is worked on now, for whoever must tell where something failed."""
+        """The element being processed, for failure messages."""
         self.order = 0
-        """Where it starts, if it is of a block: what is made of it belongs there in the block's files."""
+        """Where the element starts, if it belongs to a block: its output belongs there in the block's files."""
         self.offset: int | None = None
-        """Where in it the record starts on which something failed, once it did."""
+        """Where the record starts on which an operator failed; None before a failure."""
         self.recorder = Recorder()
         self._given = [each for each in given if each.into == elements.into]
         self._arrived: deque[Any] = deque()
@@ -69,16 +69,16 @@ class Reading:
         self._outlet = main_outlet(self.operator)
         self._made = time.monotonic()
         self.deadline: Deadline | None = None
-        """There is one once the work began: each operator of a slot has the window's time for itself."""
+        """Set when the work begins: each operator of a slot gets the whole time of the window."""
 
     def take(self, element: Any) -> None:
-        """An element came from another operator; it is worked on when all is there that this window brings."""
+        """Accept an element from another operator; it is processed after all input of this window has arrived."""
         self._arrived.append(element)
 
     def work(self) -> Iterator[None]:
-        """Work through all of it, or as far as the window goes; whoever carries on what is sent gets his turns.
+        """Process all work, or as much as fits the window; yield so that the caller can send the results.
 
-        What has an end comes first. What has none shares the time that is left.
+        Work with an end comes first. Work without an end shares the remaining time.
         """
         work = sorted([*self._given, *self._new()], key=attrgetter("order"))
         endless = sum(not each.has_end for each in work)
@@ -95,7 +95,7 @@ class Reading:
             self.deadline.end()
 
     def _new(self) -> Iterator[WorkItem]:
-        """The work that came from other operators, by where and when it came."""
+        """The work that came from other operators, numbered by window, slot and order of arrival."""
         for index, element in enumerate(self._arrived):
             for each in self.elements.work_of(element, (self._assignment.window_id, self._slot, index)):
                 self.recorder.find(each)
@@ -156,7 +156,7 @@ class Reading:
             self.put_off[self.left[-1].end_key] = deferred
 
     def _check_done(self, tracker: RestrictionTracker[OffsetRange, int]) -> None:
-        """Returns only if all was claimed, given back or put off; else tells who left it, of what."""
+        """Raise `OperatorFailed` unless all work was claimed, given back or deferred."""
         try:
             tracker.check_done()
         except WorkUnclaimed as unclaimed:
@@ -165,7 +165,7 @@ class Reading:
             raise OperatorFailed(Failure(operator, window, self._slot, told)) from unclaimed
 
     def _send(self, made: Iterator[Any]) -> Iterator[None]:
-        """Send what is made, with a turn after each batch and after some items: what waits to go on takes memory."""
+        """Send the results, and yield after each batch and after some items, since waiting results take memory."""
         for number, one in enumerate(made, start=1):
             assert self._outlet is not None, f"{type(self.operator).__name__}.process yields, and has no main output"
             if isinstance(one, Batch):
@@ -184,7 +184,7 @@ class Reading:
             raise
 
     def _failing_offset(self, outlet: Outlet[Any], batch: Batch[Any], error: Exception) -> int | None:
-        """Where the record starts that somebody failed on, where that can be told."""
+        """The start of the record that an operator failed on; None if unknown."""
         offsets = offsets_in(batch)
         if offsets is None:
             return None
@@ -193,6 +193,6 @@ class Reading:
 
 
 def _reached(times: WatermarkEstimator) -> datetime | None:
-    """How far event time has come; the next estimator goes on from there."""
+    """Return the estimator's state after its watermark, from which the next estimator resumes."""
     times.current_watermark()
     return times.estimator_state()

@@ -1,4 +1,4 @@
-"""Sliding windows: an operator works in panes, and each slide sends on what the last panes of a whole window hold."""
+"""Sliding windows: an operator fills panes, and each slide sends the items of the last panes of one window."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from dagkit.engine.program.program import Sliding
 
 
 class Panes:
-    """The panes that are not out of the window yet, and the one that is being filled."""
+    """The panes that are still in the window, and the one that is being filled."""
 
     def __init__(self, sliding: Sliding, kept: Mapping[str, Any]) -> None:
         self.sliding = sliding
@@ -19,14 +19,14 @@ class Panes:
         self._panes: list[list[Any]] = [[self._written.back(item) for item in pane] for pane in panes] or [[]]
         self._kept = len(self._panes[-1])
         self.added = 0
-        """How many items came in this streaming window, once it has turned."""
+        """How many items this streaming window added; set by `turn`."""
 
     def add(self, item: Any) -> None:
-        """An item belongs to the pane of now."""
+        """Add an item to the present pane."""
         self._panes[-1].append(item)
 
     def turn(self, window_id: int) -> list[Any]:
-        """What goes out at the end of this streaming window: all panes, where the window slides now."""
+        """End a streaming window. Return the items of all panes if the window slides now, else none."""
         sliding = self.sliding
         self.added = len(self._panes[-1]) - self._kept
         if window_id % sliding.pane:
@@ -37,12 +37,12 @@ class Panes:
         return out
 
     def saved(self) -> dict[str, JsonValue]:
-        """The panes as the state of a partition keeps them."""
+        """The panes in the form of a partition's saved state."""
         return {"panes": [[self._written.of(item) for item in pane] for pane in self._panes]}
 
 
 def together(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The panes of several partitions as those of one, the youngest beside the youngest."""
+    """Merge the panes of several partitions by age."""
     kept = [list(state.get("panes", ())) for state in states]
     longest = max(map(len, kept), default=0)
     padded = [[[]] * (longest - len(panes)) + panes for panes in kept]
@@ -50,5 +50,5 @@ def together(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def slider_name(operator: str, port: str) -> str:
-    """Under what name the panes of an output are kept beside the state of operators."""
+    """The name of an output's panes in the saved state."""
     return f"{operator}.{port}#slider"

@@ -1,4 +1,4 @@
-"""One slot at work: the stages of one level, for one window. Batches come in; batches and a report go out."""
+"""Run the stages of one level in one slot for one window, from batches to batches and a report."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,11 +51,11 @@ class SlotRun:
             for name, operator in self.operators.items()
             if (elements := elements_of(program, name, operator)) is not None
         }
-        """Of each splittable operator."""
+        """The reading of each splittable operator."""
         self._lives = {name: Life(operator, program.windows[name]) for name, operator in self.operators.items()}
         self._last = assignment.last
         self._millis: dict[str, float] = {}
-        """When each operator was through with the window, from its start."""
+        """How long after its start each operator finished the window."""
         self._metrics: dict[str, dict[str, Any]] = {}
         self._began = datetime.now(UTC)
         self._started = time.monotonic()
@@ -73,9 +73,9 @@ class SlotRun:
             serve_files(self.staging, name, operator)
 
     def run(self, arriving: Iterable[tuple[int, Batch[Any]] | None]) -> Iterator[Sent]:
-        """Work through what arrives, wire by wire, and give what goes on as it gets ready.
+        """Process arriving batches wire by wire, and yield results as they get ready.
 
-        None arrives where whoever carries batches wants a turn, and is given `NOTHING_SENT`.
+        The caller passes None to get control back: the answer is `NOTHING_SENT`.
         """
         try:
             with self._abandoning():
@@ -88,13 +88,13 @@ class SlotRun:
             raise self._failure(error) from error
 
     def report(self) -> Report:
-        """What the window left."""
+        """Return the report of the window."""
         with self._abandoning():
             return self._report()
 
     @contextmanager
     def _abandoning(self) -> Iterator[None]:
-        """Where it fails, nothing that was staged counts, and nothing of it is open."""
+        """If the block raises, abandon everything that was staged and close its files."""
         try:
             yield
         except BaseException:
@@ -175,7 +175,7 @@ class SlotRun:
         self.binding.flush()
 
     def _failure(self, error: Exception) -> Exception:
-        """The error with what finds the record; one of dagkit's own, that no operator raised, stays as it is."""
+        """Add the location of the record to an operator's error; return other errors unchanged."""
         if isinstance(error, CodecFailed):
             return error.told(self.window_id, self.slot)
         name = who_failed(error.__traceback__, self.operators)
