@@ -1,7 +1,7 @@
 """Ranges and restrictions: what is read, claimed and split, so that no record is lost and none is read twice.
 
-`RangeTracker` guards a reader of positions, `RestrictionTracker` a function that works through part of an item. Both
-grant claims that go forward, one by one or many at once, and both can be split by another thread between two claims.
+`RangeTracker` guards a reader of positions, `RestrictionTracker` a function that processes part of an item. Both grant
+claims in ascending order, one by one or many at once. Another thread may split both between two claims.
 """
 
 from dagkit.ranges.byte_key import NO_KEYS, ByteKeyRange, ByteKeyRangeTracker, ByteKeyRestrictionTracker

@@ -8,23 +8,23 @@ DIGITS_OF_A_FLOAT = 53
 
 
 def number(key: bytes | None, length: int) -> int:
-    """The key as an integer of so many digits; what does not fit is cut off."""
+    """The key as an integer of `length` digits; further bytes are cut off."""
     return 1 << 8 * length if key is None else int.from_bytes(key[:length].ljust(length, b"\0"), "big")
 
 
 def numbers(*keys: bytes | None) -> tuple[int, ...]:
-    """The keys as integers of as many digits as the longest has."""
+    """The keys as integers with the number of digits of the longest key."""
     length = max(len(key or b"") for key in keys)
     return tuple(number(key, length) for key in keys)
 
 
 def share(whole: int, fraction: float) -> int:
-    """So much of a whole, rounded down, for wholes beyond any float."""
+    """A fraction of a whole, rounded down. Exact for integers that no float can hold."""
     numerator, denominator = fraction.as_integer_ratio()
     return whole * numerator // denominator
 
 
 def fraction_between(key: bytes, start: bytes, stop: bytes | None) -> float:
-    """What part of the way from start to stop lies before the key; 0 where there is no way to go."""
+    """The fraction of the distance from start to stop that lies before the key; 0 if there is no distance."""
     low, at, high = numbers(start, key, stop)
     return 0.0 if low == high else (at - low) / (high - low)

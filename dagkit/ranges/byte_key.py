@@ -33,7 +33,7 @@ class ByteKeyRange:
         return self.start <= key and (not self.stop or key < self.stop)
 
     def estimate_fraction_for_key(self, key: bytes) -> float:
-        """What part of the range lies before a key of it, keys being spread evenly; the stop is 1."""
+        """The fraction of the range before a key in it, assuming that keys are spread evenly; 1 for the stop."""
         if key and key == self.stop:
             return 1.0
         if not key or key not in self:
@@ -41,7 +41,7 @@ class ByteKeyRange:
         return fraction_between(key, self.start, self.stop or None)
 
     def interpolate_key(self, fraction: float) -> bytes:
-        """A key of the range with about so much of it before; never the stop, never empty."""
+        """A key with about this fraction of the range before it; never the stop, never empty."""
         if not 0.0 <= fraction < 1.0:
             raise FractionInvalid(fraction)
         length = max(len(self.start), len(self.stop))
@@ -54,7 +54,7 @@ class ByteKeyRange:
         return (low + share(high - low, fraction)).to_bytes(length, "big")
 
     def split(self, count: int) -> Iterator["ByteKeyRange"]:
-        """About so many pieces of like width; one piece where no key lies between the bounds."""
+        """Divide the range into about `count` pieces of similar width; one piece if no key lies between the bounds."""
         if count < 1:
             raise RangeInvalid(self.start, self.stop, f"{count!r} pieces cannot be cut")
         try:
@@ -158,11 +158,11 @@ class ByteKeyRestrictionTracker(Cursor[bytes], RestrictionTracker[ByteKeyRange, 
             return self._split_inside(position)
 
     def _split_inside(self, key: bytes) -> SplitRestriction[ByteKeyRange] | None:
-        """Split at a key if there is work on both sides; called under the lock."""
+        """Split at a key if there is work on both sides. The caller holds the lock."""
         return self._split_there(key) if key > self._bounds()[0] else None
 
     def _split_there(self, key: bytes) -> SplitRestriction[ByteKeyRange] | None:
-        """The range stops at a key that is not claimed; called under the lock."""
+        """Make the range stop at a key that is not claimed. The caller holds the lock."""
         start, stop = self._bounds()
         is_free = not self._done and (self._last is None or self._last < key)
         if not is_free or start == stop or (stop is not None and key >= stop):
@@ -172,7 +172,7 @@ class ByteKeyRestrictionTracker(Cursor[bytes], RestrictionTracker[ByteKeyRange, 
         return SplitRestriction(NO_KEYS if key == start else ByteKeyRange(start, key), residual)
 
     def current_progress(self) -> Progress:
-        """In shares of all keys that there are, so that the parts of a range add up to the range."""
+        """Progress in fractions of the whole key space, so that the parts of a range add up to the range."""
         with self._lock:
             start, stop = self._bounds()
             last, done = self._last, self._done
@@ -195,11 +195,11 @@ class ByteKeyRestrictionTracker(Cursor[bytes], RestrictionTracker[ByteKeyRange, 
 
 
 def _after(key: bytes) -> bytes:
-    """The first key behind a key."""
+    """The smallest key after a key."""
     return key + b"\0"
 
 
 def _width(start: bytes, stop: bytes | None) -> float:
-    """How large a share of all keys lies between two, keys being spread evenly."""
+    """The fraction of the key space between two keys, assuming that keys are spread evenly."""
     low, high, whole = numbers(start, stop, None)
     return (high - low) / whole

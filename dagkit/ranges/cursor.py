@@ -30,8 +30,8 @@ class Run(Protocol[P_co]):
 class Cursor(Locked, Generic[P]):
     """What was claimed of `[start, stop)`, where None is a side without a bound.
 
-    One reader claims; any number of other threads may ask, or take positions away that are not claimed yet. A claim is
-    granted or refused for good, and whoever was refused is done with the range.
+    One reader claims. Other threads may query the cursor, or take away positions that are not claimed yet. A claim is
+    granted or refused permanently; after a refusal the reader is done with the range.
     """
 
     positions_repeat: ClassVar[bool] = False
@@ -41,10 +41,10 @@ class Cursor(Locked, Generic[P]):
         super().__init__()
         self._start = start
         self._stop = stop
-        # Where the last record stands that was claimed, or the one that was refused: consumed positions end here. A
-        # refused one stands at the stop or beyond it, so that whoever is done has no free positions.
+        # The position of the last record that was claimed, or of the refused one: consumed positions end here.
+        # A refused one is at or beyond the stop, so a reader that is done has no free positions.
         self._last: P | None = None
-        # Where a record was the first of its position and no split point: the next split point may stand there, once.
+        # The position of a record that was the first there and no split point: one split point may follow there.
         self._loose: P | None = None
         self._claims = 0
         # A claim was refused, so everything before the stop is consumed. The stop never grows: this stays.
@@ -59,11 +59,11 @@ class Cursor(Locked, Generic[P]):
         return self._stop
 
     def is_started(self) -> bool:
-        """Whether anything was claimed; a range that was not started is better handed over than split."""
+        """Whether anything was claimed. A range that was not started is better moved as a whole than split."""
         return self._claims > 0
 
     def try_claim(self, position: P) -> bool:
-        """Whether the split point at `position` is this reader's; if not, it is done and returns."""
+        """Whether the split point at `position` belongs to this reader. If not, the reader is done and returns."""
         with self._lock:
             if self._last is None:
                 self._begin_at(position)
@@ -77,10 +77,10 @@ class Cursor(Locked, Generic[P]):
             return True
 
     def claim_many(self, positions: Run[P]) -> int:
-        """How many of the ascending split points are this reader's: the first so many, as if claimed one by one.
+        """Claim ascending split points, as if one by one, and return how many of the first were granted.
 
-        Fewer than asked means that the reader is done. The order inside the run is taken on trust. A run that lies
-        whole within the range costs the same whatever its length; the last one is searched by halving.
+        If fewer are granted than asked, the reader is done. The order within the run is not checked. A run that lies
+        completely within the range takes constant time; otherwise a binary search finds the last granted one.
         """
         count = len(positions)
         if count == 0:
@@ -107,7 +107,7 @@ class Cursor(Locked, Generic[P]):
 
     @staticmethod
     def plain(position: Any, /) -> Any:
-        """What is kept of an element of a run: flat, whatever array it came from."""
+        """Convert an element of a run to a plain value that does not depend on the array it came from."""
         return position
 
     def _begin_at(self, position: P) -> None:
@@ -115,7 +115,7 @@ class Cursor(Locked, Generic[P]):
             raise ClaimBeforeStart(position, self._start)
 
     def _repeat(self, position: P, last: P) -> None:
-        """Lets a claim pass that is not ahead of the last record, or raises."""
+        """Raise ClaimBackwards unless a claim that is not after the last record is allowed."""
         if position < last or not (self.positions_repeat or position == self._loose):
             raise ClaimBackwards(position, last)
         self._loose = None
@@ -125,9 +125,9 @@ class Cursor(Locked, Generic[P]):
         self._done = True
 
     def _is_free(self, position: P) -> bool:
-        """Whether the range may stop at `position`: it is inside, and nothing at or behind it is consumed.
+        """Whether the range may stop at `position`: it is inside, and nothing at or after it is consumed.
 
-        Before the first claim no position is free: the reader may still be looking for its first record.
+        Before the first claim no position is free: the reader may still be searching for its first record.
         """
         return self._last is not None and self._last < position and (self._stop is None or position < self._stop)
 

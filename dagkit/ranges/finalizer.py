@@ -11,8 +11,8 @@ _log = logging.getLogger(__name__)
 class BundleFinalizer(Locked):
     """Collects callbacks while records are read, and calls each at most once when the window is durable.
 
-    Best effort: a crash between commit and call leaves them uncalled, and one that fails is logged. So a callback says
-    up to which absolute position it acknowledges; a later one then makes up for it.
+    Best effort: a crash between commit and call leaves callbacks uncalled, and a failing one is only logged. So a
+    callback should acknowledge up to an absolute position: then a later one includes what an earlier one missed.
     """
 
     transient = Locked.transient | {"_callbacks"}
@@ -26,12 +26,12 @@ class BundleFinalizer(Locked):
         self._callbacks = []
 
     def register(self, callback: Callable[[], object]) -> None:
-        """Have it called after the commit."""
+        """Register a callback to call after the commit."""
         with self._lock:
             self._callbacks.append(callback)
 
     def finalize(self) -> int:
-        """Call what is registered, in order, and tell how many failed; nothing is called again."""
+        """Call the registered callbacks in order, and return how many failed. No callback is called again."""
         with self._lock:
             callbacks, self._callbacks = self._callbacks, []
         return sum(not _called(callback) for callback in callbacks)

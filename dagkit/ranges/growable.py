@@ -1,4 +1,4 @@
-"""Ranges of integers that grow while they are read: a log that somebody writes to."""
+"""Ranges of integers that grow while they are read, such as a log that is still written to."""
 
 from collections.abc import Callable
 
@@ -8,14 +8,14 @@ from dagkit.ranges.range_errors import FractionInvalid
 from dagkit.ranges.restriction import OffsetRestrictionTracker, SplitRestriction
 
 EndEstimator = Callable[[], int]
-"""Where a range ends by now, exclusive; asked outside of the tracker's lock, so it may take its time."""
+"""Returns the current end of a range, exclusive. Called outside of the tracker's lock, so it may be slow."""
 
 
 class GrowableOffsetRestrictionTracker(OffsetRestrictionTracker):
-    """Tracks work on a range that may be without an end, and yet has halves: an estimator says where it ends by now.
+    """Tracks work on a range that may be unbounded. An estimator returns its current end, so that it can be split.
 
-    Once split, the primary is a range like any other. The reader of one that has no end defers its remainder when it
-    has read all there is, or claims OFFSET_INFINITY when there will be no more.
+    After a split, the primary is bounded. The reader of an unbounded range defers the remainder when it has read all
+    that exists, or claims OFFSET_INFINITY when there will be no more.
     """
 
     def __init__(self, restriction: OffsetRange, estimate_end: EndEstimator) -> None:
@@ -30,15 +30,15 @@ class GrowableOffsetRestrictionTracker(OffsetRestrictionTracker):
             return super().try_split(fraction_of_remainder)
         if not 0.0 <= fraction_of_remainder <= 1.0:
             raise FractionInvalid(fraction_of_remainder)
-        # what takes back all that is not claimed need not know how much it is, and nothing keeps it from that
+        # a fraction of 0 takes all unclaimed work, so it needs no estimate, and no failing estimator can prevent it
         estimate = self._estimate_end() if fraction_of_remainder else 0
         with self._lock:
-            # Somebody may have split it meanwhile: then it ends there, and no estimate goes further.
+            # Another thread may have split the range meanwhile: then the estimate is limited to the new stop.
             end = min(self.stop_position(), max(estimate, self._reached() + 1))
             return self._split_towards(end, fraction_of_remainder)
 
     def try_split_at(self, position: int) -> SplitRestriction[OffsetRange] | None:
-        """As any range of offsets: for a position that is known, nothing is estimated."""
+        """Split as a bounded range does: a known position needs no estimate."""
         return super().try_split_at(position)
 
     def current_progress(self) -> Progress:

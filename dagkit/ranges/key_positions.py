@@ -1,4 +1,4 @@
-"""Ranges of whatever has an order, and of byte strings in the order of a dictionary."""
+"""Ranges of any ordered type, and of byte strings in lexicographic order."""
 
 from abc import abstractmethod
 from itertools import zip_longest
@@ -28,7 +28,7 @@ class OrderedPositionRangeTracker(CursorRangeTracker[P]):
 
 
 class LexicographicKeyRangeTracker(OrderedPositionRangeTracker[bytes]):
-    """Tracks byte strings in the order of a dictionary, read as fractions to the base 256.
+    """Tracks byte strings in lexicographic order, interpreted as fractions to the base 256.
 
     Computed keys are as short as the fraction's precision allows, and end in no NUL.
     """
@@ -47,7 +47,7 @@ class LexicographicKeyRangeTracker(OrderedPositionRangeTracker[bytes]):
             return start if fraction == 0.0 else stop
         if stop is not None and start.rstrip(b"\0") == stop.rstrip(b"\0"):
             return start
-        # Seven digits beyond what the bounds share hold all that a float tells apart, and a small fraction starts late.
+        # Seven digits after the common ones hold the precision of a float; a small fraction has leading zeros.
         length = _shared_digits(start, stop) + _leading_zeros(fraction) + 7
         while True:
             low, high = number(start, length), number(stop, length)
@@ -58,7 +58,7 @@ class LexicographicKeyRangeTracker(OrderedPositionRangeTracker[bytes]):
 
 
 def _shared_digits(start: bytes, stop: bytes | None) -> int:
-    """How many digits the bounds begin with together, where the end of all keys begins with 0xff for ever."""
+    """The number of leading digits that the bounds share. The end of all keys counts as endless 0xff."""
     digits = zip_longest(start, stop, fillvalue=0) if stop is not None else ((digit, 0xFF) for digit in start)
     count = 0
     for low, high in digits:
@@ -69,7 +69,7 @@ def _shared_digits(start: bytes, stop: bytes | None) -> int:
 
 
 def _leading_zeros(fraction: float) -> int:
-    """How many digits of a fraction are 0 before the first that counts."""
+    """The number of leading zero digits of a fraction."""
     count = 0
     while fraction * 256 <= 1.0:
         fraction *= 256

@@ -5,12 +5,12 @@ from typing import Any, ClassVar, Self
 
 
 class Locked:
-    """Whatever several threads may ask: a lock and plain attributes.
+    """An object that several threads may use: a lock and plain attributes.
 
-    A copy, shallow or pickled, is taken between two operations, has a lock of its own and goes its own way.
+    A copy, shallow or pickled, is taken between two operations, has its own lock, and is independent.
 
-    The lock is not re-entrant, on purpose: a signal handler that split a range in the middle of a claim would be let
-    in by a re-entrant lock, and the record would belong to both sides. Ask from another thread.
+    The lock is deliberately not re-entrant: a re-entrant lock would let a signal handler split a range in the middle of
+    a claim, and the record would belong to both sides. Call from another thread instead.
     """
 
     transient: ClassVar[frozenset[str]] = frozenset({"_lock"})

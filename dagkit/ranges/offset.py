@@ -26,15 +26,15 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """How many offsets the range holds."""
+        """The number of offsets in the range."""
         return self.stop - self.start
 
     def is_bounded(self) -> bool:
-        """Whether the range ends at all."""
+        """Whether the range has an end."""
         return self.stop != OFFSET_INFINITY
 
     def split(self, desired: float, minimum: int = 1) -> Iterator["OffsetRange"]:
-        """Pieces of the desired size, made one by one; a tail that is hardly worth a piece stays with the last.
+        """Yield pieces of the desired size. If the tail is too small for a piece, it is added to the last one.
 
         A range without an end is one piece: it is split while it is read.
         """
@@ -51,14 +51,14 @@ class OffsetRange:
             start = stop
 
     def split_at(self, position: int) -> tuple["OffsetRange", "OffsetRange"]:
-        """What lies before a position, and the rest."""
+        """The range before a position, and the rest."""
         return OffsetRange(self.start, position), OffsetRange(position, self.stop)
 
     def truncate(self, end: int | None = None) -> "OffsetRange | None":
-        """What is still to be read when the application drains.
+        """The range that is still to be read when the application drains.
 
-        A range that ends is read to its end. One without is read up to the end it has by now, or not at all where
-        nobody knows that.
+        A bounded range is read to its end. An unbounded one is read up to its current end; if that is unknown, return
+        None: nothing is read.
         """
         if self.is_bounded():
             return self
@@ -69,7 +69,7 @@ class OffsetRange:
 
 
 def refuse_unless_offsets(start: object, stop: object) -> None:
-    """Returns only if two bounds are a range of offsets."""
+    """Raise RangeInvalid unless two bounds form a range of offsets."""
     if not (isinstance(start, int) and isinstance(stop, int)):
         raise RangeInvalid(start, stop, "offsets are integers; OFFSET_INFINITY is the stop of a range without an end")
     if start == OFFSET_INFINITY:
@@ -119,7 +119,7 @@ class OffsetRangeTracker(OffsetCursor, CursorRangeTracker[int]):
         assert start is not None, "a range of offsets has a start"
         if stop is None or stop == OFFSET_INFINITY:
             raise PositionUnmeasured(start, "it has no end")
-        # Only the distance is multiplied: a float holds it longer than it holds the offsets of a huge file.
+        # Only the distance is multiplied: a float represents it more exactly than the offsets of a huge file.
         return stop if fraction == 1.0 else min(stop, start + math.ceil((stop - start) * fraction))
 
     def fraction_consumed(self) -> float:

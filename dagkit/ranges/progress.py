@@ -8,7 +8,7 @@ from dagkit.ranges.range_errors import FractionInvalid, ProgressInvalid
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Work done and work left, in a unit of the tracker's own; what is left may be infinite."""
+    """Work done and work left, in a unit that the tracker chooses; the work left may be infinite."""
 
     completed: float
     remaining: float
@@ -19,40 +19,40 @@ class Progress:
 
     @classmethod
     def of_fraction(cls, fraction: float) -> "Progress":
-        """Progress of which only the fraction completed is known: the whole is 1."""
+        """Progress if only the completed fraction is known: the total is 1."""
         if not 0.0 <= fraction <= 1.0:
             raise FractionInvalid(fraction)
         return cls(fraction, 1.0 - fraction)
 
     @classmethod
     def of_remaining(cls, remaining: float, fraction: float) -> "Progress":
-        """Progress of which the work left and the fraction completed are known."""
+        """Progress if the work left and the completed fraction are known."""
         if not 0.0 <= fraction <= 1.0:
             raise FractionInvalid(fraction)
         if fraction == 1.0:
-            raise ProgressInvalid(math.nan, remaining, "when all is done, what is left does not tell the whole")
+            raise ProgressInvalid(math.nan, remaining, "all is done, so the total cannot be computed")
         return cls(remaining * fraction / (1.0 - fraction), remaining)
 
     @classmethod
     def of_completed(cls, completed: float, fraction: float) -> "Progress":
-        """Progress of which the work done and the fraction completed are known."""
+        """Progress if the work done and the completed fraction are known."""
         if not 0.0 <= fraction <= 1.0:
             raise FractionInvalid(fraction)
         if fraction == 0.0:
-            raise ProgressInvalid(completed, math.nan, "when nothing is done, what is done does not tell the whole")
+            raise ProgressInvalid(completed, math.nan, "nothing is done yet, so the total cannot be computed")
         return cls(completed, completed * (1.0 - fraction) / fraction)
 
     @property
     def total(self) -> float:
-        """All the work there is."""
+        """The work done and the work left."""
         return self.completed + self.remaining
 
     @property
     def fraction_completed(self) -> float:
-        """What part is done; all of it where there was nothing to do."""
+        """The fraction of the work that is done; 1 if there was nothing to do."""
         return 1.0 if self.total == 0 else self.completed / self.total
 
     @property
     def fraction_remaining(self) -> float:
-        """What part is left."""
+        """The fraction of the work that is left."""
         return 1.0 - self.fraction_completed

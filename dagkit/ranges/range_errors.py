@@ -1,6 +1,6 @@
-"""What the author of a source can get wrong with a range, each fault naming the positions that disagree.
+"""Errors that the author of a source can make with a range. Each error names the conflicting positions.
 
-A refused claim or split is no fault: it is the answer False or None. A fault means that going on would lose or double
+A refused claim or split is no error: it returns False or None. An error means that continuing would lose or duplicate
 records.
 
     RangeFault
@@ -9,11 +9,11 @@ records.
     ├── PositionUnmeasured    no position can be computed: the range has no end, or its positions have no distances
     ├── PositionOutside       a position is asked about a range that does not hold it
     ├── ClaimBeforeStart      a record starts before the range
-    ├── ClaimBackwards        a record does not start behind the one before it
-    ├── SplitPointMissing     a record that nobody can address stands where only a split point may
+    ├── ClaimBackwards        a record does not start after the one before it
+    ├── SplitPointMissing     a record is no split point, at a position where only a split point may be
     ├── WorkUnclaimed         reading ended before the range did
     ├── ProgressInvalid       numbers are no progress
-    ├── DelayInvalid          work is put off by something that is no time
+    ├── DelayInvalid          work is deferred by a value that is no time
     └── WatermarkInvalid      a watermark is no instant, or goes back
 """
 
@@ -21,7 +21,7 @@ from dagkit.errors import DagkitError
 
 
 class RangeFault(DagkitError):
-    """The root of what a source can get wrong; its arguments are the positions, so that it survives pickling."""
+    """The base of all range errors. Its arguments are the positions, so that it can be pickled."""
 
 
 class RangeInvalid(RangeFault):
@@ -89,7 +89,7 @@ class ClaimBeforeStart(RangeFault):
 
 
 class ClaimBackwards(RangeFault):
-    """A record does not start behind the one before it, although somebody may have claimed up to there."""
+    """A record does not start after the one before it, so its position is already claimed."""
 
     def __init__(self, position: object, last: object) -> None:
         self.position = position
@@ -103,7 +103,7 @@ class ClaimBackwards(RangeFault):
 
 
 class SplitPointMissing(RangeFault):
-    """A record that nobody can address stands where only a split point may."""
+    """A record is no split point, at a position where only a split point may be."""
 
     def __init__(self, position: object, group: object = None) -> None:
         self.position = position
@@ -145,7 +145,7 @@ class ProgressInvalid(RangeFault):
 
 
 class DelayInvalid(RangeFault):
-    """Work is put off by something that is neither a span of time nor an aware instant."""
+    """Work is deferred by a value that is neither a timedelta nor an aware datetime."""
 
     def __init__(self, delay: object) -> None:
         self.delay = delay

@@ -1,4 +1,4 @@
-"""The contract between a function that works through a restriction, and the engine that takes work back from it.
+"""The contract between a function that processes a restriction, and the engine that takes work back from it.
 
 A restriction is part of the work that one item asks for: bytes of a file, records of a log. The function claims each
 block of work before doing it, does the whole block once it is granted, and returns when a claim is refused:
@@ -6,7 +6,7 @@ block of work before doing it, does the whole block once it is granted, and retu
     while tracker.try_claim(position):
         position = work_on(position)
 
-Meanwhile the engine may split: what was claimed stays here, as the primary; the rest is a residual for somebody else.
+Meanwhile the engine may split: what was claimed stays here, as the primary; another call processes the residual.
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 class SplitRestriction(NamedTuple, Generic[R]):
-    """What the function goes on with, and what somebody else takes over; together they are what there was."""
+    """The primary, with which the function continues, and the residual for another call. Together: the original."""
 
     primary: R
     residual: R
@@ -32,13 +32,13 @@ class SplitRestriction(NamedTuple, Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Deferred(Generic[R]):
-    """Work that the function put off, because there is nothing to read yet."""
+    """Work that the function deferred, because there is nothing to read yet."""
 
     residual: R
     delay: timedelta | datetime
 
     def due(self, now: datetime) -> datetime:
-        """When to go on, for work put off at `now`."""
+        """The time at which to resume work that was deferred at `now`."""
         return self.delay if isinstance(self.delay, datetime) else now + self.delay
 
 

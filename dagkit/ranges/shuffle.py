@@ -5,9 +5,9 @@ from dagkit.ranges.tracker import CursorRangeTracker
 
 
 class GroupedShuffleRangeTracker(CursorRangeTracker[bytes]):
-    """Tracks groups of a shuffle: the first record of a group is its split point, the others bear the same position.
+    """Tracks groups of a shuffle: the first record of a group is its split point, the others have the same position.
 
-    None, or an empty position, is a side without a bound. How much is consumed nobody can tell.
+    None, or an empty position, is a side without a bound. The consumed fraction is unknown.
     """
 
     def __init__(self, start: bytes | None = None, stop: bytes | None = None) -> None:

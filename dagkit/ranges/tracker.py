@@ -1,10 +1,10 @@
-"""The contract between the reader of a range and whoever splits it meanwhile.
+"""The contract between the reader of a range and a thread that splits it meanwhile.
 
 Positions are ordered. A record is a *split point* if reading can begin with it; its position is the largest from which
 reading begins with it. A reader of `[start, stop)` returns everything from the first split point at or after start, up
 to the first one at or after stop. So `[a, b)` and `[b, c)` together are `[a, c)`, wherever b lies.
 
-A position is consumed once the reader was granted a record there, or behind it. Splits take unconsumed positions only.
+A position is consumed once the reader was granted a record at or after it. Splits take unconsumed positions only.
 """
 
 from abc import ABC, abstractmethod
@@ -17,14 +17,14 @@ from dagkit.ranges.range_errors import ClaimBackwards, FractionInvalid, SplitPoi
 Where = TypeVar("Where")
 
 Unclaimed = Callable[[Where], int | None]
-"""How many split points lie between the current one and a stop, or None if nobody knows."""
+"""Returns how many split points lie between the current one and a stop; None if unknown."""
 
 
 class Split(NamedTuple, Generic[Where]):
     """A range ends at `position` now, a `fraction` of what it was; the residual goes from there to `stop`.
 
-    The fraction is None where positions have no distances, the stop where the range has no bound. Whoever splits takes
-    the stop from here: asked of the tracker beforehand, it may be one that a rival has moved since.
+    The fraction is None if positions have no distances, the stop if the range has no bound. The splitting thread must
+    use this stop: one that it queried before may have been moved by another thread since.
     """
 
     position: Where
@@ -33,7 +33,7 @@ class Split(NamedTuple, Generic[Where]):
 
 
 class SplitPoints(NamedTuple):
-    """Split points behind the current one, and from the current one on; None if nobody knows."""
+    """The number of split points before the current one, and of those from the current one on; None if unknown."""
 
     consumed: int
     remaining: int | None
@@ -75,11 +75,11 @@ class RangeTracker(ABC, Generic[P]):
 
     @abstractmethod
     def position_at_fraction(self, fraction: float) -> P | None:
-        """About where so much of the range lies before."""
+        """The position with about this fraction of the range before it."""
 
     @abstractmethod
     def split_points(self) -> SplitPoints:
-        """How many split points are done with, and how many are left."""
+        """How many split points are consumed, and how many remain."""
 
     @abstractmethod
     def set_split_points_unclaimed_callback(self, unclaimed: Unclaimed[P | None]) -> None:
@@ -130,12 +130,12 @@ class CursorRangeTracker(Cursor[P], RangeTracker[P]):
     @classmethod
     @abstractmethod
     def position_to_fraction(cls, position: P, start: P | None, stop: P | None) -> float | None:
-        """About how much of `[start, stop)` lies before a position in it; called under the lock, so it asks nobody."""
+        """About how much of `[start, stop)` lies before a position in it. Runs under the lock: call no other object."""
 
     @classmethod
     @abstractmethod
     def fraction_to_position(cls, fraction: float, start: P | None, stop: P | None) -> P | None:
-        """About where so much of `[start, stop)` lies before; 1 is the stop."""
+        """The position with about this fraction of `[start, stop)` before it; the stop for 1."""
 
     def fraction_consumed(self) -> float | None:
         with self._lock:
@@ -155,7 +155,7 @@ class CursorRangeTracker(Cursor[P], RangeTracker[P]):
     def split_points(self) -> SplitPoints:
         with self._lock:
             claims, stop, unclaimed = self._claims, self._stop, self._unclaimed
-        # The reader is asked outside the lock: it may take its time, or ask this tracker in turn.
+        # The reader's callback runs outside the lock: it may be slow, or call this tracker.
         left = None if unclaimed is None else unclaimed(stop)
         # The current split point is among the remaining ones until the next is claimed.
         return SplitPoints(max(0, claims - 1), None if left is None else left + 1)

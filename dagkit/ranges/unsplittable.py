@@ -1,4 +1,4 @@
-"""Ranges that are read whole: a gzip file begins only at its beginning."""
+"""Ranges that are never split, such as a gzip file, which can be read only from its beginning."""
 
 from copy import copy
 from typing import Self
@@ -47,7 +47,7 @@ class UnsplittableRangeTracker(RangeTracker[P]):
         return SplitPoints(0, 1)
 
     def set_split_points_unclaimed_callback(self, unclaimed: Unclaimed[P | None]) -> None:
-        """Nobody asks: there is one split point."""
+        """Ignore the callback: there is always one split point."""
 
 
 class UnsplittableRestrictionTracker(RestrictionTracker[R, P]):

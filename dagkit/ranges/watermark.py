@@ -9,9 +9,9 @@ from dagkit.ranges.range_errors import WatermarkInvalid
 
 
 class WatermarkEstimator(Locked):
-    """Tells a watermark that never goes back; None until there is one.
+    """Estimates a watermark that never goes back; None until there is one.
 
-    Made from the state of the estimator before it, it goes on where that one stood.
+    An estimator made from the state of an earlier one continues from its watermark.
     """
 
     def __init__(self, state: datetime | None = None) -> None:
@@ -20,19 +20,19 @@ class WatermarkEstimator(Locked):
 
     @abstractmethod
     def observe_timestamp(self, timestamp: datetime) -> None:
-        """A record of this time was put out."""
+        """Record that a record with this time was sent."""
 
     @abstractmethod
     def current_watermark(self) -> datetime | None:
-        """How far event time has come."""
+        """The current watermark."""
 
     def estimator_state(self) -> datetime | None:
-        """What the next estimator is made from: the last watermark that anybody was told."""
+        """The state for the next estimator: the last watermark that was returned or set."""
         with self._lock:
             return self._watermark
 
     def _advance(self, instant: datetime) -> datetime:
-        """The later of the watermark and an instant is the watermark now; called under the lock."""
+        """Advance the watermark to an instant if that is later. The caller holds the lock."""
         if self._watermark is None or instant > self._watermark:
             self._watermark = instant
         return self._watermark
@@ -72,13 +72,13 @@ class WalltimeWatermarkEstimator(WatermarkEstimator):
 
 
 class ManualWatermarkEstimator(WatermarkEstimator):
-    """For sources that know: the watermark is what the reader sets."""
+    """For sources that know their watermark: the reader sets it."""
 
     def observe_timestamp(self, timestamp: datetime) -> None:
         """Records do not move it."""
 
     def set_watermark(self, watermark: datetime) -> None:
-        """Event time has come to here."""
+        """Set the watermark. Raise WatermarkInvalid if it would go back."""
         instant = _aware(watermark)
         with self._lock:
             if self._watermark is not None and instant < self._watermark:
