@@ -1,1 +1,1 @@
-"""The bytes of output files: staged by attempts, checked, put together, and published after the commit."""
+"""Output files: attempts stage them, checks run before the commit, and publishing follows it."""

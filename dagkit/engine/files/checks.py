@@ -1,6 +1,6 @@
-"""Whether files can be where they belong: their folders before a window, and before a commit what it names.
+"""Check that files can be put in place: their folders before the first window, their pieces before each commit.
 
-No file takes the place of one that was whole before, and nothing is named that is not there.
+No file replaces one that this application completed before, and a commit names only pieces that exist.
 """
 
 import tempfile
@@ -16,7 +16,7 @@ from dagkit.engine.program.program import Program
 from dagkit.errors import RunFailure, Scene, printable
 
 _BEGAN = "began"
-"""A folder that holds one whose name is when the application first wrote, as the clock of its own storage has it."""
+"""A folder whose only entry is named by the time of the application's first write, by the clock of its storage."""
 
 
 class FolderRefused(RunFailure):
@@ -34,7 +34,7 @@ class FolderRefused(RunFailure):
 
 
 class PiecesUnseen(RunFailure):
-    """The driver does not find what executors report to have staged; nothing of the window was committed."""
+    """The driver does not find pieces that executors staged; nothing of the window was committed."""
 
     code = "pieces-unseen"
 
@@ -65,7 +65,7 @@ class FileWrittenAgain(RunFailure):
 
 
 def make_output_folders(program: Program, home: str, *, durable: bool) -> None:
-    """Each folder of this machine that an operator writes files to is there, and takes a file."""
+    """Create each output folder on this machine and check that it is writable. Raise `FolderRefused` otherwise."""
     for name, partitions in program.operators.items():
         declared = output_files(type(partitions[0])).values()
         folders = (folder_at(each.directory(operator), home) for operator in partitions for each in declared)
@@ -78,7 +78,7 @@ def make_output_folders(program: Program, home: str, *, durable: bool) -> None:
 
 
 def refuse_unseen(parts: Sequence[Part], application_path: str) -> None:
-    """Returns only if every staged piece is there, as long as it was when it was closed."""
+    """Raise `PiecesUnseen` unless every staged piece exists with the length that it had when it was closed."""
     staged, home = [part for part in parts if part.part], folder_at(application_path)
     seen = look_at([home.path_of(part.part) for part in staged])
     missed = [part for part, found in zip(staged, seen, strict=True) if found is None or found.length != part.length]
@@ -87,9 +87,9 @@ def refuse_unseen(parts: Sequence[Part], application_path: str) -> None:
 
 
 def refuse_written_again(parts: Iterable[Part], began: int) -> list[str]:
-    """Returns only if none of the files is there; tells of those that are older than the application, and replaced.
+    """Raise `FileWrittenAgain` if the application completed one of the files before; return older files.
 
-    Nothing is to be remembered for this: whatever this application ever finished is as young as its folder, or younger.
+    This needs no record: every file that this application completed is as young as its folder, or younger.
     """
     by_file = {part.file: part for part in parts}
     older = []
@@ -103,7 +103,7 @@ def refuse_written_again(parts: Iterable[Part], began: int) -> list[str]:
 
 
 def when_began(application_path: str) -> int:
-    """When the application first wrote, by the clock of its storage; noted now where it never was."""
+    """Return when the application first wrote, by the clock of its storage; the first call records it."""
     noted = folder_at(application_path).below(_BEGAN)
     known = [int(name) for name in noted.folders() if name.isdecimal()]
     if known:

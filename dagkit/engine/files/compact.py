@@ -1,6 +1,6 @@
-"""Gathering: what is staged for a file that nobody finishes is put together now and then, so that memory stays small.
+"""Join the staged pieces of unfinished files now and then, so that checkpoints stay small.
 
-The new piece counts only once a commit names it; until then the old ones are there, and they go after that.
+A new piece counts once a commit names it; the old ones are removed after that.
 """
 
 import secrets
@@ -13,21 +13,21 @@ from dagkit.engine.files.publish import in_order, pieces_of
 from dagkit.engine.files.staging import Part, StagingFailed, StagingPlace, by_file
 
 MOST_PIECES = 32
-"""Pieces that a file of no block is kept in."""
+"""The highest number of pieces of a file that belongs to no block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The pieces that a checkpoint is to name, and those that it no longer names."""
+    """The pieces for the next checkpoint, and those that it no longer names."""
 
     files: tuple[Part, ...]
     replaced: tuple[Part, ...] = ()
 
 
 def gathered(pieces: Sequence[Part], attempt: StagingPlace) -> Gathered:
-    """Put the files that belong to no block together, in as many pieces as they are kept in, staged by this attempt.
+    """Join the pieces of files that belong to no block, if they are too many; this attempt stages the result.
 
-    The pieces of a block stay what they are: what is still to be read of it belongs between them.
+    The pieces of a block stay separate: the output of its unread parts belongs between them.
     """
     files, replaced = list(pieces), list[Part]()
     for parts in many(pieces):
@@ -40,15 +40,15 @@ def gathered(pieces: Sequence[Part], attempt: StagingPlace) -> Gathered:
 
 
 def many(parts: Iterable[Part]) -> list[list[Part]]:
-    """The files of no block that are in too many pieces, each in its order."""
+    """The files that belong to no block and have too many pieces; the pieces are in order."""
     loose = by_file(part for part in parts if part.element_id is None and part.part)
     return [in_order(pieces) for pieces in loose.values() if len(pieces) > MOST_PIECES]
 
 
 def last_ones(parts: Sequence[Part]) -> list[Part]:
-    """The last pieces, from the first on that is not longer than all that follow it.
+    """The last pieces, from the first on that is not longer than all pieces after it together.
 
-    Long ones are left alone until as much has come again, so that a byte is copied as often as its file doubles.
+    Long pieces stay until as many bytes follow, so that a byte is copied once for each doubling of its file.
     """
     first, rest = 0, sum(part.length for part in parts)
     while first < len(parts) - 2:
@@ -60,13 +60,13 @@ def last_ones(parts: Sequence[Part]) -> list[Part]:
 
 
 def forget(replaced: Sequence[Part], application_path: str) -> None:
-    """The pieces are gone: a commit has named the one that holds them all."""
+    """Remove the pieces that a committed piece replaces."""
     home = folder_at(application_path)
     remove([home.path_of(part.part) for part in replaced])
 
 
 def _together(parts: Sequence[Part], attempt: StagingPlace) -> Part:
-    """One piece that holds them all, and stands where the last of them stood."""
+    """Join the pieces to one that takes the place of the last."""
     last, inner, name = parts[-1], f"{attempt.folder}/{secrets.token_hex(8)}", "gathered.part"
     below, pieces = folder_at(attempt.application_path).below(inner), pieces_of(parts, attempt.application_path)
     try:

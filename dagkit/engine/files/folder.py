@@ -1,6 +1,6 @@
-"""A folder that files are staged in and published to, wherever it is.
+"""The interface of a folder for staged and published files, local or remote.
 
-A place is a path, or a URL such as `s3://bucket/folder`. A file is known by the whole of its path or URL.
+A place is a path, or a URL such as `s3://bucket/folder`. A file is identified by its whole path or URL.
 """
 
 from abc import ABC, abstractmethod
@@ -15,57 +15,57 @@ class Folder(ABC):
 
     @abstractmethod
     def below(self, name: str) -> "Folder":
-        """A folder inside it."""
+        """Return a folder inside this one."""
 
     @abstractmethod
     def path_of(self, name: str) -> str:
-        """The whole path of a file in it."""
+        """Return the whole path of a file in the folder."""
 
     @abstractmethod
     def make(self) -> None:
-        """It exists from here on, and so do those that it is in."""
+        """Create the folder and its parents, if they do not exist."""
 
     @abstractmethod
     def create(self, name: str, buffer_bytes: int = BUFFER_BYTES) -> BinaryIO:
-        """A new file in it, empty."""
+        """Open a new, empty file in the folder."""
 
     appends: ClassVar[bool] = False
-    """Whether a file in it can be gone on with."""
+    """Whether files in the folder can be appended to."""
 
     def append(self, name: str, buffer_bytes: int = BUFFER_BYTES) -> BinaryIO:
-        """A file in it, at its end."""
+        """Open a file in the folder at its end."""
         raise AssertionError(f"{self.path_of(name)} is asked for what only folders do that append ({buffer_bytes})")
 
     @abstractmethod
     def length(self, file: str) -> int | None:
-        """How long a file is; none where there is none."""
+        """Return the length of a file; None if it does not exist."""
 
     @abstractmethod
     def put_in_place(self, pieces: Sequence[Piece], file: str, *, durable: bool) -> None:
-        """The file, which is in this folder, holds the pieces, one after the other, all at once; the pieces are gone.
+        """Create the file, in this folder, from the pieces in one atomic step, then remove the pieces.
 
-        Pieces may lie anywhere else. Whoever was killed in the middle of it may do it again.
+        Pieces may be anywhere. The call is safe to repeat after a crash.
         """
 
     @abstractmethod
     def sync(self, levels: int) -> None:
-        """That it exists, and so many folders that it lies in, survives a power cut."""
+        """Sync the folder and this many of its parents, so that their existence survives a power loss."""
 
     @abstractmethod
     def remove(self) -> None:
-        """It does not exist, nor does what was in it."""
+        """Delete the folder and everything in it."""
 
     @abstractmethod
     def remove_if_empty(self) -> None:
-        """It does not exist if nothing was in it; what somebody puts into it meanwhile stays."""
+        """Delete the folder if it is empty; files that are written meanwhile stay."""
 
     @abstractmethod
     def folders(self) -> list[str]:
-        """The names of the folders in it."""
+        """Return the names of the folders in this one."""
 
 
 def checked(name: str) -> str:
-    """The name of a file that lies in its folder, or below it."""
+    """Return the name of a file in a folder or below it. Raise `ValueError` if it leads elsewhere."""
     parts = name.split("/")
     if not name or name.startswith("/") or any(part in ("", ".", "..") for part in parts):
         raise ValueError(f"{name!r} is no name for a file in a folder")

@@ -58,10 +58,10 @@ class LocalFolder(Folder):
                     else:
                         _place([Path(piece.path) for piece in pieces], target, durable=durable)
                     break
-                except FileNotFoundError:  # another driver, which ends now, works on the same file
+                except FileNotFoundError:  # another driver, which is ending, places the same file
                     if not again:
                         raise
-            if durable:  # before the pieces go: they may lie on another disk
+            if durable:  # before the pieces are removed: they may be on another disk
                 sync_folder(target.parent)
             remove([piece.path for piece in pieces])
         except OSError as error:
@@ -77,7 +77,7 @@ class LocalFolder(Folder):
         shutil.rmtree(self.path, ignore_errors=True)
 
     def remove_if_empty(self) -> None:
-        with suppress(OSError):  # it is not empty, or somebody was faster
+        with suppress(OSError):  # it is not empty, or another process removed it
             self.path.rmdir()
 
     def folders(self) -> list[str]:
@@ -88,7 +88,7 @@ class LocalFolder(Folder):
 
 
 def _place(pieces: Sequence[Path], target: Path, *, durable: bool) -> None:
-    """One piece is renamed; of several a whole is made, under a name that nobody else has."""
+    """Rename a single piece; join several under a unique name first."""
     whole = pieces[0]
     if len(pieces) > 1:
         whole = whole.with_name(f"{secrets.token_hex(8)}.whole")
@@ -104,8 +104,8 @@ def _place(pieces: Sequence[Path], target: Path, *, durable: bool) -> None:
 
 
 def _fetch(pieces: Sequence[str], target: Path, *, durable: bool) -> None:
-    """What lies elsewhere is copied beside its place, and renamed."""
-    # a driver that was killed left such copies; those of another file whose name begins with this one's are at work
+    """Copy pieces from elsewhere beside the target, then rename the copy."""
+    # a killed driver left such copies; match the whole name, since copies of files with longer names may be in use
     mine = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{16}}\.finishing")
     for left in target.parent.iterdir():
         if mine.fullmatch(left.name):
@@ -116,7 +116,7 @@ def _fetch(pieces: Sequence[str], target: Path, *, durable: bool) -> None:
 
 
 def _copy(pieces: Sequence[str], whole: Path, *, durable: bool) -> None:
-    with whole.open("wb") as sink:  # one without a buffer leaves off where the disk is full, and does not say so
+    with whole.open("wb") as sink:  # an unbuffered file may write short on a full disk without an error
         pour(pieces, sink)
         sink.flush()
         if durable:
@@ -124,7 +124,7 @@ def _copy(pieces: Sequence[str], whole: Path, *, durable: bool) -> None:
 
 
 def make_folder(folder: Path, *, durable: bool) -> None:
-    """The folder exists; each one that had to be made for it survives a power cut, too."""
+    """Create a folder; if `durable`, each created folder survives a power loss."""
     missing = [folder] if durable and not folder.exists() else []
     while missing and not missing[-1].parent.exists():
         missing.append(missing[-1].parent)

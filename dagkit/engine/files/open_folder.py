@@ -1,4 +1,4 @@
-"""The folder at a path or a URL, and files that are put together there."""
+"""Open the folder at a path or a URL, and assemble files there."""
 
 import os
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from dagkit.urls import is_url, local_path, parent, resolved
 
 
 def folder_at(place: Any, home: str = "") -> Folder:
-    """The folder at a path or a URL; a relative path is taken from home, else from where this process works."""
+    """The folder at a path or a URL; a relative path starts from `home`, else from the working directory."""
     text = str(place)
     if not is_url(text):
         return LocalFolder((Path(home) / local_path(text)).absolute())
@@ -22,12 +22,12 @@ def folder_at(place: Any, home: str = "") -> Folder:
 
 
 def put_in_place(pieces: Sequence[Piece], file: str, *, durable: bool) -> None:
-    """The file holds the pieces, wherever it is and wherever they are, and they are gone."""
+    """Assemble a file from its pieces, wherever they are, and remove the pieces."""
     folder_at(parent(file)).put_in_place(pieces, file, durable=durable)
 
 
 def write_together(pieces: Sequence[Piece], folder: Folder, name: str, *, durable: bool) -> None:
-    """A new file in the folder holds the pieces, one after the other; they are still there."""
+    """Write a new file with the content of the pieces in order; keep the pieces."""
     with folder.create(name) as sink:
         pour([piece.path for piece in pieces], sink)
         sink.flush()

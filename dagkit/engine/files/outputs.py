@@ -1,4 +1,4 @@
-"""The files of one run: where its attempts stage them, which are whole and not in place, and what may be swept."""
+"""The files of one run: where attempts stage them, which still have to be put in place, and what may be swept."""
 
 import logging
 import secrets
@@ -26,29 +26,29 @@ from dagkit.engine.points import Point
 _logger = logging.getLogger(__name__)
 
 PutInPlace = Callable[[Mapping[str, Iterable[Part]]], object]
-"""Makes files of their pieces."""
+"""Assembles files from their pieces."""
 
 
 class CommittedFiles(Protocol):
-    """What a checkpoint says of files."""
+    """The files of a checkpoint."""
 
     @property
     def window(self) -> int: ...
     @property
     def files(self) -> Sequence[Part]:
-        """The pieces of files that are not whole."""
+        """The pieces of incomplete files."""
 
     @property
     def finished(self) -> Sequence[Part]:
-        """The pieces of the files that became whole with this window."""
+        """The pieces of the files that this window completed."""
 
 
 class Outputs:
-    """What a run stages, and what becomes of it."""
+    """The staged and committed files of a run."""
 
     def __init__(self, committed: CommittedFiles, application_path: str, *, durable: bool, home: str) -> None:
         self.unfinished: Mapping[str, list[Part]] = {}
-        """The pieces of files that are whole and not in place yet."""
+        """The pieces of complete files that are not in place yet."""
         self._committed = committed
         self._path = application_path
         self._durable = durable
@@ -56,15 +56,15 @@ class Outputs:
         self._unswept = True
         self._began: int | None = None
         self._replaced: Sequence[Part] = ()
-        """Pieces that the next commit no longer names."""
+        """Pieces that the next commit replaces."""
         self._told: set[str] = set()
-        """Files of another life that were said to be replaced."""
+        """Older files of which a warning has been logged."""
         self._uncommitted: list[StagingPlace] = []
         if committed.finished and not is_finished(application_path, committed.window):
             self.unfinished = by_file(committed.finished)
 
     def attempt(self, window_id: int) -> StagingPlace:
-        """Where one more attempt at a window stages what it writes."""
+        """Return a new staging place for an attempt at a window."""
         if self._began is None:
             self._began = when_began(self._path)
         place = StagingPlace(self._path, window_id, secrets.token_hex(4), self._durable, self._home)
@@ -72,7 +72,7 @@ class Outputs:
         return place
 
     def gathered(self, window_id: int) -> tuple[Part, ...]:
-        """The pieces that the next checkpoint starts from, with no file of no block in many of them."""
+        """Return the pieces for the next checkpoint; join the pieces of files without blocks if they are too many."""
         self._replaced = ()
         if not many(self._committed.files):
             return tuple(self._committed.files)
@@ -81,7 +81,7 @@ class Outputs:
         return found.files
 
     def check(self, finished: Sequence[Part], parts: Sequence[Part]) -> None:
-        """Returns only if the window may be committed: what it staged is there, and no file would be replaced."""
+        """Raise unless all staged pieces exist and no file that this application completed would be replaced."""
         refuse_unseen(parts, self._path)
         written = [*parts, *finished]
         if written:
@@ -90,14 +90,14 @@ class Outputs:
             self._tell_of_replacing([file for file in older if file not in self._told])
 
     def _tell_of_replacing(self, files: Sequence[str]) -> None:
-        """Whoever did not mean it hears of it while copies may still be made, and once of each file."""
+        """Warn once of each file that will be replaced, while the user can still copy it."""
         if files:
             self._told.update(files)
             others = f" and {len(files) - 1} more" if len(files) > 1 else ""
             _logger.warning("%s%s: older than this application, and replaced by what it writes", files[0], others)
 
     def commit(self, committed: CommittedFiles) -> None:
-        """A window is in the ledger, and with it what it staged."""
+        """Record a committed window and its staged files."""
         self._committed = committed
         self.over(committed.window)
         self.unfinished = by_file(committed.finished)
@@ -107,24 +107,24 @@ class Outputs:
             self._replaced = ()
 
     def over(self, window_id: int) -> None:
-        """A window has ended: one attempt at it is committed, or nothing came of it; none still will be."""
+        """Forget the attempts at an ended window: one is committed or the window had no effect; no other will be."""
         self._uncommitted = [place for place in self._uncommitted if place.window != window_id]
 
     def sweep(self) -> None:
-        """What earlier runs left is gone; only after a commit, which fences off whoever might still be at work."""
+        """Remove what earlier runs left. Call it only after a commit, which fences off other drivers."""
         if self._unswept:
             needed = self._needed() | staged_in(self._committed.finished)
             self._unswept = bool(sweep(self._path, needed, self._committed.window))
 
     def finish(self, place: PutInPlace, between: Callable[[Point], None]) -> None:
-        """The files of the last commit are where they belong; a crash in between does no harm."""
+        """Put the files of the last commit in place; safe to repeat after a crash."""
         files = {file: parts for file, parts in self.unfinished.items() if any(part.part for part in parts)}
         if is_begun(self._path, self._committed.window):
             files = still_to_place(files, self._path)
         elif files:
             refuse_lost(files, self._path)
             note_begun(self._path, self._committed.window, durable=self._durable)
-        if len(files) > 1:  # one that takes no time goes first, so that every run takes the way that tests take
+        if len(files) > 1:  # the cheapest goes first, so that every run passes the state that tests interrupt
             first = min(files, key=lambda file: (len(files[file]), sum(part.length for part in files[file])))
             place({first: files.pop(first)})
             between(Point.HALF_FINISHED)
@@ -135,13 +135,13 @@ class Outputs:
         sweep_windows(self._path, staged_in(self._committed.finished) - self._needed())
 
     def abandon(self, newest: CommittedFiles) -> None:
-        """What was not committed is gone: nobody ever will commit it.
+        """Remove uncommitted attempts, which no run will ever commit.
 
-        A commit may have got through though its answer was lost: what the newest checkpoint names stays.
+        A commit may have succeeded although its answer was lost, so keep what the newest checkpoint names.
         """
         named = attempts_in([*newest.files, *newest.finished])
         sweep_attempts(self._path, [place for place in self._uncommitted if place.folder not in named])
 
     def _needed(self) -> set[str]:
-        """The windows whose staged pieces somebody still needs."""
+        """The windows whose staged pieces are still needed."""
         return staged_in(self._committed.files) | {str(place.window) for place in self._uncommitted}

@@ -1,4 +1,4 @@
-"""The pieces that files are made of: what is there of them, and how they are read and removed."""
+"""The pieces of files: inspect, read and remove them."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from dagkit.errors import RunFailure, printable
 from dagkit.urls import is_url, resolved
 
 BUFFER_BYTES = 256 << 10
-"""What is written in small pieces is gathered so far; what a chunk of lines leaves is more, and goes out uncopied."""
+"""The buffer for small writes; a chunk of lines is larger and bypasses it without a copy."""
 
 
 class PiecesLost(RunFailure):
@@ -44,22 +44,22 @@ class FileUnplaced(RunFailure):
 
 
 class Piece(NamedTuple):
-    """What a file is made of, and how long it was when it was committed."""
+    """A part of a file, with its length at the commit."""
 
     path: str
     length: int
 
 
 class Seen(NamedTuple):
-    """A file that is there."""
+    """An existing file."""
 
     length: int
     changed: int | None
-    """When it was last written, in nanoseconds, by the clock of its storage; none where that does not tell."""
+    """When it was last written, in nanoseconds, by the clock of its storage; None if unknown."""
 
 
 def pour(pieces: Sequence[str], sink: Any) -> None:
-    """One after the other, each from where it lies."""
+    """Copy the pieces into the sink in order."""
     for piece in pieces:
         with opened(piece) as source:
             shutil.copyfileobj(source, sink, BUFFER_BYTES)
@@ -70,12 +70,12 @@ def opened(file: str) -> Any:
         return Path(file).open("rb", buffering=0)
     try:
         return resolved(file).filesystem.open_input_stream(resolved(file).path)
-    except FileNotFoundError as error:  # whoever looked for it here would look on this machine
+    except FileNotFoundError as error:  # a FileNotFoundError would be taken for a local file
         raise PiecesLost(file) from error
 
 
 def remove(files: Sequence[str]) -> None:
-    """None of the files is there."""
+    """Remove the files; ignore those that do not exist."""
     for file in files:
         if not is_url(file):
             Path(file).unlink(missing_ok=True)
@@ -87,7 +87,10 @@ def remove(files: Sequence[str]) -> None:
 
 
 def is_in_place(pieces: Sequence[Piece], file: str) -> bool:
-    """Whether that was done before: a piece is gone only when the file is whole."""
+    """Whether the file was put in place before: a piece is removed only after its file is complete.
+
+    Raise `PiecesLost` if pieces are gone or changed and the file is not complete.
+    """
     whole, *seen = look_at([file, *(piece.path for piece in pieces)])
     lengths = [there.length for there in seen if there is not None]
     if lengths == [piece.length for piece in pieces]:
@@ -98,7 +101,7 @@ def is_in_place(pieces: Sequence[Piece], file: str) -> bool:
 
 
 def look_at(files: Sequence[str]) -> list[Seen | None]:
-    """What is there of these files; one call for each on this machine, and one for all of a store elsewhere."""
+    """Return what exists of these files; this costs one call per local file, and one call per remote store."""
     found = {file: _looked_at(file) for file in files if not is_url(file)}
     stores: dict[tuple[str, str, str], list[str]] = {}
     for file in files:

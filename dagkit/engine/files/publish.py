@@ -1,4 +1,4 @@
-"""Finishing: committed pieces become files that anybody may read. It may be done again, whoever was killed over it."""
+"""Publish committed pieces as files under their final names. Safe to repeat after a crash."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -10,39 +10,39 @@ from dagkit.engine.files.staging import Part, StagingPlace
 
 _logger = logging.getLogger(__name__)
 _BEGUN = "finishing"
-"""A folder that holds one of the name of the window whose files are being put in place."""
+"""A folder whose entry names the window whose files are being put in place."""
 _FINISHED = "finished"
-"""A folder that holds one of the name of the last window whose files were all put in place."""
+"""A folder whose entry names the last window whose files are all in place."""
 
 
 def pieces_of(parts: Iterable[Part], application_path: str) -> list[Piece]:
-    """The pieces of one file, in the order in which they make it up, by their whole paths."""
+    """The pieces of one file with their whole paths, in file order."""
     home = folder_at(application_path)
     return [Piece(home.path_of(part.part), part.length) for part in in_order(parts)]
 
 
 def in_order(parts: Iterable[Part]) -> list[Part]:
-    """What was written to one file, in the order in which it belongs there."""
+    """The written parts of one file, in file order."""
     return sorted((part for part in parts if part.part), key=lambda p: (p.order, p.window, p.slot, p.part))
 
 
 def put_in_place(files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
-    """Make each file of its pieces."""
+    """Assemble each file from its pieces."""
     for file, parts in files.items():
         open_folder.put_in_place(pieces_of(parts, application_path), file, durable=durable)
 
 
 def refuse_lost(files: Mapping[str, Iterable[Part]], application_path: str) -> None:
-    """Returns only if each file is whole, or can be made; nobody has begun with them, so that nobody took one away."""
+    """Raise `PiecesLost` unless each file is complete or can be assembled; call it before the first is put in place."""
     for file, parts in files.items():
         is_in_place(pieces_of(parts, application_path), file)
 
 
 def still_to_place(files: Mapping[str, list[Part]], application_path: str) -> dict[str, list[Part]]:
-    """Those of the files that nobody has put in place, where somebody had begun with them.
+    """Return the files that an interrupted run has not put in place.
 
-    A piece is gone when its file is there, and pieces go in their order. So one whose first pieces are gone was there,
-    and is anybody's; what is left of it goes.
+    Pieces are removed in order, after their file is complete. So a file whose first pieces are gone was in place, and
+    other programs may have taken it since; remove its remaining pieces.
     """
     rest = {}
     for file, parts in files.items():
@@ -59,7 +59,7 @@ def still_to_place(files: Mapping[str, list[Part]], application_path: str) -> di
 
 
 def note_begun(application_path: str, window_id: int, *, durable: bool) -> None:
-    """From now on a file of this window may be in place, and taken away again."""
+    """Record that files of this window may be in place from now on, and may be taken away by other programs."""
     noted = folder_at(application_path).below(_BEGUN).below(str(window_id))
     noted.make()
     if durable:
@@ -67,7 +67,7 @@ def note_begun(application_path: str, window_id: int, *, durable: bool) -> None:
 
 
 def is_begun(application_path: str, window_id: int) -> bool:
-    """Whether somebody began to put the files of this window in place."""
+    """Whether a run has begun to put the files of this window in place."""
     return str(window_id) in folder_at(application_path).below(_BEGUN).folders()
 
 
@@ -93,18 +93,18 @@ def attempts_in(parts: Iterable[Part]) -> set[str]:
 
 
 def staged_in(parts: Iterable[Part]) -> set[str]:
-    """The windows in whose folders pieces lie."""
+    """The windows whose folders contain pieces."""
     return {part.part.split("/")[1] for part in parts if part.part}
 
 
 def sweep(application_path: str, needed: Iterable[str], upto: int) -> list[str]:
-    """Of what windows staged up to this one, only the folders of these are there; tells of whom there is a later one.
+    """Remove the staging folders of windows up to `upto` except the needed ones; return the names of later folders.
 
-    Those are no business of whoever committed this one: another driver may have gone on, and committed them.
+    Later folders stay, since another driver may have committed those windows.
     """
     staging, kept, later = folder_at(application_path).below("staging"), set(needed), []
     for window in staging.folders():
-        if not window.isdecimal():  # somebody else's
+        if not window.isdecimal():  # a folder that dagkit did not create
             continue
         if int(window) > upto:
             later.append(window)
@@ -114,13 +114,13 @@ def sweep(application_path: str, needed: Iterable[str], upto: int) -> list[str]:
 
 
 def sweep_windows(application_path: str, windows: Iterable[str]) -> None:
-    """The folders of these windows are gone."""
+    """Remove the staging folders of these windows."""
     for window in windows:
         folder_at(application_path).below(f"staging/{window}").remove()
 
 
 def sweep_attempts(application_path: str, attempts: Iterable[StagingPlace]) -> None:
-    """What these attempts staged is gone, and the folders of windows that hold nothing else."""
+    """Remove the pieces of these attempts, and the folders of windows that become empty."""
     home = folder_at(application_path)
     for attempt in attempts:
         home.below(attempt.folder).remove()

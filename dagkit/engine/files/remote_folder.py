@@ -12,7 +12,7 @@ from dagkit.urls import below, resolved
 OBJECT_STORES = frozenset(
     ["s3", "s3a", "s3n", "gs", "gcs", "az", "abfs", "abfss", "adl", "wasb", "wasbs", "oss", "oci", "cos", "r2"]
 )
-"""Schemes of stores in which a file is seen when it was written to its end, and in which moving is copying."""
+"""Schemes of stores that show a file only once it is complete, and that move files by copying them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class RemoteFolder(Folder):
     filesystem: Any
     url: str
     path: str
-    """As its filesystem knows it."""
+    """The path within its filesystem."""
 
     @property
     def scheme(self) -> str:
@@ -55,10 +55,10 @@ class RemoteFolder(Folder):
             raise FileUnplaced(file, error) from error
 
     def sync(self, levels: int) -> None:
-        """What was written there stays."""
+        """Do nothing: such stores keep what was written."""
 
     def _place(self, pieces: Sequence[str], target: str) -> None:
-        """A piece of the same store is moved; what is to be copied is seen when it is whole."""
+        """Move a piece within the store; a copied file becomes visible once it is complete."""
         folder, _, name = target.rpartition("/")
         self.filesystem.create_dir(folder, recursive=True)
         if len(pieces) == 1 and self._holds(pieces[0]):
@@ -72,7 +72,7 @@ class RemoteFolder(Folder):
         self._move(beside, target)
 
     def _holds(self, file: str) -> bool:
-        """Whether a file lies in this very store."""
+        """Whether a file is in this store."""
         return file.startswith(f"{self.scheme}://") and bool(resolved(file).filesystem == self.filesystem)
 
     def _write(self, pieces: Sequence[str], target: str) -> None:
@@ -85,20 +85,20 @@ class RemoteFolder(Folder):
         except OSError:
             if not self.filesystem.get_file_info(target).is_file:
                 raise
-            self.filesystem.delete_file(target)  # one of an earlier life, which this store does not replace
+            self.filesystem.delete_file(target)  # an older file, which this store does not replace by a move
             self.filesystem.move(source, target)
 
     def remove(self) -> None:
-        import pyarrow.fs  # noqa: PLC0415 - only where files lie elsewhere
+        import pyarrow.fs  # noqa: PLC0415 - only for remote files
 
         if self.filesystem.get_file_info(self.path).type is not pyarrow.fs.FileType.NotFound:
             self.filesystem.delete_dir(self.path)
 
     def remove_if_empty(self) -> None:
-        """An empty folder costs nothing there, and could only be removed with what comes into it meanwhile."""
+        """Do nothing: an empty folder costs nothing, and removing it could remove files that are written meanwhile."""
 
     def folders(self) -> list[str]:
-        import pyarrow.fs  # noqa: PLC0415 - only where files lie elsewhere
+        import pyarrow.fs  # noqa: PLC0415 - only for remote files
 
         inside = pyarrow.fs.FileSelector(self.path, allow_not_found=True)
         found = self.filesystem.get_file_info(inside)

@@ -23,7 +23,7 @@ from dagkit.errors import RunFailure, printable
 
 
 class StagingFailed(RunFailure):
-    """What a window writes cannot be staged; nothing of the window was committed."""
+    """The files of a window cannot be staged; nothing of the window was committed."""
 
     code = "staging-failed"
 
@@ -38,10 +38,10 @@ class StagingFailed(RunFailure):
 Key = tuple[str, str, int]
 """An operator, a file, and where the stretch of work starts."""
 MOST_OPEN = 64
-"""Files that a slot writes at a time at most; one more closes that which was not written to for longest."""
+"""The highest number of open files of a slot; another one closes the least recently written file."""
 FEW_OPEN = 8
 SMALL_BUFFER_BYTES = 64 << 10
-"""The buffer of each file where there are more than a few."""
+"""The buffer of each file if more than a few are open."""
 NAMED_BY_BLOCK = "let the names of files say the block, or open them for none"
 
 
@@ -70,18 +70,18 @@ class Part(BaseModel):
 
     operator: str
     file: str
-    """Where the file will be."""
+    """The final path of the file."""
     part: str
-    """Where the piece lies, below the application's folder."""
+    """The path of the piece below the application's folder."""
     length: int
     order: int = 0
-    """Where in the file it belongs: by this, then by window, then by slot."""
+    """Pieces of a file are ordered by this, then by window, then by slot."""
     window: int = 0
     slot: int = 0
     element_id: int | None = Field(default=None, validation_alias="block", serialization_alias="block")
-    """The number of the element with which the file is whole."""
+    """The number of the element that completes the file."""
     finished: bool = False
-    """Whether nothing comes after this window."""
+    """Whether the file gets no more pieces after this window."""
 
 
 def by_file(parts: Iterable[Part]) -> dict[str, list[Part]]:
@@ -94,14 +94,14 @@ def by_file(parts: Iterable[Part]) -> dict[str, list[Part]]:
 
 @dataclass(frozen=True, slots=True)
 class StagingPlace:
-    """Where the tasks of one attempt at a window stage what they write."""
+    """Where the tasks of one attempt at a window stage their files."""
 
     application_path: str
     window: int
     attempt: str
     durable: bool = True
     home: str = ""
-    """The folder that relative paths of operators are taken from: where the driver was started."""
+    """The folder that relative paths of operators start from: where the driver was started."""
 
     @property
     def folder(self) -> str:
@@ -116,14 +116,14 @@ class Staging:
         self.slot = slot
         self.folder = f"{place.folder}/{secrets.token_hex(8)}"
         self.order = 0
-        """Where the stretch of work starts that is done now: what is written belongs there."""
+        """Where the present stretch of work starts: its output belongs there."""
         self._below: Folder | None = None
         self._pieces: dict[Key, _Piece] = {}
-        """What is being written, by operator, file and stretch of work."""
+        """The pieces being written, by operator, file and stretch of work."""
         self._open: dict[_Piece, None] = {}
-        """What has a file open; that which was not asked for for longest comes first."""
+        """The pieces with an open file, least recently used first."""
         self._suspended: dict[_Piece, None] = {}
-        """What was closed to make room, and goes on in the same file."""
+        """Pieces that were closed to make room, and will continue in the same file."""
         self._syncing = Syncing()
         self._parts: list[Part] = []
         self._finished: set[tuple[str, str]] = set()
@@ -134,12 +134,12 @@ class Staging:
         return StagedFiles(self, operator, folder_at(directory, self.place.home), of_blocks=of_blocks)
 
     def close_element(self, element_id: int) -> None:
-        """The element was read as far as this window goes: what is open for it can be closed."""
+        """Close the pieces of an element that this window has finished reading."""
         for piece in [piece for piece in (*self._open, *self._suspended) if piece.element_id == element_id]:
             self._close(piece)
 
     def parts(self) -> list[Part]:
-        """All pieces, closed, safely on disk."""
+        """Close all pieces and return them, safe on disk."""
         try:
             for piece in [*self._open, *self._suspended]:
                 self._close(piece)
@@ -159,7 +159,7 @@ class Staging:
         return done
 
     def abandon(self) -> None:
-        """The attempt failed: nothing is open any more, and what was written counts for nothing."""
+        """Close everything after a failed attempt; its pieces do not count."""
         self._syncing.abandon()
         for piece in self._open:
             with suppress(OSError):
@@ -181,7 +181,7 @@ class Staging:
         return piece
 
     def begin(self, piece: "_Piece") -> None:
-        """A file is open for it, and not more than there may be."""
+        """Open a file for a piece, and close another one if too many are open."""
         if len(self._open) == MOST_OPEN:
             self._suspend(next(iter(self._open)))
         try:
@@ -202,7 +202,7 @@ class Staging:
         self._open[piece] = None
 
     def _suspend(self, piece: "_Piece") -> None:
-        """It has no file open; the next write goes on where it was, or begins another piece."""
+        """Close the file of a piece; the next write continues there, or begins another piece."""
         if self._below is None or not self._below.appends:
             self._close(piece)
             return
@@ -266,7 +266,7 @@ class Staging:
 
 
 class _Piece:
-    """What is written to one file in one stretch of work; its file may be closed meanwhile, so that others have one."""
+    """The output to one file in one stretch of work; its file may be closed meanwhile to let others open one."""
 
     name: str
     stream: BinaryIO
@@ -280,12 +280,12 @@ class _Piece:
         self._write: Callable[[Any], Any] = self._begin_and_write
 
     def begin(self, name: str, stream: BinaryIO) -> None:
-        """What is written goes into this file."""
+        """Write to this file from now on."""
         self.name, self.length = name, 0
         self.go_on(stream)
 
     def go_on(self, stream: BinaryIO) -> None:
-        """The file is open again, at its end."""
+        """Reopen the file at its end."""
         self.stream = stream
         self._write = stream.write
 
@@ -301,7 +301,7 @@ class _Piece:
         self.length += content.nbytes if isinstance(content, memoryview) else len(content)
 
     def hand_over(self, closing: Callable[[BinaryIO], None]) -> None:
-        """All of it is in its file, and that is closed by whoever it is handed to; or here, if that fails."""
+        """Flush everything to the file. The receiver of the file closes it; if handing it over fails, this does."""
         if self.stream.closed:  # it was suspended, and nothing of it need survive a power cut
             return
         try:
@@ -321,7 +321,7 @@ class StagedFiles:
         self._staging = staging
         self._operator = operator
         self._of_blocks = of_blocks
-        self._path_of = lru_cache(maxsize=MOST_OPEN)(directory.path_of)  # asked for with every batch
+        self._path_of = lru_cache(maxsize=MOST_OPEN)(directory.path_of)  # called for every batch
 
     def open(self, name: str, *, block: int | None = None) -> _Piece:
         if block is not None and not self._of_blocks:
@@ -334,7 +334,7 @@ class StagedFiles:
 
 
 def serve_files(staging: Staging | None, name: str, operator: Operator) -> None:
-    """The operator has the files that it declared."""
+    """Give the operator the files that it declares."""
     for service, declared in output_files(type(operator)).items():
         assert staging is not None, f"{name} writes files, and the window has no place to stage them"
         files = staging.files(name, declared.directory(operator), of_blocks=declared.of_blocks)

@@ -1,4 +1,4 @@
-"""Syncing: files that are written to their end reach the disk while work goes on."""
+"""Sync complete files to disk in the background."""
 
 import os
 from collections import deque
@@ -9,14 +9,14 @@ from io import UnsupportedOperation
 from typing import BinaryIO
 
 MOST_BEHIND = 16
-"""Files that wait for the disk at most; whoever has one more waits, too, for each of them is open."""
+"""The highest number of files that wait for the disk; adding another one blocks, since each of them is open."""
 
 Blame = Callable[[OSError], Exception]
-"""What is raised where the disk fails: it says whose file that was."""
+"""Returns the error to raise if the disk fails, with the owner of the file."""
 
 
 class Syncing:
-    """Files on their way to the disk, one after the other, in a thread that begins with the first of them."""
+    """Syncs files one after the other, in a thread that the first file starts."""
 
     def __init__(self) -> None:
         self._thread: ThreadPoolExecutor | None = None
@@ -34,16 +34,16 @@ class Syncing:
             self._wait_for_first()
 
     def wait(self) -> None:
-        """All that was added is safe, and nothing runs any more."""
+        """Wait until all added files are safe, then stop the thread."""
         while self._behind:
             self._wait_for_first()
         self._end()
 
     def abandon(self) -> None:
-        """Nothing that was added counts; all of it is closed, and nothing runs any more."""
+        """Close all added files without syncing them, and stop the thread."""
         self._end()
         for stream, _, _ in self._behind:
-            with suppress(Exception):  # why the others are abandoned is what counts
+            with suppress(Exception):  # the reason for abandoning the files is the one to report
                 stream.close()
         self._behind.clear()
 
@@ -61,5 +61,5 @@ class Syncing:
 
 
 def _sync_and_close(stream: BinaryIO) -> None:
-    with stream, suppress(UnsupportedOperation, AttributeError):  # one of a store elsewhere stays when it is closed
+    with stream, suppress(UnsupportedOperation, AttributeError):  # a remote file is durable once it is closed
         os.fsync(stream.fileno())
