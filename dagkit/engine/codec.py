@@ -1,4 +1,4 @@
-"""Items as JSON, and back: how what was emitted outlives the process that emitted it."""
+"""Encode items as JSON and decode them, so that they outlive their process."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from dagkit.schema import spelled
 
 
 class ItemUnwritable(RunFailure):
-    """An item has to be kept, and cannot be written so that it reads back as it was."""
+    """An item that must be stored cannot be written such that it reads back unchanged."""
 
     code = "item-unwritable"
 
@@ -42,5 +42,5 @@ class JsonCodec:
             raise ItemUnwritable(self.port, self.payload, item) from error
 
     def back(self, data: JsonValue) -> Any:
-        """The item that was written."""
+        """Decode an item."""
         return self._adapter.load(data)

@@ -8,17 +8,17 @@ class Point(StrEnum):
     """The steps of a window, in order: after each of them a run may be killed, and nothing is lost or doubled."""
 
     PLANNED = "planned"
-    """What it is given is decided, and nothing of it has run. It is promised where no older window is in flight."""
+    """The window is planned and has not run. It is promised if no older window is in flight."""
     RUNNING = "running"
-    """Its job was handed to the backend."""
+    """The backend has its task."""
     STAGED = "staged"
-    """All its pieces are written, and nothing says that they count."""
+    """All its pieces are staged, and none is committed."""
     APPENDED = "appended"
-    """It is committed, and its files are not in place."""
+    """The window is committed, and its files are not in place."""
     HALF_FINISHED = "half-finished"
     """Some of its files are in place."""
     FINISHED = "finished"
-    """All of them are."""
+    """All its files are in place."""
 
 
 Probe = Callable[[Point, int], None]

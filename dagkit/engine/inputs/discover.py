@@ -1,4 +1,4 @@
-"""Finders: the input operators of a run at work on the driver, and what they found that no window was given yet."""
+"""The input operators of a run on the driver, and their discoveries that no window has taken yet."""
 
 from collections import deque
 from collections.abc import Container, Iterator, Mapping
@@ -26,24 +26,24 @@ class DriverInputs:
 
     def __init__(self, journal: Journal, until: Until, clock: Timer) -> None:
         self.found: deque[Discovery] = deque(journal.findings())
-        """What no window was given yet, in the order in which it was found."""
+        """Discoveries that no window has taken yet, in order."""
         self._work: dict[tuple[str, int], list[WorkItem]] = {}
-        """The work in each of these findings, by operator and number, once it was asked for."""
+        """The cached work of each discovery, by operator and number."""
         self._chronicle = journal
         self._until = until
         self._clock = clock
         self._at_work: dict[str, DriverInput] = {}
 
-    # ---- their lives
+    # ---- lifecycle
 
     def begin(self, program: Program, window_id: int, ended: Container[str]) -> None:
-        """They come to life, each with the state that the ledger keeps of it."""
+        """Set up the input operators, each with its state from the ledger."""
         for name in sorted(program.sources):
             state = self._chronicle.state_of(name)
             self._at_work[name] = self._lively(program, name, state, window_id, ended=name in ended)
 
     def change(self, before: Program, after: Program, window_id: int) -> None:
-        """The one that was changed, if one was, works as it is now; where it cannot, as before."""
+        """Replace the changed input operator, if any; if the new one cannot be set up, keep the old one."""
         for name, old in self._at_work.items():
             if after.operators[name][0] is before.operators[name][0]:
                 continue
@@ -56,22 +56,22 @@ class DriverInputs:
                 raise
 
     def commit(self, window_id: int) -> None:
-        """They are told that a window can never come back."""
+        """Notify the input operators that a window is committed."""
         for each in self._at_work.values():
             each.commit(window_id)
 
     def end(self, window_id: int) -> None:
-        """They work no more."""
+        """Tear down the input operators."""
         for each in self._at_work.values():
             each.end(window_id)
 
     def tear_down(self, window_id: int) -> None:
-        """They work no more, whatever they raise: the run has failed."""
+        """Tear down the input operators after the run has failed; what they raise is only logged."""
         for each in self._at_work.values():
             each.abandon(window_id)
 
     def _lively(self, program: Program, name: str, state: SavedState, window_id: int, *, ended: bool) -> DriverInput:
-        """An input operator at work, with the state that it was left in."""
+        """Return a live input operator with its last state."""
         context = context_of(program, name, until=self._until, now=self._clock.now, window_id=window_id)
         return DriverInput(program, name, state, ended=ended, context=context)
 
@@ -79,16 +79,16 @@ class DriverInputs:
 
     @property
     def next_look(self) -> datetime | None:
-        """When one of them wants to look again; None: all have ended."""
+        """When an input operator wants to look again; None: all have ended."""
         return min((each.next_look or _DISTANT_PAST for each in self._awake), default=None)
 
     @property
     def looked_in_vain(self) -> bool:
-        """Whether all that have not ended have looked since there was work, and found nothing."""
+        """Whether all inputs that have not ended have looked since the last work, and found nothing."""
         return all(each.in_vain for each in self._awake)
 
     def look(self, window_id: int, spin_millis: int) -> Iterator[Discovery]:
-        """Let those find more who are due; what they found is in the ledger before anybody hears of it."""
+        """Let the inputs that are due look; the ledger records each discovery before it is returned."""
         now = self._clock.now()
         for each in self._at_work.values():
             if not each.due(now):
@@ -98,7 +98,7 @@ class DriverInputs:
                 continue
             self.found.append(self._chronicle.add(finding, each.state))
             yield finding
-            if self._until is Until.IDLE:  # whoever looked in vain before looks once more after this
+            if self._until is Until.IDLE:  # inputs that found nothing before look once more after this
                 for other in self._at_work.values():
                     other.in_vain = False
 
@@ -106,17 +106,17 @@ class DriverInputs:
     def _awake(self) -> list[DriverInput]:
         return [each for each in self._at_work.values() if not each.ended]
 
-    # ---- what they found
+    # ---- discoveries
 
     @property
     def upto(self) -> dict[str, int]:
-        """The last finding of each who found something that no window was given."""
+        """The number of the last discovery that no window has taken, by input operator."""
         return {finding.operator: finding.seq for finding in self.found}
 
     def given(
         self, program: Program, elements: Mapping[Address, Elements], upto: Mapping[str, int]
     ) -> tuple[list[Sent], list[WorkItem]]:
-        """The findings up to these are a window's: items for the workers, and work for the queue."""
+        """Give a window the discoveries up to these: items for the workers, and work for the queue."""
         mine = [finding for finding in self.found if finding.seq <= upto.get(finding.operator, -1)]
         self.found = deque(finding for finding in self.found if finding not in mine)
         waiting = self.work_in(program, elements, *sorted(mine, key=lambda finding: finding.operator))
@@ -125,7 +125,7 @@ class DriverInputs:
         return delivered(program, mine), waiting
 
     def work_in(self, program: Program, elements: Mapping[Address, Elements], *findings: Discovery) -> list[WorkItem]:
-        """What of these findings will join the queue. Elements are divided and written once, when they are found."""
+        """The work in these discoveries. Elements are split and encoded once, on the first call."""
         return [each for finding in findings for each in self._work_of(program, elements, finding)]
 
     def _work_of(self, program: Program, elements: Mapping[Address, Elements], finding: Discovery) -> list[WorkItem]:
@@ -135,7 +135,7 @@ class DriverInputs:
         return self._work[key]
 
     def coming(self, program: Program) -> set[str]:
-        """The inputs that something goes to which no window was given yet."""
+        """The inputs that discoveries go to that no window has taken yet."""
         return {
             target.address
             for finding in self.found
@@ -145,10 +145,10 @@ class DriverInputs:
 
     @property
     def exhausted(self) -> list[str]:
-        """Those who have ended, and all that they found was given to windows."""
+        """The input operators that have ended and whose discoveries are all taken."""
         left = {finding.operator for finding in self.found}
         return [name for name, each in self._at_work.items() if each.ended and name not in left]
 
     def figures(self, window_id: int) -> dict[str, Figures]:
-        """What each did for a window that is committed."""
+        """The figures of each input operator for a committed window."""
         return {name: each.figures(window_id) for name, each in self._at_work.items()}

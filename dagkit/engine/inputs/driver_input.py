@@ -1,4 +1,4 @@
-"""Input operators at work on the driver: what they find becomes a finding, which is in the ledger before it is used."""
+"""Input operators on the driver: the ledger records their discoveries before a window uses them."""
 
 import time
 from collections import Counter
@@ -39,7 +39,7 @@ class DriverInput:
         self.next_look: datetime | None = None
         self.in_vain = False
         self._figures: dict[int, Figures] = {}
-        """What was done in the looks for each window, until it is committed."""
+        """The figures of the looks for each window, until the window is committed."""
         self._now: Callable[[], datetime] = context.now or _no_clock
         self._emitted: list[Emitted] = []
         self._ports = [port for port in output_ports(type(operator)) if program.sources[name].get(port)]
@@ -57,7 +57,7 @@ class DriverInput:
         return not self.ended and (self.next_look is None or self.next_look <= now)
 
     def look(self, window_id: int, spin_millis: int) -> Discovery:
-        """Let it emit what there is."""
+        """Let the operator emit the available items."""
         self._emitted = []
         if window_id not in self._figures:
             start_over(self.operator)
@@ -75,7 +75,7 @@ class DriverInput:
         return Discovery(self.name, tuple(self._emitted))
 
     def figures(self, window_id: int) -> Figures:
-        """What it did for a window that is committed; windows before it are told no more."""
+        """Return the figures for a committed window; drop those of earlier windows."""
         found = self._figures.get(window_id, Figures())
         self._figures = {later: figures for later, figures in self._figures.items() if later > window_id}
         return found
@@ -86,22 +86,22 @@ class DriverInput:
         return Figures({}, sent, 0, before.cpu_nanos + cpu_nanos, before.millis + millis, metrics)
 
     def commit(self, window_id: int) -> None:
-        """Tell it that a window can never come back."""
+        """Notify the operator that a window is committed."""
         with self._named(window_id):
             self._life.commit(window_id)
 
     def end(self, window_id: int) -> None:
-        """It works no more."""
+        """Tear down the operator."""
         with self._named(window_id):
             self._life.tear_down()
 
     def abandon(self, window_id: int) -> None:
-        """It works no more, whatever it raises: the run has failed."""
+        """Tear down the operator after the run has failed; what it raises is only logged."""
         self._life.abandon(window_id)
 
     @contextmanager
     def _named(self, window_id: int) -> Iterator[None]:
-        """What its code raises says whose it is."""
+        """Convert what the operator's code raises to a failure that names the operator."""
         try:
             yield
         except Exception as error:
@@ -123,7 +123,7 @@ def _no_clock() -> datetime:
 
 
 def delivered(program: Program, findings: Sequence[Discovery]) -> list[Sent]:
-    """What of the findings goes to the workers at once; the rest joins the queue."""
+    """Return the items of discoveries that go to the workers at once; the others join the queue."""
     sent: list[Sent] = []
     for name in sorted({finding.operator for finding in findings}):
         outbox = Outbox(0)
@@ -143,7 +143,7 @@ def delivered(program: Program, findings: Sequence[Discovery]) -> list[Sent]:
 def queued(
     program: Program, writing: DiscoveryCodec, elements: Mapping[Address, Elements], finding: Discovery
 ) -> list[WorkItem]:
-    """What of a finding joins the queue, once for each reader that it is for."""
+    """Yield the work of a discovery for the queue, once for each reader."""
     return [
         each
         for index, emitted in enumerate(finding.emitted)
@@ -154,7 +154,7 @@ def queued(
 
 
 def _work_of(elements: Elements, writing: DiscoveryCodec, finding: Discovery, index: int) -> Iterator[WorkItem]:
-    """A stretch of a source goes by its own number, under the name in the root chain; anything else, by its place."""
+    """Number a stretch of a source by itself, under its name in the root chain; number other items by their place."""
     item = finding.emitted[index].item
     if is_sourced(item):
         return elements.work_of(item, (item.number,), writing.source(finding.operator, item))
@@ -166,6 +166,6 @@ def _waits(target: Target, emitted: Emitted) -> bool:
 
 
 def context_of(program: Program, name: str, *, until: Until, now: Callable[[], datetime], window_id: int) -> Context:
-    """What an input operator is set up with."""
-    # on the driver there is one instance, whatever was planned
+    """The context that an input operator is set up with."""
+    # the driver runs one instance, regardless of the plan
     return replace(program.context_of(name, 0, window_id), partitions=1, until=until, now=now)

@@ -103,7 +103,7 @@ def numbered(fused: Fused) -> list[Wire]:
 
 
 def keying_of(node: Node, port: str) -> Keying:
-    """By what the items of an input of this node are told apart."""
+    """The keying of an input of this node."""
     declared = node.input_ports[port]
     return Keying(node.port_value(port, PortContext.STREAM_CODEC), declared.key, declared.key_field)
 
@@ -133,7 +133,7 @@ def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -
 
 
 def when_it_comes_round(senders: int, receivers: int, *, keyed: bool) -> Routing:
-    """How what a delay held back is routed in the next window."""
+    """The routing of items that a delay held, in the next window."""
     if keyed:
         return Routing.KEYED
     return Routing.STRAIGHT if senders == receivers else Routing.BROADCAST

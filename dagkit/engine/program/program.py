@@ -29,12 +29,12 @@ Port = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Keying:
-    """By what the items of one input are told apart: its codec, else its key, else the whole item."""
+    """How the items of one input are keyed: by its codec, else its key, else the whole item."""
 
     codec: StreamCodec[Any] | None = None
     key: Callable[[Any], Any] | None = None
     field: str | None = None
-    """The field that the key is, where it is one."""
+    """The field that is the key, if the key is a single field."""
 
     def code(self, item: Any) -> int:
         if self.codec is not None:
@@ -66,11 +66,11 @@ class Target:
     payload: Any = Any
     """The type of what flows, as it was settled."""
     keys: tuple[PartitionKeys, ...] = ()
-    """What each slot owns, where items are keyed."""
+    """The keys of each slot, if items are keyed."""
     unifier: Callable[[], Unifier[Any]] | None = None
     """Makes the operator that merges what several senders sent, before it goes into the port."""
     delayed: bool = False
-    """Whether the items come round in the next window."""
+    """Whether the items arrive in the next window."""
     queued: bool = False
     """Whether what comes is work, of which what is not done in a window waits on the driver and is dealt again."""
 
@@ -113,7 +113,7 @@ class Target:
                 yield from ((slot, batch) for slot in range(self.slots))
 
     def _by_owner(self, batch: Batch[Any]) -> Iterator[tuple[int, Batch[Any]]]:
-        import pyarrow as pa  # noqa: PLC0415 - whoever only compiles does not load Arrow
+        import pyarrow as pa  # noqa: PLC0415 - compiling alone does not load Arrow
 
         if self.keying.field is not None and isinstance(batch.column(self.keying.field), Constant):
             yield from ((slot, batch) for slot in self._owners_of(batch))
@@ -126,14 +126,14 @@ class Target:
                 yield slot, batch.where(pa.array(owned))
 
     def _owners_of(self, batch: Batch[Any]) -> list[int]:
-        """Who owns items that all have the same key."""
+        """Return the slot that owns all items with the same key."""
         code = int(self.keying.codes(batch.sliced(0, 1))[0]) if len(batch) else 0
         return [slot for slot, keys in enumerate(self.keys) if len(batch) and keys.owns(code)]
 
 
 def _owned(keys: tuple[PartitionKeys, ...], codes: "npt.NDArray[np.int64]") -> "Iterator[tuple[int, npt.NDArray[Any]]]":
     """Which of the codes each slot owns."""
-    import numpy as np  # noqa: PLC0415 - whoever only compiles does not load Arrow
+    import numpy as np  # noqa: PLC0415 - compiling alone does not load Arrow
 
     table = _owners(keys)
     if table is None:
@@ -149,7 +149,7 @@ LARGEST_TABLE = 1 << 16
 @lru_cache(maxsize=256)
 def _owners(keys: tuple[PartitionKeys, ...]) -> "npt.NDArray[np.int64] | None":
     """The slot that owns each key of the mask; none where masks differ, are wide, or a key has several owners."""
-    import numpy as np  # noqa: PLC0415 - whoever only compiles does not load Arrow
+    import numpy as np  # noqa: PLC0415 - compiling alone does not load Arrow
 
     size = keys[0].mask + 1
     owned = [key for own in keys for key in own.keys]
