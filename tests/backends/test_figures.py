@@ -214,5 +214,5 @@ def test_an_aggregator_that_raises_is_logged_once_and_the_run_goes_on(
     assert all("odd" not in each.metrics for each in told)
     assert len(told) >= 2
     assert [record.message for record in caplog.records] == [
-        "the metrics of odd cannot be aggregated, and are told no more"
+        "the metrics of odd cannot be aggregated, and are no longer reported"
     ]

@@ -143,7 +143,7 @@ class StatsListeners:
         try:
             partitioner.partitioned(dict(zip(ids, partitions, strict=True)))
         except Exception:
-            _logger.exception("%s raised when it was told the partitions of %s", type(partitioner).__name__, operator)
+            _logger.exception("%s.partitioned raised for the partitions of %s", type(partitioner).__name__, operator)
 
     def refused(self, wish: Scaling) -> None:
         """Ignore later requests for a change that was refused."""
@@ -192,7 +192,7 @@ class StatsListeners:
                 responses += [_said(listener, listener.process_stats(each)) for each in stats]
             except Exception:
                 named = f"{type(listener).__name__} of {listened.node.name}"
-                _logger.exception("the listener %s raised, and is told no more", named)
+                _logger.exception("the listener %s raised, and is not called again", named)
                 listened.listeners.remove(listener)
         return responses
 

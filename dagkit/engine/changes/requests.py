@@ -202,7 +202,7 @@ class RequestInbox:
             written = {key: self._store.modified(key) for key in keys}
             self._store.delete([key for key, at in written.items() if at is not None and at < old])
         except StoreError as error:
-            _log.warning("answers that nobody came for stay: %s", error)
+            _log.warning("uncollected answers cannot be deleted now: %s", error)
 
 
 def _written(document: BaseModel) -> bytes:

@@ -51,7 +51,7 @@ def still_to_place(files: Mapping[str, list[Part]], application_path: str) -> di
         left = [piece for piece, found in zip(pieces, seen, strict=True) if found is not None]
         taken = left != pieces and left == pieces[len(pieces) - len(left) :]
         if taken and (whole is None or whole.length != sum(piece.length for piece in pieces)):
-            _logger.warning("%s was put in place, and somebody has taken or changed it since", file)
+            _logger.warning("%s was put in place, and has been removed or changed since", file)
             remove([piece.path for piece in left])
         else:
             rest[file] = parts
@@ -72,7 +72,7 @@ def is_begun(application_path: str, window_id: int) -> bool:
 
 
 def note_finished(application_path: str, window_id: int) -> None:
-    """From now on the files of this window are anybody's: whoever takes one away takes nothing that is missed."""
+    """Record that the files of this window are in place; if one is removed later, nothing is lost."""
     home = folder_at(application_path)
     before = home.below(_FINISHED).folders()
     home.below(_FINISHED).below(str(window_id)).make()

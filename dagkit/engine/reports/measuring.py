@@ -30,7 +30,7 @@ def _stages(program: Program, reports: Iterable[Report]) -> Iterator[StageRun]:
         for name in report.figures:
             by_stage.setdefault(program.stage_of[name].name, []).append(name)
         for stage, operators in by_stage.items():
-            assert report.began is not None, "whoever has figures began"
+            assert report.began is not None, "a report with figures has a begin"
             blocks = {name: told for name in operators if (told := report.figures[name].stretches)}
             yield StageRun(stage, report.slot, tuple(operators), report.began, report.busy_millis, blocks)
 
@@ -71,6 +71,6 @@ class Measuring:
         try:
             return aggregated(operator, self._aggregators.get(name), window_id, values)
         except Exception:  # the window is committed: a faulty metric must not end the run
-            _logger.exception("the metrics of %s cannot be aggregated, and are told no more", name)
+            _logger.exception("the metrics of %s cannot be aggregated, and are no longer reported", name)
             self._silenced.add(name)
             return {}

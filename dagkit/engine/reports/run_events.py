@@ -145,5 +145,5 @@ class Observers:
             try:
                 observer(happening)
             except Exception:  # an observer must not end the run that it observes
-                _logger.exception("an observer raised and is told no more: %r", observer)
+                _logger.exception("an observer raised, and is not called again: %r", observer)
                 self._observers.remove(observer)

@@ -74,7 +74,7 @@ class Deadline:
         """Split at the deadline. Repeat it with growing pauses while nothing is claimed: some trackers never split."""
         with self._changed:
             while not self._ended:
-                assert self._splits is not None, "there is a deadline where somebody watches"
+                assert self._splits is not None, "the watchdog runs only with a deadline"
                 left = self._splits - time.monotonic()
                 if left <= 0:
                     self.split()

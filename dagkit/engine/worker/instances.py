@@ -197,7 +197,7 @@ def _counted(
     def handle_batch(batch: Batch[Any]) -> None:
         nonlocal count
         count += len(batch)
-        assert by_batch is not None, "whoever takes no batches is handed each item"
+        assert by_batch is not None, "an input without a batch method gets single items"
         by_batch(batch)
 
     take_batch = handle_each if by_batch is None else handle_batch

@@ -84,7 +84,7 @@ def test_a_file_that_was_taken_away_before_all_were_in_place_is_not_missed(
         desk.run(probe=taking_and_crashing(desk, lambda there: there))
     with caplog.at_level(logging.WARNING):
         desk.run()
-    assert "was put in place, and somebody has taken or changed it since" in caplog.text
+    assert "was put in place, and has been removed or changed since" in caplog.text
     assert len(desk.outputs()) == 2
     assert (desk.faults(), desk.leftovers()) == ([], [])
 

@@ -272,7 +272,7 @@ def test_an_observer_that_raises_is_told_no_more(tmp_path: Path, caplog: pytest.
     assert len(heard) == 1
     window = [Found, Started, Committed, Measured]
     assert [type(each) for each in others] == [Resumed, *window, *window, Ended]
-    assert "an observer raised and is told no more" in caplog.text
+    assert "an observer raised, and is not called again" in caplog.text
 
 
 # ---- trying again
