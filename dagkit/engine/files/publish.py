@@ -72,7 +72,7 @@ def is_begun(application_path: str, window_id: int) -> bool:
 
 
 def note_finished(application_path: str, window_id: int) -> None:
-    """Record that the files of this window are in place; if one is removed later, nothing is lost."""
+    """Record that the files of this window are in place; dagkit no longer needs them there."""
     home = folder_at(application_path)
     before = home.below(_FINISHED).folders()
     home.below(_FINISHED).below(str(window_id)).make()
