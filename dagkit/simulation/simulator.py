@@ -1,7 +1,7 @@
 """The simulator: the engine's scheduler and a policy on a clock that only counts.
 
-A window is given what the scheduler gives it, and ends when its slowest slot does. A slot that finds no core free waits
-for one. What listeners are told of a window is made by the code that tells them (`engine/reports/capacity.py`).
+The scheduler allocates the work of a window, and a window ends with its slowest slot. A slot waits while no core is
+free. The engine's own code (`engine/reports/capacity.py`) computes the capacity that listeners receive.
 """
 
 import heapq
