@@ -25,6 +25,7 @@ from bench.ingesting.text import write_text
 from dagkit import Batch, Block, Dag, InputOperator, InputPort, Operator, OutputPort, PortContext, RowOperator, State
 from dagkit.api.operators import handler_of
 from dagkit.compiler import compile_application
+from dagkit.engine.address import Address
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.program.program import Program
 from dagkit.engine.reports.measuring import Measuring
@@ -141,7 +142,7 @@ def work_on(program: Program, text: Path) -> list[WorkItem]:
     """The work: the whole text as one block."""
     (into,) = (".".join(target.into) for target in program.targets.values())
     block = Block(0, str(text), 0, text.stat().st_size, last=True)
-    return [*Elements(into, LineReader(), Block).work_of(block, (0,), str(text))]
+    return [*Elements(Address(into), LineReader(), Block).work_of(block, (0,), str(text))]
 
 
 @contextmanager
@@ -153,9 +154,9 @@ def unmeasured() -> Iterator[None]:
         yield
 
 
-def _uncounted(operator: Operator, port: str, by_batch: Any, keyed: Any, keying: Any) -> Receiver:
+def _uncounted(operator: Operator, port: str, by_batch: Any, keyed: Any, keying: Any, *, called: str) -> Receiver:
     """The receiver of an input without counting."""
-    single = live.of_items(live._with_code(operator, handler_of(operator, port), keyed, keying))  # noqa: SLF001
+    single = live.of_items(live._with_code(called, handler_of(operator, port), keyed, keying))  # noqa: SLF001
     return single if by_batch is None else replace(single, batch=by_batch)
 
 

@@ -2,19 +2,19 @@
 
 import logging
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from types import TracebackType
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from dagkit.api.operators import NotYielded, Operator
+from dagkit.api.secrets import MASK, secrets_in
 from dagkit.api.work import is_placed
+from dagkit.engine.entrances import record_of
 from dagkit.errors import InputUnreadable, RunCode, RunFailure, Scene, printable
 from dagkit.schema.batch import Batch
 
-_OWN = Path(__file__).parents[1]
-"""The folder of the dagkit package."""
+_MOST_OF_A_RECORD = 160
+"""Characters."""
 _logger = logging.getLogger(__name__)
 
 
@@ -34,6 +34,8 @@ class Failure:
     """The author's own traceback, as text."""
     record: str = ""
     """The record, shortened, if known."""
+    source: str | None = None
+    position: int | None = None
 
     def __str__(self) -> str:
         place = f" at {self.place}" if self.place else ""
@@ -42,6 +44,17 @@ class Failure:
         lines += [f"  record: {self.record}"] if self.record else []
         lines += [self.traceback.rstrip()] if self.traceback else []
         return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """The position in its input at which an operator failed; what is not known is empty."""
+
+    place: str = ""
+    """In words, by which the record is found again."""
+    source: str | None = None
+    """As the ledger knows it."""
+    position: int | None = None
 
 
 class OperatorFailed(RunFailure):
@@ -57,7 +70,7 @@ class OperatorFailed(RunFailure):
         super().__init__(
             str(failure),
             cause.help if cause else f"fix {failure.operator}, or the record; the next launch runs the window again",
-            Scene(failure.operator, failure.window_id, failure.slot),
+            Scene(failure.operator, failure.window_id, failure.slot, failure.source, failure.position),
         )
         self.failure = failure
         if cause is not None:
@@ -90,18 +103,51 @@ class WorkerFailed(RunFailure):
 
 
 def failure_of(
-    error: BaseException, operator: str, window_id: int, slot: int | None = None, place: str = ""
+    error: BaseException,
+    operator: str,
+    window_id: int,
+    slot: int | None = None,
+    *,
+    spot: Spot = Spot(),
+    instance: object = None,
 ) -> OperatorFailed:
-    """Return the failure for an exception of operator code, with the author's traceback unless dagkit raised it."""
-    told = "".join(traceback.format_exception_only(error)).strip()
+    """Return the failure for an exception of operator code, with the author's traceback unless dagkit raised it.
+
+    A mask replaces each value of a secret property of the operator `instance`.
+    """
+    told = _told_of(error) if isinstance(error, RunFailure) else "".join(traceback.format_exception_only(error)).strip()
+    failure = Failure(operator, window_id, slot, told, spot.place, source=spot.source, position=spot.position)
     if isinstance(error, InputUnreadable):
-        return InputRefused(Failure(operator, window_id, slot, told, place), error)
+        return InputRefused(failure, error)
     if isinstance(error, RunFailure):
-        return OperatorFailed(Failure(operator, window_id, slot, _told_of(error), place), error)
+        return OperatorFailed(failure, error)
     if isinstance(error, NotYielded):
-        return OperatorFailed(Failure(operator, window_id, slot, str(error), place))
+        return OperatorFailed(replace(failure, told=str(error)))
     lines = "".join(_from_the_author_on(error).format())
-    return OperatorFailed(Failure(operator, window_id, slot, told, place, lines))
+    record = "".join(map(_shown, record_of(error)))
+    return OperatorFailed(_masked(replace(failure, traceback=lines, record=record), secrets_in(instance)))
+
+
+def _shown(record: object) -> str:
+    """Return the repr of a record, shortened."""
+    try:
+        shown = repr(record)
+    except Exception:  # noqa: BLE001 - the failure that is reported is another one
+        shown = object.__repr__(record)
+    return printable(shown if len(shown) <= _MOST_OF_A_RECORD else f"{shown[:_MOST_OF_A_RECORD]}…")
+
+
+def _masked(failure: Failure, secrets: Iterable[str]) -> Failure:
+    """Return the failure with a mask for each secret. The longest is replaced first: it may contain another."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        failure = replace(
+            failure,
+            told=failure.told.replace(secret, MASK),
+            record=failure.record.replace(secret, MASK),
+            traceback=failure.traceback.replace(secret, MASK),
+            place=failure.place.replace(secret, MASK),
+        )
+    return failure
 
 
 def failed_within(error: RunFailure, operator: str, window_id: int, slot: int | None = None) -> OperatorFailed:
@@ -127,24 +173,13 @@ class CodecFailed(Exception):
 
 
 def _from_the_author_on(error: BaseException) -> traceback.TracebackException:
-    """Return the traceback from the first frame outside dagkit on; the whole traceback if all frames are dagkit's."""
+    """Return the traceback from the author's first frame on, or from the operator library's if no author's code ran."""
     told = traceback.TracebackException.from_exception(error)
-    others = (i for i, frame in enumerate(told.stack) if not Path(frame.filename).is_relative_to(_OWN))
-    del told.stack[: next(others, 0)]
+    ran = [frame.f_globals.get("__name__", "").partition(".")[0] for frame, _ in traceback.walk_tb(error.__traceback__)]
+    authors = (index for index, package in enumerate(ran) if package not in ("dagkit", "dagkit_operators"))
+    others = (index for index, package in enumerate(ran) if package != "dagkit")
+    del told.stack[: next(authors, next(others, 0))]
     return told
-
-
-def who_failed(raised: TracebackType | None, operators: Mapping[str, Operator]) -> str | None:
-    """Return the name of the last operator in a traceback: its method was running when the exception was raised.
-
-    An operator is recognised as the `self` of a frame: of its own method, or of a function that acts for it.
-    """
-    names = {id(operator): name for name, operator in operators.items()}
-    found = None
-    while raised is not None:
-        found = names.get(id(raised.tb_frame.f_locals.get("self")), found)
-        raised = raised.tb_next
-    return found
 
 
 def tear_down(operators: Iterable[Operator], window_id: int) -> None:
@@ -157,32 +192,17 @@ def tear_down(operators: Iterable[Operator], window_id: int) -> None:
             _logger.exception("%s could not be torn down after window %d failed", type(operator).__name__, window_id)
 
 
-def place_of(element: Any, offset: int | None) -> str:
-    """Describe the position of a record in the element being processed; return "" if there is no element."""
+def spot_of(element: Any, offset: int | None) -> Spot:
+    """Return the position of a record in the element being processed; an empty spot if there is no element."""
     if element is None:
-        return ""
+        return Spot()
     if is_placed(element):
-        return printable(element.place(offset))
+        return Spot(printable(element.place(offset)), element.source, offset)
     position = "" if offset is None else f", position {offset}"
-    return printable(f"element {element!r:.80}{position}")
+    return Spot(printable(f"element {element!r:.80}{position}"), position=offset)
 
 
 def offsets_in(batch: Batch[Any]) -> Sequence[int] | None:
     """Return the byte position at which each item of a batch starts in its source, if the batch records it."""
     known = (column.starts() for column in batch.columns.values())
     return next((starts for starts in known if starts is not None), None)
-
-
-def failing_among(count: int, send: Callable[[int], object], first: Exception) -> int | None:
-    """Return the index of the item that raises the same error as `first`, or None.
-
-    The attempt is lost already, so each item is sent again alone. An operator with state may fail differently on an
-    item that it has seen before.
-    """
-    for index in range(count):
-        try:
-            send(index)
-        except Exception as error:  # noqa: BLE001 - the first error goes on
-            if (type(error), str(error)) == (type(first), str(first)):
-                return index
-    return None

@@ -20,7 +20,8 @@ from dagkit.api.running import Context
 from dagkit.api.work import work_port
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
-from dagkit.engine.failures import failing_among, failure_of, offsets_in, place_of, tear_down, who_failed
+from dagkit.engine.entrances import code_of, failing_among, operator_of
+from dagkit.engine.failures import failure_of, offsets_in, spot_of, tear_down
 from dagkit.engine.files.publish import put_in_place
 from dagkit.engine.files.staging import Part, Staging, serve_files
 from dagkit.engine.program.lower import keying_of, numbered, program_of
@@ -210,11 +211,11 @@ class _Window:
             self._run(self.fused.graph.by_name[name], index, partition)
         except Exception as error:
             tear_down([partition.operator] if partition.is_set_up else [], self.assignment.window_id)
-            failed = who_failed(error.__traceback__, {name: partition.operator})
-            if failed is None:
+            if operator_of(error) is None:
                 raise
-            place = place_of(partition.origin.element, partition.origin.offset)
-            raise failure_of(error, name, self.assignment.window_id, index, place) from error
+            spot = spot_of(partition.origin.element, partition.origin.offset)
+            window_id = self.assignment.window_id
+            raise failure_of(error, name, window_id, index, spot=spot, instance=partition.operator) from error
         partition.millis = (time.monotonic() - began) * 1000
         partition.cpu_nanos = time.thread_time_ns() - cpu_nanos
 
@@ -222,26 +223,28 @@ class _Window:
         operator, window_id = partition.operator, self.assignment.window_id
         count = self.program.windows[node.name]
         context = self._context_of(node, index)
-        operator.setup(context)
-        partition.is_set_up = True
-        operator.activate(context)
-        if self.assignment.committed:
-            operator.checkpointed(self.assignment.committed)
-            operator.committed(self.assignment.committed)
-        if (window_id - 1) % count == 0:
-            operator.begin_window(window_id)
+        with code_of(node.name):
+            operator.setup(context)
+            partition.is_set_up = True
+            operator.activate(context)
+            if self.assignment.committed:
+                operator.checkpointed(self.assignment.committed)
+                operator.committed(self.assignment.committed)
+            if (window_id - 1) % count == 0:
+                operator.begin_window(window_id)
         self._take(node, index, partition)
         if not isinstance(operator, DelayOperator):  # there they end
             self._tell_controls(node, index, operator)
-        if self.assignment.last:
-            operator.drained()
-        if window_id % count == 0:
-            operator.end_window()
-        partition.metrics = metrics_of(operator)
-        operator.before_checkpoint(window_id)
-        operator.deactivate()
-        operator.teardown()
-        partition.is_set_up = False
+        with code_of(node.name):
+            if self.assignment.last:
+                operator.drained()
+            if window_id % count == 0:
+                operator.end_window()
+            partition.metrics = metrics_of(operator)
+            operator.before_checkpoint(window_id)
+            operator.deactivate()
+            operator.teardown()
+            partition.is_set_up = False
         for port in node.output_ports:
             partition.emitted.setdefault(port, len(partition.sent[port]))
             self._slide(node.name, port, index, partition)
@@ -319,7 +322,7 @@ class _Window:
         target = self.program.targets.get(number)
         if target is None or target.unifier is None or not arrived:
             return arrived
-        return self._unified(target.unifier, arrived, self._context_of(node, index))
+        return self._unified(target.unifier, arrived, node, index)
 
     def _context_of(self, node: Node, index: int) -> Context:
         return self.program.context_of(node.name, index, self.assignment.window_id, self.assignment.home)
@@ -336,16 +339,17 @@ class _Window:
             return [each for number, each in enumerate(sent, sender) if number % len(self.live[node.name]) == index]
         return sent
 
-    def _unified(self, make: Callable[[], Operator], arrived: list[_Placed], context: Context) -> list[_Placed]:
+    def _unified(self, make: Callable[[], Operator], arrived: list[_Placed], node: Node, index: int) -> list[_Placed]:
         """What several senders sent, as one."""
-        unifier = _live(make(), {}, ["unified"])
-        unifier.operator.setup(context)
-        unifier.operator.activate(context)
-        unifier.operator.begin_window(self.assignment.window_id)
-        unifier.take("parts", arrived, Keying())
-        unifier.operator.end_window()
-        unifier.operator.deactivate()
-        unifier.operator.teardown()
+        unifier, context = _live(make(), {}, ["unified"]), self._context_of(node, index)
+        with code_of(node.name):
+            unifier.operator.setup(context)
+            unifier.operator.activate(context)
+            unifier.operator.begin_window(self.assignment.window_id)
+            unifier.take("parts", arrived, Keying())
+            unifier.operator.end_window()
+            unifier.operator.deactivate()
+            unifier.operator.teardown()
         return unifier.sent["unified"]
 
     def _reports(self) -> Iterator[Report]:

@@ -105,7 +105,7 @@ class DriverInput:
         try:
             yield
         except Exception as error:
-            raise failure_of(error, self.name, window_id) from error
+            raise failure_of(error, self.name, window_id, instance=self.operator) from error
 
     @property
     def state(self) -> SavedState:

@@ -8,13 +8,13 @@ One thread decides, looks for work and writes the ledger. It works on the `RunSt
 from contextlib import suppress
 from datetime import datetime
 
-from dagkit.api.operators import Operator
 from dagkit.engine.changes.reconfiguration import PendingChange, Scaling
 from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.next_checkpoint import state_by_slot, work_by_slot
+from dagkit.engine.entrances import operator_of
 from dagkit.engine.facts import Scaled
-from dagkit.engine.failures import OperatorFailed, failure_of, who_failed
+from dagkit.engine.failures import OperatorFailed, failure_of
 from dagkit.engine.files.checks import make_output_folders
 from dagkit.engine.points import Point
 from dagkit.engine.reports.run_events import Ended, Reshaped, Resumed
@@ -83,19 +83,14 @@ class Loop:
                 run.backend.close()  # so that no thread waits for an abandoned window
                 run.driver_inputs.tear_down(run.checkpoint.window + 1)
                 is_own = isinstance(error, DagkitError) and not isinstance(error, InputUnreadable)
-                name = None if is_own else who_failed(error.__traceback__, self._asked())
+                name = None if is_own else operator_of(error)
                 if name is None or not isinstance(error, Exception):
                     if isinstance(error, OperatorFailed):
                         run.changing.failed(error)
                     raise
-                failed = failure_of(error, name, run.next_window)
+                failed = failure_of(error, name, run.next_window, instance=run.program.operators[name][0])
                 run.changing.failed(failed)
                 raise failed from error
-
-    def _asked(self) -> dict[str, Operator]:
-        """The splittable operators on the driver, by name: the loop asks them about their pending work."""
-        run = self.run_state
-        return {into.operator: each.operator for into, each in run.summary.elements.items()}
 
     def stop(self) -> None:
         """Stop after the windows in flight; callable from any thread and from a signal handler."""

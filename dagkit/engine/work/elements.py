@@ -10,6 +10,7 @@ from dagkit.api.operators import Operator
 from dagkit.api.work import SplittableOperator, is_placed, is_sourced, work_port
 from dagkit.engine.address import Address
 from dagkit.engine.codec import JsonCodec
+from dagkit.engine.entrances import code_of, made_by
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.item import Number, WorkItem, name_of
 from dagkit.errors import RunFailure, Scene
@@ -85,7 +86,8 @@ class Elements:
 
         The ledger names it by the `source`, else by the source in its payload, else by its own JSON.
         """
-        whole = self._whole(element)
+        with code_of(self.into.operator):
+            whole = self._whole(element)
         written = self._written.of(element)
         if source is None:
             source = element.source if is_placed(element) else name_of(written)
@@ -99,7 +101,7 @@ class Elements:
                 end=part.stop,
                 source=source,
                 element_id=element_id,
-                size=self.operator.size(element, part) if self._is_sized else None,
+                size=self._size(element, part),
             )
 
     def back(self, each: WorkItem) -> Any:
@@ -112,7 +114,9 @@ class Elements:
 
     def truncated(self, each: WorkItem) -> tuple[WorkItem | None, WorkItem | None]:
         """Return the part that is still done when the application drains, and the part left to a later launch."""
-        kept = self.operator.truncate(self.back(each), each.restriction)
+        element = self.back(each)
+        with code_of(self.into.operator):
+            kept = self.operator.truncate(element, each.restriction)
         if kept is None:
             return None, each
         if kept.start != each.start or kept.stop > each.end:
@@ -124,10 +128,21 @@ class Elements:
 
     def cut_near(self, each: WorkItem, position: int) -> int | None:
         """Return where the tracker of an item allows a split near a position; None if nowhere."""
-        tracker = self.operator.tracker(self.back(each), each.restriction)
+        element = self.back(each)
+        with code_of(self.into.operator):
+            tracker = self.operator.tracker(element, each.restriction)
         # the share counts from the offset before the first one: that is where a tracker without a claim stands
         split = split_near(tracker, position, (position - each.start + 1) / (each.end - each.start + 1))
         return None if split is None else split.primary.stop
+
+    def _divided(self, element: Any, whole: OffsetRange) -> Iterator[OffsetRange]:
+        yield from self.operator.split(element, whole)
+
+    def _size(self, element: Any, part: OffsetRange) -> float | None:
+        if not self._is_sized:
+            return None
+        with code_of(self.into.operator):
+            return self.operator.size(element, part)
 
     def _whole(self, element: Any) -> OffsetRange:
         if is_sourced(element):
@@ -136,7 +151,7 @@ class Elements:
 
     def _parts(self, element: Any, whole: OffsetRange) -> Iterator[OffsetRange]:
         reached = whole.start
-        for part in self.operator.split(element, whole):
+        for part in made_by(self.into.operator, self._divided(element, whole)):
             if part.start != reached:
                 raise PartsWrong(self.into, whole, f"{part} follows what ends at {reached}")
             reached = part.stop

@@ -126,8 +126,8 @@ class Binding:
         if target.wire not in self._merging:
             unifier = live(target.unifier(), {})
             bind_output(unifier, "unified", [self._entrances[target.into]])
-            life, window = Life(unifier), self.window
-            self._merging[target.wire] = life, receiver(unifier, "parts", Keying())
+            life, window = Life(unifier, name=target.into[0]), self.window
+            self._merging[target.wire] = life, receiver(unifier, "parts", Keying(), target.into[0])
             life.set_up(self.program.context_of(target.into[0], self.outbox.slot, window.window_id, window.home))
             life.begin(window.window_id)
         return self._merging[target.wire][1]
@@ -153,7 +153,7 @@ class Binding:
             return of_items(self._held_by(name).append, self._held_by(name).__len__)
         if name in self.readings and port == work_port(self.readings[name].operator):
             return of_items(self.readings[name].take)
-        return receiver(operator, port, self.program.keyings[name, port])
+        return receiver(operator, port, self.program.keyings[name, port], name)
 
     def _held_by(self, delay: str) -> list[Any]:
         return self._held.setdefault(delay, [])

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from dagkit.api.controls import Delivery, Stamped
 from dagkit.api.operators import Operator
+from dagkit.engine.entrances import code_of
 
 
 class Controls:
@@ -34,6 +35,8 @@ class Controls:
 
     def _deliver(self, stamped: Stamped) -> None:
         self._flush(self._name)  # items that came before it are processed before it
-        if not self._operator.process_control(stamped.control):
+        with code_of(self._name):
+            is_handled = self._operator.process_control(stamped.control)
+        if not is_handled:
             for sink in self._operator._control_sinks.values():  # noqa: SLF001 - outputs are bound there
                 sink(stamped)

@@ -10,6 +10,7 @@ from dagkit.api.operators import Operator, batch_handler_of, handler_name, handl
 from dagkit.api.ports import input_ports
 from dagkit.api.state import Declared, Keyed, KeyedState, declared_state
 from dagkit.api.tagged import Unwritable
+from dagkit.engine.entrances import note, noting
 from dagkit.engine.program.program import Keying
 from dagkit.errors import RunFailure, Scene
 from dagkit.schema.batch import Batch
@@ -155,44 +156,63 @@ def of_batches(take: Take) -> Receiver:
     return Receiver(wait, take_after_those, flush, passed=lambda: count)
 
 
-def receiver(operator: Operator, port: str, keying: Keying) -> Receiver:
-    """Return the receiver of an input; it passes the routing code of each item to keyed state."""
+def receiver(operator: Operator, port: str, keying: Keying, name: str = "") -> Receiver:
+    """Return the receiver of an input; it passes the routing code of each item to keyed state.
+
+    It notes what the operator's code raises under the operator's `name`, by default that of its class.
+    """
+    name = name or type(operator).__name__
     keyed = [_keyed(operator, n) for n, kind in declared_state(type(operator)).items() if isinstance(kind, KeyedState)]
     by_batch = batch_handler_of(operator, port)
     if keyed and keying.codec is not None:
         by_batch = None  # only the codec can map a key to a partition, and it needs the item
     if not callable(getattr(operator, handler_name(input_ports(type(operator))[port]), None)):
         assert by_batch is not None, f"{type(operator).__name__} has no method for {port}"
-        return of_batches(_with_keys(by_batch, keyed))
-    return _counted(operator, port, None if by_batch is None else _with_keys(by_batch, keyed), keyed, keying)
+        return of_batches(noting(name, _with_keys(by_batch, keyed)))
+    noted = None if by_batch is None else noting(name, _with_keys(by_batch, keyed))
+    return _counted(operator, port, noted, keyed, keying, called=name)
 
 
 def _counted(
-    operator: Operator, port: str, by_batch: Take | None, keyed: Sequence[Keyed[Any, Any]], keying: Keying
+    operator: Operator,
+    port: str,
+    by_batch: Take | None,
+    keyed: Sequence[Keyed[Any, Any]],
+    keying: Keying,
+    *,
+    called: str,
 ) -> Receiver:
-    """Return a receiver that counts single items and batches.
+    """Return a receiver that counts single items and batches, and notes what fails.
 
     It counts a single item in the same call that delivers it to the operator's method: a separate call would cost ten
-    times as much.
+    times as much. The `try` there costs nothing until something is raised.
     """
     name = handler_name(input_ports(type(operator))[port])
     method, send = getattr(operator, name), sending(operator, name)
-    uncounted = _with_code(operator, handler_of(operator, port), keyed, keying)
+    uncounted = _with_code(called, handler_of(operator, port), keyed, keying)
     count = 0.0  # exact up to 2**53, and adding to it costs less than adding to an int
 
     def handle(item: Any) -> None:
         nonlocal count
         count += 1.0
-        made = method(item)
-        if made is not None:
-            send(made)
+        try:
+            made = method(item)
+            if made is not None:
+                send(made)
+        except Exception as error:
+            note(error, called, item)
+            raise
 
     def handle_each(batch: Batch[Any]) -> None:
         nonlocal count
         items = batch.items()
         count += len(items)
         for item in items:
-            uncounted(item)
+            try:
+                uncounted(item)
+            except Exception as error:
+                note(error, called, item)
+                raise
 
     def handle_batch(batch: Batch[Any]) -> None:
         nonlocal count
@@ -201,15 +221,19 @@ def _counted(
         by_batch(batch)
 
     take_batch = handle_each if by_batch is None else handle_batch
-    return Receiver(_with_code(operator, handle, keyed, keying), take_batch, passed=lambda: int(count))
+    return Receiver(_with_code(called, handle, keyed, keying), take_batch, passed=lambda: int(count))
 
 
-def _with_code(operator: Operator, handle: Take, keyed: Sequence[Keyed[Any, Any]], keying: Keying) -> Take:
+def _with_code(called: str, handle: Take, keyed: Sequence[Keyed[Any, Any]], keying: Keying) -> Take:
     if not keyed:
         return handle
 
-    def take(item: Any, self: Operator = operator) -> None:  # noqa: ARG001 - `self` names the operator if its key fails
-        routed_by = keying.code(item)
+    def take(item: Any) -> None:
+        try:
+            routed_by = keying.code(item)
+        except Exception as error:
+            note(error, called, item)
+            raise
         for state in keyed:
             state.current_code = routed_by
         handle(item)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.running import Context, Shutdown
+from dagkit.engine.entrances import code_of
 
 _logger = logging.getLogger(__name__)
 
@@ -21,8 +22,10 @@ _logger = logging.getLogger(__name__)
 class Life:
     """One live operator, from `setup` to `teardown`."""
 
-    def __init__(self, operator: Operator, windows: int = 1) -> None:
+    def __init__(self, operator: Operator, windows: int = 1, name: str = "") -> None:
         self.operator = operator
+        self.name = name or type(operator).__name__
+        """What the operator is called where it fails."""
         self._windows = windows
         """Streaming windows in one window of the operator."""
         self._owed: list[Callable[[], None]] = []
@@ -30,37 +33,43 @@ class Life:
 
     def set_up(self, context: Context) -> None:
         """Call `setup` and `activate`. From then on `teardown` and `deactivate` are owed, whatever happens."""
-        self.operator.setup(context)
-        self._owed.append(self.operator.teardown)
-        self.operator.activate(context)
-        self._owed.append(self.operator.deactivate)
+        with code_of(self.name):
+            self.operator.setup(context)
+            self._owed.append(self.operator.teardown)
+            self.operator.activate(context)
+            self._owed.append(self.operator.deactivate)
 
     def commit(self, window_id: int) -> None:
         """Report the last window that can never come back; nothing where the id is 0."""
         if window_id:
-            self.operator.checkpointed(window_id)
-            self.operator.committed(window_id)
+            with code_of(self.name):
+                self.operator.checkpointed(window_id)
+                self.operator.committed(window_id)
 
     def begin(self, window_id: int) -> None:
         """Begin a streaming window, and the operator's own window where it begins with this one."""
         if (window_id - 1) % self._windows == 0:
-            self.operator.begin_window(window_id)
+            with code_of(self.name):
+                self.operator.begin_window(window_id)
 
     def end(self, window_id: int, *, last: bool = False) -> None:
         """End a streaming window, and the operator's own where it ends with this one; after the last, none comes."""
-        if last:
-            self.operator.drained()
-        if window_id % self._windows == 0:
-            self.operator.end_window()
+        with code_of(self.name):
+            if last:
+                self.operator.drained()
+            if window_id % self._windows == 0:
+                self.operator.end_window()
 
     def save(self, window_id: int) -> None:
         """Prepare for saving the state. The caller saves it afterwards."""
-        self.operator.before_checkpoint(window_id)
+        with code_of(self.name):
+            self.operator.before_checkpoint(window_id)
 
     def tear_down(self) -> None:
         """Call what is owed: `deactivate`, then `teardown`."""
-        while self._owed:
-            self._owed.pop()()
+        with code_of(self.name):
+            while self._owed:
+                self._owed.pop()()
 
     def abandon(self, window_id: int) -> None:
         """Call what is owed after a window failed. What this raises is only logged: the first failure is reported."""

@@ -10,7 +10,8 @@ from typing import Any
 from dagkit.api.operators import main_outlet
 from dagkit.api.ports import Outlet
 from dagkit.api.work import SplittableOperator
-from dagkit.engine.failures import Failure, OperatorFailed, failing_among, offsets_in
+from dagkit.engine.entrances import code_of, failing_among, made_by
+from dagkit.engine.failures import Failure, OperatorFailed, offsets_in
 from dagkit.engine.files.staging import Staging
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
@@ -103,9 +104,10 @@ class Reading:
         self._arrived.clear()
 
     def _work_on(self, each: WorkItem, deadline: Deadline, among: int) -> Iterator[None]:
-        element = self.elements.back(each)
-        tracker = self.operator.tracker(element, each.restriction)
-        times = self.operator.watermark(element, each.reached)
+        element, name = self.elements.back(each), self.elements.into.operator
+        with code_of(name):
+            tracker = self.operator.tracker(element, each.restriction)
+            times = self.operator.watermark(element, each.reached)
         staging = self._staging() if each.element_id is not None else None
         self.order = 0 if each.element_id is None else each.start
         if staging is not None:
@@ -114,9 +116,10 @@ class Reading:
         deadline.watch(tracker, among)
         self.element = element
         self.begun += 1
-        made = self.operator.process(element, tracker)
+        with code_of(name):
+            made = self.operator.process(element, tracker)
         if made is not None:
-            yield from self._send(made)
+            yield from made_by(name, self._send(made))
         self._check_done(tracker)
         self.element = None
         deferred, taken = tracker.deferred(), deadline.residual()

@@ -9,7 +9,8 @@ from typing import Any
 from dagkit.api.metrics import metrics_of
 from dagkit.api.ports import input_ports
 from dagkit.api.work import work_port
-from dagkit.engine.failures import CodecFailed, OperatorFailed, failure_of, place_of, who_failed
+from dagkit.engine.entrances import code_of, operator_of
+from dagkit.engine.failures import CodecFailed, OperatorFailed, Spot, failure_of, spot_of
 from dagkit.engine.files.staging import Staging, serve_files
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.elements import elements_of
@@ -52,7 +53,7 @@ class SlotRun:
             if (elements := elements_of(program, name, operator)) is not None
         }
         """The reading of each splittable operator."""
-        self._lives = {name: Life(operator, program.windows[name]) for name, operator in self.operators.items()}
+        self._lives = {name: Life(operator, program.windows[name], name) for name, operator in self.operators.items()}
         self._last = assignment.last
         self._millis: dict[str, float] = {}
         """How long after its start each operator finished the window."""
@@ -169,7 +170,8 @@ class SlotRun:
         self._lives[name].end(self.window_id, last=self._last)
         self.binding.slide(name)
         self._millis[name] = self._since_start()
-        self._metrics[name] = metrics_of(self.operators[name])
+        with code_of(name):
+            self._metrics[name] = metrics_of(self.operators[name])
 
     def _flush(self) -> None:
         self.binding.flush()
@@ -178,9 +180,9 @@ class SlotRun:
         """Add the location of the record to an operator's error; return other errors unchanged."""
         if isinstance(error, CodecFailed):
             return error.told(self.window_id, self.slot)
-        name = who_failed(error.__traceback__, self.operators)
+        name = operator_of(error)
         if name is None:
             return error
         reading = next((each for each in self.readings.values() if each.element is not None), None)
-        place = "" if reading is None else place_of(reading.element, reading.offset)
-        return failure_of(error, name, self.window_id, self.slot, place)
+        spot = Spot() if reading is None else spot_of(reading.element, reading.offset)
+        return failure_of(error, name, self.window_id, self.slot, spot=spot, instance=self.operators.get(name))

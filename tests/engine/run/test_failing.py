@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
+from pydantic import BaseModel, SecretStr
 
 from dagkit import (
     Batch,
@@ -32,14 +33,16 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
 from dagkit.engine.checkpoint.next_checkpoint import PieceLate
 from dagkit.engine.codec import ItemUnwritable
-from dagkit.engine.failures import Failure, OperatorFailed, failure_of, place_of, who_failed
+from dagkit.engine.entrances import code_of, operator_of
+from dagkit.engine.failures import Failure, OperatorFailed, failure_of, spot_of
 from dagkit.engine.files.pieces import FileUnplaced
 from dagkit.engine.files.staging import StagingFailed, StagingPlace
 from dagkit.engine.points import Point
 from dagkit.engine.program.lower import program_of
+from dagkit.engine.program.program import Keying
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
-from dagkit.engine.worker.instances import StateUnreadable, StateUnwritable
+from dagkit.engine.worker.instances import StateUnreadable, StateUnwritable, receiver
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.worker.slot import SlotRun
 from dagkit.errors import DagkitError, InputUnreadable
@@ -76,6 +79,10 @@ def strictly(line: str) -> bool:
 
 
 def strictly_in_batches(column: Column) -> list[bool]:
+    return [strictly(line) for line in column.values()]
+
+
+def strictly_in_plain_batches(column: Column) -> list[bool]:
     return [strictly(line) for line in column.values()]
 
 
@@ -259,7 +266,7 @@ def test_a_name_that_is_not_there_is_told_in_one_sentence(tmp_path: Path, loop: 
     for told in (raised.value, pickle.loads(pickle.dumps(raised.value))):  # noqa: S301 - our own
         assert (str(told), told.exit_code) == (f"match {words}", 5)
         assert told.failure == Failure(
-            "match", 1, 0, f"dagkit.errors.InputUnreadable: {words}", f"element {str(tmp_path / 'nowhere')!r:.80}"
+            "match", 1, 0, f"InputUnreadable: {problem}", f"element {str(tmp_path / 'nowhere')!r:.80}"
         )
 
 
@@ -305,18 +312,112 @@ class Outer(Operator):
 INNER, OUTER = Inner(), Outer()
 
 
-@pytest.mark.parametrize(
-    ("known", "who"),
-    [
-        pytest.param({"outer": OUTER, "inner": INNER}, "inner", id="the last that the traceback passes"),
-        pytest.param({"outer": OUTER}, "outer", id="whoever called what failed"),
-        pytest.param({"other": Inner()}, None, id="nobody that is known"),
-    ],
-)
-def test_who_failed(known: dict[str, Operator], who: str | None) -> None:
-    with pytest.raises(ValueError, match="inner") as raised:
-        OUTER.process(1)
-    assert who_failed(raised.value.__traceback__, known) == who
+def test_the_innermost_operator_that_an_exception_passes_is_noted() -> None:
+    into = receiver(INNER, "input", Keying(), "inner")
+    with pytest.raises(ValueError, match="inner") as raised, code_of("outer"):
+        into.item(1)
+    assert operator_of(raised.value) == "inner"
+
+
+def test_an_operator_that_raises_what_another_failed_with_is_noted_itself() -> None:
+    into = receiver(INNER, "input", Keying(), "inner")
+
+    def outer() -> None:
+        try:
+            into.item(1)
+        except ValueError as error:
+            raise KeyError("outer") from error
+
+    with pytest.raises(KeyError) as raised, code_of("outer"):
+        outer()
+    assert operator_of(raised.value) == "outer"
+
+
+def test_what_no_operator_raised_is_noted_of_none() -> None:
+    assert operator_of(ValueError("dagkit's own")) is None
+
+
+class Disguised(Operator):
+    """Fails in a function that calls its parameters like those of a method, and in one that calls them otherwise."""
+
+    kind = "cast.disguised/1"
+    input = InputPort(int)
+
+    def process(this, item: int) -> None:  # noqa: N805 - the name is the author's to choose
+        def helper(self: object) -> None:
+            raise ValueError(f"cannot take {item}")
+
+        helper(INNER)
+
+
+@wherever
+def test_whatever_an_author_calls_his_variables_the_operator_is_named(
+    tmp_path: Path, loop: Callable[[Desk], Loop]
+) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("numbers", Script(looks=((1,),))) >> dag.add_operator("disguised", Disguised())
+
+    with pytest.raises(OperatorFailed, match="disguised failed in window 1, slot 0: ValueError: cannot take 1"):
+        loop(Desk(tmp_path, draw)).run()
+
+
+class Login(BaseModel):
+    user: str
+    password: SecretStr
+
+
+class Sending(Operator):
+    """Fails with its secrets in hand."""
+
+    kind = "cast.sending/1"
+    input = InputPort[Any]()
+    token: SecretStr = SecretStr("t0ken")
+    logins: tuple[Login, ...] = (Login(user="anna", password=SecretStr("hunter2")),)
+
+    def process(self, item: Any) -> None:
+        raise ConnectionError(
+            f"{self.token.get_secret_value()} and {self.logins[0].password.get_secret_value()}: {item}"
+        )
+
+
+@wherever
+def test_a_failure_shows_its_record_and_no_secret(tmp_path: Path, loop: Callable[[Desk], Loop]) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        items = dag.add_operator("items", Items(items=("order of hunter2 " + "x" * 500,)))
+        items >> dag.add_operator("sending", Sending())
+
+    with pytest.raises(OperatorFailed) as raised:
+        loop(Desk(tmp_path, draw)).run()
+    told, failure = str(raised.value), raised.value.failure
+    assert "ConnectionError: ********** and **********: order of **********" in told
+    assert "t0ken" not in told
+    assert "hunter2" not in told
+    assert failure.record.startswith("'order of ********** xxx")
+    assert failure.record.endswith("x…")
+    assert len(failure.record) < 200
+
+
+@wherever
+def test_a_failure_in_a_batch_shows_its_record(tmp_path: Path, loop: Callable[[Desk], Loop]) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        lines = dag.add_operator("lines", Items(items=("line 0136", "line 0137", "line 0138")))
+        lines >> dag.add_operator("strict", Filter(batch=strictly_in_plain_batches)) >> dag.add_operator("c", Collect())
+
+    with pytest.raises(OperatorFailed, match="cannot stand 'line 0137'") as raised:
+        loop(Desk(tmp_path, draw)).run()
+    assert raised.value.failure.record == "'line 0137'"
+
+
+@wherever
+def test_the_traceback_begins_with_the_author_s_code(tmp_path: Path, loop: Callable[[Desk], Loop]) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        lines = dag.add_operator("lines", Items(items=("line 0137",)))
+        lines >> dag.add_operator("strict", Filter(strictly)) >> dag.add_operator("collect", Collect())
+
+    with pytest.raises(OperatorFailed) as raised:
+        loop(Desk(tmp_path, draw)).run()
+    assert f'File "{__file__}"' in raised.value.failure.traceback.splitlines()[1]
+    assert "dagkit_operators" not in raised.value.failure.traceback
 
 
 def test_where_only_dagkit_was_at_work_all_of_the_way_is_told(tmp_path: Path) -> None:
@@ -335,7 +436,7 @@ def test_a_failure_keeps_what_it_came_of() -> None:
         except ValueError as error:
             raise KeyError("outer") from error
     except KeyError as error:
-        failed = failure_of(error, "outer", 3, 1, place_of(None, None))
+        failed = failure_of(error, "outer", 3, 1, spot=spot_of(None, None))
     assert str(failed).startswith("outer failed in window 3, slot 1: KeyError: 'outer' [operator-failed]\n")
     assert "ValueError: inner" in str(failed)
     assert "direct cause" in str(failed)

@@ -32,6 +32,7 @@ from dagkit import (
 )
 from dagkit.cli.group import main
 from dagkit.compiler import Compilation
+from dagkit.engine.address import Address
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.history.backlogs import recorded
 from dagkit.engine.points import Point
@@ -200,14 +201,14 @@ def test_a_failure_names_the_place_in_the_topic(tmp_path: Path) -> None:
 
 
 def test_a_part_of_an_element_is_the_element_narrowed() -> None:
-    elements = Elements("reader.input", ReadMessages(), Messages)
+    elements = Elements(Address("reader.input"), ReadMessages(), Messages)
     (whole,) = elements.work_of(Messages(4, "orders/3", 30, 60), (4,))
     assert (whole.source, whole.element_id, whole.start, whole.end) == ("orders/3", 4, 30, 60)
     assert elements.back(whole.part(40, 60)) == Messages(4, "orders/3", 40, 60)
 
 
 def test_a_payload_without_a_source_is_named_by_its_own_json() -> None:
-    elements = Elements("numbered.names", Lengths(), str)
+    elements = Elements(Address("numbered.names"), Lengths(), str)
     short, long = (next(elements.work_of(text, (0, 0))) for text in ("ab", "x" * 500))
     assert (short.source, short.element_id) == ('"ab"', None)
     assert long.source is not None

@@ -159,7 +159,7 @@ def test_a_unifier_lives_as_any_operator_does(tmp_path: Path, on: Any, calls: li
 
 
 def test_a_unifier_that_fails_is_torn_down(tmp_path: Path, calls: list[str]) -> None:
-    with pytest.raises(ValueError, match="no process 7"):
+    with pytest.raises(OperatorFailed, match=r"collect failed .* no process 7"):
         Desk(tmp_path, unified(NumbersInVain), backend=lambda backend: InSlots(backend.compilation)).run()
     assert calls == in_windows("setup, activate, begin_window 1, process 7, deactivate, teardown")
 

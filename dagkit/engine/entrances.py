@@ -1,0 +1,91 @@
+"""Entrances to the code of operators: each keeps on an exception the operator that raised it, and the record.
+
+A failure is reported from this note: no frame of a traceback is searched for an operator. An entrance is a `try` around
+the call, which costs nothing until something is raised.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from dagkit.errors import RunFailure
+from dagkit.schema.batch import Batch
+
+T = TypeVar("T")
+
+_OPERATOR, _RECORD = "_dagkit_operator", "_dagkit_record"
+"""Attributes of an exception on its way: in whose code it was raised, and on which record."""
+
+
+def note(error: Exception, operator: str, *record: object) -> None:
+    """Keep on an exception the operator whose code raised it, and the record if it is known.
+
+    Each entrance to an operator's code notes what passes it. The first note stays: that of the innermost operator.
+    """
+    if _OPERATOR not in error.__dict__:
+        error.__dict__[_OPERATOR] = operator
+        if record:
+            error.__dict__[_RECORD] = record[0]
+
+
+def operator_of(error: BaseException) -> str | None:
+    """Return the operator in whose code it was raised, or None if dagkit itself raised it."""
+    name: str | None = error.__dict__.get(_OPERATOR)
+    return name
+
+
+def record_of(error: BaseException) -> Sequence[object]:
+    """Return the record on which it was raised, as the only item; no item if it is not known."""
+    return [error.__dict__[_RECORD]] if _RECORD in error.__dict__ else ()
+
+
+@contextmanager
+def code_of(operator: str) -> Iterator[None]:
+    """Enter an operator's code. Calls for each record have a `try` of their own: this one would cost too much there."""
+    try:
+        yield
+    except Exception as error:
+        note(error, operator)
+        raise
+
+
+def made_by(operator: str, made: Iterable[T]) -> Iterator[T]:
+    """Iterate over what an operator's code makes; each step enters its code."""
+    with code_of(operator):
+        yield from made
+
+
+def noting(operator: str, take: Callable[[Batch[Any]], None]) -> Callable[[Batch[Any]], None]:
+    """Return `take` as an entrance. If it fails, each item is sent again alone, to find the record."""
+
+    def take_or_note(batch: Batch[Any]) -> None:
+        try:
+            take(batch)
+        except Exception as error:
+            if operator_of(error) is None:
+                note(error, operator, *_failing_record(batch, take, error))
+            raise
+
+    return take_or_note
+
+
+def _failing_record(batch: Batch[Any], take: Callable[[Batch[Any]], None], error: Exception) -> Iterable[Any]:
+    if isinstance(error, RunFailure):  # a part of dagkit failed, whatever the record is
+        return ()
+    failing = failing_among(len(batch), lambda index: take(batch.sliced(index, 1)), error) if len(batch) > 1 else 0
+    return () if failing is None else list(batch.sliced(failing, 1).items())
+
+
+def failing_among(count: int, send: Callable[[int], object], first: Exception) -> int | None:
+    """Return the index of the item that raises the same error as `first`, or None.
+
+    The attempt is lost already, so each item is sent again alone. An operator with state may fail differently on an
+    item that it has seen before.
+    """
+    for index in range(count):
+        try:
+            send(index)
+        except Exception as error:  # noqa: BLE001 - the first error goes on
+            if (type(error), str(error)) == (type(first), str(first)):
+                return index
+    return None
