@@ -12,10 +12,10 @@ from dagkit_operators.filter import Filter
 from dagkit_operators.items import Items
 from dagkit_operators.map import FlatMap, Map
 from dagkit_operators.match import MatchFiles
+from dagkit_operators.part_writer import PartWriter
 from dagkit_operators.partitioners import StatelessLatencyBasedPartitioner, StatelessThroughputBasedPartitioner
-from dagkit_operators.parts import PartWriter
 from dagkit_operators.reader import BlockReader, FixedLengthReader, LineReader
-from dagkit_operators.seen import FileChanged
+from dagkit_operators.snapshot import FileChanged
 from dagkit_operators.splitter import DirectoryScanner, FileSplitterInput
 from dagkit_operators.tail import TailFiles
 from dagkit_operators.writer import RecordWriter

@@ -17,7 +17,7 @@ from dagkit_operators.blocks import Record
 from dagkit_operators.contexts import ReaderContext, Tracker, records_of
 from dagkit_operators.lines import CHUNK_SIZE, Seekable
 from dagkit_operators.reader import BlockReader
-from dagkit_operators.seen import FileChanged
+from dagkit_operators.snapshot import FileChanged
 
 MARKER = 16
 """Bytes of the marker between data blocks."""
@@ -71,7 +71,7 @@ def _headed(source: "io.BufferedReader[_Raw]", path: str) -> tuple[Iterator[Any]
     except FileChanged:
         raise
     except Exception as fault:
-        raise AvroBroken(path, 0, _said(fault)) from fault
+        raise AvroBroken(path, 0, _message(fault)) from fault
     first = source.tell()
     source.seek(first - MARKER)
     return reading, source.read(MARKER)
@@ -108,14 +108,14 @@ def _decoded(reading: Iterator[Any], path: str, place: int) -> list[Any]:
     except (StopIteration, IndexError):  # fastavro raises these if bytes are missing
         raise AvroBroken(path, place, "it ends too soon") from None
     except Exception as fault:
-        raise AvroBroken(path, place, _said(fault)) from fault
+        raise AvroBroken(path, place, _message(fault)) from fault
     left = len(data.bytes_.read())
     if left:
         raise AvroBroken(path, place, f"{left} bytes are left behind its {len(records)} records")
     return records
 
 
-def _said(fault: Exception) -> str:
+def _message(fault: Exception) -> str:
     return str(fault) or type(fault).__name__
 
 

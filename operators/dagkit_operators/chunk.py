@@ -10,7 +10,7 @@ from dagkit_operators.bytewise import offsets_of, places_in
 if TYPE_CHECKING:  # compiling alone does not load numpy
     from dagkit_operators.bytewise import Bytes, Places
 
-LOOKED_BACK = 4096
+FIRST_SEARCH = 4096
 """The first search for the start of a chunk's last line, or for the ends of its first lines, covers so many bytes."""
 
 
@@ -78,10 +78,10 @@ class Chunk:
     def is_ended(self) -> bool:
         """Whether the last line ends with a delimiter, as all others do."""
         if self._is_ended is None:
-            self._is_ended = self._looked_at_the_end()
+            self._is_ended = self._ends_with_delimiter()
         return self._is_ended
 
-    def _looked_at_the_end(self) -> bool:
+    def _ends_with_delimiter(self) -> bool:
         place = len(self.data) - len(self.delimiter)
         if self.data[-len(self.delimiter) :].tobytes() != self.delimiter:
             return False
@@ -114,14 +114,14 @@ class Chunk:
     def last_start(self) -> int:
         """The start of the last line in `data`."""
         if self._last_start is None:
-            self._last_start = self._looked_back()
+            self._last_start = self._found_last_start()
         return self._last_start
 
-    def _looked_back(self) -> int:
+    def _found_last_start(self) -> int:
         if self.escape or self._offsets is not None:
             return int(self.offsets[-2]) if len(self.offsets) > 1 else 0
         place = len(self.data) - (len(self.delimiter) if self.is_ended else 0)
-        width = LOOKED_BACK
+        width = FIRST_SEARCH
         while True:
             before = max(0, place - width)
             found = self.data[before:place].tobytes().rfind(self.delimiter)
@@ -156,7 +156,7 @@ class Chunk:
 
     def _first_offsets(self, count: int) -> "Places":
         """The starts of at least `count` lines, and of one more line or the end of the last."""
-        width = max(LOOKED_BACK, 256 * count)
+        width = max(FIRST_SEARCH, 256 * count)
         while self._offsets is None and width < len(self.data):
             offsets = _offsets(self.data[:width], self.delimiter, self.escape)
             if len(offsets) > count:

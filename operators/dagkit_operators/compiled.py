@@ -26,8 +26,8 @@ def about() -> str:
     """The line that `dagkit --version` prints about this library."""
     found = compiled()
     if found is None:
-        return "bytes are looked at by numpy, for there is no compiled C of this version"
-    return "bytes are looked at in C" if found.ends is not None else "bytes are looked at in C, and for lines by numpy"
+        return "byte scanning: numpy (this version has no compiled C)"
+    return "byte scanning: compiled C" if found.ends is not None else "byte scanning: compiled C, for lines numpy"
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from dagkit.urls import shown
 from dagkit_operators.lines import Seekable
-from dagkit_operators.seen import FileChanged
+from dagkit_operators.snapshot import FileChanged
 
 Compression = Literal["auto", "none", "gzip", "deflate", "bzip2", "xz", "zstd", "lz4"]
 Codec = Literal["gzip", "deflate", "bzip2", "xz", "zstd", "lz4"]

@@ -8,14 +8,14 @@ from pydantic import PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Batch, InputPort, KeyedState, Operator, OutputPort, Unifier
-from dagkit_operators.looking import seen, seen_column
+from dagkit_operators.processed import processed_column, processed_value
 
 K = TypeVar("K", default=Any)
 
 
 def counted(item: Any) -> Any:
     """The value that is counted: the value of a record, any other item as a whole."""
-    return seen(item, None)
+    return processed_value(item, None)
 
 
 def key_of(pair: tuple[Any, Any]) -> Any:
@@ -58,7 +58,7 @@ class CountByKey(Operator, Generic[K]):
         self.in_window[counted(item)] += 1
 
     def process_batch(self, batch: Batch[Any]) -> None:
-        for key, count in Counter(seen_column(batch, None).values()).items():
+        for key, count in Counter(processed_column(batch, None).values()).items():
             self.in_window[key] += count
 
     def end_window(self) -> None:

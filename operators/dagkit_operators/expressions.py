@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dagkit import Arrowed, Column, Lines, Listed
 from dagkit.errors import did_you_mean
 from dagkit_operators.bytewise import begin_with, kept_by_beginning
-from dagkit_operators.masks import each, mask_of
+from dagkit_operators.masks import mask_by_value, mask_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -149,7 +149,7 @@ class Expression:
     def mask(self, column: Column) -> "pa.BooleanArray":
         """The mask of the values of a column for which the expression holds."""
         known = self.known(column)
-        return each(self._function, column) if known is None else known
+        return mask_by_value(self._function, column) if known is None else known
 
     def known(self, column: Column) -> "pa.BooleanArray | None":
         """The mask of the values for which the expression holds, if nothing must be decoded for it; else None."""

@@ -21,8 +21,8 @@ from dagkit_operators.blocks import FileInfo, Record, Rejected
 from dagkit_operators.compressed import Codec, Compression, Decompressed, codec_of
 from dagkit_operators.contexts import Tracker
 from dagkit_operators.lines import CHUNK_SIZE, Seekable
-from dagkit_operators.looking import VALUE
-from dagkit_operators.seen import as_seen
+from dagkit_operators.processed import VALUE
+from dagkit_operators.snapshot import open_snapshot
 from dagkit_operators.splitter import BLOCK_SIZE
 from dagkit_operators.text import TextForm
 
@@ -81,7 +81,7 @@ class ReadFiles(TextForm, SplittableOperator[FileInfo], Generic[T]):
         facts = {"length": element.length, "modified_millis": element.modified_millis}
         block = Block(0, element.path, stretch.start, stretch.stop, facts=facts)
         codec = codec_of(element.path, self.compression)
-        with as_seen(block) as stream:
+        with open_snapshot(block) as stream:
             if codec is None:
                 yield from self.records(
                     element.path, self.line_context(self.chunk_size).batches(stream, block, tracker)

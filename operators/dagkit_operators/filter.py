@@ -10,8 +10,8 @@ from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, RowOp
 from dagkit_operators.contexts import ReadLines
 from dagkit_operators.expressions import Expression
 from dagkit_operators.inlined import keeping
-from dagkit_operators.looking import OfOne, column_of, seen, seen_field
-from dagkit_operators.masks import each, masked
+from dagkit_operators.masks import mask_by_value, masked
+from dagkit_operators.processed import UnaryFunction, column_of, processed_field, processed_value
 
 T = TypeVar("T", default=Any)
 
@@ -29,9 +29,9 @@ class Filter(RowOperator, Generic[T]):
     input = InputPort[T]()
     output = OutputPort[T]()
 
-    predicate: OfOne | None = None
+    predicate: UnaryFunction | None = None
     """Called with each value."""
-    batch: OfOne | None = None
+    batch: UnaryFunction | None = None
     """Called with many values at once, instead; returns one bool for each."""
     on: str | None = None
     """The field that is tested; None: the value of a record, any other item as a whole."""
@@ -49,14 +49,14 @@ class Filter(RowOperator, Generic[T]):
         return self
 
     def process(self, item: T) -> Iterator[T]:
-        value = seen(item, self.on)
+        value = processed_value(item, self.on)
         if self.predicate(value) if self.predicate is not None else masked(self._asked(Listed([value])), 1)[0].as_py():
             yield item
 
     def process_batch(self, batch: Batch[T]) -> Batch[T] | Iterator[Batch[T]]:
         if not len(batch):
             return batch
-        field = seen_field(batch, self.on)
+        field = processed_field(batch, self.on)
         column = column_of(batch, field)
         if self.predicate is None:
             return batch.where(masked(self._asked(column), len(column)))
@@ -69,7 +69,7 @@ class Filter(RowOperator, Generic[T]):
             if known is not None:
                 return batch.where(known)
         if not alone:
-            return batch.where(each(self.predicate, column))
+            return batch.where(mask_by_value(self.predicate, column))
         if isinstance(column, ReadLines):
             return (remade(batch, field, self._passing(part)) for part in column.pieces())
         return remade(batch, field, self._passing(column))

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from io import FileIO
 
 from dagkit.urls import is_url
-from dagkit_operators.places import NotRegular, exists, opened_here
+from dagkit_operators.filesystem import NotRegular, exists, opened_here
 
 EDGE = 256
 """The most bytes digested at the beginning of a file, and before its known end."""
@@ -31,11 +31,11 @@ class Identities:
 
     def __init__(self, identities: Iterable[str]) -> None:
         self._by_inode: dict[str, list[str]] = {}
-        self._met: set[str] = set()
+        self._identified: set[str] = set()
         for identity in identities:
             self._add(identity)
 
-    def meet(self, path: str) -> tuple[str | None, bool]:
+    def identify(self, path: str) -> tuple[str | None, bool]:
         """Return the current identity of the file at a path, and whether the file was known.
 
         The identity is None if the file is empty or gone; otherwise the file is known from now on.
@@ -48,14 +48,14 @@ class Identities:
                 now = _identity(file, path)
                 candidates = self._by_inode.get(_inode(now or ""), [])
                 same = [identity for identity in candidates if _is_of(file, path, identity)]
-        self._met.update(same)
+        self._identified.update(same)
         if now is not None:
             self._add(now)
         return now, bool(same)
 
-    def has_met(self, identity: str) -> bool:
-        """Whether `meet` has seen a file of this identity."""
-        return identity in self._met
+    def was_identified(self, identity: str) -> bool:
+        """Whether `identify` has found a file of this identity."""
+        return identity in self._identified
 
     def _add(self, identity: str) -> None:
         self._by_inode.setdefault(identity if is_url(identity) else _inode(identity), []).append(identity)

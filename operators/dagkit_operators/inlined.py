@@ -18,7 +18,7 @@ Loop = Callable[[Sequence[Any]], list[Any]]
 
 _VALUES: Final = "<values>"
 """The name of the loop's argument: not a valid identifier, so no lambda can use it."""
-_LOOKS_AROUND: Final = frozenset({"locals", "vars", "dir", "eval", "exec", "super"})
+_READ_THE_FRAME: Final = frozenset({"locals", "vars", "dir", "eval", "exec", "super"})
 """Functions whose result depends on the calling frame."""
 _NO_PLAIN_CALL: Final = (
     inspect.CO_VARARGS
@@ -93,7 +93,7 @@ def _is_plain(function: FunctionType) -> bool:
     one = code.co_name == "<lambda>" and arguments == (1, 0, 0)
     alone = not function.__defaults__ and not function.__closure__ and not code.co_flags & _NO_PLAIN_CALL
     inner = code.co_nlocals > 1 or any(isinstance(constant, CodeType) for constant in code.co_consts)
-    return one and alone and not inner and not _LOOKS_AROUND & set(code.co_names)
+    return one and alone and not inner and not _READ_THE_FRAME & set(code.co_names)
 
 
 def _code_of(node: ast.Lambda, own: CodeType) -> CodeType:
@@ -105,10 +105,10 @@ def _code_of(node: ast.Lambda, own: CodeType) -> CodeType:
 
 def _same(one: CodeType, other: CodeType) -> bool:
     """Whether two code objects have the same instructions, constants and names."""
-    return list(_traits(one)) == list(_traits(other))
+    return list(_properties(one)) == list(_properties(other))
 
 
-def _traits(code: CodeType) -> Iterator[Any]:
+def _properties(code: CodeType) -> Iterator[Any]:
     yield code.co_code
     yield marshal.dumps(code.co_consts, _VERSION)
     yield code.co_names

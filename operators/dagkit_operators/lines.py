@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from dagkit.errors import printable
-from dagkit_operators.chunk import LOOKED_BACK, Chunk, run_before
+from dagkit_operators.chunk import FIRST_SEARCH, Chunk, run_before
 
 if TYPE_CHECKING:  # compiling alone does not load numpy
     from dagkit_operators.bytewise import Bytes
@@ -230,7 +230,7 @@ class _Reading:
         """The number of escapes right before a position in the file. Reads backwards until another byte is found."""
         run, step = 0, 16
         while self.escape and run < place:
-            step = min(2 * step, place - run, LOOKED_BACK)
+            step = min(2 * step, place - run, FIRST_SEARCH)
             piece = bytearray(step)
             self.stream.seek(place - run - step)
             found = run_before(piece, filled(self.stream, memoryview(piece)), self.escape)

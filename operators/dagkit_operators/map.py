@@ -12,7 +12,7 @@ from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPo
 from dagkit_operators.blocks import Record
 from dagkit_operators.expressions import Expression
 from dagkit_operators.inlined import making
-from dagkit_operators.looking import VALUE, OfOne, column_of, seen, seen_field
+from dagkit_operators.processed import VALUE, UnaryFunction, column_of, processed_field, processed_value
 
 S = TypeVar("S", default=Any)
 T = TypeVar("T", default=Any)
@@ -31,9 +31,9 @@ class Map(RowOperator, Generic[S, T]):
     input = InputPort[S]()
     output = OutputPort[T]()
 
-    function: OfOne | None = None
+    function: UnaryFunction | None = None
     """Called with each value."""
-    batch: OfOne | None = None
+    batch: UnaryFunction | None = None
     """Called with many values at once, instead; returns a column, an array or a list of the same length."""
     on: str | None = None
     """The field that is replaced; None: the value of a record, any other item as a whole."""
@@ -48,7 +48,7 @@ class Map(RowOperator, Generic[S, T]):
         return self
 
     def process(self, item: Any) -> Iterator[Any]:
-        value = seen(item, self.on)
+        value = processed_value(item, self.on)
         made = self._made(Listed([value])).values()[0] if self.function is None else self.function(value)
         field = self.on or (VALUE if isinstance(item, Record) else None)
         yield made if field is None else replace(item, **{field: made})
@@ -56,7 +56,7 @@ class Map(RowOperator, Generic[S, T]):
     def process_batch(self, batch: Batch[Any]) -> Batch[Any]:
         if not len(batch):
             return batch
-        field = seen_field(batch, self.on)
+        field = processed_field(batch, self.on)
         made = self._made(column_of(batch, field))
         return Batch.of(made.values()) if field is None else batch.replaced(field, made)
 
@@ -84,7 +84,7 @@ class FlatMap(RowOperator, Generic[S, T]):
     input = InputPort[S]()
     output = OutputPort[T]()
 
-    function: OfOne
+    function: UnaryFunction
     """Called with each value, returns an iterable of results. A text is refused, since its characters would be sent."""
     on: str | None = None
     """The field that is replaced; None: the value of a record, any other item as a whole."""
@@ -93,12 +93,12 @@ class FlatMap(RowOperator, Generic[S, T]):
         super().__init__(**({} if function is None else {"function": function}), **properties)
 
     def process(self, item: Any) -> Iterator[Any]:
-        made = _no_text(self.function(seen(item, self.on)))
+        made = _no_text(self.function(processed_value(item, self.on)))
         field = self.on or (VALUE if isinstance(item, Record) else None)
         yield from made if field is None else (replace(item, **{field: one}) for one in made)
 
     def process_batch(self, batch: Batch[Any]) -> Batch[Any]:
-        field = seen_field(batch, self.on)
+        field = processed_field(batch, self.on)
         made = [list(_no_text(some)) for some in map(self.function, column_of(batch, field).values())]
         flat = list(chain.from_iterable(made))
         if field is None:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 def mask_of(predicate: Callable[[Any], Any], column: Column) -> "pa.BooleanArray":
     """The mask of a predicate, from its `mask` method if it has one, else value by value."""
     of_column = getattr(predicate, "mask", None)
-    return each(predicate, column) if of_column is None else of_column(column)
+    return mask_by_value(predicate, column) if of_column is None else of_column(column)
 
 
-def each(predicate: Callable[[Any], Any], column: Column) -> "pa.BooleanArray":
+def mask_by_value(predicate: Callable[[Any], Any], column: Column) -> "pa.BooleanArray":
     """The mask of a predicate, called with each value."""
     import numpy as np  # noqa: PLC0415 - not loaded when only compiling
     import pyarrow as pa  # noqa: PLC0415

@@ -11,8 +11,8 @@ from dagkit import Context, InputPort, OutputPort, SplittableOperator, State
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
 from dagkit.urls import absolute, shown
 from dagkit_operators.blocks import FileInfo
+from dagkit_operators.filesystem import exists, files_like, is_pattern, missing, reading_from, would_match
 from dagkit_operators.identities import Identities
-from dagkit_operators.places import exists, files_like, is_pattern, missing, reading_from, would_match
 from dagkit_operators.splitter import KEPT_OF_GONE
 
 _THEN = "or give another pattern"
@@ -77,15 +77,15 @@ class MatchFiles(SplittableOperator[str]):
         if not found and first and not is_pattern(pattern) and not exists(place):
             if not self.continuously:
                 raise missing(place, _THEN)
-            _log.warning("there is no file or directory %s; it is looked for again", shown(place))
+            _log.warning("there is no file or directory %s; each scan looks for it again", shown(place))
         known = Identities(chain.from_iterable(self.known.values()))
         there: dict[str, None] = {}
         for file in found:
-            identity, was_known = known.meet(file.path)
+            identity, was_known = known.identify(file.path)
             if identity is None:
                 continue
             if not was_known:
                 yield FileInfo(file.path, file.length, file.modified_millis, 1, identity)
             there[identity] = None
-        gone = [identity for identity in self.known.get(pattern, []) if not known.has_met(identity)]
+        gone = [identity for identity in self.known.get(pattern, []) if not known.was_identified(identity)]
         self.known[pattern] = [*(gone if len(gone) <= len(there) + KEPT_OF_GONE else []), *there]

@@ -27,7 +27,7 @@ from dagkit.scaling.policy import policy_class, policy_of, refuse_crossed
 from dagkit_operators.blocks import Record
 from dagkit_operators.contexts import FixedLength, ReadAheadLines, ReaderContext
 from dagkit_operators.lines import CHUNK_SIZE
-from dagkit_operators.seen import as_seen
+from dagkit_operators.snapshot import open_snapshot
 from dagkit_operators.strides import StrideTracker
 from dagkit_operators.text import TextForm
 
@@ -116,7 +116,7 @@ class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQue
     def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[Record[T]]]:
         """Yield the records of the granted range. Send the block's range if it was read to the block's end."""
         start = tracker.current_restriction().start
-        with as_seen(element) as stream:
+        with open_snapshot(element) as stream:
             yield from self.reader_context().batches(stream, element, tracker)
         done = tracker.current_restriction()
         self.bytes_read += done.stop - start if done.is_bounded() else 0

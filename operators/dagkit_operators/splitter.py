@@ -17,7 +17,7 @@ from dagkit import Block, Context, InputOperator, OutputPort, State, Until
 from dagkit.patterns import HELP, is_whole, refusal
 from dagkit.urls import absolute, is_url, plain, shown
 from dagkit_operators.blocks import FileInfo
-from dagkit_operators.places import (
+from dagkit_operators.filesystem import (
     Found,
     exists,
     files_below,
@@ -95,7 +95,7 @@ class DirectoryScanner(BaseModel):
         elif exists(root):
             yield from files_below(root, recursive=self.recursive, wanted=partial(self._wanted, path.rstrip("/")))
         elif once_there:
-            problem = "scanner.files names %s, and there is no such file or directory; it is looked for again"
+            problem = "scanner.files names %s, and there is no such file or directory; each scan looks for it again"
             _log.warning(problem, shown(root))
         else:
             raise missing(root, _THEN)
@@ -244,7 +244,7 @@ class FileSplitterInput(InputOperator):
         while self._found:
             found = looked_up(self._found[0].path)
             if found is None:
-                _log.warning("%s is gone, and was not split; it is passed over", shown(self._found[0].path))
+                _log.warning("%s is gone, and was not split; it is skipped", shown(self._found[0].path))
             self._found.popleft()
             if found is None:
                 continue

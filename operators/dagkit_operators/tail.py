@@ -15,9 +15,9 @@ from dagkit.urls import is_url, parent, shown
 from dagkit_operators.blocks import FileInfo, Lost, Record
 from dagkit_operators.compressed import codec_of
 from dagkit_operators.files import ReadFiles, T
+from dagkit_operators.filesystem import Found, NotRegular, Stream, files_below, looked_up, opened, reading_from
 from dagkit_operators.identities import has_identity
-from dagkit_operators.places import Found, NotRegular, Stream, files_below, looked_up, opened, reading_from
-from dagkit_operators.seen import FileChanged
+from dagkit_operators.snapshot import FileChanged
 
 RENAMED_MILLIS = 60_000
 """How long a renamed file may still be written to."""

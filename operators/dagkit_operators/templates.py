@@ -23,7 +23,7 @@ def values_in(template: str, known: Sequence[str]) -> frozenset[str]:
         raise ValueError(f"{template!r} is not a template: {error}; write {{{{ for a brace") from error
     for name, form, conversion in fields:
         if name not in known:
-            names = ", ".join(f"{{{each}}}" for each in known)
+            names = ", ".join(f"{{{one}}}" for one in known)
             raise ValueError(f"{{{name}}} is not a value of a file name; known are {names}")
         matched = _FORM.fullmatch(form or "")
         if conversion or matched is None or int(matched[1] or 0) > WIDEST:

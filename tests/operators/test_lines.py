@@ -55,13 +55,13 @@ def test_delimiters_are_taken_as_text_too(delimiter: str) -> None:
     assert delimiter_of(delimiter) == delimiter.encode()
 
 
-@pytest.mark.parametrize("looked_back", [1, 3, 4096])
+@pytest.mark.parametrize("first_search", [1, 3, 4096])
 @pytest.mark.parametrize("delimiter", [b"\n", b"\r\n"])
 @pytest.mark.parametrize("ended", [True, False])
 def test_the_first_and_the_last_line_are_known_before_all_others(
-    looked_back: int, delimiter: bytes, ended: bool, monkeypatch: pytest.MonkeyPatch
+    first_search: int, delimiter: bytes, ended: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dagkit_operators.lines.LOOKED_BACK", looked_back)
+    monkeypatch.setattr("dagkit_operators.lines.FIRST_SEARCH", first_search)
     for texts in ([b"a"], [b"a", b"bb"], [b"", b"", b""], [b"a" * 30, b"", b"b" * 20], [b"x", b"b" * 40]):
         content = delimiter.join(texts) + (delimiter if ended else b"")
         for start in (0, len(texts[0]) + len(delimiter)):

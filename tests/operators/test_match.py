@@ -21,14 +21,14 @@ from dagkit.errors import InputUnreadable
 from dagkit.ranges import OFFSET_INFINITY, Deferred, OffsetRange
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import FileInfo, Items, Map, MatchFiles, ReadFiles
+from dagkit_operators.filesystem import files_like, matching
 from dagkit_operators.identities import EDGE, Identities, has_identity
-from dagkit_operators.places import files_like, matching
 from tests.engine.cast import Collect, Desk, arrived
 
 
 def identity_of(path: str) -> str | None:
     """What a file is known by to whoever meets it first."""
-    return Identities(()).meet(path)[0]
+    return Identities(()).identify(path)[0]
 
 
 @pytest.fixture
@@ -325,7 +325,7 @@ def test_a_name_that_is_not_there_is_an_error_once_and_a_warning_where_it_may_co
     with caplog.at_level(logging.WARNING):
         assert [looking.look(), looking.look()] == [[], []]
     assert [record.getMessage() for record in caplog.records] == [
-        f"there is no file or directory {tree}/nowhere; it is looked for again"
+        f"there is no file or directory {tree}/nowhere; each scan looks for it again"
     ]
     (tree / "nowhere").write_text("now\n")
     assert looking.look() == ["nowhere"]

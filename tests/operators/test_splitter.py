@@ -288,7 +288,7 @@ def test_a_file_that_vanished_before_it_was_split_is_passed_over(
     with caplog.at_level(logging.WARNING):
         infos, _ = window(at_work)
     assert names(infos) == ["file2.txt"]
-    assert caplog.records[0].getMessage().endswith("file1.txt is gone, and was not split; it is passed over")
+    assert caplog.records[0].getMessage().endswith("file1.txt is gone, and was not split; it is skipped")
 
 
 def test_a_file_that_changed_before_it_was_split_is_split_as_it_is(folder: Path, clock: FakeClock) -> None:
@@ -326,7 +326,7 @@ def test_a_file_that_was_read_may_be_cleared_away(
     clock.advance(seconds=5)
     with caplog.at_level(logging.WARNING):
         assert window(at_work) == ([], [])
-    assert "there is no such file or directory; it is looked for again" in caplog.text
+    assert "there is no such file or directory; each scan looks for it again" in caplog.text
 
 
 def test_a_root_that_is_gone_does_not_hide_the_others(tmp_path: Path, clock: FakeClock) -> None:
@@ -410,7 +410,7 @@ def test_a_path_that_is_too_long_is_passed_over_and_told(tmp_path: Path, caplog:
     with caplog.at_level(logging.WARNING):
         assert found_below(tmp_path) == {"file"}
     (record,) = caplog.records
-    assert record.getMessage().endswith("is a path that is too long; what lies there is passed over")
+    assert record.getMessage().endswith("is too long for a path; it is skipped")
 
 
 def test_paths_are_absolute_wherever_the_worker_stands(

@@ -174,14 +174,14 @@ def test_without_a_compiler_the_wheel_is_for_every_machine(built: Built, tmp_pat
     assert plain.in_wheel == built.in_wheel - {COMPILED}
     shutil.unpack_archive(plain.wheel, installed := tmp_path / "installed", "zip")
     told = _run([sys.executable, "-m", "dagkit.cli", "--version"], tmp_path, PYTHONPATH=str(installed))
-    assert "dagkit_operators: bytes are looked at by numpy" in told
+    assert "dagkit_operators: byte scanning: numpy" in told
 
 
 @compiling
 def test_what_was_compiled_is_used_where_the_wheel_is_installed(place: Place) -> None:
     program = "from dagkit_operators.compiled import compiled; print(compiled().path)"
     assert place.run("python", "-c", program).startswith(str(place.folder))
-    assert "dagkit_operators: bytes are looked at in C" in place.run("dagkit", "--version")
+    assert "dagkit_operators: byte scanning: compiled C" in place.run("dagkit", "--version")
 
 
 def test_the_wheel_holds_nothing_else(built: Built) -> None:

@@ -16,34 +16,34 @@ def install(write, folder, monkeypatch):
     """Installs a library of operators that is this text."""
 
     def install(source):
-        write("told_of/__init__.py", source)
-        write("told_of-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: told_of\nVersion: 1.0\n")
-        write("told_of-1.0.dist-info/entry_points.txt", "[dagkit.operators]\ntold_of = told_of\n")
+        write("library/__init__.py", source)
+        write("library-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: library\nVersion: 1.0\n")
+        write("library-1.0.dist-info/entry_points.txt", "[dagkit.operators]\nlibrary = library\n")
         monkeypatch.syspath_prepend(folder)
 
     yield install
-    sys.modules.pop("told_of", None)
+    sys.modules.pop("library", None)
 
 
 def test_the_version_comes_first_and_what_it_runs_on_behind_it(dagkit):
     first, second, *_ = dagkit("--version").out.splitlines()
     assert first == f"dagkit {installed.__version__}"
-    runs_on = [f"Python {platform.python_version()}", *(f"{each} {version(each)}" for each in ("pyspark", "pyarrow"))]
+    runs_on = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in ("pyspark", "pyarrow"))]
     assert second == ", ".join(runs_on)
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("found", "scanner"),
     [
-        (None, "by numpy, for there is no compiled C of this version"),
-        (compiled.Compiled("libbytewise.so", len, len), "in C"),
-        (compiled.Compiled("libbytewise.so", None, len), "in C, and for lines by numpy"),
+        (None, "numpy (this version has no compiled C)"),
+        (compiled.Compiled("libbytewise.so", len, len), "compiled C"),
+        (compiled.Compiled("libbytewise.so", None, len), "compiled C, for lines numpy"),
     ],
     ids=["nothing was compiled", "all was compiled", "numpy is faster for lines"],
 )
-def test_whether_bytes_are_looked_at_in_c_is_told(dagkit, monkeypatch, found, told):
+def test_the_version_names_what_scans_bytes(dagkit, monkeypatch, found, scanner):
     monkeypatch.setattr(compiled, "compiled", lambda: found)
-    assert dagkit("--version").out.splitlines()[2] == f"dagkit_operators: bytes are looked at {told}"
+    assert dagkit("--version").out.splitlines()[2] == f"dagkit_operators: byte scanning: {scanner}"
 
 
 @pytest.mark.slow
@@ -54,7 +54,7 @@ def test_nothing_heavy_is_imported_for_it(process):
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "lines"),
     [
         ("def about():\n    return 'of today'", ["of today"]),
         ("length = 3", []),
@@ -64,6 +64,6 @@ def test_nothing_heavy_is_imported_for_it(process):
     ],
     ids=["returns text", "has no function", "has another attribute", "cannot be imported", "fails"],
 )
-def test_every_library_may_add_a_line_about_itself(dagkit, install, source, told):
+def test_every_library_may_add_a_line_about_itself(dagkit, install, source, lines):
     install(source)
-    assert dagkit("--version").out.splitlines()[3:] == [f"told_of: {line}" for line in told]
+    assert dagkit("--version").out.splitlines()[3:] == [f"library: {line}" for line in lines]

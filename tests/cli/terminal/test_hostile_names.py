@@ -82,7 +82,7 @@ def test_names_in_warnings_are_escaped(process, application: str, folder: Path) 
     os.mkfifo(folder / NAME / "b\n\x1b")
     answer = process(*LAUNCH)
     assert answer.code == 0
-    assert rf"{SHOWN}/b\n\u001b is a FIFO, and is passed over" in check(answer)
+    assert rf"{SHOWN}/b\n\u001b is a FIFO, and is skipped" in check(answer)
 
 
 def test_words_of_others_are_escaped_and_keep_their_lines(capsys: pytest.CaptureFixture[str]) -> None:

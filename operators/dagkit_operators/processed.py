@@ -14,7 +14,7 @@ from dagkit_operators.expressions import Expression
 VALUE = "value"
 
 
-def _asked_of_one(function: Any) -> Any:
+def _check_unary(function: Any) -> Any:
     """Return the function. Raise ValueError if its signature shows that it cannot be called with one value."""
     if isinstance(function, Expression):
         return function
@@ -32,18 +32,18 @@ def _asked_of_one(function: Any) -> Any:
     return function
 
 
-OfOne = Annotated[Callable[[Any], Any], AfterValidator(_asked_of_one)]
+UnaryFunction = Annotated[Callable[[Any], Any], AfterValidator(_check_unary)]
 """A function of one value, or of one column."""
 
 
-def seen(item: Any, on: str | None) -> Any:
+def processed_value(item: Any, on: str | None) -> Any:
     """The part of an item that is processed: the field `on` if given, else the value of a record, else the item."""
     if on is not None:
         return getattr(item, on)
     return item.value if isinstance(item, Record) else item
 
 
-def seen_field(batch: Batch[Any], on: str | None) -> str | None:
+def processed_field(batch: Batch[Any], on: str | None) -> str | None:
     """The field of a batch that is processed; None: the items themselves."""
     if on is not None:
         return on
@@ -52,9 +52,9 @@ def seen_field(batch: Batch[Any], on: str | None) -> str | None:
     return VALUE if batch.made_by is Record else None
 
 
-def seen_column(batch: Batch[Any], on: str | None) -> Column:
+def processed_column(batch: Batch[Any], on: str | None) -> Column:
     """The column of a batch that is processed."""
-    return column_of(batch, seen_field(batch, on))
+    return column_of(batch, processed_field(batch, on))
 
 
 def column_of(batch: Batch[Any], field: str | None) -> Column:

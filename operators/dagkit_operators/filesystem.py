@@ -137,7 +137,7 @@ def _status(path: str) -> os.stat_result | None:
     try:
         return Path(path).stat()
     except OSError as error:
-        if _lies_nowhere(error):
+        if _leads_nowhere(error):
             return None
         raise
 
@@ -176,12 +176,12 @@ def files_below(folder: str, *, recursive: bool, wanted: Callable[[str], Any] = 
         if found is not None:
             yield found
         elif kind is not None:
-            _log_passed_over(path, kind)
+            _log_skipped(path, kind)
 
 
 @lru_cache(maxsize=4096)  # once in each process, however often a folder is scanned
-def _log_passed_over(path: str, kind: str) -> None:
-    _log.warning("%s is %s, and is passed over: only regular files are read", printable(path), kind)
+def _log_skipped(path: str, kind: str) -> None:
+    _log.warning("%s is %s, and is skipped: only regular files are read", printable(path), kind)
 
 
 def path_below(place: str, folder: str) -> str | None:
@@ -271,7 +271,7 @@ def _local_entries(folder: str, *, recursive: bool, entered: set[tuple[int, int]
         entered.add((status.st_dev, status.st_ino))
         entries = list(os.scandir(folder))
     except OSError as error:  # it may have been deleted meanwhile
-        if _lies_nowhere(error):
+        if _leads_nowhere(error):
             return
         raise
     for entry in entries:
@@ -286,17 +286,15 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
     except OSError as error:
-        if _lies_nowhere(error):
+        if _leads_nowhere(error):
             return False
         raise
 
 
-def _lies_nowhere(error: OSError) -> bool:
+def _leads_nowhere(error: OSError) -> bool:
     """Whether a path leads to nothing readable, such as a dangling link. Logs a path that is too long."""
     if error.errno == errno.ENAMETOOLONG:
-        _log.warning(
-            "%.200s... is a path that is too long; what lies there is passed over", printable(str(error.filename))
-        )
+        _log.warning("%.200s... is too long for a path; it is skipped", printable(str(error.filename)))
     return error.errno in NOWHERE
 
 

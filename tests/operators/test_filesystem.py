@@ -13,8 +13,8 @@ from dagkit.errors import InputUnreadable
 from dagkit.testing import Alone, FakeClock
 from dagkit.urls import absolute, plain
 from dagkit_operators import Block, FileInfo, FileSplitterInput, LineReader, MatchFiles, ReadFiles, TailFiles
+from dagkit_operators.filesystem import NotRegular, opened
 from dagkit_operators.identities import Identities, has_identity
-from dagkit_operators.places import NotRegular, opened
 
 NOBODY = 65534
 """A user without rights, on most systems."""
@@ -197,7 +197,7 @@ def test_a_fifo_in_a_folder_is_passed_over_and_logged_once(
     for _ in range(2):
         find(fifo.parent)
     assert [each.getMessage() for each in caplog.records] == [
-        f"{fifo} is a FIFO, and is passed over: only regular files are read"
+        f"{fifo} is a FIFO, and is skipped: only regular files are read"
     ]
 
 
@@ -218,5 +218,5 @@ def test_a_fifo_that_takes_the_place_of_a_file_is_another_one(tmp_path: Path) ->
     os.mkfifo(path)
     held = os.open(path, os.O_RDWR)
     assert not has_identity(str(path), found.identity)
-    assert Identities([found.identity]).meet(str(path)) == (None, False)
+    assert Identities([found.identity]).identify(str(path)) == (None, False)
     os.close(held)

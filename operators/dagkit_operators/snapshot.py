@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dagkit import Block
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.urls import shown
+from dagkit_operators.filesystem import looked_up, opened, reading_from, refuse_special
 from dagkit_operators.lines import Seekable
-from dagkit_operators.places import looked_up, opened, reading_from, refuse_special
 
 _log = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ class FileChanged(OSError):
 
 
 @contextmanager
-def as_seen(block: Block) -> Iterator[Seekable]:
+def open_snapshot(block: Block) -> Iterator[Seekable]:
     """Open the file of a block. Raise FileChanged if the file is gone; log a warning if it was changed.
 
     If a file has its old length and a new time of change, it may have been rewritten or merely touched. The splitter
@@ -39,10 +39,10 @@ def as_seen(block: Block) -> Iterator[Seekable]:
     with reading_from(block.path):
         opening = opened(block.path)
     with opening as stream:
-        yield _AsSeen(stream, block)
+        yield _Snapshot(stream, block)
 
 
-class _AsSeen:
+class _Snapshot:
     """A stream that ends where the file ended when it was split.
 
     So a window that runs again reads the same bytes, however much was appended since. If the file has become shorter,

@@ -9,7 +9,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, PrivateAttr, field_vali
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Context, InputPort, Lines, Operator, OutputFiles, State
-from dagkit_operators.looking import seen, seen_column
+from dagkit_operators.processed import processed_column, processed_value
 from dagkit_operators.templates import values_in
 from dagkit_operators.writer import as_bytes, path_as_text
 
@@ -78,7 +78,7 @@ class PartWriter(Operator, Generic[T]):
 
     @field_validator("file_name")
     @classmethod
-    def _tells_parts_apart(cls, pattern: str) -> str:
+    def _distinguishes_parts(cls, pattern: str) -> str:
         values_in(pattern, _NAMED)
         names = [
             {pattern.format(partition=partition, number=number, window=window) for window in _TRIED}
@@ -107,7 +107,7 @@ class PartWriter(Operator, Generic[T]):
     def process_batch(self, batch: Batch[T]) -> None:
         if not len(batch):
             return
-        column = None if self.format is not None else seen_column(batch, None)
+        column = None if self.format is not None else processed_column(batch, None)
         if isinstance(column, Lines) and column.delimiter == self.record_separator.encode():
             self._write(column.content, _ends(column))
             return
@@ -125,7 +125,7 @@ class PartWriter(Operator, Generic[T]):
                 self._roll()
 
     def _bytes(self, item: Any) -> bytes:
-        made = seen(item, None) if self.format is None else self.format(item)
+        made = processed_value(item, None) if self.format is None else self.format(item)
         if not isinstance(made, str | bytes):
             raise TypeError(f"{made!r:.60} is neither text nor bytes; set format to a function that makes either of it")
         return as_bytes(made) + self.record_separator.encode()
