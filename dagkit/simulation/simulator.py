@@ -217,7 +217,7 @@ class _Simulation:
             positions += end - item.start
             if end < item.end:
                 done = {"done_positions": end - item.start, "done_millis": takes, "done_apart": 0}
-                left.append(item.part(end, item.end).model_copy(update=done))
+                left.append(item.model_copy(update={"start": end, **done}))  # its size is its length
         return SlotResult(0, slot, positions, busy, left)
 
 

@@ -28,8 +28,9 @@ class CostEstimate:
         """How long a block will take one slot; 0 for one without an end."""
         if not each.done_positions:
             return each.amount * (self.usual or 1.0)
-        near = self._near(each)
-        return near * self._measured(each) + (each.length - near) * self._otherwise(each)
+        near, length = self._near(each), each.length
+        further = (length - near) * self._otherwise(each) if near < length else 0.0
+        return near * self._measured(each) + further
 
     def reached(self, each: WorkItem, millis: float) -> int:
         """The position of a block that a slot reaches in the given time."""
@@ -43,7 +44,8 @@ class CostEstimate:
 
     def _near(self, each: WorkItem) -> int:
         """How many of its first positions are expected to cost the same as those measured before it."""
-        return min(each.length, max(0, each.done_positions - each.done_apart))
+        known = each.done_positions - each.done_apart
+        return min(each.length, known) if known > 0 else 0
 
     def _otherwise(self, each: WorkItem) -> float:
         return each.density * (self.usual or 1.0)

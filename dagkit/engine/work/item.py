@@ -75,7 +75,7 @@ class WorkItem(BaseModel):
     @property
     def length(self) -> int:
         """How many positions it has; 0 if it has no end."""
-        return self.end - self.start if self.has_end else 0
+        return self.end - self.start if self.end < OFFSET_INFINITY else 0  # inlines has_end: this is called most
 
     @property
     def amount(self) -> float:

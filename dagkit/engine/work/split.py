@@ -116,25 +116,29 @@ class SplitPlanner:
 
     def at(self, each: WorkItem, position: int, why: str) -> tuple[WorkItem, WorkItem] | None:
         """Cut a block in two near a position. Return None if a piece would be too small or the reader refuses."""
-        if not each.has_end or not self._worth(each, position) or not self.patience.allows(each, self.window):
+        pieces = self._pieces(each, position)
+        if pieces is None or not self.patience.allows(each, self.window):
             return None
         place = self.near.get(each.into, nowhere)(each, position)
-        if place is None or not self._worth(each, place):
+        if place != position:
+            pieces = None if place is None else self._pieces(each, place)
+        if place is None or pieces is None:
             self.patience.refused(each, self.window)
             return None
         self.patience.came_of_it(each)
         self.made.append(split_of(each, place, why))
         self.places.append(place_in(each, place))
-        return each.part(each.start, place), each.part(place, each.end)
+        return pieces
 
     def millis(self, each: WorkItem) -> float:
         return self.forecast.millis(each)
 
-    def _worth(self, each: WorkItem, position: int) -> bool:
-        if not each.start < position < each.end:
-            return False
+    def _pieces(self, each: WorkItem, position: int) -> tuple[WorkItem, WorkItem] | None:
+        """Return the two pieces of a block, or None if it has no end or a piece takes less than `least`."""
+        if not each.has_end or not each.start < position < each.end:
+            return None
         pieces = each.part(each.start, position), each.part(position, each.end)
-        return min(map(self.millis, pieces)) >= self.least * (1 - 1e-9)
+        return pieces if min(map(self.millis, pieces)) >= self.least * (1 - 1e-9) else None
 
     @property
     def least(self) -> float:
