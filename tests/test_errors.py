@@ -1,4 +1,4 @@
-"""Faults as values: how they are told, ordered by weight, pickled, and what near name is suggested."""
+"""Faults as values: how they are printed, ordered by weight, pickled, and what near name is suggested."""
 
 import pickle
 
@@ -35,11 +35,11 @@ IDLE = Diagnostic("attribute-advisory", "DEBUG has no effect", "remove it", Wher
     ],
     ids=["an error with its line", "a warning from nowhere", "an advice about a file"],
 )
-def test_a_diagnostic_is_told_with_place_code_and_help(diagnostic: Diagnostic, text: str) -> None:
+def test_a_diagnostic_is_reported_with_place_code_and_help(diagnostic: Diagnostic, text: str) -> None:
     assert str(diagnostic) == text
 
 
-def test_a_report_counts_errors_and_tells_everything() -> None:
+def test_a_report_counts_errors_and_lists_everything() -> None:
     assert report("App", [WRONG, ODD]) == (
         "App cannot be compiled: 1 problem\n"
         "  app.py:3: stream 's' has no source [stream-unfed]\n"

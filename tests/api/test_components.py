@@ -1,4 +1,4 @@
-"""Components: building one never raises; what is wrong waits for the compiler, and files may still mend it."""
+"""Components: building one never raises. The compiler reports its faults, and files may still fix them."""
 
 from typing import Any
 
@@ -79,7 +79,7 @@ def test_a_faulty_component_holds_what_was_given_and_the_defaults_of_the_rest() 
     assert (faulty.name, faulty.count, faulty.inner, faulty.even, faulty._memory) == ("a", 0, Inner(), 0, [])
 
 
-def test_configuring_mends_a_faulty_component() -> None:
+def test_configuring_fixes_a_faulty_component() -> None:
     faulty = Sample(count=3)
     mended = faulty.configured({"name": "a"})
     assert mended.faults == ()

@@ -80,7 +80,7 @@ def test_module_names_are_judged_as_operator_names_are() -> None:
     assert dag.faults[0].code == "name-missing"
 
 
-def test_two_operators_of_one_name_are_told_with_the_first_ones_line() -> None:
+def test_two_operators_of_one_name_are_reported_with_the_first_ones_line() -> None:
     dag = Dag()
     first = _next_line()
     dag.add_operator("o", Source())
@@ -93,14 +93,14 @@ def test_two_operators_of_one_name_are_told_with_the_first_ones_line() -> None:
     assert fault.where.line == second
 
 
-def test_one_operator_under_two_names_is_told() -> None:
+def test_one_operator_under_two_names_is_reported() -> None:
     dag, source = Dag(), Source()
     dag.add_operator("a", source)
     dag.add_operator("b", source)
     assert _told(dag) == [("operator-reused", "one Source is added as 'a' and as 'b'")]
 
 
-def test_two_streams_of_one_name_are_told() -> None:
+def test_two_streams_of_one_name_are_reported() -> None:
     dag = Dag()
     dag.add_stream("s")
     dag.add_stream("s")

@@ -76,7 +76,7 @@ class Odd(Operator):
         return {1, 2}
 
 
-def test_what_cannot_be_told_is_named() -> None:
+def test_what_cannot_be_reported_is_named() -> None:
     with pytest.raises(
         MetricUnplain, match=r"Odd\.thing is \{1, 2\}, of class set \[metric-invalid\]\n  help: make it a number"
     ):
@@ -98,7 +98,7 @@ def metrics(**values: Any) -> Mapping[str, Any]:
         ([metrics(count=1), {}], {"count": 1}),
         ([], {}),
     ],
-    ids=["whole numbers", "numbers", "text", "yes and no", "two aggregators", "one tells nothing", "no partition"],
+    ids=["whole numbers", "numbers", "text", "yes and no", "two aggregators", "one reports nothing", "no partition"],
 )
 def test_metrics_of_all_partitions(partitions: Sequence[Mapping[str, Any]], told: Mapping[str, Any]) -> None:
     assert aggregated(Derived(), None, 1, partitions) == told

@@ -39,7 +39,7 @@ def test_every_code_has_one_owner(count: int, code: int) -> None:
 
 
 @given(st.integers(1, 5000))
-def test_the_mask_is_the_narrowest_that_tells_the_partitions_apart(count: int) -> None:
+def test_the_mask_is_the_narrowest_that_distinguishes_the_partitions(count: int) -> None:
     mask = mask_for(count)
     assert mask + 1 >= count > (mask + 1) // 2 or count == 1
 
@@ -183,7 +183,7 @@ def _wanted(partitions: Sequence[Partition], count: int, *inputs: str, parallel:
 
 
 @pytest.mark.parametrize(("before", "wanted"), [(1, 5), (5, 3), (3, 3)])
-def test_a_count_that_is_wanted_is_made_and_shares_the_keys_anew(before: int, wanted: int) -> None:
+def test_a_wanted_count_is_made_and_redistributes_the_keys(before: int, wanted: int) -> None:
     assert _wanted(_first(before, "in"), wanted, "in") == _first(wanted, "in")
 
 

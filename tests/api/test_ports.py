@@ -47,7 +47,7 @@ class Later:
     ],
     ids=[
         "the argument",
-        "the argument of the port declared anew",
+        "the argument of the port declared again",
         "a union, between brackets",
         "a class declared further down",
         "a class declared further down, inside a generic",
@@ -71,7 +71,7 @@ def test_ports_come_in_order_of_declaration_the_bases_first() -> None:
     assert list(output_ports(New)) == ["out", "more", "any"]
 
 
-def test_a_port_declared_anew_hides_its_namesake() -> None:
+def test_a_port_declared_again_hides_its_namesake() -> None:
     assert input_ports(New)["first"] is New.first
     assert input_ports(Old)["first"] is Old.first
     assert (New.first.declared_in, Old.first.declared_in, New.second.declared_in) == ("New", "Old", "Old")

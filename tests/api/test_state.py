@@ -48,7 +48,7 @@ values = st.recursive(
 
 
 def named(case: Any) -> str:
-    """What tells a case from others, in every process."""
+    """What distinguishes a case from others, in every process."""
     return case.spelled if isinstance(case, Declared) else type(case).__name__
 
 
@@ -139,7 +139,7 @@ def test_a_value_that_would_not_come_back_is_refused(state: Declared[Any], value
         saved(operator, "Keeper")
 
 
-def test_a_variable_of_type_is_told_by_its_values() -> None:
+def test_a_variable_of_type_is_reported_by_its_values() -> None:
     class Tally(Operator, Generic[K]):
         seen = KeyedState[K, int](int)
 

@@ -1,4 +1,4 @@
-"""Which lines are an author's, and how an exception is told by them."""
+"""Which lines are an author's, and how they show in the text of an exception."""
 
 import dataclasses
 import json
@@ -44,7 +44,7 @@ def decode():
     return json.loads("{")
 
 
-def test_an_exception_out_of_a_library_is_told_by_the_line_that_called_it():
+def test_an_exception_out_of_a_library_is_reported_by_the_line_that_called_it():
     raised = _raised(decode)
     where = author_where(raised)
     assert where is not None
@@ -76,11 +76,11 @@ def test_a_long_way_is_shortened_from_above():
         (SyntaxError("odd", ("app.py", 3, 1, "x x", 3, 2)), "SyntaxError: odd"),
     ],
 )
-def test_an_exception_is_told_in_one_line(raised, said):
+def test_an_exception_is_reported_in_one_line(raised, said):
     assert spoken(raised) == said
 
 
-def test_an_exception_with_notes_is_told_without_them():
+def test_an_exception_with_notes_is_shown_without_them():
     noted = ValueError("wrong")
     noted.add_note("more")
     assert spoken(noted) == "ValueError: wrong"

@@ -118,7 +118,7 @@ def test_wiring_one_output_again_adds_a_sink_to_its_stream() -> None:
     assert _drawn(dag) == ["records: reader.messages > keep.input, log.lines"]
 
 
-def test_another_name_for_a_wired_output_is_told() -> None:
+def test_another_name_for_a_wired_output_is_reported() -> None:
     dag = Dag()
     _, reader, keep, log = _cast(dag)
     reader.messages.named("records") >> keep
@@ -167,7 +167,7 @@ def test_ports_that_are_written_out_are_taken_even_if_they_do_not_fit() -> None:
     ],
     ids=["two inputs fit", "none fits", "the left has no outputs", "the right has no inputs"],
 )
-def test_a_wire_that_can_mean_several_things_or_none_is_told(source: Operator, sink: Operator, why: str) -> None:
+def test_a_wire_that_can_mean_several_things_or_none_is_reported(source: Operator, sink: Operator, why: str) -> None:
     dag = Dag()
     dag.add_operator("left", source)
     dag.add_operator("right", sink)

@@ -1,12 +1,15 @@
 """The project's texts are written in the field's words; `tests.architecture.words` counts them."""
 
+import ast
+
 import pytest
 
-from tests.architecture.words import CODE, DOCUMENTS, paragraphs, share, texts, texts_of_code
+from tests.architecture.words import CODE, DOCUMENTS, PRIVATE, ROOT, TESTS, paragraphs, share, texts, texts_of_code
 
 MOST = 0.007
 """The share of texts that may use a word which readers stumble over: some are quotations, or names in data formats."""
 TEXTS = tuple(texts(homes=(*CODE, *DOCUMENTS)))
+TEXTS_OF_TESTS = tuple(texts(homes=TESTS))
 
 
 @pytest.mark.parametrize("kind", ["docstring", "comment", "message", "paragraph"])
@@ -14,6 +17,24 @@ def test_texts_are_written_in_the_fields_words(kind: str) -> None:
     found = [text for text in TEXTS if text.kind == kind]
     assert len(found) > 100
     assert share(found) < MOST, [f"{text.path}:{text.line}: {', '.join(text.words)}" for text in found if text.words]
+
+
+@pytest.mark.parametrize("kind", ["docstring", "comment", "message"])
+def test_texts_of_tests_are_written_in_the_fields_words(kind: str) -> None:
+    found = [text for text in TEXTS_OF_TESTS if text.kind == kind]
+    assert len(found) > 100
+    assert share(found) < MOST, [f"{text.path}:{text.line}: {', '.join(text.words)}" for text in found if text.words]
+
+
+def test_names_of_tests_are_written_in_the_fields_words() -> None:
+    names = [
+        node.name
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
+    assert len(names) > 1000
+    assert [name for name in names if PRIVATE.search(name.replace("_", " "))] == []
 
 
 SOURCE = '''"""Whoever reads this."""

@@ -44,7 +44,7 @@ def test_a_worker_loads_nothing_that_is_the_drivers_own(module: str) -> None:
 
 
 def test_a_worker_loads_few_packages_that_are_not_ours() -> None:
-    """`docs/installing.md` tells them: those that are missing there come with pydantic and with Spark."""
+    """`docs/installing.md` lists them: those missing there come with pydantic and with Spark."""
     loaded = {*loaded_with("dagkit.backends.spark.task", SOURCES), *loaded_with("dagkit_operators", SOURCES)}
     named = {name.partition(".")[0] for module in loaded for name in _at_once(ast.parse(SOURCES[module]))}
     assert named - sys.stdlib_module_names - {"dagkit", "dagkit_operators"} == {

@@ -1,4 +1,4 @@
-"""A Spark Connect server on this machine, for as long as somebody holds its standard input open; prints its port."""
+"""A Spark Connect server on this machine, which runs until its standard input is closed; prints its port."""
 
 import os
 import socket

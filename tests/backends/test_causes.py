@@ -182,7 +182,7 @@ def test_a_module_that_workers_lack_is_named_and_the_window_is_not_tried_again(s
         ("raise_error('no such order')", "SparkRuntimeException: [USER_RAISED_EXCEPTION] no such order"),
     ],
 )
-def test_what_fails_in_java_is_told_in_its_own_words(session: SparkSession, column: str, cause: str) -> None:
+def test_what_fails_in_java_is_reported_in_its_own_words(session: SparkSession, column: str, cause: str) -> None:
     with pytest.raises(SparkFailed) as raised, spark_errors("it failed", session):
         session.range(1).selectExpr(column).toArrow()
     assert str(raised.value).startswith(f"it failed: {cause}")
@@ -191,7 +191,7 @@ def test_what_fails_in_java_is_told_in_its_own_words(session: SparkSession, colu
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_of_javas_exceptions_the_innermost_is_told(spark: SparkSession) -> None:
+def test_of_javas_exceptions_the_innermost_is_reported(spark: SparkSession) -> None:
     with pytest.raises(SparkFailed) as raised, spark_errors("it failed", spark):
         spark.range(1).selectExpr("java_method('java.lang.Integer', 'parseInt', 'abc')").toArrow()
     assert raised.value.problem == 'it failed: NumberFormatException: For input string: "abc"'
@@ -205,7 +205,7 @@ def leave(batches: Iterable[Any]) -> Iterator[Any]:
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_worker_that_ends_is_told_as_that(session: SparkSession) -> None:
+def test_a_worker_that_ends_is_reported_as_that(session: SparkSession) -> None:
     with pytest.raises(SparkFailed) as raised, spark_errors("it failed", session):
         session.range(1).mapInArrow(leave, "id long").toArrow()
     assert str(raised.value).startswith("it failed: SparkException: Python worker exited unexpectedly (crashed)")

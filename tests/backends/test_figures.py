@@ -1,4 +1,4 @@
-"""What every backend tells of a window: how much passed each port, and the metrics that operators declare."""
+"""What every backend reports of a window: the items of each port, and the metrics that operators declare."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -145,7 +145,7 @@ def test_items_are_counted_at_each_port_in_each_window(measure: Measure) -> None
     assert counts(first, "sink", "output") == {}, "no stream begins there"
 
 
-def test_each_partition_is_told_by_itself(measure: Measure) -> None:
+def test_each_partition_is_reported_by_itself(measure: Measure) -> None:
     first = measure(odd_numbers)[0]
     assert sorted(stats.input_ports[0].tuple_count for stats in first.operators["odd"]) == [2, 3]
     assert all(stats.cpu_nanos > 0 and stats.busy_millis > 0 for stats in first.operators["odd"])
@@ -166,7 +166,7 @@ def test_metrics_of_an_input_operator_are_those_of_its_looks(measure: Measure) -
 
 
 class Ear(StatsListener):
-    """Keeps what it is told."""
+    """Keeps the statistics that it receives."""
 
     def __init__(self) -> None:
         self.told: list[BatchedOperatorStats] = []
@@ -176,7 +176,7 @@ class Ear(StatsListener):
         return Response()
 
 
-def test_listeners_are_told_figures_and_metrics_of_each_partition(measure: Measure) -> None:
+def test_listeners_receive_figures_and_metrics_of_each_partition(measure: Measure) -> None:
     ear = Ear()
 
     def heard(dag: Dag, conf: object) -> None:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 class ReadKnown(ReadFiles[str]):
-    """Reads lines that begin with a word that a second input told."""
+    """Reads lines that begin with a word that came on a second input."""
 
     kind = "backends.read-known/1"
     words = InputPort(str)
@@ -89,7 +89,7 @@ def test_patterns_that_were_read_lead_to_files_and_these_to_records(
 
 
 @backends
-def test_what_a_second_input_told_is_known_to_whoever_reads(
+def test_what_a_second_input_brought_is_known_to_the_reader(
     backend: str, home: Path, request: pytest.FixtureRequest
 ) -> None:
     def draw(dag: Dag, conf: object) -> None:

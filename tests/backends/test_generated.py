@@ -1,4 +1,4 @@
-"""Graphs that nobody drew: whatever the wiring, all backends come to the same, with batches or without."""
+"""Generated graphs: whatever the wiring, all backends give the same result, with batches or without."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -95,7 +95,7 @@ class ForkInBatches(Fork):
 
 
 class Both(Operator):
-    """Two inputs that are told apart."""
+    """Two inputs whose items stay distinguishable."""
 
     kind = "generated.both/1"
     left = InputPort(int)
@@ -127,7 +127,7 @@ class AddUp(Unifier[tuple[int, int]]):
 
 
 class Tally(Operator):
-    """How often each remainder came in this window; and so far, for whoever looks at its state."""
+    """How often each remainder came in this window; and so far, for readers of its state."""
 
     kind = "generated.tally/1"
     input = InputPort[int](key=lambda item: item % 5)
@@ -167,7 +167,7 @@ class Flat(Operator):
 
 
 class Sum(Operator):
-    """The sum so far, told at the end of each window in which something came."""
+    """The sum so far, emitted at the end of each window in which an item came."""
 
     kind = "generated.sum/1"
     input = InputPort(int)

@@ -104,13 +104,13 @@ def test_one_of_several_masters_is_enough() -> None:
 
 
 @pytest.mark.parametrize("form", ["spark://127.0.0.1:{}", "k8s://https://127.0.0.1:{}", "sc://127.0.0.1:{}"])
-def test_a_port_at_which_nothing_listens_is_told(form: str) -> None:
+def test_a_port_at_which_nothing_listens_is_reported(form: str) -> None:
     with nothing_listening() as port:
         assert refusal(form.format(port)) == f"no Spark at {form.format(port)}: nothing listens at 127.0.0.1:{port}"
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", f"{'a' * 64}.invalid", "a..invalid"])
-def test_a_host_that_does_not_exist_is_told(host: str) -> None:
+def test_a_host_that_does_not_exist_is_reported(host: str) -> None:
     assert refusal(f"spark://{host}:7077") == f"no Spark at spark://{host}:7077: there is no host {host!r}"
 
 
@@ -147,5 +147,5 @@ def test_a_host_behind_a_proxy_is_left_to_the_proxy(monkeypatch: pytest.MonkeyPa
     reach(Master.of("sc://no.such.host.invalid"))
 
 
-def test_a_local_master_has_nobody_to_reach() -> None:
+def test_a_local_master_has_no_host_to_reach() -> None:
     reach(Master.of("local[2]"))

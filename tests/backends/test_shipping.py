@@ -1,4 +1,4 @@
-"""What travels by value arrives as it was: an author's dataclasses, too, whoever asks them for their fields."""
+"""What travels by value arrives unchanged: an author's dataclasses, too, whichever module asks for their fields."""
 
 import site
 import subprocess
@@ -338,7 +338,7 @@ class Graphs(Operator):
     def process(self, item: str) -> None: ...
 
 
-def test_an_object_whose_class_is_missing_is_told_by_the_module(tmp_path: Path) -> None:
+def test_an_object_whose_class_is_missing_is_reported_by_the_module(tmp_path: Path) -> None:
     def draw(dag: Dag, _: Any) -> None:
         graphs = dag.add_operator("graphs", Graphs(graph=nx.DiGraph()))
         dag.add_stream("words", dag.add_operator("words", Words()).output, graphs.input)

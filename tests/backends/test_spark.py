@@ -147,7 +147,7 @@ def coded(receiver: str) -> Compilation:
 
 @pytest.mark.parametrize("word", ["unwritable", "unreadable"])
 @pytest.mark.parametrize("receiver", ["near", "far", "again"])
-def test_what_a_codec_raises_is_told_of_the_operator_that_receives(
+def test_what_a_codec_raises_is_reported_of_the_operator_that_receives(
     session: SparkSession, receiver: str, word: str
 ) -> None:
     coding = coded(receiver)
@@ -330,7 +330,7 @@ def ending(operator: Operator) -> Compilation:
     return compile_application(draw)
 
 
-def test_what_fails_in_spark_is_told_as_a_failure_of_spark(session: SparkSession) -> None:
+def test_what_fails_in_spark_is_reported_as_a_failure_of_spark(session: SparkSession) -> None:
     leaving = ending(Exit())
     backend = SparkBackend(leaving, session)
     with pytest.raises(SparkFailed, match="Spark failed in window 7") as raised:
@@ -350,7 +350,7 @@ class Settled(Operator):
 
 
 def told_by(program: Program, above: bytes) -> list[Told]:
-    """What all slots tell, where the last level received from an attempt of this name at each slot of the first."""
+    """The reports of all slots; the last level received from an attempt of this name at each slot of the first."""
     first, last = (range(program.slots_at(level)) for level in (0, 1))
     return [
         *(Told(Report(level=0, slot=slot), b"first", {}) for slot in first),

@@ -18,7 +18,7 @@ def test_a_session_knows_its_cores_behind_connect_too(session: SparkSession) -> 
 @pytest.mark.parametrize(
     ("settings", "most"),
     [
-        pytest.param({}, None, id="nobody says"),
+        pytest.param({}, None, id="nothing is set"),
         pytest.param({"spark.executor.instances": "3", "spark.executor.cores": "4"}, 12, id="so many executors"),
         pytest.param({"spark.cores.max": "7", "spark.executor.cores": "4"}, 4, id="standalone, with a limit"),
         pytest.param(
@@ -73,14 +73,14 @@ ALLOCATED = {"spark.master": "yarn", "spark.dynamicAllocation.enabled": "true", 
             Cores(20, 20),
             id="a wish beyond what there can be",
         ),
-        pytest.param({"spark.master": "spark://there:7077"}, 6, Cores(6, 6), id="nobody says"),
+        pytest.param({"spark.master": "spark://there:7077"}, 6, Cores(6, 6), id="nothing is set"),
     ],
 )
 def test_as_many_tasks_as_run_at_once_are_counted(settings: dict[str, str], counted: int | None, cores: Cores) -> None:
     assert cores_of(lambda name: settings.get(name, ""), counted) == cores
 
 
-def test_all_threads_of_a_machine_are_known_though_somebody_wished_for_more() -> None:
+def test_all_threads_of_a_machine_are_known_though_more_were_requested() -> None:
     settings = {"spark.master": "local[*]", **WISHED}
     assert cores_of(lambda name: settings.get(name, ""), None) == Cores(os.cpu_count() or 1, os.cpu_count() or 1)
 

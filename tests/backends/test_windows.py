@@ -274,7 +274,7 @@ def test_a_delayed_value_is_seen_in_the_next_window(start: Start) -> None:
 
 
 class Noticed(DelayOperator[int]):
-    """A delay that keeps what it is told."""
+    """A delay that keeps what it receives."""
 
     heard = State[list[str]](list)
 
@@ -361,7 +361,7 @@ class Mark(Control):
 
 @dataclass(frozen=True)
 class Hurry(Control):
-    """Is told as soon as it comes."""
+    """Reports an item as soon as it comes."""
 
     delivery = Delivery.IMMEDIATE
     name: str

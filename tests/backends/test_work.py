@@ -133,7 +133,7 @@ def test_side_values_are_there_before_the_work_of_their_window(make: Make) -> No
 
 
 def test_an_output_that_leads_nowhere_is_not_connected(make: Make) -> None:
-    """Whoever has nobody to tell of what was rejected must know it, or that is lost without a word."""
+    """Without a receiver for rejected items, an operator must know it, or they would be lost silently."""
 
     def draw(dag: Dag, conf: object) -> None:
         names, publisher = (
@@ -146,7 +146,7 @@ def test_an_output_that_leads_nowhere_is_not_connected(make: Make) -> None:
     assert told(draw, make) == [("told", True), ("unread", False)]
 
 
-def test_the_file_of_a_block_is_in_its_order_whoever_read_which_part(make: Make, tmp_path: Path) -> None:
+def test_the_file_of_a_block_is_in_its_order_whichever_slot_read_which_part(make: Make, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     text = some_lines(40)
     (tmp_path / "in" / "0.txt").write_text(text)

@@ -70,7 +70,7 @@ def test_what_one_chunk_freed_serves_the_next_one() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is held where the C library is glibc")
-def test_whoever_has_told_the_c_library_something_himself_is_obeyed() -> None:
+def test_what_a_user_set_for_the_c_library_stays() -> None:
     assert faults_at_work(held=True, MALLOC_TRIM_THRESHOLD_="131072") > MANY
 
 

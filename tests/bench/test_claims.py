@@ -12,7 +12,7 @@ QUICK = ["--mib", "3", "--rounds", "1"]
 
 
 @pytest.mark.slow
-def test_each_use_and_each_claim_is_told(capsys, monkeypatch):
+def test_each_use_and_each_claim_is_reported(capsys, monkeypatch):
     monkeypatch.setattr(claims, "MOST_OVERHEAD", 100.0)
     assert claims.main([*QUICK, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -10,7 +10,7 @@ QUICK = ["--mib", "1", "--rounds", "2"]
 
 
 @pytest.mark.slow
-def test_each_path_is_told(capsys, monkeypatch):
+def test_each_path_is_reported(capsys, monkeypatch):
     monkeypatch.setattr(figures, "MOST_OVERHEAD", 100.0)
     monkeypatch.setattr(figures, "MOST_MILLIS_FOR_A_SLOT", 100.0)
     assert figures.main([*QUICK, "--json"]) == 0

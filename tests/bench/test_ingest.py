@@ -47,13 +47,13 @@ def test_a_rate_per_core_is_shared_out_before_it_is_compared() -> None:
     assert found.ratio == 1.0
 
 
-def test_a_law_about_somebody_who_was_not_measured_does_not_hold() -> None:
+def test_a_law_about_an_engine_that_was_not_measured_does_not_hold() -> None:
     found = verdict("batch over Polars", {"dagkit-batch": 1000.0})
     assert found is not None
     assert (found.word, found.holds) == ("not measured", False)
 
 
-def test_a_law_about_somebody_who_was_not_asked_says_nothing() -> None:
+def test_a_law_about_an_engine_that_was_not_asked_says_nothing() -> None:
     assert verdict("batch over Polars", {"dagkit-batch": 1.0}, frozenset({"dagkit-batch"})) is None
 
 
@@ -62,7 +62,7 @@ def told(name: str, rate: float) -> Measured:
     return Measured(contestant, "memory", 1 << 30, 11_000_000, (rate / 2,), (rate, rate + 1, rate - 1), {"numpy": "2"})
 
 
-def test_the_page_tells_rates_ratios_and_versions_and_no_paths() -> None:
+def test_the_page_shows_rates_ratios_and_versions_and_no_paths() -> None:
     findings = [
         told("kernel", 900.0),
         told("grep", 600.0),
@@ -77,12 +77,12 @@ def test_the_page_tells_rates_ratios_and_versions_and_no_paths() -> None:
     assert "/home" not in text
 
 
-def test_the_table_tells_whoever_is_missing_and_why() -> None:
+def test_the_table_names_what_is_missing_and_why() -> None:
     missing = line_of(Missing(GREP, "disk", "install it"))
     assert "NOT MEASURED, disk: grep: install it" in list(tables([missing]))
 
 
-def test_nobody_else_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_other_engine_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--only", "sed"])
     assert "there is no sed" in capsys.readouterr().err
@@ -112,7 +112,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
         ("fails", "RuntimeError: no such engine"),
     ],
 )
-def test_who_does_not_do_what_is_asked_is_told_and_the_others_go_on(tmp_path: Path, liar: str, why: str) -> None:
+def test_an_engine_that_fails_is_reported_and_the_others_continue(tmp_path: Path, liar: str, why: str) -> None:
     lying = Contestant(liar, liar, "", f"tests.bench.liars:{liar}")
     missing, measured = race([lying, KERNEL], Place("disk", tmp_path), SMALL, print)
     assert isinstance(missing, Missing)
@@ -121,7 +121,7 @@ def test_who_does_not_do_what_is_asked_is_told_and_the_others_go_on(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_packages_that_cannot_be_had_are_told_with_the_command_that_brings_them(
+def test_packages_that_cannot_be_had_are_reported_with_the_command_that_brings_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DAGKIT_BENCH_VENV", str(tmp_path))

@@ -30,7 +30,7 @@ def test_a_burst_silence_and_a_trickle_come_by_the_clock() -> None:
     assert seen == [[0, 10, 20, 30, 40], [], [], [50], [60]]
 
 
-def test_who_looks_too_early_is_told_when_to_come_again() -> None:
+def test_a_look_too_early_reports_when_to_look_again() -> None:
     clock = FakeClock()
     coming = _coming(clock)
     coming.look()
@@ -111,7 +111,7 @@ def test_what_must_hold_in_a_simulation(over: float, turns: int, kept: bool) -> 
     assert ("MISSED" in list(simulated_lines([each]))[-1]) is not kept
 
 
-def test_whoever_has_found_all_says_so() -> None:
+def test_an_input_that_has_found_all_says_so() -> None:
     clock = FakeClock()
     coming = _coming(clock)
     coming.look()

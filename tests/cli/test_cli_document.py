@@ -59,7 +59,7 @@ def test_every_command_of_the_ledger_is_listed():
         assert all(f"`{name}`" in SECTIONS["dagkit ledger"] for name in command.commands)
 
 
-def test_every_command_of_scale_is_told_with_its_options():
+def test_every_command_of_scale_is_listed_with_its_options():
     command = _commands()["scale"]
     section = SECTIONS["dagkit scale"]
     told = set(re.findall(r"^\| `(\w+)` \| `(-[\w-]+)", section, re.MULTILINE))
@@ -71,7 +71,7 @@ def test_every_command_of_scale_is_told_with_its_options():
     }
 
 
-def test_every_exit_code_is_told():
+def test_every_exit_code_is_listed():
     told = {int(code) for code in re.findall(r"^\| (\d+) \|", SECTIONS["Exit codes"], re.MULTILINE)}
     owned = {each.exit_code for each in _all_failures(DagkitError)}
     assert told == owned | {0, click.UsageError.exit_code, CHANGED}
@@ -81,7 +81,7 @@ def _all_failures(failure):
     return {failure, *(each for below in failure.__subclasses__() for each in _all_failures(below))}
 
 
-def test_every_schema_is_told():
+def test_every_schema_is_listed():
     sources = "".join(
         path.read_text(encoding="utf-8") for path in (ROOT / "dagkit" / "cli").glob("*.py") if path.stem != "ledger"
     )

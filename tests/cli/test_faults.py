@@ -33,7 +33,7 @@ def test_a_faulty_application_is_shown_as_far_as_it_goes_and_its_faults_are_repo
     assert document.document["schema"].startswith("dagkit.")
 
 
-def test_a_picture_of_a_faulty_application_tells_every_fault(dagkit, disconnected):
+def test_a_picture_of_a_faulty_application_shows_every_fault(dagkit, disconnected):
     answer = dagkit("graph", disconnected)
     assert answer.code == 3
     assert "items  (not connected)" in answer.out
@@ -235,7 +235,7 @@ def test_an_exception_in_populate_dag_shows_the_lines_that_led_there(dagkit, wri
         ("Lines().nowhere", "nowhere"),
     ],
 )
-def test_whatever_populate_dag_does_is_told(dagkit, write, statement, said):
+def test_whatever_populate_dag_does_is_reported(dagkit, write, statement, said):
     text = (
         f"{WORD_COUNT}\nclass Odd(StreamingApplication):\n    def populate_dag(self, dag, conf):\n        {statement}\n"
     )
@@ -310,14 +310,14 @@ def test_faults_of_both_kinds_exit_with_3(dagkit, disconnected):
 
 
 @pytest.mark.parametrize("text", ["raise KeyboardInterrupt", WORD_COUNT + "        raise KeyboardInterrupt\n"])
-def test_an_interrupt_is_told_in_a_line_with_130(dagkit, write, text):
+def test_an_interrupt_is_reported_in_a_line_with_130(dagkit, write, text):
     write("slow.py", text)
     answer = dagkit("validate", "slow.py")
     assert (answer.code, answer.out, answer.err) == (130, "", "interrupted\n")
     assert dagkit("validate", "slow.py", "--json").document["exit_code"] == 130
 
 
-def test_an_interrupt_while_a_verb_is_imported_is_told_as_well(dagkit, monkeypatch):
+def test_an_interrupt_while_a_verb_is_imported_is_reported_as_well(dagkit, monkeypatch):
     def interrupted(_):
         raise KeyboardInterrupt
 
@@ -346,7 +346,7 @@ def populate_dag(dag, conf):
     ("finder", "then"),
     [("Splitter", "make it, or name another place in scanner.files"), ("Match", "make it, or give another pattern")],
 )
-def test_input_that_is_missing_is_told_in_one_sentence(dagkit, write, finder, then, named):
+def test_input_that_is_missing_is_reported_in_one_sentence(dagkit, write, finder, then, named):
     path = write("reading.py", READING.replace("FINDER", finder).replace("NAMED", named)).with_name("a.txt")
     path.write_text("one\n")
     assert dagkit("validate", "reading.py").code == 0, "what is not there yet may come before the launch"
@@ -365,7 +365,7 @@ def test_a_master_that_is_none_is_refused_before_anything_starts(dagkit, word_co
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["spark", "sc"])
-def test_a_master_at_which_nothing_listens_is_told_in_a_sentence(dagkit, word_count, scheme):
+def test_a_master_at_which_nothing_listens_is_reported_in_a_sentence(dagkit, word_count, scheme):
     with socket.socket() as taken:  # by a socket that accepts nothing
         taken.bind(("127.0.0.1", 0))
         place = f"127.0.0.1:{taken.getsockname()[1]}"

@@ -35,7 +35,7 @@ def test_validate_says_what_it_found(dagkit, word_count):
     assert (answer.code, answer.out, answer.err) == (0, "WordCount is valid: 3 operators, 2 streams, 2 stages\n", "")
 
 
-def test_validate_tells_advisories_beside_the_result(dagkit, advised):
+def test_validate_shows_advisories_beside_the_result(dagkit, advised):
     answer = dagkit("validate", advised)
     assert (answer.code, answer.out) == (0, "WordCount is valid: 3 operators, 2 streams, 3 stages; 1 advisory\n")
     assert answer.err.startswith(f"advised.py:{LAST + 1}: advisory: MEMORY_MB of count is accepted")
@@ -49,7 +49,7 @@ def test_validate_keeps_to_its_result_when_it_shall_be_quiet(dagkit, advised, di
     assert "1 problem" in dagkit("validate", disconnected, "--quiet").err
 
 
-def test_validate_tells_what_it_read_when_asked(dagkit, word_count, write):
+def test_validate_shows_what_it_read_when_asked(dagkit, word_count, write):
     key = "dt.operator.split.prop.min_length"
     write("p.properties", f"{key} = 2\ndt.operator.lines.prop.folder = x\n")
     answer = dagkit("validate", word_count, "-c", "p.properties", "-D", f"{key}=4", "--verbose")
@@ -103,7 +103,7 @@ def test_plan_is_a_document_that_can_be_read_again(dagkit, advised):
     assert "attribute-advisory" in answer.err
 
 
-def test_plan_tells_more_when_asked(dagkit, advised):
+def test_plan_shows_more_when_asked(dagkit, advised):
     brief, verbose = dagkit("plan", advised).out, dagkit("plan", advised, "--verbose").out
     assert ["split", "min_length", "1"] in words(verbose)
     assert ["count", "MEMORY_MB", "2048"] in words(verbose)
@@ -174,7 +174,7 @@ def test_nothing_changes_between_equal_applications(dagkit, word_count):
     assert answer.err.startswith("no change: both plans are ")
 
 
-def test_changes_are_told_in_words(dagkit, word_count, advised):
+def test_changes_are_reported_in_words(dagkit, word_count, advised):
     answer = dagkit("diff", word_count, advised)
     assert answer.code == 0
     assert "operator split: attribute PARTITIONER is now set to" in answer.out
@@ -359,7 +359,7 @@ class Constrained(Operator):
 '''
 
 
-def test_describe_tells_what_values_must_be(dagkit, write):
+def test_describe_shows_what_values_must_be(dagkit, write):
     write("ops.py", CONSTRAINED)
     told = {p["name"]: p for p in dagkit("describe", "ops.py:Constrained", "--json").document["properties"]}
     assert (told["count"]["constraints"], told["count"]["doc"]) == (["> 0"], "How many.")
@@ -606,7 +606,7 @@ def test_properties_of_an_application_that_does_not_draw_are_not_shown(dagkit, w
     ]
 
 
-def test_who_set_a_part_of_a_property_is_told(dagkit, write):
+def test_who_set_a_part_of_a_property_is_reported(dagkit, write):
     write("secretive.py", SECRETIVE)
     document = dagkit(
         "describe", "lines", "--in", "secretive.py", "--json", "-D", "dt.operator.lines.prop.server.host=there"
@@ -745,7 +745,7 @@ def test_a_time_is_asked_for_in_words(dagkit):
 # -- graph -----------------------------------------------------------------------------------------------------------
 
 
-def test_graph_draws_text_unless_told_otherwise(dagkit, word_count):
+def test_graph_draws_text_unless_set_otherwise(dagkit, word_count):
     answer = dagkit("graph", word_count)
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith("WordCount: logical, 3 operators, 2 streams\n")

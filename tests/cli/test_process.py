@@ -162,7 +162,7 @@ def test_a_reader_that_leaves_early_is_no_fault(folder, verb, code):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a device that is always full")  # noqa: PTH110
 @pytest.mark.parametrize("verb", ["plan word_count.py", "plan word_count.py --json", "graph word_count.py", "--help"])
 @pytest.mark.usefixtures("word_count")
-def test_a_full_disk_is_told_in_a_line(folder, verb):
+def test_a_full_disk_is_reported_in_a_line(folder, verb):
     done = _in_a_shell(folder, f"dagkit {verb} >/dev/full")
     assert done.returncode == 5
     assert done.stderr == (
@@ -172,5 +172,5 @@ def test_a_full_disk_is_told_in_a_line(folder, verb):
 
 
 @pytest.mark.slow
-def test_the_version_is_told(process):
+def test_the_version_is_printed(process):
     assert process("--version").out.startswith("dagkit ")

@@ -552,7 +552,7 @@ def promise_what_upstream_may_lose(dag: Dag) -> Code:
 
 
 def wish_for_the_company_of_nobody(dag: Dag) -> Code:
-    rule = AffinityRule(type=AffinityType.AFFINITY, operators=(dag.placements[0].name, "nobody at all"))
+    rule = AffinityRule(type=AffinityType.AFFINITY, operators=(dag.placements[0].name, "none at all"))
     dag.set_attribute(DagContext.AFFINITY_RULES_SET, AffinityRulesSet(affinity_rules=(rule,)))
     return "affinity-invalid"
 

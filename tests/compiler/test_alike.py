@@ -101,7 +101,7 @@ def test_a_breach_inside_a_module_that_is_used_twice_is_reported_once_with_both_
     assert fault.where.file == "tests/compiler/test_alike.py"
 
 
-def test_modules_in_modules_are_told_by_their_full_names() -> None:
+def test_modules_in_modules_are_reported_by_their_full_names() -> None:
     assert _problems(_used(Nest(), Nest())) == [
         "no stream feeds A$left$needy.input; likewise in A$right, B$left and B$right"
     ]
@@ -151,19 +151,19 @@ def test_a_fault_of_partitions_is_reported_once_too() -> None:
     assert _problems(_used(Dealt(), Dealt())) == ["the Deal of A$step returned no partitions; likewise in B"]
 
 
-def test_operators_of_the_application_are_told_one_by_one() -> None:
+def test_operators_of_the_application_are_reported_one_by_one() -> None:
     dag = Dag()
     for name in ("a", "b"):
         dag.add_stream(name, dag.add_operator(name, Needy()).output, dag.add_operator(f"after {name}", Step()).one)
     assert _problems(dag) == ["no stream feeds a.input", "no stream feeds b.input"]
 
 
-def test_names_that_end_alike_are_told_apart() -> None:
+def test_names_that_end_alike_are_distinguished() -> None:
     where = Where("app.py", 1)
     graph = Graph("app", tuple(Node(f"{module}$x", Step(), where) for module in ("A", "BA", "A$C")))
     told = [Diagnostic("input-unconnected", f"no stream feeds {m}$x.one", "", where) for m in ("A", "BA", "A$C")]
     assert [once.problem for once in merge_alike(told, graph)] == ["no stream feeds A$x.one; likewise in BA and A$C"]
 
 
-def test_a_valid_application_is_told_nothing() -> None:
+def test_for_a_valid_application_nothing_is_reported() -> None:
     assert compile_application(_used(Counting(), Counting())).notes == ()

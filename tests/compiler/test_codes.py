@@ -17,7 +17,7 @@ def _texts(source: Path) -> set[str]:
 
 
 @pytest.mark.slow
-def test_every_code_is_told_somewhere() -> None:
+def test_every_code_is_reported_somewhere() -> None:
     told = {text for source in SOURCES for text in _texts(source)}
     assert [code for code in CODES if code not in told] == []
 

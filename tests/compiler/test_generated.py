@@ -59,7 +59,7 @@ def test_plans_differ_in_words_exactly_when_their_fingerprints_do(data: st.DataO
 
 
 @given(st.data())
-def test_whatever_is_changed_in_a_plan_is_told_exactly_when_the_fingerprint_changes(data: st.DataObject) -> None:
+def test_whatever_is_changed_in_a_plan_is_reported_exactly_when_the_fingerprint_changes(data: st.DataObject) -> None:
     plan = _plan(data.draw(blueprints(most=5)))
     written = json.loads(write_plan(plan))
     holder, key = data.draw(st.sampled_from(list(_leaves(written))))
@@ -144,7 +144,7 @@ def test_cascades_keep_to_their_limit_and_lose_no_partition(blueprint: Blueprint
 
 
 @given(broken())
-def test_what_is_wrong_is_told_and_nothing_else_is_raised(case: tuple[Dag, list[Code]]) -> None:
+def test_what_is_wrong_is_reported_and_nothing_else_is_raised(case: tuple[Dag, list[Code]]) -> None:
     dag, codes = case
     with pytest.raises(ApplicationFaults) as raised:
         compile_application(dag)
@@ -158,7 +158,7 @@ def test_what_is_wrong_is_told_and_nothing_else_is_raised(case: tuple[Dag, list[
 
 @pytest.mark.parametrize("breaking", [*BREAKS, make_no_partitions], ids=lambda b: b.__name__.replace("_", " "))
 @given(blueprint=blueprints(most=4))
-def test_one_mistake_is_told_under_one_code(breaking: Break, blueprint: Blueprint) -> None:
+def test_one_mistake_is_reported_under_one_code(breaking: Break, blueprint: Blueprint) -> None:
     dag = draw(blueprint)
     code = breaking(dag)
     with pytest.raises(ApplicationFaults, match=code) as raised:

@@ -159,7 +159,7 @@ def _told(operator: Any) -> list[Diagnostic]:
     ],
     ids=lambda case: type(case).__name__ if isinstance(case, Operator) else "",
 )
-def test_an_operator_that_cannot_work_is_told(
+def test_an_operator_that_cannot_work_is_reported(
     operator: Operator, code: str, severity: Severity, problem: str, help_: str
 ) -> None:
     (told,) = _told(operator)
@@ -170,7 +170,7 @@ def test_an_operator_that_cannot_work_is_told(
 
 
 @pytest.mark.parametrize("operator", [SharingOnPurpose(), Served(), Knowing()], ids=lambda case: type(case).__name__)
-def test_what_can_work_is_not_told(operator: Operator) -> None:
+def test_what_can_work_is_not_reported(operator: Operator) -> None:
     assert _told(operator) == []
 
 

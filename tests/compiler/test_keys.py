@@ -95,7 +95,7 @@ def _told(operator: Any, partitioner: Partitioner, *, by_driver: bool = False, c
     ],
     ids=["plain", "a codec", "a codec, dealt", "a key", "a key, dealt", "keyed state", "keyed state, dealt"],
 )
-def test_partitions_without_keys_are_told(
+def test_partitions_without_keys_are_reported(
     operator: Operator, by_driver: bool, codec: Any, severity: Severity, said: str
 ) -> None:
     (told,) = _told(operator, Deal(3), by_driver=by_driver, codec=codec)
@@ -130,7 +130,7 @@ def test_keys_under_unequal_masks_may_share_everything_out() -> None:
     ],
     ids=["one is left out", "a key outside its mask", "one has two owners", "under unequal masks", "none", "no mask"],
 )
-def test_keys_that_lose_or_double_items_are_told(keys: list[PartitionKeys | None], said: str) -> None:
+def test_keys_that_lose_or_double_items_are_reported(keys: list[PartitionKeys | None], said: str) -> None:
     (told,) = _told(ByKey(), Keys(*keys))
     assert told.code == "partition-invalid"
     assert f"the Keys of count keys 'items' so that {said}" in told.problem

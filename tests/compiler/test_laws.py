@@ -50,7 +50,7 @@ def test_every_fault_has_a_line_and_a_help(draw: Draw, expected: list[str]) -> N
         )
 
 
-def test_what_follows_an_operator_that_may_lose_items_may_lose_them_and_is_told() -> None:
+def test_what_follows_an_operator_that_may_lose_items_may_lose_them_and_is_reported() -> None:
     dag = sketch("s>a", "a>b", "b>c", "a>x")
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.PROCESSING_MODE, ProcessingMode.AT_MOST_ONCE)
     compilation = compiled(dag)
@@ -66,13 +66,13 @@ def test_what_follows_an_operator_that_may_lose_items_may_lose_them_and_is_told(
     ]
 
 
-def test_a_rule_whose_pattern_fits_fewer_than_two_is_passed_over_and_told() -> None:
+def test_a_rule_whose_pattern_fits_fewer_than_two_is_passed_over_and_reported() -> None:
     dag = Dag()
     a_rule_whose_pattern_fits_one(dag)
     assert [(note.code, note.severity.value) for note in compiled(dag).notes] == [("affinity-ignored", "warning")]
 
 
-def test_attributes_that_mean_nothing_here_are_accepted_and_told() -> None:
+def test_attributes_that_mean_nothing_here_are_accepted_and_reported() -> None:
     dag = sketch("s>a")
     dag.set_attribute(DagContext.DEBUG, True)
     dag.set_operator_attribute(dag.operator("a"), OperatorContext.VCORES, 2)

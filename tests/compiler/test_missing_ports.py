@@ -147,7 +147,7 @@ DRAWINGS: list[Draw] = [
 
 
 @pytest.mark.parametrize("draw", DRAWINGS, ids=lambda draw: draw.__name__.replace("_", " "))
-def test_what_is_missing_and_what_comes_after_it_is_told_and_nothing_else(draw: Draw) -> None:
+def test_what_is_missing_and_what_comes_after_it_is_reported_and_nothing_else(draw: Draw) -> None:
     assert [(fault.code, fault.where.line if fault.where else None) for fault in _told(draw)] == _marked(draw)
 
 
@@ -189,7 +189,7 @@ def test_what_a_module_exposes_may_be_missing(module: Any) -> None:
     )
 
 
-def test_keys_of_the_stream_and_of_the_ports_that_may_be_meant_are_not_told_as_matching_nothing() -> None:
+def test_keys_of_the_stream_and_of_the_ports_that_may_be_meant_are_not_reported_as_matching_nothing() -> None:
     def draw(dag: Any, conf: Config) -> None:
         source, step = dag.add_operator("source", Source()), dag.add_operator("step", Step())
         source.uot.named("records") >> step.oen
@@ -205,7 +205,7 @@ def test_keys_of_the_stream_and_of_the_ports_that_may_be_meant_are_not_told_as_m
     assert [told.code for told in _told(draw, conf)] == ["port-unknown", "port-unknown"]
 
 
-def test_one_line_that_asks_several_of_one_class_is_told_once() -> None:
+def test_one_line_that_asks_several_of_one_class_is_reported_once() -> None:
     def draw(dag: Any, conf: Config) -> None:
         source = dag.add_operator("source", Source())
         for name in ("a", "b", "c"):
@@ -214,7 +214,7 @@ def test_one_line_that_asks_several_of_one_class_is_told_once() -> None:
     assert [told.problem for told in _told(draw) if told.code == "port-unknown"] == ["no port 'inputt' on a"]
 
 
-def test_whoever_asks_whether_a_port_is_there_is_told_the_truth_in_every_drawing() -> None:
+def test_whether_a_port_is_there_is_answered_truly_in_every_drawing() -> None:
     heard: list[object] = []
 
     def draw(dag: Any, conf: Config) -> None:
@@ -274,7 +274,7 @@ def test_what_is_taken_for_something_else_than_a_port_ends_the_drawing(draw: Dra
     assert [(fault.code, fault.where.line if fault.where else None) for fault in _told(draw)] == _marked(draw)
 
 
-def test_what_ends_the_drawing_after_a_missing_port_is_told_beside_it() -> None:
+def test_what_ends_the_drawing_after_a_missing_port_is_reported_beside_it() -> None:
     def draw(dag: Any, conf: Config) -> None:
         source = dag.add_operator("source", Source())
         dag.add_stream("on", source.uot, dag.add_operator("step", Step()).one)

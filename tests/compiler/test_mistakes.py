@@ -10,7 +10,7 @@ from dagkit.errors import ApplicationFaults, Diagnostic
 from tests.compiler.cast import Checked, Count, Lines, Needy, Settled, Source, Step
 
 
-class Slips(StreamingApplication):
+class Mistakes(StreamingApplication):
     """Each line that ends in a code holds the one mistake that the code names."""
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
@@ -34,14 +34,14 @@ class Slips(StreamingApplication):
 
 def _marked() -> list[tuple[int, str]]:
     """The lines that hold a mistake, and what it is."""
-    source, first = inspect.getsourcelines(Slips.populate_dag)
+    source, first = inspect.getsourcelines(Mistakes.populate_dag)
     return [(first + i, line.rpartition("  # ")[2].strip()) for i, line in enumerate(source) if "  # " in line]
 
 
 @pytest.fixture(scope="module")
 def told() -> tuple[Diagnostic, ...]:
-    with pytest.raises(ApplicationFaults, match="Slips cannot be compiled: 10 problems") as raised:
-        compile_application(Slips())
+    with pytest.raises(ApplicationFaults, match="Mistakes cannot be compiled: 10 problems") as raised:
+        compile_application(Mistakes())
     return raised.value.diagnostics
 
 
@@ -57,10 +57,10 @@ def test_each_has_the_authors_file_and_a_help_line(told: tuple[Diagnostic, ...])
 
 def test_the_report_is_what_people_read() -> None:
     with pytest.raises(ApplicationFaults, match="10 problems") as raised:
-        compile_application(Slips())
+        compile_application(Mistakes())
     lines = str(raised.value).splitlines()
     (line,) = [number for number, code in _marked() if code == "port-type-mismatch"]
-    assert lines[0] == "Slips cannot be compiled: 10 problems"
+    assert lines[0] == "Mistakes cannot be compiled: 10 problems"
     assert lines[9:11] == [
         (
             f"  tests/compiler/test_mistakes.py:{line}: "

@@ -265,7 +265,7 @@ def test_what_is_wrong_with_a_module_is_reported(module: Module, told: list[str]
     assert [f"{fault.code}: {fault.problem}" for fault in faults(dag)] == told
 
 
-def test_what_is_wrong_inside_a_module_is_told_by_its_full_name() -> None:
+def test_what_is_wrong_inside_a_module_is_reported_by_its_full_name() -> None:
     class Hungry(Module):
         def populate_dag(self, dag: Dag, conf: Config) -> None:
             dag.add_operator("needy", Needy())
@@ -350,7 +350,7 @@ class Shortening(Module):
             dag.expose(self.output, dag.add_module("inner", Shortening(left=self.left[1:])).output)
 
 
-def test_modules_in_one_another_are_told_apart_by_arrays() -> None:
+def test_modules_in_one_another_are_distinguished_by_arrays() -> None:
     dag = Dag()
     nested = dag.add_module("nested", Shortening(left=np.array([1, 2, 3])))
     dag.add_stream("on", nested.output, dag.add_operator("last", Step()).one)

@@ -34,7 +34,7 @@ class Incomparable:
         (Unmade, "last: __init__ of Unmade does not call that of its base"),
     ],
 )
-def test_it_is_told(operator: Callable[[], Any], problem: str) -> None:
+def test_it_is_reported(operator: Callable[[], Any], problem: str) -> None:
     dag = Dag()
     last = dag.add_operator("last", operator())
     dag.add_stream("on", dag.add_operator("source", Source()).out, last.one)

@@ -202,7 +202,7 @@ class _KeysAll(Partitioner):
     ],
     ids=["both inputs", "not the parallel one", "nor where it is the last"],
 )
-def test_a_partitioner_is_told_the_inputs_that_can_be_keyed(edges: list[str], told: set[str]) -> None:
+def test_a_partitioner_receives_the_inputs_that_can_be_keyed(edges: list[str], told: set[str]) -> None:
     dag = sketch(*edges)
     dag.set_operator_attribute(dag.operator("c"), OperatorContext.PARTITIONER, _KeysAll())
     assert {port for keys in _keys(compiled(dag).plan, "c") for port in keys} == told
@@ -305,7 +305,7 @@ STEP = Step()
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_answers_of_another_type_are_told(answer: Any, said: str) -> None:
+def test_answers_of_another_type_are_reported(answer: Any, said: str) -> None:
     dag = Dag()
     last = dag.add_operator("last", Step())
     dag.add_stream("on", dag.add_operator("source", Source()).out, last.one)

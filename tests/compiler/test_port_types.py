@@ -54,7 +54,7 @@ def test_what_fits_compiles(sent: Any, read: Any) -> None:
     ],
     ids=["a base class", "a class beside it", "a member too many", "another argument", "nothing, perhaps"],
 )
-def test_what_does_not_fit_is_told_in_the_authors_types(sent: Any, read: Any, said: str) -> None:
+def test_what_does_not_fit_is_reported_in_the_authors_types(sent: Any, read: Any, said: str) -> None:
     (fault,) = faults(_joined(sent, read))
     assert fault.code == "port-type-mismatch"
     assert fault.problem == f"stream 'wire' joins sender.out {said}"
@@ -193,7 +193,7 @@ def test_what_comes_round_a_delay_is_held_against_what_is_read() -> None:
     assert [fault.problem for fault in faults(dag)] == ["stream 'back' joins delay.output (Dog) to step.again (Cat)"]
 
 
-def test_everything_that_does_not_fit_is_told() -> None:
+def test_everything_that_does_not_fit_is_reported() -> None:
     dag = Dag()
     lines, a, b = dag.add_operator("lines", Lines()), dag.add_operator("a", Count()), dag.add_operator("b", Count())
     dag.add_stream("lines", lines.lines, a.words, b.words)

@@ -83,7 +83,7 @@ def test_an_application_draws_with_its_properties_and_meets_the_configuration() 
     assert compile_application(by_function, Config.of({"called": "asked"})).plan.operators[0].name == "asked"
 
 
-def test_a_wrong_property_of_the_application_is_told_at_populate_dag() -> None:
+def test_a_wrong_property_of_the_application_is_reported_at_populate_dag() -> None:
     with pytest.raises(ApplicationFaults, match=r"Plain\.outputs cannot be 'many'") as raised:
         compile_application(Plain(outputs="many"))  # type: ignore[arg-type]
     assert raised.value.codes[0] in ("property-invalid", "populate-failed")
@@ -108,7 +108,7 @@ class Forgets(StreamingApplication):
         dag.add_operator("source", Source)  # type: ignore[type-var]
 
 
-def test_what_is_raised_while_drawing_is_told_with_its_line_and_the_slips_before_it() -> None:
+def test_what_is_raised_while_drawing_is_reported_with_its_line_and_the_mistakes_before_it() -> None:
     with pytest.raises(ApplicationFaults) as raised:
         compile_application(Fails())
     named, failed = raised.value.diagnostics
@@ -120,7 +120,7 @@ def test_what_is_raised_while_drawing_is_told_with_its_line_and_the_slips_before
     assert isinstance(raised.value.__cause__, LookupError)
 
 
-def test_a_misspelt_port_is_told_with_the_nearest_name() -> None:
+def test_a_misspelt_port_is_reported_with_the_nearest_name() -> None:
     with pytest.raises(ApplicationFaults) as raised:
         compile_application(Misspells())
     (fault,) = raised.value.diagnostics
@@ -133,7 +133,7 @@ def test_a_misspelt_port_is_told_with_the_nearest_name() -> None:
     assert fault.where.file.endswith("test_steps.py")
 
 
-def test_a_class_that_was_not_called_is_told() -> None:
+def test_a_class_that_was_not_called_is_reported() -> None:
     with pytest.raises(ApplicationFaults, match="did you forget to call the class") as raised:
         compile_application(Forgets())
     assert raised.value.codes == ("populate-failed",)
@@ -146,7 +146,7 @@ def test_an_unfinished_drawing_is_all_there_is() -> None:
 
 
 @pytest.mark.parametrize("name", ["half \ud800", "two\nlines"], ids=["half a character", "a line end"])
-def test_an_application_name_that_cannot_be_printed_is_told(name: str) -> None:
+def test_an_application_name_that_cannot_be_printed_is_reported(name: str) -> None:
     dag = sketch("s>a")
     dag.set_attribute(DagContext.APPLICATION_NAME, name)
     (fault,) = faults(dag)
@@ -157,7 +157,7 @@ def test_an_application_name_that_cannot_be_printed_is_told(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["half \ud800", "two\nlines"], ids=["half a character", "a line end"])
-def test_an_operator_name_that_cannot_be_printed_is_told(name: str) -> None:
+def test_an_operator_name_that_cannot_be_printed_is_reported(name: str) -> None:
     dag = Dag()
     dag.add_stream("on", dag.add_operator(name, Source()).out, dag.add_operator("last", Stepper()).one)
     assert codes(dag) == ["name-malformed"]

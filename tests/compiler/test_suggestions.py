@@ -77,7 +77,7 @@ def test_one_key_is_one_advisory_however_many_bear_it() -> None:
     assert told.problem == "MEMORY_MB of a and 2 more is accepted, but has no effect here"
 
 
-def test_a_locality_that_cannot_be_kept_is_told_with_the_reason() -> None:
+def test_a_locality_that_cannot_be_kept_is_reported_with_the_reason() -> None:
     dag = Dag()
     source, one, two = dag.add_operator("s", Source()), dag.add_operator("one", Step()), dag.add_operator("two", Step())
     dag.add_stream("from driver", source.out, one.one).set_locality("THREAD_LOCAL")
@@ -98,7 +98,7 @@ def test_a_locality_that_cannot_be_kept_is_told_with_the_reason() -> None:
     ],
     ids=["camel case", "swapped", "a port of a placed operator"],
 )
-def test_a_slip_in_a_call_is_told_with_what_was_meant(slip: Callable[[Any], object], said: str) -> None:
+def test_a_mistake_in_a_call_is_reported_with_what_was_meant(slip: Callable[[Any], object], said: str) -> None:
     def draw(dag: Dag, conf: Config) -> None:
         slip(dag)
 

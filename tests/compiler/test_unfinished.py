@@ -65,7 +65,7 @@ def holds_a_broken_module(dag: Dag, conf: Config) -> None:
         (holds_a_broken_module, "populate_dag of Broken raised SystemExit: 3"),
     ],
 )
-def test_what_keeps_it_is_told(populate: Callable[[Dag, Config], Any], problem: str) -> None:
+def test_what_keeps_it_is_reported(populate: Callable[[Dag, Config], Any], problem: str) -> None:
     with pytest.raises(ApplicationFaults) as raised:
         compile_application(populate)
     (fault,) = [fault for fault in raised.value.diagnostics if fault.severity == "error"]
@@ -83,7 +83,7 @@ def test_the_keyboard_interrupts() -> None:
         compile_application(interrupted)
 
 
-def test_a_partitioner_that_leaves_is_told() -> None:
+def test_a_partitioner_that_leaves_is_reported() -> None:
     dag = Dag()
     last = dag.add_operator("last", Step())
     dag.add_stream("on", dag.add_operator("source", Source()).out, last.one)

@@ -63,7 +63,7 @@ class Bounded(InputOperator):
     count: PositiveInt = 1
 
 
-def test_a_value_from_a_file_is_told_with_its_key() -> None:
+def test_a_value_from_a_file_is_reported_with_its_key() -> None:
     key = "dt.operator.bounded.prop.count"
 
     def draw(dag: Dag, conf: Config) -> None:

@@ -10,7 +10,7 @@
     ... repair        takes the place of the faults of its language, and causes nothing
     sh                is for the reader; its `make` targets exist
 
-Any other info string is a slip, unless `PROSE` holds it.
+Any other info string is a mistake, unless `PROSE` holds it.
 """
 
 import re

@@ -88,7 +88,7 @@ def _wrong(dag: Dag, _: Config) -> None:
     dag.add_operator("A", Words(**WRONG))
 
 
-def test_0002_configuration_can_mend_what_the_laws_would_have_judged() -> None:
+def test_0002_configuration_can_fix_what_the_laws_would_have_judged() -> None:
     plan = compile_application(_wrong, Config.of({"dt.operator.A.prop.least": "3"})).plan
     assert plan.by_name["A"].properties == {"least": 3}
 
@@ -116,7 +116,7 @@ def test_0003_keys_go_to_the_first_declared_input_in_any_order_of_insertion() ->
 
 
 class Asked(Partitioner):
-    """Keeps what it was told it may key."""
+    """Keeps the keys that it may use."""
 
     def __init__(self) -> None:
         self.ports: list[tuple[str, ...]] = []

@@ -1,4 +1,4 @@
-"""What `docs/installing.md` lists is what the project has, and what it shows of a command is what that tells."""
+"""What `docs/installing.md` lists is what the project has, and what it shows of a command is what that prints."""
 
 import re
 import tomllib
@@ -21,12 +21,12 @@ def column_of(table: str) -> list[list[str]]:
     return [re.findall(r"`([^`]+)`", row.split("|")[1]) for row in rows[:ended]]
 
 
-def test_every_extra_is_told() -> None:
+def test_every_extra_is_listed() -> None:
     told = [name for names in column_of("Extra") for name in names]
     assert sorted(told) == sorted(PROJECT["optional-dependencies"])
 
 
-def test_the_least_python_is_told() -> None:
+def test_the_least_python_is_named() -> None:
     assert f"| Python {PROJECT['requires-python'].removeprefix('>=')} or later |" in PAGE
 
 
@@ -37,7 +37,7 @@ def test_what_workers_must_have_comes_first_and_all_of_it_is_what_dagkit_depends
     assert {name for names in (always, *others) for name in names} <= depends_on
 
 
-def test_what_the_version_tells_is_shown() -> None:
+def test_what_the_version_prints_is_shown() -> None:
     (shown,) = (fence.text for fence in fences_in(DOCUMENT) if fence.info == "text")
     told = CliRunner().invoke(main, ["--version"]).stdout
     assert _without_numbers(told) == _without_numbers(shown)

@@ -41,7 +41,7 @@ Draw = Callable[[Dag, Any], None]
 
 
 class Script(InputOperator):
-    """Emits what is written for each look, and nothing once all was told."""
+    """Emits what is written for each look, and nothing once all was emitted."""
 
     kind = "cast.script/1"
     out = OutputPort(int)
@@ -174,7 +174,7 @@ class InPairs:
 
 @dataclass
 class Desk:
-    """An application's folder, and whoever runs the application in it."""
+    """An application's folder, and the driver that runs the application in it."""
 
     home: Path
     draw: Draw
@@ -221,7 +221,7 @@ class Desk:
         return loop
 
     def crash(self, *probes: CrashAfter) -> int:
-        """Run into one crash after the other; tells how many of them came."""
+        """Run into one crash after the other; return how many of them came."""
         came = 0
         for probe in probes:
             try:

@@ -55,7 +55,7 @@ def joined(stretches: Stretches) -> Stretches:
 
 
 def counted(state: Any, name: str) -> Stretches:
-    """What all partitions together counted of a name; what two of them counted is told."""
+    """What all partitions together counted of a name. Fails if two of them counted the same number."""
     return joined([stretch for each in state.get("tally", ()) for stretch in each.get("counted", {}).get(name, [])])
 
 

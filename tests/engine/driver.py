@@ -22,7 +22,7 @@ def fill(home: Path) -> None:
 
 
 def publisher(told: Connection, leave: Semaphore) -> Observer:
-    """Tells whatever happens, and waits for the leave to go on."""
+    """Prints every event, and waits for permission to continue."""
 
     def tell(happening: RunEvent) -> None:
         told.send(str(happening))
@@ -32,7 +32,7 @@ def publisher(told: Connection, leave: Semaphore) -> Observer:
 
 
 def run_lines(home: Path, told: Connection, leave: Semaphore) -> None:
-    """Lines through a filter, on the reference; whatever happens is told."""
+    """Lines through a filter, on the reference; every event is printed."""
     Desk(home, lines_through_filter(home, **KILLED)).run(observers=[publisher(told, leave)])
 
 

@@ -29,7 +29,7 @@ class Model(BaseModel):
 
 
 class Opaque:
-    """Nobody knows what is in it."""
+    """A class whose content no codec knows."""
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,11 @@ MIDNIGHT = datetime(2024, 1, 1, tzinfo=UTC)
 Named = tuple[str, int]
 """A name, and how many numbers bear it; none where it is below zero: their number has no end."""
 Looks = tuple[tuple[Named, ...], ...]
-"""The names that are told in each look."""
+"""The names that each look emits."""
 
 
 class Names(InputOperator):
-    """Tells names, those of one look after the other."""
+    """Emits names, those of one look after the other."""
 
     kind = "cast.names/1"
     names = OutputPort[Named]()
@@ -63,7 +63,7 @@ class Twice(RowOperator):
 
 
 class Numbered(SplittableOperator[Named]):
-    """Tells each number of a name, once; of a name whose numbers have no end, as many as there are by now."""
+    """Emits each number of a name, once; of a name whose numbers have no end, as many as there are by now."""
 
     kind = "cast.numbered/1"
     names = InputPort[Named](main=True)
@@ -98,7 +98,7 @@ class Numbered(SplittableOperator[Named]):
 
 
 class Greeted(Numbered):
-    """Tells the newest greeting with each name."""
+    """Emits the newest greeting with each name."""
 
     kind = "cast.greeted/1"
     greetings = InputPort(str, optional=True)
@@ -114,7 +114,7 @@ class Greeted(Numbered):
 
 
 class Timed(Numbered):
-    """Tells with each number how many minutes after midnight it was."""
+    """Emits with each number how many minutes after midnight it was."""
 
     kind = "cast.timed/1"
 
@@ -129,11 +129,11 @@ class Timed(Numbered):
 
 
 class Telling(Numbered):
-    """Tells the source how far it came, once that is there for good."""
+    """Reports to the source how far it came, once that is there for good."""
 
     kind = "cast.telling/1"
     heard: ClassVar[list[dict[str, int]]] = []
-    """What the source was told."""
+    """The positions that the source received."""
     reached = State[dict[str, int]](dict)
 
     def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:

@@ -132,7 +132,7 @@ def test_two_bearers_of_one_name_stay_apart() -> None:
     assert len({node.name for node in graph.nodes}) == 2
 
 
-def test_a_stream_to_a_stranger_is_cut_short_and_told_once() -> None:
+def test_a_stream_to_a_stranger_is_cut_short_and_reported_once() -> None:
     dag = sketch("s>a")
     stranger = Step()
     dag.stream("s").add_sink(stranger.one)

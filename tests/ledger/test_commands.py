@@ -37,7 +37,7 @@ def test_ls_in_json(run):
     ]
 
 
-def test_ls_tells_of_a_broken_chain_and_lists_the_others(run, here):
+def test_ls_reports_a_broken_chain_and_lists_the_others(run, here):
     here.store.delete([here.root.log.block_key(4)])
     answer = run("ls", "PATH", code=1)
     assert APPLICATION in answer.stdout

@@ -70,7 +70,7 @@ def test_slots_are_busy_for_a_part_of_the_window(metrics: Prometheus) -> None:
     assert value(metrics, "dagkit_operator_busy_ratio", operator="op") == 0.5
 
 
-def test_what_was_read_and_what_waits_is_told_by_operator(metrics: Prometheus) -> None:
+def test_what_was_read_and_what_waits_is_reported_by_operator(metrics: Prometheus) -> None:
     read = [Stretch("a.txt", 0, 10, 0.0, 20.0), Stretch("a.txt", 10, 20, 20.0, 30.0)]
     metrics(
         measured(
@@ -126,7 +126,7 @@ def test_errors_are_counted_by_class_and_by_nothing_that_has_no_end(metrics: Pro
     assert value(metrics, "dagkit_errors_total", operator="", kind=kind) == 1
 
 
-def test_declared_metrics_are_told_as_far_as_they_are_numbers(metrics: Prometheus) -> None:
+def test_declared_metrics_are_reported_as_far_as_they_are_numbers(metrics: Prometheus) -> None:
     metrics(measured(metrics={"op": {"max-longest": 7, "called": "x"}, "other": {"max-longest": 9}}))
     metrics(measured(metrics={"op": {"max-longest": 3}}))
     assert value(metrics, "dagkit_user_max_longest", operator="op") == 3
@@ -153,7 +153,7 @@ def test_nothing_is_served_any_more_afterwards(metrics: Prometheus) -> None:
         assert again == port
 
 
-def test_a_port_that_is_taken_is_told(metrics: Prometheus) -> None:
+def test_a_port_that_is_taken_is_reported(metrics: Prometheus) -> None:
     with (
         metrics.served(0) as port,
         pytest.raises(AddressTaken, match=f"metrics cannot be served at 127.0.0.1:{port}: Address already in use"),
@@ -162,7 +162,7 @@ def test_a_port_that_is_taken_is_told(metrics: Prometheus) -> None:
         pass
 
 
-def test_no_series_tells_values_apart_by_what_has_no_end() -> None:
+def test_no_series_distinguishes_values_by_what_has_no_end() -> None:
     endless = {"path", "file", "source", "window", "partition", "slot", "block"}
     assert {label for series in ALL for label in series.labels} & endless == set()
     names = [series.name for series in ALL]

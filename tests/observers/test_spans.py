@@ -67,7 +67,7 @@ def test_each_window_is_a_trace_of_its_own(tmp_path: Path, spans: Spans, exporte
     assert len({one.context.trace_id for one in windows if one.context}) == len(windows)
 
 
-def test_a_window_that_failed_is_told_as_an_error(spans: Spans, exported: InMemorySpanExporter) -> None:
+def test_a_window_that_failed_is_reported_as_an_error(spans: Spans, exported: InMemorySpanExporter) -> None:
     spans(Resumed("App", 0, 0, promised=False))
     spans(Failed(4, "op", "ValueError: no", again=True))
     (failed,) = exported.get_finished_spans()
@@ -75,5 +75,5 @@ def test_a_window_that_failed_is_told_as_an_error(spans: Spans, exported: InMemo
     assert failed.status.description == "ValueError: no"
 
 
-def test_whoever_has_the_api_is_traced_for() -> None:
+def test_spans_are_made_if_the_api_is_installed() -> None:
     assert [type(observer) for observer in tracing()] == [Spans]

@@ -1,4 +1,4 @@
-"""Records of Avro files come exactly once, however the file is cut; and what is broken is told with its place."""
+"""Records of Avro files come exactly once, however the file is cut; errors name the place of broken data."""
 
 import io
 import pickle
@@ -127,7 +127,7 @@ def broken(content: bytes, folder: Path) -> AvroBroken:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_marker_that_is_not_there_is_told_with_its_block(codec: str, tmp_path: Path) -> None:
+def test_a_marker_that_is_not_there_is_reported_with_its_block(codec: str, tmp_path: Path) -> None:
     content = bytearray(avro(some(20), codec))
     _, second, third, *_ = starts(bytes(content))
     content[third - 1] ^= 1
@@ -157,13 +157,13 @@ def test_no_byte_of_a_block_can_change_the_count_of_records_unsaid(codec: str, t
 
 
 @pytest.mark.parametrize("missing", [1, MARKER, MARKER + 1, 30])
-def test_a_file_that_ends_in_a_block_is_told(missing: int, tmp_path: Path) -> None:
+def test_a_file_that_ends_in_a_block_is_reported(missing: int, tmp_path: Path) -> None:
     content = avro(some(20))
     fault = broken(content[:-missing], tmp_path)
     assert fault.place == max(start for start in starts(content) if start < len(content) - missing)
 
 
-def test_a_file_that_ends_in_the_first_number_of_a_block_is_told(tmp_path: Path) -> None:
+def test_a_file_that_ends_in_the_first_number_of_a_block_is_reported(tmp_path: Path) -> None:
     content = avro(some(20))
     place = starts(content)[2]
     fault = broken(content[:place] + b"\x80", tmp_path)
@@ -171,11 +171,11 @@ def test_a_file_that_ends_in_the_first_number_of_a_block_is_told(tmp_path: Path)
 
 
 @pytest.mark.parametrize("content", [b"one\ntwo\n", b"Obj\x01", b"Obj\x01\x04\x16avro.schema"])
-def test_what_is_no_avro_file_is_told(content: bytes, tmp_path: Path) -> None:
+def test_what_is_no_avro_file_is_reported(content: bytes, tmp_path: Path) -> None:
     assert "this is no Avro container file" in str(broken(content, tmp_path))
 
 
-def test_a_file_that_was_cut_meanwhile_is_told_as_such(tmp_path: Path) -> None:
+def test_a_file_that_was_cut_meanwhile_is_reported_as_such(tmp_path: Path) -> None:
     content = avro(some(20))
     path = tmp_path / "file.avro"
     path.write_bytes(content[:-5])

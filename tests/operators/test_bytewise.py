@@ -1,4 +1,4 @@
-"""Bytes among bytes: what was compiled, and numpy where nothing was, tell what the plain ways do."""
+"""Byte scanning: compiled C and numpy give what the plain ways give."""
 
 import ctypes
 import mmap
@@ -42,7 +42,7 @@ def _way(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def places_of(data: npt.NDArray[np.uint8], byte: int) -> npt.NDArray[np.int32]:
-    """Where a byte stands, told from the pieces that it ends."""
+    """The positions of a byte, computed from the pieces that it ends."""
     offsets = offsets_of(data, byte)
     assert offsets.dtype == np.int32
     assert offsets[0] == 0
@@ -120,7 +120,7 @@ def test_those_are_kept_that_begin_so_or_that_do_not(
 
 @pytest.fixture
 def page() -> Iterator[mmap.mmap]:
-    """A page of memory behind which there is none: whoever reads on ends the process."""
+    """A page of memory followed by none: reading beyond it ends the process."""
     libc = ctypes.CDLL(None, use_errno=True)
     with mmap.mmap(-1, 2 * mmap.PAGESIZE) as memory:
         address = ctypes.addressof(held := ctypes.c_char.from_buffer(memory))

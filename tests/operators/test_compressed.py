@@ -1,4 +1,4 @@
-"""Compressed files give the lines that were compressed, by one reader; what is broken is told with its file."""
+"""Compressed files give the lines that were compressed, by one reader; errors name the broken file."""
 
 import bz2
 import gzip
@@ -99,7 +99,7 @@ def test_xz_may_be_padded_between_and_behind_by_fours(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".gz", ".deflate", ".bz2", ".xz", ".zst"])
-def test_damage_where_a_later_one_begins_is_told(ending: str, tmp_path: Path) -> None:
+def test_damage_where_a_later_one_begins_is_reported(ending: str, tmp_path: Path) -> None:
     one, two = COMPRESS[ending](b"a\n"), COMPRESS[ending](b"b\n")
     for later in (bytes([two[0] ^ 1]) + two[1:], two[:3], b"\1" * len(two)):
         with pytest.raises(CompressionBroken, match=f"file{ending} cannot be read"):
@@ -107,7 +107,7 @@ def test_damage_where_a_later_one_begins_is_told(ending: str, tmp_path: Path) ->
 
 
 @codecs
-def test_a_file_that_is_broken_is_told(ending: str, compress: Callable[[bytes], bytes], tmp_path: Path) -> None:
+def test_a_file_that_is_broken_is_reported(ending: str, compress: Callable[[bytes], bytes], tmp_path: Path) -> None:
     whole = compress("\n".join(FIFTEEN).encode())
     for content in (b"corrupt", whole[:-3]):
         with pytest.raises(CompressionBroken, match=rf"file{ending} cannot be read as {ENDINGS[ending]}: .") as fault:
@@ -115,7 +115,7 @@ def test_a_file_that_is_broken_is_told(ending: str, compress: Callable[[bytes], 
         assert str(pickle.loads(pickle.dumps(fault.value))) == str(fault.value)  # noqa: S301 - made here
 
 
-def test_a_file_that_became_shorter_is_told_as_any_other(tmp_path: Path) -> None:
+def test_a_file_that_became_shorter_fails_as_any_other(tmp_path: Path) -> None:
     file = kept(tmp_path, "file.gz", gzip.compress(b"a\n" * 1000))
     Path(file.path).write_bytes(b"\x1f\x8b")
     with pytest.raises(FileChanged, match="ends at byte 2"):

@@ -13,7 +13,7 @@ from dagkit_operators.count import AddUp
 WINDOWS = st.lists(st.lists(st.lists(st.sampled_from("abc"), max_size=5), max_size=3), max_size=4)
 
 
-def test_each_window_tells_what_came_in_it_in_order() -> None:
+def test_each_window_shows_what_came_in_it_in_order() -> None:
     at_work = Alone(CountByKey())
     with at_work.window():
         at_work.send("b", "a", "b")
@@ -34,7 +34,7 @@ def test_of_records_the_values_are_counted() -> None:
     assert at_work.sent() == [("a", 3)]
 
 
-def test_keys_without_an_order_are_told_as_they_came() -> None:
+def test_keys_without_an_order_are_sent_as_they_came() -> None:
     at_work = Alone(CountByKey())
     with at_work.window():
         at_work.send("b", 1, "b")
@@ -88,7 +88,7 @@ def test_totals_are_of_all_windows_and_sums_of_one(send: str) -> None:
     assert at_work.sent() == [("a", 2), ("b", 1), ("a", 4), ("b", 2)]
 
 
-def test_finals_are_told_when_nothing_more_comes_and_again_when_more_came() -> None:
+def test_finals_are_sent_when_nothing_more_comes_and_again_when_more_came() -> None:
     at_work = Alone(SumByKey())
     for numbers, finals in [((1, 2), [("a", 1), ("b", 2)]), ((3, 0), [("a", 4), ("b", 2)])]:
         with at_work.window():

@@ -220,7 +220,7 @@ def test_bytes_are_compared_with_bytes() -> None:
     ],
     ids=["what Python's texts have", "of what was made of a text", "what is like nothing"],
 )
-def test_what_an_expression_cannot_ask_is_told_with_what_it_can(ask: Callable[[], Any], words: str) -> None:
+def test_what_an_expression_cannot_ask_is_reported_with_what_it_can(ask: Callable[[], Any], words: str) -> None:
     with pytest.raises(AttributeError, match=re.escape(words)):
         ask()
 
@@ -278,7 +278,7 @@ def test_operators_with_other_expressions_are_others() -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "", "ä", "\udcff", "a\n", "\r"])
-def test_nothing_is_decoded_where_bytes_tell(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_decoded_where_bytes_suffice(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     column = Lines(pa.array([b"a\r\n", b"\xff\r\n"], pa.binary()), b"\r\n")
     told_by_bytes = "\udcff" not in text and not set(text) & {"\r", "\n"}
     decoded: list[int] = []

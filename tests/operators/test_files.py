@@ -15,7 +15,7 @@ from dagkit_operators.writer import as_bytes
 
 
 def found(path: Path) -> FileInfo:
-    """The file as whoever finds files tells of it."""
+    """The file as an operator that finds files describes it."""
     alone = Alone(MatchFiles())
     alone.work(str(path))
     (file,) = alone.sent()
@@ -131,7 +131,7 @@ def test_a_line_that_stops_reading_is_named_by_its_place(keep_returns: bool, tmp
     assert raised.value.__notes__[0].startswith(f"of the line at byte 6 of {tmp_path}/file: ")
 
 
-def test_where_nobody_takes_what_is_rejected_it_is_an_error(tmp_path: Path) -> None:
+def test_without_a_receiver_of_rejected_lines_one_is_an_error(tmp_path: Path) -> None:
     alone = Alone(ReadNumbers(parse=int), connected=["messages"])
     with pytest.raises(LineRejected, match="the line at byte 2 is rejected: invalid literal") as raised:
         alone.work(written(tmp_path, "1\nx\n"))

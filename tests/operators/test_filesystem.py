@@ -86,7 +86,7 @@ def test_a_path_means_the_same_everywhere(written: str, means: str, reads: str) 
 
 @contextmanager
 def without_rights(path: Path) -> Iterator[None]:
-    """As somebody who may not read what lies at a path."""
+    """As a user who may not read what lies at a path."""
     mode, is_root = path.stat().st_mode, os.geteuid() == 0
     path.chmod(0)
     try:
@@ -132,7 +132,7 @@ def read_block_of(path: Path) -> None:
         ),
     ],
 )
-def test_what_may_not_be_read_is_told_by_its_path_with_what_to_do(
+def test_what_may_not_be_read_is_reported_by_its_path_with_what_to_do(
     tmp_path: Path, kind: str, do: Callable[[Path], Any], then: str
 ) -> None:
     (tmp_path / "folder").mkdir()

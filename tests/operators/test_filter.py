@@ -1,4 +1,4 @@
-"""A filter keeps the same items whether it is handed one, or many at once, and however it was told what to keep."""
+"""A filter keeps the same items whether it takes one or many at once, and however its condition is written."""
 
 import io
 from collections.abc import Callable
@@ -135,7 +135,7 @@ def test_an_empty_batch_stays_empty() -> None:
 
 
 @pytest.mark.parametrize("told", [{}, {"predicate": value == "a", "batch": lambda column: column}])
-def test_it_is_told_in_one_way(told: dict[str, Any]) -> None:
+def test_its_condition_is_given_in_one_way(told: dict[str, Any]) -> None:
     assert [fault.message for fault in Filter(**told).faults] == ["it needs a predicate, or batch, and not both"]
 
 
@@ -163,7 +163,7 @@ def test_a_function_that_cannot_be_given_one_value_is_a_fault(told: Callable[...
 
 
 @pytest.mark.parametrize("told", [len, str.upper, int, print, lambda one, other=2: one, lambda *all_of_them: 1])
-def test_a_function_that_can_or_that_does_not_tell_is_none(told: Callable[..., Any]) -> None:
+def test_a_function_without_a_signature_is_accepted(told: Callable[..., Any]) -> None:
     for operator in (Filter(told), Map(told), FlatMap(told)):
         assert not operator.faults
 
@@ -187,6 +187,6 @@ def test_an_answer_that_is_no_mask_is_refused(batch: Callable[[Column], Any]) ->
         Filter(batch=batch).process_batch(lines(TEXTS))
 
 
-def test_what_arrow_cannot_tell_is_dropped() -> None:
+def test_null_masks_drop_items() -> None:
     keep = Filter(batch=lambda column: pa.array([True, None, False]))
     assert keep.process_batch(Batch.of(["a", "b", "c"])).items() == ["a"]

@@ -1,4 +1,4 @@
-"""Lambdas in loops: a loop gives what calls would give, and where nobody can be sure of that there are calls."""
+"""Lambdas in loops: a loop gives what calls would give; if that is uncertain, the function is called."""
 
 import ast
 import bdb

@@ -31,7 +31,7 @@ def test_a_look_sends_so_many_at_most() -> None:
     assert alone.sent() == [MOST]
 
 
-def test_whoever_was_given_nothing_must_be_told() -> None:
+def test_items_must_be_given() -> None:
     def draw(dag: Dag, conf: Config) -> None:
         dag.add_operator("items", Items()) >> dag.add_operator("writer", PartWriter(file_path="output"))
 

@@ -156,7 +156,7 @@ def columns(reader: LineReader, text: bytes) -> Iterator[Any]:
         yield batch.column("value")
 
 
-def test_progress_is_told_record_by_record(tmp_path: Path) -> None:
+def test_progress_is_reported_record_by_record(tmp_path: Path) -> None:
     path = tmp_path / "ten"
     path.write_bytes(ended(numbered(10), b"\n"))
     reader = LineReader(chunk_size=6)

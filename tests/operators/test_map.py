@@ -66,7 +66,7 @@ def test_every_value_becomes_one() -> None:
 
 
 @pytest.mark.parametrize("told", [{}, {"function": str.upper, "batch": lambda column: column}])
-def test_a_map_is_told_in_one_way(told: dict[str, Any]) -> None:
+def test_its_function_is_given_in_one_way(told: dict[str, Any]) -> None:
     assert [fault.message for fault in Map(**told).faults] == ["it needs a function, or batch, and not both"]
 
 
@@ -84,7 +84,7 @@ def test_everything_that_is_made_of_a_record_is_of_its_block(function: Any) -> N
     ]
 
 
-def test_blocks_are_told_apart_in_one_batch() -> None:
+def test_blocks_are_distinguished_in_one_batch() -> None:
     items = [Record(1, "abc"), Record(2, "xy")]
     columns = Batch({"block_id": Listed([1, 2]), "value": Listed(["abc", "xy"])}, Record)
     assert in_three_ways(FlatMap(pairs), items, columns) == [Record(1, "ab"), Record(1, "bc"), Record(2, "xy")]

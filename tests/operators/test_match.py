@@ -27,7 +27,7 @@ from tests.engine.cast import Collect, Desk, arrived
 
 
 def identity_of(path: str) -> str | None:
-    """What a file is known by to whoever meets it first."""
+    """The identity of a file at its first look."""
     return Identities(()).identify(path)[0]
 
 
@@ -221,7 +221,7 @@ def test_a_file_that_was_renamed_is_the_same_and_what_takes_its_place_is_another
     assert looking.look() == []
 
 
-def test_a_file_that_was_written_anew_in_its_place_is_another(tree: Path) -> None:
+def test_a_file_that_was_rewritten_in_its_place_is_another(tree: Path) -> None:
     looking = Looking(f"{tree}/a.log")
     assert looking.look() == ["a.log"]
     (tree / "a.log").write_text("other\n")

@@ -35,7 +35,7 @@ def test_a_part_is_finished_when_it_is_so_many_windows_old() -> None:
     assert at_work.state == {"number": 2, "length": 2, "windows": 1}
 
 
-def test_a_part_that_was_full_before_leaves_its_age_to_nobody() -> None:
+def test_a_part_that_was_full_before_leaves_its_age_to_no_other() -> None:
     at_work = writer(rotation_windows=2, max_length=1)
     for items in (["a"], ["", "b", ""]):
         with at_work.window():
@@ -44,7 +44,7 @@ def test_a_part_that_was_full_before_leaves_its_age_to_nobody() -> None:
     assert at_work.state == {"number": 2, "length": 1, "windows": 1}
 
 
-def test_a_name_may_tell_the_window_that_its_part_was_begun_in() -> None:
+def test_a_name_may_hold_the_window_in_which_its_part_was_begun() -> None:
     at_work = Alone(PartWriter(file_path="output", file_name="{window:03}/{partition}-{number}", max_length=4))
     for items in (["a"], [], ["b"], ["c", "d"], []):
         with at_work.window():
@@ -126,7 +126,7 @@ def test_what_has_no_form_is_refused() -> None:
         "{window}{partition}-{number}",
     ],
 )
-def test_names_that_do_not_tell_parts_apart_are_faults(name: str) -> None:
+def test_names_that_do_not_distinguish_parts_are_faults(name: str) -> None:
     (fault,) = PartWriter(file_path="output", file_name=name).faults
     assert fault.path == "file_name"
 

@@ -57,7 +57,7 @@ def test_a_property_file_names_one_as_partitioner_and_as_listener() -> None:
     [([100, 10], [0, 0]), ([101, 9], [1, -1]), ([0, 0], [-1, -1])],
     ids=["within the bounds", "one on each side", "idle"],
 )
-def test_each_partition_is_told_its_load(rates: list[float], loads: list[int]) -> None:
+def test_each_partition_receives_its_load(rates: list[float], loads: list[int]) -> None:
     assert [response.load_indicator for response in _round(_listener(), rates)] == loads
 
 
@@ -80,7 +80,7 @@ def test_what_could_not_be_helped_is_not_asked_for_again() -> None:
     assert sum(asked) == 1
 
 
-def test_before_anything_was_done_nobody_is_idle() -> None:
+def test_before_the_first_window_no_partition_is_idle() -> None:
     stats = BatchedOperatorStats(operator_id=0, current_window_id=0, at=CLOCK.now())
     assert _listener().process_stats(stats).load_indicator == 0
 
@@ -106,6 +106,6 @@ def test_latency_counts_milliseconds() -> None:
         "StatelessLatencyBasedPartitioner::maximum_latency=1:minimum_latency=2",
     ],
 )
-def test_bounds_that_cross_are_told(text: str) -> None:
+def test_bounds_that_cross_are_reported(text: str) -> None:
     with pytest.raises(ValueError, match="is greater than"):
         attribute_value(OperatorContext.PARTITIONER, text)

@@ -59,5 +59,5 @@ def test_what_took_one_slow_claim_is_soon_forgotten() -> None:
     assert len(portions_of([1.0] + [QUICK_SECONDS / 2] * LINES)) <= 5
 
 
-def test_a_clock_that_tells_no_time_makes_claims_grow() -> None:
+def test_a_clock_that_stands_still_makes_claims_grow() -> None:
     assert portions_of([0.0] * LINES) == [FIRST_CLAIM, GROWTH * FIRST_CLAIM, LINES - 9 * FIRST_CLAIM]

@@ -84,7 +84,7 @@ def test_a_split_anywhere_after_any_chunk_loses_and_doubles_nothing(content: byt
 
 @pytest.mark.parametrize("content", FILES.values(), ids=FILES.keys())
 def test_a_block_that_is_split_after_every_chunk_is_read_once(content: bytes, tmp_path: Path) -> None:
-    """As at a deadline: what is claimed stays, all of the rest goes to somebody else."""
+    """As at a deadline: what is claimed stays, and the rest goes to another reader."""
     (block,) = blocks_of(file(tmp_path, content), len(content))
     reader, left, stretches = Alone(LineReader(chunk_size=2)), block, 0
     while left is not None:
@@ -150,7 +150,7 @@ def test_lines_are_handed_on_over_the_bytes_that_were_read_delimiters_included(t
 
 
 def test_lines_know_where_they_stand_in_their_file(tmp_path: Path) -> None:
-    """So that whoever fails over one can tell which it was."""
+    """So that the report of a failure names the case."""
     (block,) = blocks_of(file(tmp_path, b"a\nbb\nccc\nd"), 11)
     reader = LineReader(chunk_size=5)
     columns = (batch.column("value") for batch in reader.process(block, reader.tracker(block, OffsetRange(0, 11))))
@@ -173,7 +173,7 @@ def test_the_block_follows_its_records_once_it_was_read_to_its_end(tmp_path: Pat
     assert reader.sent("blocks_metadata_output") == [left]
 
 
-def test_a_reader_tells_how_many_bytes_it_read(tmp_path: Path) -> None:
+def test_a_reader_reports_how_many_bytes_it_read(tmp_path: Path) -> None:
     (block,) = blocks_of(file(tmp_path, b"a\nb\nc\n"), 6)
     reader = Alone(LineReader(chunk_size=2))
     left = reader.work(block, split_after=1)
@@ -328,6 +328,6 @@ def test_how_many_readers_there_are_at_first(compat: bool, count: int) -> None:
     assert len(reader.define_partitions([Partition(reader)], PartitioningContext())) == count
 
 
-def test_bounds_that_cross_are_told() -> None:
+def test_bounds_that_cross_are_reported() -> None:
     (fault,) = LineReader(min_readers=3, max_readers=2).faults
     assert fault.message == "min_readers 3 is greater than max_readers 2"

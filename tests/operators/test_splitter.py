@@ -99,7 +99,7 @@ def test_a_window_begins_no_more_files_than_the_threshold(tmp_path: Path, clock:
 
 
 @pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
-def test_where_nobody_hears_of_files_no_number_of_empty_ones_hides_what_comes_after_them(
+def test_if_the_port_of_files_is_open_no_number_of_empty_ones_hides_what_comes_after_them(
     until: Until, tmp_path: Path
 ) -> None:
     """A look that nothing came of is the last of such a launch."""
@@ -118,7 +118,7 @@ def test_where_nobody_hears_of_files_no_number_of_empty_ones_hides_what_comes_af
     assert arrived(Desk(tmp_path, draw, until=until, clock=FakeClock()).run(windows=9)) == [8]
 
 
-def test_a_file_is_told_of_in_the_window_in_which_its_blocks_begin(folder: Path, clock: FakeClock) -> None:
+def test_a_file_is_emitted_in_the_window_in_which_its_blocks_begin(folder: Path, clock: FakeClock) -> None:
     at_work = splitter(clock, folder, block_size=2, blocks_threshold=2)
     assert [len(window(at_work)[0]) for _ in range(6)] == [1, 0, 0, 1, 0, 0]
 
@@ -149,7 +149,7 @@ def test_a_huge_file_costs_a_counter(tmp_path: Path, clock: FakeClock) -> None:
     assert len(str(at_work.state)) < 300
 
 
-def test_blocks_are_of_64_mib_and_a_window_has_a_thousand_unless_told_otherwise(
+def test_blocks_are_of_64_mib_and_a_window_has_a_thousand_unless_set_otherwise(
     tmp_path: Path, clock: FakeClock
 ) -> None:
     with (tmp_path / "huge").open("wb") as huge:
@@ -227,7 +227,7 @@ def test_a_file_that_changed_is_read_again_whole(change, restarts: bool, folder:
     assert window(at_work) == ([], [])
 
 
-def test_readings_of_one_path_are_told_apart_by_their_versions(tmp_path: Path, clock: FakeClock) -> None:
+def test_readings_of_one_path_are_distinguished_by_their_versions(tmp_path: Path, clock: FakeClock) -> None:
     path = write(tmp_path / "file", "x", at=1)
     at_work = splitter(clock, tmp_path, scanner={"scan_interval_millis": 0})
     found = [window(at_work)[1]]
@@ -309,7 +309,7 @@ def test_a_directory_that_was_never_there_is_an_error(tmp_path: Path, clock: Fak
         window(splitter(clock, tmp_path / "nowhere"))
 
 
-def test_a_pattern_where_a_path_is_wanted_is_told_to_be_one(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_pattern_where_a_path_is_wanted_is_reported_as_a_pattern(tmp_path: Path, clock: FakeClock) -> None:
     with pytest.raises(
         InputUnreadable, match=r"\*\.log: there is no .*\n  help: .* or ask for a pattern by file_pattern_regular_exp"
     ):
@@ -398,7 +398,7 @@ def test_links_that_lead_nowhere_are_passed_over(tmp_path: Path) -> None:
         list(DirectoryScanner(files=(str(tmp_path / "loop"),)).scan())
 
 
-def test_a_path_that_is_too_long_is_passed_over_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_path_that_is_too_long_is_skipped_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(tmp_path / "file", "x", at=1)
     folder = os.open(tmp_path, os.O_RDONLY)
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""A file that grows is read on and on: each line once, when it is ended; and what happens to the file is told."""
+"""A growing file is read continuously: each line once, when it is ended; and changes of the file are reported."""
 
 import io
 import os
@@ -24,7 +24,7 @@ MANY = "first\n" * 60
 
 
 class Log:
-    """A file that somebody writes to, and whoever reads on."""
+    """A growing file, and the operator that reads it."""
 
     def __init__(self, folder: Path, content: str = "first\n", **properties: object) -> None:
         self.path = folder / "app.log"
@@ -46,12 +46,12 @@ class Log:
         return list(self.alone.sent())
 
     def rename(self) -> Path:
-        """Give it another name, and tell it."""
+        """Rename the file, and return its new path."""
         return self.path.rename(self.path.with_suffix(".log.1"))
 
 
 def idle(path: Path) -> None:
-    """As if nobody had written to it for an hour."""
+    """As if the file had not been written to for an hour."""
     now = path.stat().st_mtime
     os.utime(path, (now - 3600, now - 3600))
 
@@ -295,7 +295,7 @@ GONE = "is gone, or was cut or rewritten, or another file has its name"
     [(rewritten, GONE), (cut, GONE), (gone, GONE)],
     ids=["rewritten", "cut", "gone"],
 )
-def test_what_cannot_be_read_on_is_told_and_done_with(happens: object, reason: str, tmp_path: Path) -> None:
+def test_what_cannot_be_read_further_is_reported_and_done_with(happens: object, reason: str, tmp_path: Path) -> None:
     log = Log(tmp_path, MANY)
     log.read()
     assert callable(happens)
@@ -306,7 +306,7 @@ def test_what_cannot_be_read_on_is_told_and_done_with(happens: object, reason: s
 
 
 @pytest.mark.parametrize("happens", [rewritten, cut, gone])
-def test_where_nobody_takes_what_is_lost_it_is_an_error(happens: object, tmp_path: Path) -> None:
+def test_without_a_receiver_of_lost_files_one_is_an_error(happens: object, tmp_path: Path) -> None:
     log = Log(tmp_path, MANY)
     log.read()
     assert callable(happens)
@@ -323,7 +323,7 @@ def test_a_compressed_file_is_no_file_that_grows(tmp_path: Path) -> None:
         Alone(TailFiles()).work(found(path))
 
 
-def test_a_file_that_was_cut_below_where_it_was_read_and_not_below_where_it_was_found_is_told_by_its_length(
+def test_a_file_that_was_cut_below_where_it_was_read_and_not_below_where_it_was_found_is_reported_by_its_length(
     tmp_path: Path,
 ) -> None:
     log = Log(tmp_path, "first\n")

@@ -42,7 +42,7 @@ def test_lines_are_written_as_they_stand_in_one_piece() -> None:
 
 
 @pytest.mark.parametrize("separator", ["", "\r\n", "€", "\n"])
-def test_records_end_as_they_are_told_to(separator: str) -> None:
+def test_records_end_as_their_property_says(separator: str) -> None:
     one_by_one, of_lines, of_others = (writer(record_separator=separator) for _ in range(3))
     one_by_one.send(Record(1, "a"), Record(1, "b"))
     of_lines.send_batch(lines(1, b"a", b"b", delimiter=b"\r\n"))

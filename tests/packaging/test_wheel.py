@@ -163,7 +163,7 @@ def test_a_wheel_with_compiled_code_is_for_the_platform_that_it_was_compiled_on(
 @pytest.mark.parametrize(
     "compiler",
     ["no-such-compiler", "false", "true", "gcc -c", "gcc '-O2"],
-    ids=["there is none", "it fails", "it makes nothing", "it makes no library", "it is told wrongly"],
+    ids=["there is none", "it fails", "it makes nothing", "it makes no library", "it is wrong"],
 )
 def test_without_a_compiler_the_wheel_is_for_every_machine(built: Built, tmp_path: Path, compiler: str) -> None:
     tree = _unpacked(built.sdist, tmp_path / "unpacked")
@@ -252,7 +252,7 @@ def test_validating_starts_neither_spark_nor_java(place: Place) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """Where somebody types what `docs/installing.md` shows: offline, so that nothing comes but what was built."""
+    """Where a user types what `docs/installing.md` shows: offline, so that nothing comes but what was built."""
 
     tree: Path
     """What was checked out."""
@@ -309,7 +309,7 @@ def test_the_notebook_of_the_page_runs_on_its_session_and_keeps_it(shell: Shell,
     assert (tmp_path / "loud" / "part-00000-00000").read_text() == "it!\nis!\nhere!\n"
 
 
-def test_types_reach_whoever_installs_it(place: Place) -> None:
+def test_types_reach_users_who_install_it(place: Place) -> None:
     """mypy sees a wire that does not fit in an application that only has the wheel."""
     wrong = (
         "from dagkit import Dag\n"

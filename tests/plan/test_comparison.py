@@ -211,7 +211,7 @@ CHANGES: dict[str, tuple[Plan, list[str]]] = {
 
 
 @pytest.mark.parametrize(("new", "words"), CHANGES.values(), ids=CHANGES)
-def test_every_change_is_told(new: Plan, words: list[str]) -> None:
+def test_every_change_is_reported(new: Plan, words: list[str]) -> None:
     assert [str(change) for change in diff(plan(), new)] == words
 
 
@@ -267,7 +267,7 @@ def test_a_stream_and_its_operator_can_both_be_called_otherwise() -> None:
 
 
 @pytest.mark.parametrize("new", [new for new, _ in CHANGES.values()], ids=CHANGES)
-def test_every_change_changes_the_fingerprint_and_is_told_both_ways(new: Plan) -> None:
+def test_every_change_changes_the_fingerprint_and_is_reported_both_ways(new: Plan) -> None:
     assert fingerprint(plan()) != fingerprint(new)
     assert diff(new, plan())
 

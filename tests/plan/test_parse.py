@@ -35,7 +35,7 @@ def test_a_plan_is_written_in_the_words_of_declarative_applications() -> None:
     assert data["streams"][0]["sinks"][0]["operatorName"] == "keep"
 
 
-def test_a_partition_tells_its_properties_only_where_it_has_its_own() -> None:
+def test_a_partition_shows_its_properties_only_where_it_has_its_own() -> None:
     own = operator("keep", partitions=(PlannedPartition(index=0), PlannedPartition(index=1, properties={"limit": 2})))
     written = plan(operators=(operator("read"), own))
     first, second = json.loads(write_plan(written))["operators"][1]["partitions"]

@@ -285,7 +285,7 @@ def test_equal_values_give_equal_data(make: Callable[[], Any]) -> None:
     assert canonical(portable(make())) == canonical(portable(make()))
 
 
-def test_what_is_private_is_told_by_its_digest_alone() -> None:
+def test_what_is_private_is_reported_by_its_digest_alone() -> None:
     assert "hush" not in canonical(portable(Private("hush")))
 
 
@@ -304,7 +304,7 @@ def _nested(depth: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("value", [_shared(50), _nested(900)], ids=["shared at every level", "nested deeply"])
-def test_what_is_too_much_to_tell_comes_to_an_end(value: Any) -> None:
+def test_what_is_too_long_comes_to_an_end(value: Any) -> None:
     said = plan(operators=(operator_of("read", properties={"value": portable(value)}), operator_of("keep")))
     assert read_plan(write_plan(said)) == said
 

@@ -171,7 +171,7 @@ def test_a_split_of_a_copy_leaves_the_original(copied):
     assert copied(twin).split_points() == (0, None)
 
 
-def test_a_tracker_tells_where_it_is():
+def test_a_tracker_reports_where_it_is():
     tracker = OffsetRangeTracker(100, 200)
     told = [repr(tracker)]
     for claim in (110, 240):

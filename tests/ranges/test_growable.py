@@ -16,7 +16,7 @@ from dagkit.ranges import (
 
 
 class Log:
-    """Grows when it is told to, and counts how often it was asked for its end."""
+    """Grows on request, and counts how often it was asked for its end."""
 
     def __init__(self, end):
         self.end = end
@@ -73,7 +73,7 @@ def test_what_grows_meanwhile_is_shared_too():
     assert tracker.try_split(0.5).primary == OffsetRange(0, 59)
 
 
-def test_once_split_it_is_a_range_like_any_and_nobody_estimates():
+def test_once_split_it_is_a_range_like_any_and_needs_no_estimate():
     log = Log(100)
     tracker = tail(log, 10)
     assert not tracker.is_bounded()
@@ -141,7 +141,7 @@ def test_what_the_estimator_raises_leaves_the_range_as_it_was():
     with pytest.raises(OSError, match="the log is gone"):
         tracker.try_split(0.5)
     assert tracker.try_claim(11)
-    assert tracker.try_split(0).primary == OffsetRange(0, 12)  # nobody is asked by whoever takes back all the rest
+    assert tracker.try_split(0).primary == OffsetRange(0, 12)  # taking back all the rest asks for no estimate
 
 
 def test_the_estimator_travels_with_the_tracker():

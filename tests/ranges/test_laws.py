@@ -398,7 +398,7 @@ def test_a_position_at_a_fraction_is_in_the_range_and_reads_back(start, size, fr
     assert (position - 1 - start) / size <= fraction + 2**-50
 
 
-def test_unclaimed_work_is_told_exactly():
+def test_unclaimed_work_is_reported_exactly():
     for claims in range(START, STOP - 1):
         tracker = OffsetRestrictionTracker(OffsetRange(START, STOP))
         tracker.claim_many(range(START, claims + 1))

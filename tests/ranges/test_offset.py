@@ -131,7 +131,7 @@ def test_splits(claims, position, split):
     assert tracker.start_position() == 100
 
 
-def test_after_a_split_the_rest_is_somebody_elses():
+def test_after_a_split_the_rest_belongs_to_another():
     tracker = after(OffsetRangeTracker(100, 200), 110)
     assert tracker.try_split_at_position(150) == Split(150, 0.5, 200)
     assert tracker.try_split_at_position(150) is None

@@ -212,7 +212,7 @@ def work_on(start, stop):
 
 
 class Dawdling:
-    """Whoever splits is stopped between asking what was claimed and moving the stop."""
+    """The splitting thread is stopped between asking what was claimed and moving the stop."""
 
     def stop_position(self):
         for _ in range(500):

@@ -1,4 +1,4 @@
-"""Faults name their positions, and travel from a worker to whoever reads them."""
+"""Faults name their positions, and travel from a worker to their reader."""
 
 import inspect
 import pickle

@@ -231,7 +231,7 @@ def test_a_restriction_that_is_a_multiple_of_its_runs_is_done_too() -> None:
     work.check_done()
 
 
-def test_runs_end_where_somebody_else_goes_on() -> None:
+def test_runs_end_where_another_begins() -> None:
     work = OffsetRestrictionTracker(OffsetRange(0, OFFSET_INFINITY))
     runs = claimed_runs(work, 4)
     assert [next(runs), next(runs)] == [range(4), range(4, 8)]

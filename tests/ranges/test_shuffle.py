@@ -57,7 +57,7 @@ def test_a_reader_that_would_lose_or_double_records_is_stopped(records, fault, w
             tracker.try_return_record_at(*record)
 
 
-def test_splits_take_unconsumed_positions_only_and_tell_no_fraction():
+def test_splits_take_unconsumed_positions_only_and_report_no_fraction():
     tracker = GroupedShuffleRangeTracker(at(3), at(9))
     assert tracker.try_split_at_position(at(6)) is None
     tracker.try_claim(at(5))
@@ -76,7 +76,7 @@ def test_an_open_range_is_split_anywhere_ahead():
     assert tracker.try_split_at_position(at(200)) == Split(at(200), None, None)
 
 
-def test_nobody_can_tell_how_much_is_consumed():
+def test_how_much_is_consumed_is_unknown():
     tracker = GroupedShuffleRangeTracker(at(3), at(9))
     assert tracker.fraction_consumed() == 0.0
     tracker.try_claim(at(5))

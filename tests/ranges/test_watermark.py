@@ -1,4 +1,4 @@
-"""Watermarks never go back, whoever estimates them."""
+"""Watermarks never go back, whatever estimates them."""
 
 import copy
 import pickle
@@ -34,7 +34,7 @@ def test_between_two_questions_the_last_record_counts():
     assert estimator.current_watermark() == at(3)
 
 
-def test_the_state_is_what_anybody_was_told():
+def test_the_state_is_what_was_reported():
     estimator = MonotonicWatermarkEstimator(at(1))
     estimator.observe_timestamp(at(5))
     assert estimator.estimator_state() == at(1)
@@ -76,7 +76,7 @@ def test_a_reader_that_knows_sets_the_watermark():
         lambda instant: MonotonicWatermarkEstimator().observe_timestamp(instant),
         lambda instant: WalltimeWatermarkEstimator(lambda: instant).current_watermark(),
     ],
-    ids=["set", "given as state", "observed", "told by a clock"],
+    ids=["set", "given as state", "observed", "read from a clock"],
 )
 @pytest.mark.parametrize(
     ("instant", "words"),

@@ -60,7 +60,7 @@ def test_without_dot_and_pygraphviz_wasm_draws_svg(no_dot, no_pygraphviz):
 
 
 @pytest.mark.parametrize("form", ["png", "pdf"])
-def test_without_dot_and_pygraphviz_the_way_to_other_images_is_told(no_dot, no_pygraphviz, form):
+def test_without_dot_and_pygraphviz_the_way_to_other_images_is_reported(no_dot, no_pygraphviz, form):
     with pytest.raises(DrawingFailed, match=r"pip install 'dagkit\[graph-png\]'"):
         render(picture(), form)
 

@@ -25,7 +25,7 @@ def test_a_wire_has_the_streams_name_payload_and_locality():
 
 
 @pytest.mark.parametrize(("parallel", "kind"), [(True, WireKind.PARALLEL), (False, WireKind.PLAIN)])
-def test_a_parallel_partitioned_input_is_told_from_others(parallel, kind):
+def test_a_parallel_partitioned_input_is_distinguished_from_others(parallel, kind):
     picture = logical(samples.graph(samples.line_filter(parallel=parallel)))
     assert [head.kind for wire in picture.wires for head in wire.heads] == [WireKind.PLAIN, kind, kind]
 

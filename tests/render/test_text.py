@@ -106,7 +106,7 @@ def test_every_rail_ends_at_the_inlet_that_its_stream_feeds():
     assert len(arrows) == 3 * (3 + 1)
 
 
-def test_without_room_for_rails_streams_are_told_by_number(monkeypatch):
+def test_without_room_for_rails_streams_are_reported_by_number(monkeypatch):
     monkeypatch.setattr(sys.modules["dagkit.render.text"], "MOST_RAILS", 1)
     listing = text(logical(samples.graph(samples.word_count(), "WordCount")))
     assert [line.strip() for line in listing.splitlines() if "[1]" in line] == [

@@ -81,7 +81,7 @@ def test_none_are_taken_away_before_the_cool_down() -> None:
     assert (late.after, late.rule) == (1, NOTHING_WAITS)
 
 
-def test_a_burst_in_between_begins_the_cool_down_anew() -> None:
+def test_a_burst_in_between_begins_the_cool_down_again() -> None:
     quiet = _looked(Backlog(), 4, at=0).memory
     busy = _looked(LARGE, 4, at=5000, memory=quiet).memory
     again = _looked(Backlog(), 4, at=10_000, memory=busy)
@@ -105,7 +105,7 @@ def test_a_few_too_many_are_let_be_until_clearly_fewer_do() -> None:
     assert _looked(Backlog(), 20, capacity=many, at=20_000, memory=later.memory).after == 1
 
 
-def test_whoever_flaps_waits_longer_each_time() -> None:
+def test_a_policy_that_flaps_waits_longer_each_time() -> None:
     """A burst comes just after each time that partitions were taken away."""
     memory, count, at, changes = {}, 1, 0, []
     for second in range(1000):

@@ -48,7 +48,7 @@ MEASURED = Capacity(cores=4, most_cores=4, positions_per_second=20e6)
         (APEX, 1, Backlog(), MEASURED, "no block waits; 1 stays: fewer blocks than min_partitions"),
     ],
 )
-def test_what_is_told_of_a_decision(
+def test_what_is_reported_of_a_decision(
     settings: ScalingSettings, before: int, backlog: Backlog, capacity: Capacity, told: str
 ) -> None:
     inputs = ScalingInputs(settings=settings, before=before, at_millis=0, backlog=backlog, capacity=capacity)

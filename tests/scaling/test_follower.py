@@ -62,13 +62,13 @@ def test_what_partitions_had_that_are_gone_counts_no_more() -> None:
     assert not last.repartition_required
 
 
-def test_as_malhar_whoever_is_told_first_decides_with_what_is_known() -> None:
+def test_as_malhar_the_first_that_receives_statistics_decides_with_what_is_known() -> None:
     first, *rest = _round(Follower(), AS_MALHAR, [4, 16, 16])
     assert (first.repartition_required, first.partitions) == (True, 4)
     assert not any(response.repartition_required for response in rest)
 
 
-def test_where_the_whole_backlog_is_told_it_counts_and_not_the_queues() -> None:
+def test_where_the_whole_backlog_is_reported_it_counts_and_not_the_queues() -> None:
     (response,) = _round(Follower(), APEX, [1], backlog=Backlog(blocks=100))
     assert response.partitions == 16
 
@@ -84,14 +84,14 @@ def test_without_a_backlog_there_is_nothing_to_follow() -> None:
     assert _round(Follower(), DRAIN, [5]) == [Response()]
 
 
-def test_what_is_told_of_a_look_makes_the_same_decision_again() -> None:
+def test_what_is_reported_of_a_look_makes_the_same_decision_again() -> None:
     (response,) = _round(Follower(), DRAIN, [9], backlog=Backlog(9, 9000, 9))
     assert response.inputs is not None
     decision = decide(ScalingInputs.of(response.inputs))
     assert (decision.after, decision.rule) == (response.partitions, response.repartition_note)
 
 
-def test_a_look_that_finds_what_the_one_before_found_is_not_told_again() -> None:
+def test_a_look_that_finds_what_the_one_before_found_is_not_recorded_again() -> None:
     follower = Follower()
     told = [_round(follower, DRAIN, [0], millis=at, backlog=Backlog())[-1].inputs is not None for at in range(5)]
     assert told == [True, False, False, False, False]

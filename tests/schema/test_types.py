@@ -471,7 +471,7 @@ def test_a_type_is_spelled_as_its_author_writes_it(payload: Any, text: str) -> N
     [(int, "int"), (Dog, f"{__name__}.Dog"), (Any, "Any"), (None, "None")],
     ids=["a builtin stays bare", "a class bears its module", "anything", "nothing"],
 )
-def test_two_classes_of_one_name_are_told_apart(payload: Any, text: str) -> None:
+def test_two_classes_of_one_name_are_distinguished(payload: Any, text: str) -> None:
     assert identity(payload) == text
 
 

@@ -1,4 +1,4 @@
-"""Windows simulated by the engine's own rules: nobody waits long for anybody, whatever work costs where."""
+"""Windows simulated by the engine's own rules: no slot waits long for another, whatever work costs where."""
 
 import time
 from collections import Counter

@@ -25,7 +25,7 @@ from dagkit.testing import Alone, FakeClock
 
 
 class Telling(Operator):
-    """Tells what is done to it."""
+    """Records the calls that it receives."""
 
     input = InputPort(str)
     other = InputPort(int, optional=True)
@@ -67,7 +67,7 @@ def test_callbacks_come_in_order() -> None:
     assert alone.sent() == []
 
 
-def test_outputs_are_connected_unless_told_otherwise() -> None:
+def test_outputs_are_connected_unless_set_otherwise() -> None:
     alone = Alone(Telling())
     alone.send(1, to="other")
     assert alone.sent("unread") == ["connected: True"]
@@ -86,7 +86,7 @@ def test_the_state_is_what_lasts_and_the_operator_that_was_given_is_left_alone()
     assert (again.state, given.count) == ({"count": 2}, 0)
 
 
-def test_an_operator_that_cannot_run_is_told_why() -> None:
+def test_for_an_operator_that_cannot_run_the_reason_is_given() -> None:
     with pytest.raises(AssertionError, match="Telling cannot run: prefix: input should be a valid string"):
         Alone(Telling(prefix=7))
 
@@ -161,7 +161,7 @@ def test_an_input_operator_looks_at_the_clock_that_it_is_given() -> None:
 
 
 class Noting(Operator):
-    """Notes what it is told."""
+    """Records the callbacks that it receives."""
 
     heard: ClassVar[list[str]] = []
 
@@ -329,7 +329,7 @@ class Numbers(SplittableOperator[Any]):
 
 @pytest.mark.parametrize("split_after", range(6))
 @pytest.mark.parametrize("split_at", [None, *range(1, 10)])
-def test_work_is_split_where_it_is_told(split_after: int, split_at: int | None) -> None:
+def test_work_is_split_where_the_test_says(split_after: int, split_at: int | None) -> None:
     alone = Alone(Numbers())
     residual = alone.work(OffsetRange(0, 10), split_after=split_after, split_at=split_at)
     claimed = min(10, split_after * 3)
@@ -355,7 +355,7 @@ def test_work_that_is_left_unclaimed_is_an_error() -> None:
 
 
 class Growing(Numbers):
-    """Numbers below a limit, which a second input tells; what lies beyond waits."""
+    """Numbers below a limit, which comes on a second input; numbers beyond it wait."""
 
     input = InputPort[Any](main=True)
     limits = InputPort(int)
@@ -376,7 +376,7 @@ class Growing(Numbers):
         tracker.defer_remainder(timedelta(seconds=5))
 
 
-def test_what_an_operator_put_off_is_told_and_worked_on_in_turn() -> None:
+def test_what_an_operator_deferred_is_returned_and_worked_on_in_turn() -> None:
     alone = Alone(Growing())
     assert alone.work("numbers") is None
     assert alone.deferred == Deferred(OffsetRange(0, OFFSET_INFINITY), timedelta(seconds=5))

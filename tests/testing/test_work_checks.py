@@ -140,7 +140,7 @@ class LiesAboutItsStart(Count):
 
 
 class BeginsTooLate(Count):
-    """Skips what it takes for the rest of a record of somebody else."""
+    """Skips what it takes for the rest of a record that another range reads."""
 
     def process(self, element, tracker):
         number = tracker.current_restriction().start

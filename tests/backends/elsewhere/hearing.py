@@ -4,5 +4,5 @@ from limits import LONGEST  # type: ignore[import-not-found] # beside this file
 
 
 def is_heard(word: str) -> bool:
-    """Whether somebody hears the word."""
+    """Whether a listener hears the word."""
     return len(word) <= LONGEST.letters

@@ -86,7 +86,7 @@ def test_a_function_of_nearly_the_right_name_is_named(dagkit, write):
     assert "help: rename populate_dags to populate_dag to make it the application" in dagkit("validate", "a.py").err
 
 
-def test_a_file_without_anything_is_told_what_to_define(dagkit, write):
+def test_for_a_file_without_anything_the_help_says_what_to_define(dagkit, write):
     write("a.py", "")
     answer = dagkit("validate", "a.py")
     assert answer.code == 6
@@ -212,7 +212,7 @@ def test_classes_of_the_application_can_be_pickled_while_it_is_held(word_count):
         assert type(pickle.loads(pickle.dumps(made))) is type(made)  # noqa: S301 - what was pickled a moment ago
 
 
-def test_the_plan_does_not_tell_where_the_application_lies(dagkit, write):
+def test_the_plan_does_not_show_where_the_application_lies(dagkit, write):
     write("here/word_count.py", WORD_COUNT)
     write("there/deeper/word_count.py", WORD_COUNT)
     here, there = (dagkit("plan", path, "--json").out for path in ("here/word_count.py", "there/deeper/word_count.py"))

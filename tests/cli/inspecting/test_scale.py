@@ -10,7 +10,7 @@ from tests.engine.changes.test_listeners import Roomy, lines
 from tests.engine.recording import MIB, Recording, burst
 
 
-def test_explain_tells_every_decision(dagkit, tmp_path: Path) -> None:
+def test_explain_shows_every_decision(dagkit, tmp_path: Path) -> None:
     burst(tmp_path)
     first, second = dagkit("scale", "explain", str(tmp_path / "app")).out.splitlines()
     assert first == (
@@ -39,7 +39,7 @@ def test_explain_keeps_to_one_operator_and_to_changes(dagkit, tmp_path: Path) ->
     assert dagkit("scale", "explain", path, "--changes").out == "nothing was decided\n"
 
 
-def test_an_operator_that_nobody_decided_about_is_told_with_those_that_there_are(dagkit, tmp_path: Path) -> None:
+def test_an_operator_without_decisions_is_reported_with_those_that_there_are(dagkit, tmp_path: Path) -> None:
     burst(tmp_path)
     for verb in ("explain", "simulate"):
         answer = dagkit("scale", verb, str(tmp_path / "app"), "--operator", "raeder")
@@ -103,7 +103,7 @@ def test_simulate_for_people(dagkit, tmp_path: Path) -> None:
         ("min_readers=9", "min_partitions 9 is greater than max_partitions 4"),
     ],
 )
-def test_what_cannot_be_set_is_told(dagkit, tmp_path: Path, setting: str, told: str) -> None:
+def test_what_cannot_be_set_is_reported(dagkit, tmp_path: Path, setting: str, told: str) -> None:
     burst(tmp_path, ScalingSettings(max_partitions=4))
     answer = dagkit("scale", "simulate", str(tmp_path / "app"), "--set", setting)
     assert answer.code == 2
@@ -126,5 +126,5 @@ def test_where_nothing_was_decided_there_is_nothing_to_simulate(dagkit, tmp_path
 
 
 @pytest.mark.parametrize("verb", ["explain", "simulate"])
-def test_a_folder_without_a_ledger_is_told(dagkit, tmp_path: Path, verb: str) -> None:
+def test_a_folder_without_a_ledger_is_reported(dagkit, tmp_path: Path, verb: str) -> None:
     assert dagkit("scale", verb, str(tmp_path)).code == 6

@@ -20,7 +20,7 @@ def place(tmp_path: Path) -> str:
     return desk.place
 
 
-def test_every_split_is_told_with_its_window_its_place_and_its_reason(dagkit, place: str) -> None:
+def test_every_split_is_reported_with_its_window_its_place_and_its_reason(dagkit, place: str) -> None:
     document = dagkit("splits", place, "--json").document
     assert document["schema"] == "dagkit.splits/1"
     splits = document["splits"]
@@ -45,7 +45,7 @@ def test_splits_for_people(dagkit, place: str) -> None:
     assert dagkit("splits", place, "--source", "letters").out == "nothing was split\n"
 
 
-def test_what_waits_is_told_with_what_it_is_expected_to_take(dagkit, tmp_path: Path) -> None:
+def test_what_waits_is_reported_with_what_it_is_expected_to_take(dagkit, tmp_path: Path) -> None:
     desk = Desk(tmp_path, numbers_collected(RANGES, readers=1, waits_every=5), backend=Hurried)
     desk.run(windows=1)
     document = dagkit("splits", desk.place, "--waiting", "--json").document
@@ -60,7 +60,9 @@ def test_what_waits_is_told_with_what_it_is_expected_to_take(dagkit, tmp_path: P
     assert f"{rest['done_positions']} in " in first
 
 
-def test_an_element_that_waits_is_told_by_itself_where_the_ledger_has_no_name_for_it(dagkit, tmp_path: Path) -> None:
+def test_an_element_that_waits_is_reported_by_itself_where_the_ledger_has_no_name_for_it(
+    dagkit, tmp_path: Path
+) -> None:
     desk = Desk(tmp_path, numbers_collected(RANGES, readers=1, waits_every=5), backend=Hurried)
     desk.run(windows=1)
     document = dagkit("splits", desk.place, "--waiting", "--json").document

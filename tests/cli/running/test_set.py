@@ -56,13 +56,13 @@ def test_what_was_set_is_named_as_its_class_spells_it(dagkit, tmp_path: Path) ->
 
 @pytest.mark.parametrize("verb", [("set", "app", "times", "factor", "10"), ("scale", "set", "app", "times", "3")])
 @pytest.mark.parametrize("seconds", ["1e400", "inf", "nan", "1e9", "-1"])
-def test_nobody_waits_for_ever(dagkit, tmp_path: Path, verb: tuple[str, ...], seconds: str) -> None:
+def test_a_wait_has_an_end(dagkit, tmp_path: Path, verb: tuple[str, ...], seconds: str) -> None:
     answer = dagkit(*(str(tmp_path / part) if part == "app" else part for part in verb), "--wait", seconds)
     assert answer.code == 2
     assert "Invalid value for '--wait'" in answer.err
 
 
-def test_partitions_that_follow_from_what_is_set_are_told_as_well(dagkit, tmp_path: Path) -> None:
+def test_partitions_that_follow_from_what_is_set_are_reported_as_well(dagkit, tmp_path: Path) -> None:
     path = str(tmp_path / "app")
     with running(tmp_path):
         answer = dagkit("set", path, "times", "PARTITIONER", "StatelessPartitioner:3")
@@ -82,7 +82,7 @@ def test_a_count_is_set_in_an_application_that_runs(dagkit, tmp_path: Path) -> N
         assert "script runs once, on the driver" in refused.err
 
 
-def test_where_nobody_answers_the_request_is_withdrawn(dagkit, tmp_path: Path) -> None:
+def test_without_an_answer_the_request_is_withdrawn(dagkit, tmp_path: Path) -> None:
     Desk(tmp_path, multiplied()).run()
     answer = dagkit("set", str(tmp_path / "app"), "times", "factor", "10", "--wait", "0")
     assert answer.code == 8
@@ -90,7 +90,7 @@ def test_where_nobody_answers_the_request_is_withdrawn(dagkit, tmp_path: Path) -
     assert list((tmp_path / "app" / "requests").iterdir()) == []
 
 
-def test_what_is_neither_an_application_nor_its_folder_is_told_so(dagkit, tmp_path: Path) -> None:
+def test_what_is_neither_an_application_nor_its_folder_is_reported_so(dagkit, tmp_path: Path) -> None:
     answer = dagkit("set", str(tmp_path / "nowhere"), "times", "factor", "10")
     assert answer.code == 6
     assert "APP is a file, a folder with app.py" in answer.err
@@ -107,7 +107,7 @@ def test_given_the_application_a_value_is_tried_before_anybody_is_asked(dagkit, 
     assert "times.factor cannot be 'many'" in wrong.err
 
 
-def test_a_plain_secret_is_sent_to_nobody(dagkit, tmp_path: Path) -> None:
+def test_a_plain_secret_is_not_sent(dagkit, tmp_path: Path) -> None:
     Desk(tmp_path, multiplied()).run()
     answer = dagkit("set", str(tmp_path / "app"), "times", "password", "sesame", "--wait", "0")
     assert answer.code == 3
@@ -116,5 +116,5 @@ def test_a_plain_secret_is_sent_to_nobody(dagkit, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("set", "nowhere", "a", "b", "1"), ("scale", "set", "nowhere", "a", "1")])
-def test_where_there_is_nothing_nobody_is_asked(dagkit, arguments: tuple[str, ...]) -> None:
+def test_without_a_ledger_no_request_is_made(dagkit, arguments: tuple[str, ...]) -> None:
     assert dagkit(*arguments).code == 6

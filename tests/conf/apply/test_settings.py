@@ -312,7 +312,7 @@ def test_a_stream_has_a_locality_and_a_schema():
     assert settings.unmatched() == []
 
 
-def test_a_locality_that_is_none_is_told_with_its_line():
+def test_a_locality_that_is_none_is_reported_with_its_line():
     (told,) = keys({"dt.stream.lines.locality": "LOCAL"}).stream("lines").diagnostics
     assert (told.code, str(told.where)) == ("locality-invalid", "conf.xml:1")
     assert told.problem == (
@@ -415,7 +415,7 @@ def test_a_value_knows_the_key_that_won():
         ("", "attribute-invalid", "MEMORY_MB of operator1 cannot be '': it has no value"),
     ],
 )
-def test_a_value_that_an_attribute_does_not_take_is_told_with_its_line(raw, code, problem):
+def test_a_value_that_an_attribute_does_not_take_is_reported_with_its_line(raw, code, problem):
     found = keys({"dt.operator.operator1.attr.MEMORY_MB": raw}).operator_attributes("operator1")
     assert found.values == {}
     (told,) = found.diagnostics

@@ -58,7 +58,7 @@ def told(key, value="1"):
         "spark.executor.memory",
     ],
 )
-def test_keys_that_matched_are_not_told(key):
+def test_keys_that_matched_are_not_reported(key):
     assert told(key) == []
 
 
@@ -217,16 +217,16 @@ def test_keys_that_matched_are_not_told(key):
         ),
     ],
 )
-def test_every_key_that_matched_nothing_is_told(key, code, problem, help_):
+def test_every_key_that_matched_nothing_is_reported(key, code, problem, help_):
     assert told(key) == [(code, problem, help_)]
 
 
-def test_it_is_told_with_its_line():
+def test_it_is_reported_with_its_line():
     (fault,) = run(config({"dt.attr.MEMORY_MB": "1", "dt.operator.Writer.x": "1"}))
     assert str(fault.where) == "conf.xml:2"
 
 
-def test_unknown_keys_may_be_allowed_and_are_told_all_the_same():
+def test_unknown_keys_may_be_allowed_and_are_reported_all_the_same():
     conf = config({"dt.operator.Writer.x": "1", "dt.operator.Block-reader.blokSize": "1", "dt..": "1", "some": "1"})
     assert [fault.severity for fault in run(conf, allow_unknown=True)] == [Severity.WARNING] * 4
     assert [fault.severity for fault in run(conf)] == [Severity.ERROR] * 4
@@ -272,7 +272,7 @@ def test_sections_of_other_applications(source, section, expected):
     assert len(run(conf)) == expected
 
 
-def test_a_file_that_is_wrong_throughout_is_told_in_time():
+def test_a_file_that_is_wrong_throughout_is_reported_in_time():
     conf = config({f"dt.operator.wrong{n}.x": "1" for n in range(2000)})
     faults = run(conf)
     assert len(faults) == 2000
@@ -291,7 +291,7 @@ VARIABLES = st.lists(WORDS, min_size=2, max_size=6).map(lambda words: "DAGKIT_" 
 @given(
     st.dictionaries(KEYS | VARIABLES, st.text(max_size=5) | st.sampled_from(["1", "true", "Block-reader"]), max_size=6)
 )
-def test_every_key_matches_or_is_told(values):
+def test_every_key_matches_or_is_reported(values):
     """No key breaks anything, and none is passed over in silence."""
     told = run(config(values))
     assert {str(fault.where) for fault in told} <= {f"conf.xml:{line}" for line in range(1, len(values) + 1)}

@@ -131,7 +131,7 @@ def test_it_draws_with_the_lines_of_its_file(declare, name, text, operators, end
     assert [str(where) for _, where in dag.streams[0].ends] == [f"{name}:{line}" for line in ends]
 
 
-def test_what_it_sets_is_told_when_it_is_configured(example):
+def test_what_it_sets_is_reported_when_it_is_configured(example):
     settings = Settings(Config()).of("Declared")
     assert settings.configure_application(example).diagnostics == ()
     reader = settings.configure("reader", Reader())
@@ -271,7 +271,7 @@ def test_a_secret_by_reference_is_resolved_and_shown_as_the_reference(declare, m
     assert configured.origins["text"].shown == "${env:READER_PW}"
 
 
-def test_an_unresolved_reference_is_told(declare, monkeypatch):
+def test_an_unresolved_reference_is_reported(declare, monkeypatch):
     monkeypatch.delenv("READER_PW", raising=False)
     application = declare(AS_KEYS.replace("interval = 9", ""), "declared.properties")
     faults = Settings(Config()).of("Declared").configure_application(application).diagnostics
@@ -377,7 +377,7 @@ STUBBORN = (
         ),
     ],
 )
-def test_faults_of_a_declaration_are_told_by_line(declare, change, faults):
+def test_faults_of_a_declaration_are_reported_by_line(declare, change, faults):
     before, after = change
     assert before in AS_JSON
     dag = drawn(declare(AS_JSON.replace(before, after, 1)))
@@ -401,13 +401,13 @@ def test_faults_of_a_declaration_are_told_by_line(declare, change, faults):
         ),
     ],
 )
-def test_faults_of_keys_are_told_by_line(declare, line, fault):
+def test_faults_of_keys_are_reported_by_line(declare, line, fault):
     dag = drawn(declare(AS_KEYS + line, "declared.properties"))
     code, problem = fault
     assert told(dag.faults) == [(code, "declared.properties:16", problem)]
 
 
-def test_a_property_that_nobody_has_is_told_with_its_line(declare):
+def test_a_property_that_no_operator_has_is_reported_with_its_line(declare):
     application = declare(AS_JSON.replace("blockSize", "blokSize"))
     settings = Settings(Config()).of("Declared")
     settings.configure_application(application)

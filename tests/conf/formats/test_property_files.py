@@ -57,7 +57,7 @@ def test_a_file_is_a_regular_one(target, tmp_path, monkeypatch):
     ]
 
 
-def test_a_path_that_is_none_is_told():
+def test_a_path_that_is_none_is_reported():
     assert [f.code for f in read_file(Path("a\0.xml")).faults] == ["file-unreadable"]
 
 
@@ -215,7 +215,7 @@ def test_a_declared_encoding_holds(file, encoding):
     assert told(file("conf.xml", text.encode(encoding))) == [(2, "k", "é")]
 
 
-def test_what_is_no_property_is_told_and_the_rest_is_read(file):
+def test_what_is_no_property_is_reported_and_the_rest_is_read(file):
     read = file(
         "conf.xml",
         "<configuration>\n<proprty/>\n<property><nam>k</nam></property>\nstray\n"
@@ -351,7 +351,7 @@ def test_what_cannot_be_read_of_toml(file, data, problem):
 # -- files -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path, monkeypatch):
+def test_a_file_that_is_not_there_is_reported(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert faults(read_file(Path("conf.xml"))) == [("file-unreadable", "conf.xml", "there is no such file")]
 
@@ -364,7 +364,7 @@ def test_a_folder_is_no_file(tmp_path, monkeypatch):
     ]
 
 
-def test_the_ending_tells_the_format(file):
+def test_the_ending_names_the_format(file):
     assert faults(file("conf.yaml", "a: 1")) == [
         ("file-unreadable", "conf.yaml", "its name does not end in .xml, .properties or .toml")
     ]

@@ -170,7 +170,7 @@ def test_a_variable_names_the_same_places(variable, address):
     ],
     ids=["prop. and the spelling of a property", "the root is application.*", "the prefix"],
 )
-def test_what_does_not_tell_keys_apart(one, other):
+def test_what_does_not_distinguish_keys(one, other):
     assert parse_key(one).identity == parse_key(other).identity
 
 
@@ -191,7 +191,7 @@ def test_keys_have_bounds(key, problem):
     assert malformed.problem == problem
 
 
-def test_the_keys_of_a_map_are_told_apart_by_case():
+def test_the_keys_of_a_map_are_distinguished_by_case():
     assert parse_key("dt.operator.f.map.aKey").identity != parse_key("dt.operator.f.map.a_key").identity
 
 

@@ -111,12 +111,12 @@ def test_a_value_knows_its_key_and_its_line(place):
     assert [str(entry.origin) for entry in conf.entries] == ["dt.x at a.properties:2", "dt.y at the command line"]
 
 
-def test_files_that_nobody_named_may_be_absent(place):
+def test_files_that_were_not_named_may_be_absent(place):
     conf, faults = place.load(application="Mine", folder=Path("app"), home=Path("home"), installation=Path("site"))
     assert (len(conf), faults) == (0, [])
 
 
-def test_files_that_somebody_named_may_not(place):
+def test_files_that_were_named_may_not(place):
     _, faults = place.load(folder=Path("app"), package_file="smal.xml", files=["mine.xml"])
     assert told(faults) == [
         ("file-unreadable", "app/conf/smal.xml", "there is no such file"),
@@ -146,7 +146,7 @@ def test_a_key_may_stand_once_in_a_file(place, first, second, as_):
     assert faults[0].severity is Severity.ERROR
 
 
-def test_the_same_value_twice_is_only_told(place):
+def test_the_same_value_twice_is_only_a_warning(place):
     place.write("a.properties", "dt.x=1\ndt.x=1")
     _, faults = place.load(files=["a.properties"])
     assert [(f.code, f.severity) for f in faults] == [("key-duplicated", Severity.WARNING)]
@@ -189,7 +189,7 @@ def test_what_is_final_is_not_overridden_and_both_places_are_named(place):
     assert faults[0].severity is Severity.ERROR
 
 
-def test_a_users_own_file_against_what_is_final_is_only_told(place):
+def test_a_users_own_file_against_what_is_final_is_only_a_warning(place):
     place.write("app/properties.xml", xml(prop("dt.x", "1", final=True)))
     place.write("home/.dagkit/site.properties", "dt.x=2")
     _, faults = place.load(folder=Path("app"), home=Path("home"))
@@ -243,7 +243,7 @@ def test_final_names_are_not_confused_with_names_that_fold_alike(place):
     assert place.load(files=["a.xml", "b.xml"])[1] == []
 
 
-def test_a_property_without_a_value_must_be_given_by_somebody(place):
+def test_a_property_without_a_value_must_be_given(place):
     place.write("app/properties.xml", xml(prop("dt.operator.Block-reader.prop.blockSize")))
     _, faults = place.load(folder=Path("app"))
     assert told(faults) == [
@@ -255,7 +255,7 @@ def test_a_property_without_a_value_must_be_given_by_somebody(place):
     ]
 
 
-def test_a_line_that_is_no_key_is_told_as_that_and_not_as_one_that_the_launch_must_give(place):
+def test_a_line_that_is_no_key_is_reported_as_that_and_not_as_one_that_the_launch_must_give(place):
     place.write("app/properties.properties", "garbage\ndt.operator.x\n")
     _, (stranger, malformed) = place.load(folder=Path("app"))
     assert stranger.problem == "garbage has no value here"
@@ -271,7 +271,7 @@ def test_a_line_that_is_no_key_is_told_as_that_and_not_as_one_that_the_launch_mu
     ],
     ids=["on the command line, in another spelling", "in the environment"],
 )
-def test_whoever_gives_it(place, given):
+def test_any_source_may_give_it(place, given):
     place.write("app/properties.xml", xml(prop("dt.operator.Block-reader.prop.blockSize")))
     assert place.load(folder=Path("app"), **given)[1] == []
 
@@ -295,7 +295,7 @@ def test_a_key_that_a_reference_names_counts_as_asked_for(place):
     assert conf.asked == {"where"}
 
 
-def test_an_unresolved_reference_is_told_with_its_line(place):
+def test_an_unresolved_reference_is_reported_with_its_line(place):
     place.write("a.properties", "\ndt.x=${wher}\nwhere=1")
     _, faults = place.load(files=["a.properties"])
     assert told(faults) == [("reference-unresolved", "a.properties:2", "dt.x: ${wher} has no value")]

@@ -133,7 +133,7 @@ EVERY = [attribute for context in CONTEXTS for attribute in context.attributes()
 
 @pytest.mark.parametrize("attribute", EVERY, ids=str)
 @pytest.mark.parametrize("empty", ["", " ", "\n"], ids=["nothing", "a blank", "a line"])
-def test_an_empty_value_is_told_and_never_crashes(attribute, empty):
+def test_an_empty_value_is_reported_and_never_crashes(attribute, empty):
     with pytest.raises(ValueError, match="it has no value"):
         attribute_value(attribute, empty)
 

@@ -238,13 +238,13 @@ def test_what_pydantic_refuses_waits_among_the_faults():
         ("keep", {"$function": "app:<lambda>", "digest": "0"}, "has no name that a file could refer to"),
     ],
 )
-def test_what_cannot_be_converted_is_told_with_its_line(path, raw, problem):
+def test_what_cannot_be_converted_is_reported_with_its_line(path, raw, problem):
     (told,) = configure((path, raw), conversion=Conversion({Point: point})).diagnostics
     assert (told.code, str(told.where)) == ("property-invalid", "conf.xml:1")
     assert problem in told.problem
 
 
-def test_a_class_that_is_not_there_is_told_as_such():
+def test_a_class_that_is_not_there_is_reported_as_such():
     (told,) = configure(("payload", "tests.conf.samples.Beam")).diagnostics
     assert (told.code, told.help) == ("class-not-found", "did you mean 'Bean'?")
 

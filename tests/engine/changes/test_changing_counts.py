@@ -229,7 +229,7 @@ ONES = dict.fromkeys(SCALED, 1)
 
 
 def scaled(desk: Desk) -> list[tuple[str, int, int]]:
-    """What the ledger tells of changes of counts."""
+    """What the ledger records of changes of counts."""
     facts = [fact for entry in history(desk.ledger()) for fact in entry.checkpoint.facts]
     return [(fact.operator, fact.before, fact.after) for fact in facts if isinstance(fact, Scaled)]
 
@@ -256,7 +256,7 @@ def test_a_count_outlives_the_run_that_it_was_set_in(tmp_path: Path) -> None:
     assert came(desk.run()) == expected(LOOKS)
 
 
-def test_whoever_edits_the_configuration_after_a_count_was_set_has_spoken_last(tmp_path: Path) -> None:
+def test_configuration_edited_after_a_count_was_set_wins(tmp_path: Path) -> None:
     run(Desk(tmp_path, everything(LOOKS, ONES), backend=Hurried), {1: ("tally", 3)})
     edited = Desk(tmp_path, everything(LOOKS, {**ONES, "tally": 2}))
     assert len(edited.loop().run_state.program.operators["tally"]) == 2

@@ -114,7 +114,7 @@ def test_keyed_state_follows_its_keys_to_other_owners_where_the_count_stays(tmp_
     assert counts(Desk(tmp_path, draw(odd_first=False))) == {1: 2, 2: 3, 3: 2}
 
 
-def test_what_every_partition_was_told_of_stays_with_each(tmp_path: Path) -> None:
+def test_what_every_partition_learned_stays_with_each(tmp_path: Path) -> None:
     class Knows(Operator):
         kind = "cast.knows/1"
         numbers = InputPort(int, key=lambda number: number)
@@ -203,7 +203,7 @@ def test_a_property_that_was_changed_holds_from_the_next_window_on(tmp_path: Pat
     assert Desk(tmp_path, draw(10)).run().run_state.state["total"] == ({"total": 21},)
 
 
-def test_an_operator_that_was_renamed_does_not_begin_anew_unnoticed(tmp_path: Path) -> None:
+def test_an_operator_that_was_renamed_does_not_begin_again_unnoticed(tmp_path: Path) -> None:
     looks = ((1, 2), (2, 3))
     Desk(tmp_path, tallied(looks, 2)).run(windows=1)
     with pytest.raises(
@@ -230,7 +230,7 @@ def test_blocks_that_wait_for_a_reader_that_was_renamed_are_not_lost(tmp_path: P
     assert arrived(Desk(tmp_path, draw("digits"), backend=Hurried).run()) == list(range(9))
 
 
-def test_a_promised_deal_for_a_reader_that_was_renamed_is_told(tmp_path: Path) -> None:
+def test_promised_work_for_a_reader_that_was_renamed_is_reported(tmp_path: Path) -> None:
     def draw(reader: str) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             dag.add_operator("ranges", Ranges(looks=((9,),))) >> dag.add_operator(reader, Digits())
@@ -255,7 +255,7 @@ class Whole(Operator):
 
 
 @pytest.mark.parametrize("promised", [False, True])
-def test_blocks_that_wait_for_a_reader_that_reads_no_more_are_told_of(tmp_path: Path, *, promised: bool) -> None:
+def test_blocks_that_wait_for_a_reader_that_reads_no_more_are_reported(tmp_path: Path, *, promised: bool) -> None:
     def draw(reader: Operator) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             digits = dag.add_operator("digits", reader)

@@ -1,4 +1,4 @@
-"""Listeners are told what partitions did and what waits, and what they ask for is done and kept."""
+"""Listeners receive what partitions did and what waits, and what they ask for is done and kept."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ LOOKS = ((7, 3, 9), (20,), (1, 1, 8))
 
 @dataclass
 class Listener(StatsListener):
-    """Writes down what it is told, and answers as it is told to."""
+    """Records the statistics that it receives, and answers as the test says."""
 
     answers: Callable[[BatchedOperatorStats], Response] = lambda _: Response()
     told: list[BatchedOperatorStats] = field(default_factory=list)
@@ -64,7 +64,7 @@ def facts(desk: Desk) -> list[Scaled]:
     return [f for entry in history(desk.ledger()) for f in entry.checkpoint.facts if isinstance(f, Scaled)]
 
 
-def test_before_the_first_window_listeners_are_told_what_waits_and_nothing_else(tmp_path: Path) -> None:
+def test_before_the_first_window_listeners_receive_what_waits_and_nothing_else(tmp_path: Path) -> None:
     listener = Listener()
     Desk(tmp_path, listened(listener), clock=FakeClock()).run()
     first, second = listener.told[:2]
@@ -77,7 +77,7 @@ def test_before_the_first_window_listeners_are_told_what_waits_and_nothing_else(
     assert first.at == FakeClock().now()
 
 
-def test_after_a_window_they_are_told_what_each_partition_did(tmp_path: Path) -> None:
+def test_after_a_window_they_receive_what_each_partition_did(tmp_path: Path) -> None:
     listener = Listener()
     Desk(tmp_path, listened(listener)).run()
     told = [each for each in listener.told if each.current_window_id == 1]
@@ -127,7 +127,7 @@ def test_what_a_listener_asks_for_is_done_before_the_next_window_and_kept_with_i
     assert len(next(iter(history(desk.ledger()))).checkpoint.facts) == 1
 
 
-def test_a_look_that_changes_nothing_is_kept_where_its_inputs_are_told(tmp_path: Path) -> None:
+def test_a_look_that_changes_nothing_is_kept_where_it_reports_its_inputs(tmp_path: Path) -> None:
     desk = Desk(tmp_path, listened(Listener(lambda _: Response(repartition_note="fits", inputs={"looked": 1}))))
     desk.run(windows=1)
     assert [(f.before, f.after, f.rule, f.policy) for f in facts(desk)] == [(2, 2, "fits", "Listener")] * 2
@@ -198,7 +198,7 @@ def from_files(dag: Dag, conf: object) -> None:
     )
 
 
-def test_a_partitioner_is_told_the_partitions_by_the_ids_that_listeners_know(tmp_path: Path) -> None:
+def test_a_partitioner_receives_the_partitions_by_the_ids_that_listeners_know(tmp_path: Path) -> None:
     class Told(StatelessPartitioner):
         def partitioned(self, partitions: Mapping[int, Partition]) -> None:
             heard.append(partitions)

@@ -75,7 +75,7 @@ def multiplied(looks: Sequence[tuple[int, ...]] = ((1,), (2,), (3,), (4,)), fact
 
 @dataclass
 class Asking:
-    """Asks when a window is committed, and lets the time pass in which nobody looks for requests."""
+    """Asks when a window is committed, and lets the time pass in which the driver does not look for requests."""
 
     desk: Desk
     asks: dict[int, SetValue | SetCount]
@@ -124,7 +124,7 @@ def test_what_was_set_outlives_the_run(tmp_path: Path) -> None:
     assert arrived(desk.run()) == [1, 20, 30, 40]
 
 
-def test_whoever_edits_the_configuration_after_it_was_set_has_spoken_last(tmp_path: Path) -> None:
+def test_configuration_edited_after_a_property_was_set_wins(tmp_path: Path) -> None:
     desk = Desk(tmp_path, multiplied(), clock=FakeClock())
     desk.run(probe=Asking(desk, {1: times("10")}), windows=2)
     desk.draw = multiplied(factor=5)
@@ -304,7 +304,7 @@ class Picky(Script):
 
     def setup(self, context: Context) -> None:
         if self.house == "nowhere":
-            raise ConnectionError("nobody lives there")
+            raise ConnectionError("no such host")
 
 
 def test_an_input_operator_that_cannot_begin_with_a_value_goes_on_with_the_one_before(tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_an_input_operator_that_cannot_begin_with_a_value_goes_on_with_the_one_b
     refused, done = asking.replies()
     assert refused is not None
     assert done is not None
-    assert "nobody lives there" in (refused.refused or "")
+    assert "no such host" in (refused.refused or "")
     assert (done.before, done.after) == ("here", "there")
 
 
@@ -369,7 +369,7 @@ def test_a_request_that_was_withdrawn_is_not_done(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"no JSON", b"{}", b'{"format": "dagkit.request/2"}'])
-def test_a_request_that_nobody_understands_is_answered_and_gone(tmp_path: Path, content: bytes) -> None:
+def test_a_request_that_is_not_understood_is_answered_and_gone(tmp_path: Path, content: bytes) -> None:
     desk = Desk(tmp_path, multiplied(), clock=FakeClock())
     desk.run(windows=1)
     store = Ledger.open(desk.place).store
@@ -379,7 +379,7 @@ def test_a_request_that_nobody_understands_is_answered_and_gone(tmp_path: Path, 
     assert json.loads(store.get("answers/strange.json"))["done"] is False
 
 
-def test_answers_that_nobody_came_for_go_after_a_day(tmp_path: Path) -> None:
+def test_answers_that_were_not_fetched_go_after_a_day(tmp_path: Path) -> None:
     clock = FakeClock()
     desk = Desk(tmp_path, multiplied(), clock=clock)
     desk.run(windows=1)
@@ -426,7 +426,7 @@ def test_whatever_keeps_a_ledger_carries_requests_and_answers(tmp_path: Path, pl
 
 
 class Faltering(MemoryStore):
-    """Refuses what it is told to refuse: what is done to a key that holds a word."""
+    """Refuses changes of the keys that contain a word."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -492,7 +492,7 @@ def test_what_cannot_be_answered_now_is_answered_later(refuses: tuple[str, str])
     assert store.names("answers") == []
 
 
-def test_answers_that_cannot_be_taken_away_now_keep_nobody_from_running() -> None:
+def test_answers_that_cannot_be_taken_away_now_do_not_stop_the_run() -> None:
     store, clock = Faltering(), FakeClock()
     store.create("answers/old.json", b"{}")
     store.refuses = {("names", "answers")}
@@ -503,7 +503,7 @@ def test_answers_that_cannot_be_taken_away_now_keep_nobody_from_running() -> Non
     assert store.names("answers") == []
 
 
-def test_what_nobody_knows_to_be_asked_still_is_refused_and_the_run_goes_on() -> None:
+def test_a_request_of_an_unknown_kind_is_refused_and_the_run_continues() -> None:
     store, clock = Faltering(), FakeClock()
     changing = Reconfiguration(
         RunningPlan.of(compile_application(multiplied(), Config.of({}))), RequestInbox(store, clock.now)

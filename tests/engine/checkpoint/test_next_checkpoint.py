@@ -38,8 +38,8 @@ def part(file: str, *, block: int | None = None, finished: bool = False) -> Part
         pytest.param([part("a", block=1)], set(), "a", id="a block that was read to its end"),
         pytest.param([part("a", block=1)], {1}, "", id="a block that is not read to its end"),
         pytest.param([part("a", block=1), part("b", block=2)], {2}, "a", id="one of two blocks"),
-        pytest.param([part("a"), part("a")], set(), "", id="a file that nobody finished"),
-        pytest.param([part("a"), part("a", finished=True)], set(), "aa", id="a file that somebody finished"),
+        pytest.param([part("a"), part("a")], set(), "", id="an unfinished file"),
+        pytest.param([part("a"), part("a", finished=True)], set(), "aa", id="a finished file"),
         pytest.param([part("a", block=1, finished=True)], {1}, "a", id="finishing comes before the block"),
         pytest.param([part("a", block=1), part("a", block=2)], {2}, "", id="a file of two blocks needs both"),
         pytest.param([], {1}, "", id="nothing was written"),
@@ -130,7 +130,7 @@ def test_keyed_values_lie_where_their_keys_do(counts: dict[int, int], before: in
 @pytest.mark.parametrize(
     ("before", "now"),
     [
-        pytest.param([{"total": 1}, {"total": 2}], [{"total": 1}, {"total": 2}, {}], id="new partitions begin anew"),
+        pytest.param([{"total": 1}, {"total": 2}], [{"total": 1}, {"total": 2}, {}], id="new partitions begin empty"),
         pytest.param([{"total": 1}, {}], [{"total": 1}], id="a partition without state may go"),
         pytest.param([{"gone": 1}], [{}], id="what the class declares no more is forgotten"),
     ],
@@ -159,7 +159,7 @@ def test_values_of_partitions_that_own_no_keys_stay_where_they_are() -> None:
         pytest.param(Unkeyed, [{"counts": [[1, 1, 0]]}, {"counts": [[1, 2, 0]]}], id="one key in two partitions"),
     ],
 )
-def test_state_that_nobody_can_take_over_stops_the_launch(operator: type[Operator], before: Sequence[Any]) -> None:
+def test_state_that_no_operator_can_take_over_stops_the_launch(operator: type[Operator], before: Sequence[Any]) -> None:
     kept: Any = {"tally": tuple(before)}
     with pytest.raises(StateStranded, match="tally has 1 partitions and had 2"):
         redistribute_state(program(1, operator), kept)

@@ -80,7 +80,7 @@ def test_what_a_crash_left_to_be_put_in_place_is_no_second_file(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("below", ["nope", "nope/further", "."], ids=["a folder", "a folder in it", "the place itself"])
-def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_read(tmp_path: Path, below: str) -> None:
+def test_a_folder_that_cannot_be_written_to_is_reported_before_anything_is_read(tmp_path: Path, below: str) -> None:
     seen: list[RunEvent] = []
     (tmp_path / "file").touch()
     desk = Desk(tmp_path, lambda dag, _: one_line(dag, tmp_path / "file" / below))
@@ -103,7 +103,7 @@ def assert_there(folder: Path) -> None:
     assert folder.is_dir()
 
 
-def test_files_of_another_life_are_replaced_and_that_is_told_once(
+def test_files_of_another_life_are_replaced_and_that_is_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     out = tmp_path / "out"
@@ -118,7 +118,7 @@ def test_files_of_another_life_are_replaced_and_that_is_told_once(
     assert [record.getMessage() for record in caplog.records] == [words]
 
 
-def test_of_a_file_that_is_written_in_many_windows_it_is_told_once(
+def test_of_a_file_that_is_written_in_many_windows_it_is_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def draw(dag: Dag, conf: object) -> None:
@@ -163,7 +163,7 @@ class Unfinished(Notes):
         self.files.open(f"{number // 100}").write(b"%d " % number)
 
 
-def test_a_file_that_nobody_finishes_is_there_when_a_launch_ends_and_its_name_is_used_up(tmp_path: Path) -> None:
+def test_an_unfinished_file_is_there_when_a_launch_ends_and_its_name_is_used_up(tmp_path: Path) -> None:
     def draw(*looks: tuple[int, ...]) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             dag.add_operator("script", Script(looks=looks)) >> dag.add_operator(
@@ -249,7 +249,7 @@ def test_a_file_is_of_one(before: list[Part], now: list[Part]) -> None:
         pytest.param([part(block=1), part(block=2)], [part("g")], id="nothing was written to it"),
     ],
 )
-def test_whoever_shares_with_nobody_goes_on(before: list[Part], now: list[Part]) -> None:
+def test_an_application_that_shares_no_folder_continues(before: list[Part], now: list[Part]) -> None:
     refuse_shared(before, now, {"w", "x"})
 
 
@@ -311,7 +311,7 @@ def test_pieces_that_the_driver_does_not_see_are_not_committed(tmp_path: Path, *
     assert desk.faults() == []
 
 
-def test_pieces_that_another_driver_swept_are_told_as_that(tmp_path: Path) -> None:
+def test_pieces_that_another_driver_swept_are_reported_as_that(tmp_path: Path) -> None:
     desk = Desk(tmp_path, noted(tmp_path, (101,)))
     came = []
 

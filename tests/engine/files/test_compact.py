@@ -1,4 +1,4 @@
-"""A file that nobody finishes is kept in few pieces, whoever is killed over putting them together."""
+"""A file that stays unfinished is kept in few pieces, whatever process is killed while it joins them."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def test_the_checkpoint_stays_small_however_many_windows_write_to_a_file(tmp_pat
 
 
 @pytest.mark.parametrize("point", Point)
-def test_whoever_is_killed_around_it_loses_and_doubles_nothing(
+def test_a_kill_around_it_loses_and_doubles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: Point
 ) -> None:
     monkeypatch.setattr(gathering, "MOST_PIECES", 2)
@@ -72,7 +72,7 @@ def test_pieces_of_a_block_stay_what_they_are(tmp_path: Path) -> None:
     assert gathered(files, StagingPlace(str(tmp_path), 51, "g")).files == files
 
 
-def test_pieces_are_there_until_somebody_forgets_them(tmp_path: Path) -> None:
+def test_pieces_are_there_until_they_are_forgotten(tmp_path: Path) -> None:
     files = parts(tmp_path, [2] * 40)
     found = gathered(files, StagingPlace(str(tmp_path), 41, "g"))
     assert [(part.length, part.window) for part in found.files] == [(80, 39)]

@@ -1,4 +1,4 @@
-"""Pieces become files: all at once, once, and again by whoever was killed over it."""
+"""Pieces become files: all at once, once, and again after the process that placed them was killed."""
 
 import errno
 import os
@@ -97,7 +97,7 @@ class Interrupted:
 
 
 def killed_at_every_step(monkeypatch: pytest.MonkeyPatch, work: Callable[[int], None]) -> Iterator[int]:
-    """Does the work again and again, killed one step later each time, until nobody stops it any more."""
+    """Does the work again and again, killed one step later each time, until it is no longer stopped."""
     for step in range(1, 200):
         with monkeypatch.context() as patched:
             Interrupted(patched, step)
@@ -115,7 +115,7 @@ def killed_at_every_step(monkeypatch: pytest.MonkeyPatch, work: Callable[[int], 
 
 @pytest.mark.parametrize("across", [False, True], ids=["on one disk", "across disks"])
 @pytest.mark.parametrize("contents", CONTENTS)
-def test_whoever_is_killed_over_it_may_do_it_again(
+def test_a_process_killed_over_it_may_do_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, contents: list[str], *, across: bool
 ) -> None:
     if across:
@@ -208,9 +208,7 @@ def test_two_drivers_may_put_the_same_file_in_place(
         pytest.param([0, 1], "short", id="all pieces, and the file is another one"),
     ],
 )
-def test_pieces_that_somebody_removed_are_missed(
-    tmp_path: Path, folder: LocalFolder, lost: list[int], file: str | None
-) -> None:
+def test_removed_pieces_are_missed(tmp_path: Path, folder: LocalFolder, lost: list[int], file: str | None) -> None:
     made, path = pieces(tmp_path, "one", "two"), Path(folder.path_of("a.txt"))
     for number in lost:
         Path(made[number].path).unlink()
@@ -285,7 +283,7 @@ def test_a_relative_place_is_taken_from_home(tmp_path: Path) -> None:
         assert folder_at(place) == LocalFolder(Path("/out put"))
 
 
-def test_a_url_means_the_same_to_whoever_reads_and_to_whoever_writes(tmp_path: Path) -> None:
+def test_a_url_means_the_same_to_readers_and_to_writers(tmp_path: Path) -> None:
     """Pieces are staged, files are finished and found again: what is quoted in a URL is not in the name."""
     for place in ((tmp_path / "a b").as_uri(), "memory://places/a%20b"):
         staged = folder_at(place).below("staged")

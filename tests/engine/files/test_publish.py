@@ -1,4 +1,4 @@
-"""Files of a commit are put in place once, whoever is killed over it and whoever takes them away."""
+"""Files of a commit are put in place once, even if the process is killed meanwhile or the files are taken away."""
 
 import logging
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def with_lines(home: Path) -> Desk:
 
 @dataclass
 class Told:
-    """A backend that tells in how many files each call was."""
+    """A backend that records the number of files of each call."""
 
     inner: Backend
     calls: list[int] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Told:
         self.inner.close()
 
 
-def test_files_are_put_in_place_in_the_same_way_whether_somebody_probes_or_not(tmp_path: Path) -> None:
+def test_files_are_put_in_place_in_the_same_way_whether_a_test_probes_or_not(tmp_path: Path) -> None:
     calls = []
     for name, probe in (("probed", lambda *_: None), ("alone", None)):
         told: list[Told] = []
@@ -109,11 +109,11 @@ def parts(home: Path, count: int) -> dict[str, list[Part]]:
 @pytest.mark.parametrize(
     ("gone", "goes_on"),
     [
-        pytest.param([], True, id="nobody had come to it"),
+        pytest.param([], True, id="it was not placed yet"),
         pytest.param([0], False, id="its pieces were about to go"),
         pytest.param([0, 1, 2], False, id="it was in place, and taken"),
-        pytest.param([1], True, id="somebody lost a piece of it"),
-        pytest.param([2], True, id="somebody lost the last piece"),
+        pytest.param([1], True, id="a piece of it was lost"),
+        pytest.param([2], True, id="the last piece was lost"),
     ],
 )
 def test_pieces_go_in_their_order_once_the_file_is_whole(tmp_path: Path, gone: list[int], *, goes_on: bool) -> None:
@@ -148,7 +148,7 @@ def test_what_another_driver_noted_of_a_later_window_stays(tmp_path: Path) -> No
     assert not is_begun(place, 2)
 
 
-def test_a_driver_that_was_overtaken_is_told_that_and_not_that_files_are_missing(tmp_path: Path) -> None:
+def test_a_driver_that_was_overtaken_reports_that_and_not_missing_files(tmp_path: Path) -> None:
     desk = with_lines(tmp_path)
     came = []
 

@@ -250,7 +250,7 @@ def three(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_nobody_needs_is_swept_up_to_the_window_that_was_committed(three: Path) -> None:
+def test_what_is_not_needed_is_swept_up_to_the_window_that_was_committed(three: Path) -> None:
     assert sweep(str(three / "app"), {"2"}, upto=2) == []
     assert staged(three) == ["2/c"]
 

@@ -1,4 +1,4 @@
-"""Files reach the disk while work goes on; whoever waits knows that all of them did, or which did not."""
+"""Files reach the disk while work continues; a waiting caller knows that all of them did, or which did not."""
 
 import errno
 import os
@@ -84,7 +84,7 @@ def test_it_can_be_used_again(tmp_path: Path, disk: Disk) -> None:
     assert len(disk.held) == 2
 
 
-def test_the_file_that_the_disk_did_not_take_is_told(tmp_path: Path, disk: Disk) -> None:
+def test_the_file_that_the_disk_did_not_take_is_named(tmp_path: Path, disk: Disk) -> None:
     syncing = Syncing()
     disk.full_after = 1
     disk.let(2)

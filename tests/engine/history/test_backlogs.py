@@ -1,4 +1,4 @@
-"""What a ledger tells of backlogs, and what other settings would have done with them."""
+"""What a ledger records of backlogs, and what other settings would have done with them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -62,14 +62,14 @@ def test_what_waits_for_another_reader_is_not_this_ones(tmp_path: Path) -> None:
     assert told.drained == (1000.0,)
 
 
-def test_before_anything_was_measured_what_was_read_tells_how_fast(tmp_path: Path) -> None:
+def test_before_anything_was_measured_what_was_read_shows_how_fast(tmp_path: Path) -> None:
     recording = Recording(tmp_path)
     recording.find(100)
     recording.run(100 * MIB, 10, [recording.decide()])
     assert world_of(recorded(_ledger(recording))).per_milli == pytest.approx(2.5 * MIB / 1000)
 
 
-def test_a_run_that_decided_nothing_is_told(tmp_path: Path) -> None:
+def test_a_run_that_decided_nothing_is_reported(tmp_path: Path) -> None:
     recording = Recording(tmp_path)
     recording.find(1)
     recording.run(MIB, 1, [])
@@ -77,12 +77,12 @@ def test_a_run_that_decided_nothing_is_told(tmp_path: Path) -> None:
         recorded(_ledger(recording))
 
 
-def test_an_operator_that_decided_nothing_is_told_with_the_one_that_did(tmp_path: Path) -> None:
+def test_an_operator_that_decided_nothing_is_reported_with_the_one_that_did(tmp_path: Path) -> None:
     with pytest.raises(NothingDecided, match="did you mean 'reader'"):
         recorded(_ledger(burst(tmp_path)), "raeder")
 
 
-def test_a_backlog_that_nobody_has_read_is_told(tmp_path: Path) -> None:
+def test_a_backlog_that_was_never_read_is_reported(tmp_path: Path) -> None:
     recording = Recording(tmp_path)
     recording.find(100)
     recording.run(0, 1, [recording.decide()])

@@ -1,4 +1,4 @@
-"""What a ledger tells of the windows that were."""
+"""What a ledger records of past windows."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_facts_come_back_as_they_were_kept() -> None:
     assert Checkpoint.model_validate(Checkpoint(facts=facts).as_json()).facts == facts
 
 
-def test_every_window_is_told_in_order(tmp_path: Path) -> None:
+def test_every_window_is_reported_in_order(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text("one\ntwo\nthree\n" * 20)
     draw = lines_through_filter(tmp_path, block_size=60)

@@ -1,4 +1,4 @@
-"""Input operators look for more on the driver, set up once in a launch; each look tells the window that it is for."""
+"""Input operators look for more on the driver, set up once in a launch; each look gets the window that it is for."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -10,7 +10,7 @@ from tests.engine.cast import Collect, Desk, Script, arrived
 
 
 class Heard(Script):
-    """Notes what it is told, in order."""
+    """Records its callbacks, in order."""
 
     kind = "cast.heard/1"
     heard: ClassVar[list[str]] = []

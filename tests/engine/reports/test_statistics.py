@@ -1,4 +1,4 @@
-"""Figures and their averages, of windows that nobody ran."""
+"""Figures and their averages, of windows that never ran."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +26,7 @@ def window(taken: int, *, sent: int = 0, cpu_seconds: float = 0.0) -> OperatorSt
 
 
 def lately(*windows: tuple[float, OperatorStats], latency_millis: float = 0.0) -> Lately:
-    """What averages are of these windows, told by the second in which each ended."""
+    """The averages of these windows, by the second in which each ended."""
     averages = Lately(NOON)
     for ended, stats in windows:
         averages.add(stats, at(ended), latency_millis)
@@ -56,14 +56,14 @@ def test_a_window_that_took_no_time_has_no_rate() -> None:
     assert lately((0, window(10))).processed_per_second == 0.0
 
 
-def test_the_processor_is_told_in_percent_and_latency_as_the_mean_of_windows() -> None:
+def test_the_processor_is_reported_in_percent_and_latency_as_the_mean_of_windows() -> None:
     averages = lately((1, window(1, cpu_seconds=1)), (4, window(1, cpu_seconds=1)), latency_millis=100.0)
     averages.add(window(1), at(4), 400.0)
     assert (averages.cpu_percentage, averages.latency_millis) == (50.0, 200.0)
 
 
 @pytest.mark.parametrize(("waiting", "shares"), [(0, [0, 0, 0]), (3, [1, 1, 1]), (5, [2, 2, 1])])
-def test_each_partition_is_told_its_share_of_the_queue(waiting: int, shares: list[int]) -> None:
+def test_each_partition_receives_its_share_of_the_queue(waiting: int, shares: list[int]) -> None:
     program = program_of(compile_application(numbers_collected(((3,),), readers=3)))
     operators = window_stats(
         program,
@@ -115,7 +115,7 @@ def test_a_block_that_is_left_whole_was_not_begun(tmp_path: Path) -> None:
     assert begun[0] == 1, "the window was over when the first block was read"
 
 
-def test_what_waits_is_told_with_each_window(tmp_path: Path) -> None:
+def test_what_waits_is_reported_with_each_window(tmp_path: Path) -> None:
     desk = Desk(tmp_path, numbers_collected(((5, 5, 5),)), backend=Hurried)
     queues = [one.input_ports[0].queue_size for each in measured(desk) for one in each.operators["digits"]]
     assert queues[0] > 0

@@ -27,9 +27,9 @@ from dagkit.engine.run.decide import (
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 SOON, LATER = NOW + timedelta(seconds=1), NOW + timedelta(seconds=2)
 QUIET = LoopState(Until.STOPPED, NOW, next_look=LATER)
-"""Nothing to do, and somebody looks later."""
+"""Nothing to do now; the next look is later."""
 OVER = replace(QUIET, until=Until.ONCE, looked_in_vain=True)
-"""Nothing to do, and nobody looks again."""
+"""Nothing to do, and no further look."""
 
 
 def seen(outlook: LoopState = QUIET, **known: Any) -> LoopState:
@@ -60,8 +60,8 @@ def seen(outlook: LoopState = QUIET, **known: Any) -> LoopState:
         pytest.param(seen(windows_left=0, in_flight=1), Await(), id="the last window asked for is waited for"),
         pytest.param(seen(promised=True, next_look=NOW), Start(), id="a promise comes before a look"),
         pytest.param(seen(found=1, next_look=NOW), Start(), id="what was found is given away before a look"),
-        pytest.param(seen(waiting=4, plenty=4, next_look=NOW), Start(), id="nobody looks while plenty waits"),
-        pytest.param(seen(waiting=3, plenty=4, next_look=NOW), Look(), id="somebody looks when little waits"),
+        pytest.param(seen(waiting=4, plenty=4, next_look=NOW), Start(), id="no look while plenty waits"),
+        pytest.param(seen(waiting=3, plenty=4, next_look=NOW), Look(), id="a look when little waits"),
         pytest.param(seen(waiting=3, plenty=4), Start(), id="what waits need not wait for a look"),
         pytest.param(seen(in_flight=1, overlap=2), Await(LATER), id="while a window runs, the next look is waited for"),
         pytest.param(
@@ -92,16 +92,18 @@ def seen(outlook: LoopState = QUIET, **known: Any) -> LoopState:
         pytest.param(seen(OVER, until=Until.IDLE), Stop(), id="idle: it ends when nothing was found"),
         pytest.param(seen(looked_in_vain=True), Sleep(LATER), id="stopped: it goes on when nothing was found"),
         pytest.param(seen(OVER, next_look=NOW), Stop(), id="once: it looks no more after a look in vain"),
-        pytest.param(seen(OVER, until=Until.IDLE, next_look=NOW), Look(), id="idle: it looks whenever somebody is due"),
-        pytest.param(seen(OVER, undrained=True), Start(last=True), id="operators are told that nothing more comes"),
+        pytest.param(seen(OVER, until=Until.IDLE, next_look=NOW), Look(), id="idle: it looks whenever an input is due"),
+        pytest.param(seen(OVER, undrained=True), Start(last=True), id="operators learn that nothing more comes"),
         pytest.param(
-            seen(OVER, undrained=True, closes=False), Start(), id="they are told in a window that closes theirs"
+            seen(OVER, undrained=True, closes=False), Start(), id="they learn it in a window that closes theirs"
         ),
         pytest.param(
-            seen(OVER, undrained=True, begun=True), Start(last=True), id="they are told as their windows close"
+            seen(OVER, undrained=True, begun=True), Start(last=True), id="they learn it as their windows close"
         ),
         pytest.param(
-            seen(OVER, undrained=True, begun=True, closes=False), Start(), id="they are not told in the middle of one"
+            seen(OVER, undrained=True, begun=True, closes=False),
+            Start(),
+            id="they do not learn it in the middle of one",
         ),
     ],
 )

@@ -65,7 +65,7 @@ from tests.engine.cast import Collect, Desk, Draw, Ranges, Script, arrived
 
 LINES = "".join(f"line {number:04}\n" for number in range(200))
 BAD = 137
-"""The line that somebody fails on; it starts at byte 10 * 137."""
+"""The line at which an operator fails; it starts at byte 10 * 137."""
 
 
 def is_good(line: str) -> bool:
@@ -198,7 +198,7 @@ def test_a_failure_names_the_very_line(tmp_path: Path, operators: Any, name: str
     assert failure.place == f"{tmp_path}/in/a.txt, byte {10 * BAD} (block 1)"
     assert "in strictly" in failure.traceback
     first_frame = failure.traceback.splitlines()[1]
-    assert "dagkit/engine" not in first_frame, "how dagkit came there is nobody's concern"
+    assert "dagkit/engine" not in first_frame, "dagkit's own lines do not matter"
     assert f"{name} failed in window 2, slot 0 at {tmp_path}/in/a.txt, byte 1370" in str(raised.value)
 
 
@@ -254,7 +254,7 @@ def test_after_a_failure_the_run_goes_on_from_the_last_commit_with_repaired_code
 
 
 @wherever
-def test_a_name_that_is_not_there_is_told_in_one_sentence(tmp_path: Path, loop: Callable[[Desk], Loop]) -> None:
+def test_a_name_that_is_not_there_is_reported_in_one_sentence(tmp_path: Path, loop: Callable[[Desk], Loop]) -> None:
     def draw(dag: Dag, conf: object) -> None:
         patterns: Any = dag.add_operator("patterns", Items(items=[str(tmp_path / "nowhere")]))
         patterns >> dag.add_operator("match", MatchFiles()) >> dag.add_operator("collect", Collect())
@@ -279,7 +279,7 @@ class Unlisted(Lined):
         raise InputUnreadable(f"cannot read {element.path}: it is locked", "open it")
 
 
-def test_what_cannot_be_split_on_the_driver_is_told_so_too(tmp_path: Path) -> None:
+def test_what_cannot_be_split_on_the_driver_is_reported_so_too(tmp_path: Path) -> None:
     def draw(dag: Dag, conf: object) -> None:
         unlisted = dag.add_operator("unlisted", Unlisted())
         dag.add_operator("ranges", Ranges(looks=((10,),))) >> unlisted >> dag.add_operator("collect", Collect())
@@ -420,7 +420,7 @@ def test_the_traceback_begins_with_the_author_s_code(tmp_path: Path, loop: Calla
     assert "dagkit_operators" not in raised.value.failure.traceback
 
 
-def test_where_only_dagkit_was_at_work_all_of_the_way_is_told(tmp_path: Path) -> None:
+def test_where_only_dagkit_was_at_work_the_whole_traceback_is_shown(tmp_path: Path) -> None:
     with pytest.raises(DagkitError) as raised:
         Ledger.open(str(tmp_path))
     only_own = raised.value.with_traceback(raised.tb.tb_next)
@@ -446,7 +446,7 @@ def test_a_failure_keeps_what_it_came_of() -> None:
 
 
 class Broken(InputOperator):
-    """Fails where it is told to."""
+    """Fails in the callback that the test names."""
 
     kind = "cast.broken/1"
     out = OutputPort(int)
@@ -503,7 +503,7 @@ def counting(default: Any, on_driver: type[InputOperator] = Script) -> Draw:
     return draw
 
 
-def test_state_that_the_class_of_today_cannot_take_back_is_told(tmp_path: Path) -> None:
+def test_state_that_the_class_of_today_cannot_take_back_is_reported(tmp_path: Path) -> None:
     Desk(tmp_path, counting([1])).run(windows=1)
     with pytest.raises((StateUnreadable, OperatorFailed), match=r"Counting\.count was saved by another version"):
         Desk(tmp_path, counting({})).run()
@@ -523,7 +523,7 @@ class Unkeepable(InputOperator):
             self.out.emit(self.item)
 
 
-def test_an_item_that_cannot_be_kept_is_told_and_nothing_is_committed(tmp_path: Path) -> None:
+def test_an_item_that_cannot_be_kept_is_reported_and_nothing_is_committed(tmp_path: Path) -> None:
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("source", Unkeepable()) >> dag.add_operator("collect", Collect())
 
@@ -563,7 +563,7 @@ def writing(home: Path) -> Draw:
     return draw
 
 
-def test_a_file_of_several_windows_is_whole_when_somebody_says_so(tmp_path: Path) -> None:
+def test_a_file_of_several_windows_is_whole_when_its_operator_finishes_it(tmp_path: Path) -> None:
     desk = Desk(tmp_path, writing(tmp_path))
     desk.run(windows=2)
     assert desk.outputs() == {}
@@ -616,7 +616,7 @@ def test_a_crash_before_all_files_are_noted_as_being_in_place_does_no_harm(tmp_p
     assert desk.outputs() == {"numbers.txt": b"1\n2\n3\n"}
 
 
-def test_a_place_that_holds_no_ledger_is_told(tmp_path: Path) -> None:
+def test_a_place_that_holds_no_ledger_is_reported(tmp_path: Path) -> None:
     (tmp_path / "app").write_text("no folder")
     with pytest.raises((StoreError, OSError), match="app"):
         Desk(tmp_path, writing(tmp_path)).run()
@@ -751,9 +751,7 @@ class Returning(RowOperator):
 
 
 @pytest.mark.parametrize("on", [ReferenceBackend, InSlots])
-def test_a_handler_that_returns_fails_by_the_name_of_its_operator_and_without_lines_of_nobody(
-    tmp_path: Path, on: Any
-) -> None:
+def test_a_handler_that_returns_fails_by_the_name_of_its_operator_and_without_lines(tmp_path: Path, on: Any) -> None:
     def draw(dag: Dag, conf: object) -> None:
         numbers = dag.add_operator("numbers", Script(looks=((1,),)))
         numbers >> dag.add_operator("returns", Returning()) >> dag.add_operator("collect", Collect())

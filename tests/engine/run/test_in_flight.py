@@ -1,4 +1,4 @@
-"""Two windows in flight: what the older one leaves is told apart from what only the younger one was given."""
+"""Two windows in flight: what the older one leaves is kept apart from what only the younger one was given."""
 
 from dagkit import Block, Config, Dag
 from dagkit.compiler import compile_application

@@ -21,7 +21,7 @@ KILLS = 12
 LONGEST_SECONDS = 0.02
 """Between what happened and the kill, at most."""
 AHEAD = 2
-"""So many things may happen that nobody has taken note of; then the driver waits, however late the kill is."""
+"""So many unread events may come; then the driver waits, however late the kill is."""
 GOLDEN = 0.6180339887498949
 """Its multiples fall evenly into whatever is divided, and never twice at one place."""
 
@@ -39,10 +39,10 @@ def processes() -> ForkServerContext:
 
 
 def killed(processes: ForkServerContext, run: Run, home: Path, first: float) -> int:
-    """Run until it ends, and kill it again and again soon after something happened; tells how often that was.
+    """Run until it ends, and kill it again and again soon after an event; return the number of kills.
 
-    How far it comes before a kill is bounded by what it has leave for, so that no run ends before its time where
-    whoever kills is slow.
+    How far it comes before a kill is bounded by what it has leave for, so that no run ends early if the
+    killing process is slow.
     """
     for kills in count():
         told, tells = processes.Pipe(duplex=False)
@@ -108,7 +108,7 @@ def test_a_driver_on_spark_that_is_killed_writes_each_line_once(tmp_path: Path) 
     for told in ("Committed(window_id=1", "Started(window_id=2"):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own
             assert process.stdout is not None
-            assert any(line.startswith(told) for line in process.stdout), f"nobody told of {told}"
+            assert any(line.startswith(told) for line in process.stdout), f"unreported {told}"
             process.kill()
     subprocess.run(command, check=True, stdout=subprocess.PIPE)  # noqa: S603 - as above
     once = tmp_path / "once"

@@ -1,4 +1,4 @@
-"""The loop: when it looks, when it ends, what it tells, and that windows with nothing in them leave nothing."""
+"""The loop: when it looks, when it ends, what it reports, and that windows with nothing in them leave nothing."""
 
 import logging
 import threading
@@ -19,7 +19,7 @@ from tests.engine.cast import Collect, Desk, Draw, Script, arrived
 
 
 def told(*looks: tuple[int, ...], collect: type[Operator] = Collect, **properties: Any) -> Draw:
-    """A script, and whoever collects what it tells."""
+    """A script, and a collector of the loop's reports."""
 
     def draw(dag: Dag, conf: object) -> None:
         dag.add_operator("script", Script(looks=looks, **properties)) >> dag.add_operator("collect", collect())
@@ -93,7 +93,7 @@ def test_windows_without_work_are_not_run_and_not_appended(tmp_path: Path) -> No
     }  # a Seed, a schema, two findings; two windows
 
 
-def test_stopped_goes_on_until_somebody_stops_it(tmp_path: Path) -> None:
+def test_stopped_runs_until_it_is_stopped(tmp_path: Path) -> None:
     looks = ((), *(((number,)) for number in range(50)))
     desk = Desk(tmp_path, told(*looks), until=Until.STOPPED)
     began = threading.Event()
@@ -174,7 +174,7 @@ def test_what_was_found_and_the_state_that_found_it_are_in_the_ledger_together(t
 
 
 class Told(Operator):
-    """Says what it is told, in order."""
+    """Emits the items that it was given, in order."""
 
     kind = "cast.told/1"
     input = InputPort(int)
@@ -199,7 +199,7 @@ class Told(Operator):
         pytest.param(3, ["drained after 2", "end of 2"], id="the window that is open anyway"),
     ],
 )
-def test_operators_are_told_once_that_nothing_more_comes(tmp_path: Path, count: int, said: list[str]) -> None:
+def test_operators_learn_once_that_nothing_more_comes(tmp_path: Path, count: int, said: list[str]) -> None:
     def draw(dag: Dag, conf: object) -> None:
         told = dag.add_operator("told", Told())
         dag.set_operator_attribute(told, OperatorContext.APPLICATION_WINDOW_COUNT, count)
@@ -210,7 +210,7 @@ def test_operators_are_told_once_that_nothing_more_comes(tmp_path: Path, count: 
     assert arrived(desk.run()) == said
 
 
-def test_operators_are_told_again_when_more_has_come(tmp_path: Path) -> None:
+def test_operators_learn_again_when_more_has_come(tmp_path: Path) -> None:
     def draw(*looks: tuple[int, ...]) -> Draw:
         def drawn(dag: Dag, conf: object) -> None:
             told = dag.add_operator("told", Told())
@@ -223,7 +223,7 @@ def test_operators_are_told_again_when_more_has_come(tmp_path: Path) -> None:
     assert arrived(Desk(tmp_path, draw((1,), (2,))).run()) == [*first, "end of 2", "drained after 2", "end of 2"]
 
 
-def test_operators_are_told_of_the_end_though_the_run_was_cut_off_there(tmp_path: Path) -> None:
+def test_operators_learn_of_the_end_though_the_run_was_cut_off_there(tmp_path: Path) -> None:
     def draw(dag: Dag, conf: object) -> None:
         told = dag.add_operator("told", Told())
         dag.add_operator("script", Script(looks=((1,),))) >> told >> dag.add_operator("collect", Collect())
@@ -234,7 +234,7 @@ def test_operators_are_told_of_the_end_though_the_run_was_cut_off_there(tmp_path
 
 
 class Noting(Script):
-    """Notes what the loop tells it."""
+    """Records the loop's reports."""
 
     kind = "cast.noting/1"
     heard: ClassVar[list[tuple[str, int]]] = []
@@ -258,7 +258,7 @@ def test_an_input_hears_of_the_checkpoint_and_then_of_the_commit(tmp_path: Path)
 # ---- who looks on
 
 
-def test_an_observer_that_raises_is_told_no_more(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_observer_that_raises_receives_no_more_events(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     heard: list[RunEvent] = []
 
     def clumsy(happening: RunEvent) -> None:

@@ -66,7 +66,7 @@ def test_a_window_that_is_lost_again_and_again_ends_the_run_and_not_the_applicat
     assert arrived(desk.run()) == [1, 2, 3]
 
 
-def test_whoever_looks_on_is_told_of_each_loss(tmp_path: Path) -> None:
+def test_observers_receive_each_loss(tmp_path: Path) -> None:
     told: list[RunEvent] = []
     desk = Desk(tmp_path, draw, backend=lambda inner: Losing(inner, ATTEMPTS_AT_LOST_WINDOWS + 1))
     with pytest.raises(WindowLost, match="went away"):

@@ -51,7 +51,7 @@ class Elsewhere:
 
 @pytest.mark.parametrize("window", [1, 2])
 @pytest.mark.parametrize("point", Point)
-def test_whoever_is_overtaken_stops_and_does_no_harm(tmp_path: Path, point: Point, window: int) -> None:
+def test_a_driver_that_is_overtaken_stops_and_does_no_harm(tmp_path: Path, point: Point, window: int) -> None:
     desk = with_lines(tmp_path / "shared")
     probe = Elsewhere(point, window, desk.run)
     with pytest.raises(SequenceTaken, match=r"another writer has appended this block(?s:.*): stop one of the two"):
@@ -117,7 +117,7 @@ class Slow:
         self.inner.close()
 
 
-def test_what_fails_for_another_driver_is_told_as_that(tmp_path: Path) -> None:
+def test_what_fails_for_another_driver_is_reported_as_that(tmp_path: Path) -> None:
     desk = with_lines(tmp_path)
     slow = Desk(desk.home, desk.draw, backend=lambda backend: Slow(backend, lambda: (desk.run(), None)[1]), overlap=1)
     with pytest.raises(SequenceTaken) as raised:
@@ -125,7 +125,7 @@ def test_what_fails_for_another_driver_is_told_as_that(tmp_path: Path) -> None:
     assert "the staged pieces are gone" in str(raised.value.__cause__)
 
 
-def test_what_fails_for_its_own_reason_is_told_as_that(tmp_path: Path) -> None:
+def test_what_fails_for_its_own_reason_is_reported_as_that(tmp_path: Path) -> None:
     desk = with_lines(tmp_path)
     slow = Desk(desk.home, desk.draw, backend=lambda backend: Slow(backend, lambda: None), overlap=1)
     with pytest.raises(OSError, match="the staged pieces are gone") as raised:
@@ -221,7 +221,7 @@ def test_what_another_driver_committed_is_not_swept_by_one_that_was_held_up(tmp_
     assert desk.leftovers() == []
 
 
-def test_who_opens_while_another_finds_and_promises_is_told_that_there_is_another(tmp_path: Path) -> None:
+def test_who_opens_while_another_finds_and_promises_is_informed_that_there_is_another(tmp_path: Path) -> None:
     desk = with_lines(tmp_path)
     program = program_of(compile_application(desk.draw))
     slow = Journal(Ledger.create(desk.place, durable=False), program, "", "")

@@ -47,7 +47,7 @@ def numbers(loop: Loop) -> list[tuple[str, int]]:
 @pytest.mark.parametrize("hurried", [True, False])
 @pytest.mark.parametrize("senders", [0, 1, 3])
 @pytest.mark.parametrize("readers", [1, 2])
-def test_every_number_is_told_once(tmp_path: Path, readers: int, senders: int, *, hurried: bool) -> None:
+def test_every_number_is_emitted_once(tmp_path: Path, readers: int, senders: int, *, hurried: bool) -> None:
     desk = desk_of(tmp_path, readers=readers, senders=senders, hurried=hurried)
     loop = desk.run()
     assert numbers(loop) == numbers_expected(LOOKS, BY_NOW, doubled=bool(senders))
@@ -127,7 +127,7 @@ class Shaky(Numbered):
     def process(self, element: Named, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[tuple[str, int]]:
         if Shaky.failures > 0:
             Shaky.failures -= 1
-            raise ConnectionError("nobody answers")
+            raise ConnectionError("no server answers")
         return super().process(element, tracker)
 
 
@@ -139,7 +139,7 @@ class Shaky(Numbered):
         pytest.param(BY_NOW, 2, [(Started, 2), (Failed, 2), (Failed, 2)], id="it ended the run"),
     ],
 )
-def test_a_window_that_only_asks_is_told_once_it_counts(
+def test_a_window_that_only_asks_is_reported_once_it_counts(
     tmp_path: Path, by_now: int, failures: int, told: list[tuple[type, int]]
 ) -> None:
     looks: Looks = ((("tail", -1),),)
@@ -148,7 +148,7 @@ def test_a_window_that_only_asks_is_told_once_it_counts(
     desk.run()
     again = replace(desk_of(tmp_path, until=Until.ONCE, looks=looks, kind=Shaky, by_now=by_now), conf=conf)
     Shaky.failures = failures
-    with pytest.raises(OperatorFailed, match="nobody answers") if failures > 1 else nullcontext():
+    with pytest.raises(OperatorFailed, match="no server answers") if failures > 1 else nullcontext():
         again.run(observers=[heard.append])
     assert told_of_windows(heard) == told
     assert again.faults() == []
@@ -287,7 +287,7 @@ def test_work_that_was_not_begun_holds_the_watermark_back(tmp_path: Path) -> Non
     assert watermarks(desk)[-1] == 3
 
 
-def test_a_source_is_told_only_of_what_is_there_for_good(tmp_path: Path) -> None:
+def test_a_source_hears_only_of_what_is_committed(tmp_path: Path) -> None:
     looks: Looks = ((("x", 9),),)
     desk = desk_of(tmp_path, looks=looks, kind=Telling, readers=1, defers_at=(1, 2, 3, 4, 5, 6, 7, 8))
     for window, point in enumerate((Point.RUNNING, Point.STAGED, Point.APPENDED), 3):
@@ -301,14 +301,14 @@ def test_a_source_is_told_only_of_what_is_there_for_good(tmp_path: Path) -> None
 
 
 class Careless(Numbered):
-    """Makes mistakes where nobody but the engine asks."""
+    """Makes mistakes in methods that only the engine calls."""
 
     kind = "cast.careless/1"
     mistake: str
 
     def initial_restriction(self, element: Named) -> OffsetRange:
         if self.mistake == "restriction":
-            raise ZeroDivisionError("nobody counts on the driver")
+            raise ZeroDivisionError("no count on the driver")
         return super().initial_restriction(element)
 
     def split(self, element: Named, restriction: OffsetRange) -> list[OffsetRange]:
@@ -326,12 +326,12 @@ class Careless(Numbered):
 @pytest.mark.parametrize(
     ("mistake", "told"),
     [
-        ("restriction", "numbered failed in window 1, .*nobody counts on the driver"),
+        ("restriction", "numbered failed in window 1, .*no count on the driver"),
         ("gap", r"numbered.split divided .* follows what ends at 1.*help: yield parts that touch"),
         ("short", r"numbered.split divided .* the last part ends at 3"),
     ],
 )
-def test_who_says_something_impossible_of_his_work_is_told(
+def test_an_operator_that_reports_impossible_work_is_named(
     tmp_path: Path, mistake: str, told: str, senders: int
 ) -> None:
     looks: Looks = ((("x", 4),),)
@@ -342,7 +342,7 @@ def test_who_says_something_impossible_of_his_work_is_told(
     assert numbers(desk.run()) == numbers_expected(looks, 0, doubled=bool(senders))
 
 
-def test_who_drains_other_work_than_there_is_is_told(tmp_path: Path) -> None:
+def test_an_operator_that_drains_other_work_than_there_is_is_named(tmp_path: Path) -> None:
     looks: Looks = ((("x", 9),),)
     draw: Any = partial(numbers_of_names, looks, defers_at=(2,))
     Desk(tmp_path, draw(), clock=FakeClock()).run(windows=1)
@@ -350,7 +350,7 @@ def test_who_drains_other_work_than_there_is_is_told(tmp_path: Path) -> None:
         Desk(tmp_path, draw(kind=partial(Careless, mistake="")), until=Until.DRAINED, clock=FakeClock()).run()
 
 
-def test_an_element_that_today_s_payload_cannot_read_is_told(tmp_path: Path) -> None:
+def test_an_element_that_today_s_payload_cannot_read_is_reported(tmp_path: Path) -> None:
     looks: Looks = ((("x", 9),),)
     draw = numbers_of_names(looks, defers_at=(2,))
     memory = Desk(tmp_path, draw, clock=FakeClock()).run(windows=1).checkpoint
@@ -375,7 +375,7 @@ named = st.tuples(st.sampled_from("xyz"), st.integers(-1, 8))
     probes=crashes,
     ends=st.lists(st.sampled_from([Until.ONCE, Until.IDLE, Until.DRAINED]), max_size=3),
 )
-def test_whatever_happens_every_number_is_told_once(
+def test_whatever_happens_every_number_is_emitted_once(
     *,
     tmp_path_factory: pytest.TempPathFactory,
     looks: Looks,

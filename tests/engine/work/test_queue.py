@@ -47,7 +47,7 @@ def promised(allocation):
     [
         pytest.param([9], 3, 100, [[0], [], []], 0, id="one block goes to one slot"),
         pytest.param([1, 1, 1, 1], 2, 100, [[0, 2], [1, 3]], 0, id="equal blocks go round"),
-        pytest.param([1, 1, 1, 3], 2, 100, [[3], [0, 1, 2]], 0, id="the longest goes first, to whoever has least"),
+        pytest.param([1, 1, 1, 3], 2, 100, [[3], [0, 1, 2]], 0, id="the longest goes first, to the slot with least"),
         pytest.param([5, 5, 5, 5], 2, 5, [[0], [1]], 2, id="no more than a window can read"),
         pytest.param([50, 50, 50], 2, 1, [[0], [1]], 1, id="every slot gets a block, however long"),
         pytest.param([-1, -1], 2, 1, [[0], [1]], 0, id="sources without an end lie in different hands"),
@@ -107,7 +107,7 @@ def test_a_promised_deal_is_dealt_whole_to_fewer_or_more_slots(lengths: list[int
     assert second.all() == first.all()
 
 
-def test_blocks_of_one_number_and_two_files_are_told_apart() -> None:
+def test_blocks_of_one_number_and_two_files_are_distinguished() -> None:
     blocks = [block(0, 5, path="a"), block(0, 5, path="b")]
     first, second = WorkQueue.of(blocks), WorkQueue.of(blocks)
     allocation = take(first, 1, 1)

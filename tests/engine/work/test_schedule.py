@@ -123,7 +123,7 @@ def test_what_was_cut_and_not_begun_costs_no_piece() -> None:
     assert waits == [(700, slot_work[1][0].start), (slot_work[1][0].start + 700, 100_000)]
 
 
-def test_a_slot_that_was_at_work_is_told_with_its_split_and_one_that_was_not_is_not() -> None:
+def test_a_slot_that_was_at_work_is_reported_with_its_split_and_one_that_was_not_is_not() -> None:
     given = dealer_of(block(0, 0, 1000), block(1, 0, 1000)).next(1, {INTO: 2}, NEAR, overlaps=True)
     first, second = (hand[0] for hand in given.allocation[INTO])
     worked = [SlotResult(0, 0, 5.0, 9.0, [left_of(first, 5, 9.0)]), SlotResult(0, 1, 0.0, 0.0, [second])]
@@ -131,7 +131,7 @@ def test_a_slot_that_was_at_work_is_told_with_its_split_and_one_that_was_not_is_
     assert (split.element_id, split.start, split.at, split.end, split.slot, split.why) == (0, 0, 5, 1000, 0, OVER)
 
 
-def test_what_its_operator_put_off_is_not_told_as_if_the_window_had_been_over() -> None:
+def test_what_its_operator_put_off_is_not_reported_as_if_the_window_had_been_over() -> None:
     given = dealer_of(block(0, 0, 1000)).next(1, {INTO: 1}, NEAR, overlaps=True)
     ((first,),) = given.allocation[INTO]
     put_off = left_of(first, 5, 9.0).model_copy(update={"due": datetime(2024, 1, 1, tzinfo=UTC)})
@@ -169,7 +169,7 @@ def test_what_was_cut_so_that_it_could_be_dealt_is_in_the_ledger_with_its_window
     assert first[1].at == pytest.approx(2 << 20, abs=9)
 
 
-def test_a_promise_that_is_kept_after_a_crash_tells_the_same_cuts(tmp_path: Path) -> None:
+def test_a_promise_that_is_kept_after_a_crash_reports_the_same_cuts(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "long.txt").write_text(("x" * (1 << 20) + "\n") * 4)
     desk = Desk(tmp_path, lines_through_filter(tmp_path, block_size=1 << 30, chunk=1 << 20))

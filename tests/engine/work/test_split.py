@@ -97,7 +97,7 @@ def test_every_position_is_dealt_once_and_no_more_is_cut_than_there_are_slots(le
 
 
 @given(st.lists(st.integers(32 * MIB, 200 * MIB), min_size=1, max_size=12), st.integers(1, 9))
-def test_long_blocks_are_dealt_so_that_nobody_has_much_more_than_his_share(lengths: list[int], slots: int) -> None:
+def test_long_blocks_are_allocated_so_that_no_slot_has_much_more_than_its_share(lengths: list[int], slots: int) -> None:
     slot_work = allocated(of_lengths(*lengths), slots, cutter())
     assert max(map(load_of, slot_work)) <= 1.05 * sum(lengths) / slots + 2 * LEAST
 
@@ -124,7 +124,7 @@ def test_only_the_last_piece_ends_its_source() -> None:
     ]
 
 
-def test_a_cut_is_told_with_its_place_and_its_reason() -> None:
+def test_a_cut_is_reported_with_its_place_and_its_reason() -> None:
     cutting = cutter()
     allocated(of_lengths(100 * MIB), 2, cutting)
     (split,) = cutting.made
@@ -172,7 +172,7 @@ def test_a_source_that_can_be_cut_after_all_is_cut_as_any_other() -> None:
     assert patience.allows(block, 2)
 
 
-def test_sources_that_nobody_tries_to_cut_any_more_are_forgotten() -> None:
+def test_sources_that_are_no_longer_cut_are_forgotten() -> None:
     patience = SplitBackoff()
     for window in range(1000):
         patience.refused(item_of(INTO, Block(window, f"{window}.gz", 0, 100 * MIB), f"{window}.gz"), window)

@@ -30,7 +30,7 @@ WRONG = WindowSizer(500.0, positions=1000.0, millis=10.0, overhead_millis=100.0,
         pytest.param(RIGHT, 10_000.0, WindowLength(5000.0, 5000.0), id="what is known less well is done in several"),
         pytest.param(WRONG, 10_000.0, WindowLength(1000.0, 1000.0), id="where forecasts are wrong windows are short"),
         pytest.param(
-            WRONG, 600.0, WindowLength(600.0, 600.0), id="and nobody waits for what takes longer than it should"
+            WRONG, 600.0, WindowLength(600.0, 600.0), id="and no slot waits for what takes longer than it should"
         ),
         pytest.param(
             RIGHT, 1e9, WindowLength(LONGEST_MILLIS, LONGEST_MILLIS), id="in a large backlog windows are long"
@@ -51,8 +51,8 @@ def test_windows_get_shorter_as_the_backlog_does() -> None:
 @pytest.mark.parametrize(
     ("positions", "millis", "usual"),
     [
-        pytest.param(0, 100.0, 0.01, id="a window that read nothing tells nothing"),
-        pytest.param(100, 0.0, 0.01, id="one that took no time tells nothing"),
+        pytest.param(0, 100.0, 0.01, id="a window that read nothing shows nothing"),
+        pytest.param(100, 0.0, 0.01, id="one that took no time shows nothing"),
         pytest.param(900, 27.0, 0.02, id="what was read counts as much as all before that is remembered"),
     ],
 )
@@ -84,7 +84,7 @@ def test_a_wrong_forecast_is_forgotten_by_and_by() -> None:
     assert errors[-1] == LEAST_ERROR
 
 
-def test_whoever_is_alone_waits_for_nobody() -> None:
+def test_a_slot_alone_waits_for_no_other() -> None:
     assert RIGHT.after_forecast([1.0], [9.0]) == RIGHT
 
 

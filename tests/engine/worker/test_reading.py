@@ -175,7 +175,7 @@ def test_what_was_made_may_go_on_before_its_block_is_done(operator: Hooked, coun
     assert [len(read) for _ in reading.work()] == seen
 
 
-def test_whoever_stops_with_work_unclaimed_is_told() -> None:
+def test_an_operator_that_stops_with_work_unclaimed_is_reported() -> None:
     slot = Slot(stops_at=5)
     with pytest.raises(OperatorFailed) as raised:
         slot.work(Block(1, "a", 3, 9))

@@ -37,7 +37,7 @@ def test_a_block_split_over_three_windows_is_complete(desk):
     assert verify(desk.reopened_ledger()).is_complete
 
 
-def test_what_is_pending_is_told_and_is_no_fault(desk):
+def test_what_is_pending_is_reported_and_is_no_fault(desk):
     desk.discover((0, 100), size=120)
     desk.window(1, consumed=[(0, 30)], pending=[(30, 100)])
     verdict = verify(desk.reopened_ledger())
@@ -48,7 +48,7 @@ def test_what_is_pending_is_told_and_is_no_fault(desk):
     ]
 
 
-def test_what_was_discovered_and_not_consumed_is_told(desk):
+def test_what_was_discovered_and_not_consumed_is_reported(desk):
     desk.discover((0, 10))
     desk.window(1)
     desk.discover((10, 20), (20, 30))
@@ -86,7 +86,7 @@ def test_a_stretch_that_was_passed_over_is_missing(desk):
     assert told(desk) == [("bytes-missing", SPLITTER, None, "a.txt[10, 20)")]
 
 
-def test_files_are_told_apart(desk):
+def test_files_are_distinguished(desk):
     for source in ("a.txt", "b.txt"):
         desk.discover((0, 10), source=source, size=10)
     desk.window(2)

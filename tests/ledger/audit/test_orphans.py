@@ -25,7 +25,7 @@ def tear(desk: Desk) -> bytes:
     return head
 
 
-def test_a_torn_block_stays_where_no_head_tells_whether_it_was_committed(run, here):
+def test_a_torn_block_stays_where_no_head_shows_whether_it_was_committed(run, here):
     tear(here)
     here.store.delete([here.root.log.hint_keys[0]])
     assert "[block-torn]" in run("gc", "PATH", "--repair", code=1).stderr
@@ -71,7 +71,7 @@ def killed(here) -> Path:
 
 
 @pytest.mark.parametrize("verb", ["ls", "show", "verify", "gc", "export"])
-def test_a_chain_whose_creation_was_killed_is_told_and_left_out(run, killed, tmp_path, verb):
+def test_a_chain_whose_creation_was_killed_is_reported_and_left_out(run, killed, tmp_path, verb):
     answer = run(verb, "PATH", *([tmp_path / "out"] if verb == "export" else []))
     assert "Merger: no chain yet" in answer.stderr
     assert (killed / ".tmp-1-2-3").exists() == (verb != "gc")
@@ -139,7 +139,7 @@ def test_one_chain_that_cannot_be_repaired_does_not_keep_the_others_from_it(run,
     assert here.reopened_ledger().chain(SPLITTER).head == here.root.read(here.root.head.seq - 1).pointer
 
 
-def test_a_block_that_was_named_far_too_high_is_told_at_once(run, here):
+def test_a_block_that_was_named_far_too_high_is_reported_at_once(run, here):
     """The way down from it is not walked number by number."""
     here.store.create(f"{here.root.log.folder}/blocks/{10**20 - 1}.json", b"mine")
     answer = run("ls", "PATH", code=1)

@@ -184,7 +184,7 @@ def test_a_writer_who_won_and_was_packed_by_another_has_won(packed):
     assert not log.store.exists(log.block_key(1500))
 
 
-def test_a_late_writer_is_told_by_its_next_append():
+def test_a_late_writer_learns_it_by_its_next_append():
     desk = long_chain(5)
     late = desk.reopened().root
     while desk.root.standing.next_seq < 1010:

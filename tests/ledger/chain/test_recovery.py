@@ -278,7 +278,7 @@ def test_sweeping_touches_nothing_that_a_block_names(here):
     assert here.root.checkpoint() == large
 
 
-def test_a_torn_content_is_written_anew(here):
+def test_a_torn_content_is_rewritten(here):
     large = b"x" * 10_000
     here.root.objects.put("data", large)
     name = here.root.objects.names("data")[0]

@@ -110,7 +110,7 @@ def test_a_checkpoint_may_keep_a_number_that_is_none_beside_its_work(desk):
 
 
 @pytest.mark.parametrize("content", [b"[" * DEEP, b"\xff", b'{"format":NaN}'], ids=["deep", "bytes", "NaN"])
-def test_a_marker_or_a_head_that_is_no_json_is_told_or_passed_over(run, here, content):
+def test_a_marker_or_a_head_that_is_no_json_is_reported_or_skipped(run, here, content):
     (here.store.root / here.root.log.hint_keys[0]).write_bytes(content)
     run("verify", "PATH")
     (here.store.root / "ledger" / "ledger.json").write_bytes(content)
@@ -151,7 +151,7 @@ def test_a_url_that_leads_nowhere_is_said(run, place):
 
 
 @pytest.mark.parametrize("minutes", ["nan", "1e30", "-5", "x"])
-def test_a_grace_that_is_none_is_a_slip_of_the_command_line(run, minutes):
+def test_a_grace_that_is_none_is_a_mistake_of_the_command_line(run, minutes):
     run("gc", "PATH", "--grace-minutes", minutes, code=2)
 
 

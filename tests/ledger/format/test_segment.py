@@ -63,7 +63,7 @@ def test_a_segment_with_a_forged_index_is_named(packed, tmp_path, forge, kind):
             assert error.code in ("segment-damaged", "block-torn", "block-damaged", "block-misplaced")  # noqa: PT017 - or whole
 
 
-def test_verify_tells_of_a_file_that_differs_from_the_block_in_its_segment(packed):
+def test_verify_reports_a_file_that_differs_from_the_block_in_its_segment(packed):
     store = copy(packed)
     log = Ledger.open(store).chain(SPLITTER).log
     for seq, line in ((15, log.line(15)), (16, log.line(17))):

@@ -81,7 +81,7 @@ def test_a_link_to_nowhere_is_refused(desk):
     assert refused(lambda: desk.root.append_block(block)) == ["previous-missing"]
 
 
-def test_a_link_to_an_older_block_tells_that_the_head_has_moved(desk):
+def test_a_link_to_an_older_block_shows_that_the_head_has_moved(desk):
     older = desk.root.read(0)
     block = forged(desk.root, remark("?"), prev_block_hash=older.hash, sequence_number=1)
     assert refused(lambda: desk.root.append_block(block)) == ["head-moved", "sequence-broken"]

@@ -47,7 +47,7 @@ def _told(slip: Callable[[Dag, Any, Any], object]) -> list[Diagnostic]:
     ],
     ids=["turned round", "an input as the source", "an output as a sink", "set_source", "add_sink"],
 )
-def test_a_stream_that_is_turned_round_is_told(slip: Any, problem: str, help_: str) -> None:
+def test_a_stream_that_is_turned_round_is_reported(slip: Any, problem: str, help_: str) -> None:
     (told,) = _told(slip)
     assert told.code == "stream-reversed"
     assert problem in told.problem
@@ -94,7 +94,7 @@ def test_an_attribute_is_set_on_what_the_method_is_for(slip: Any, problem: str, 
     assert help_ in told.help
 
 
-def test_a_locality_that_is_none_is_told_with_a_near_name() -> None:
+def test_a_locality_that_is_none_is_reported_with_a_near_name() -> None:
     (told,) = _told(lambda dag, a, b: dag.add_stream("s", a.out, b.into).set_locality("thread_locl"))
     assert (told.code, told.problem) == ("locality-invalid", "stream 's' cannot have the locality 'thread_locl'")
     assert told.help == "did you mean 'THREAD_LOCAL'?"
