@@ -13,7 +13,6 @@ from dagkit.api.running import Until
 from dagkit.backends.reference import ReferenceBackend
 from dagkit.backends.spark import SparkBackend
 from dagkit.compiler import Compilation, compile_application
-from dagkit.engine.checkpoint.next_checkpoint import parts_of
 from dagkit.engine.files.publish import in_order
 from dagkit.engine.files.staging import StagingPlace
 from dagkit.engine.run.loop import Loop
@@ -156,5 +155,5 @@ def test_the_file_of_a_block_is_in_its_order_whichever_slot_read_which_part(make
     first, second, third = (whole.part(*ends) for ends in ((0, 150), (150, 300), (300, len(text))))
     work = {(0, 0): (first, third), (0, 1): (second,)}
     answer = make(compilation).run(WindowTask(1, work=work, staging=StagingPlace(str(tmp_path / "app"), 1, "only")))
-    written = b"".join((tmp_path / "app" / part.part).read_bytes() for part in in_order(parts_of(answer)))
+    written = b"".join((tmp_path / "app" / part.part).read_bytes() for part in in_order(answer.parts))
     assert written.decode() == "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))

@@ -11,6 +11,7 @@ from dagkit.api.stats import BatchedOperatorStats
 from dagkit.compiler.reconfigure import name_of, value_of
 from dagkit.engine.changes.requests import Reply, Request, RequestInbox, SetValue
 from dagkit.engine.changes.running_plan import RunningPlan
+from dagkit.engine.checkpoint.outcome import ChangesInForce
 from dagkit.engine.facts import Changed, Fact, Scaled
 from dagkit.errors import ApplicationFaults, DagkitError
 
@@ -93,9 +94,10 @@ class Reconfiguration:
         return bool(self._made)
 
     @property
-    def requests(self) -> tuple[str, ...]:
-        """The requests that the next commit answers."""
-        return tuple(wish.request for wish, _ in self._made if wish.request is not None)
+    def in_force(self) -> ChangesInForce:
+        """The changes that the next checkpoint contains, and the requests that it answers."""
+        answered = tuple(wish.request for wish, _ in self._made if wish.request is not None)
+        return ChangesInForce(self.shape.partitions, self.shape.altered, answered)
 
     def wish(self, wish: PendingChange) -> None:
         """Queue a change: it takes effect before the next window, or is refused."""

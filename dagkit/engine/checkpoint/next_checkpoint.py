@@ -1,91 +1,68 @@
-"""Compute the next checkpoint from the previous one, the work of a window and its results. Pure."""
+"""Compute the next checkpoint from the previous one, the outcome of a window and what remains after it. Pure."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from itertools import chain
 from math import inf
 from typing import Any
 
 from dagkit.engine.address import Address, operator_of_state
-from dagkit.engine.checkpoint.checkpoint import Altered, Checkpoint, Partitioned
+from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.delays import kept
+from dagkit.engine.checkpoint.outcome import ChangesInForce, InputStatus, RemainingWork, State, WindowOutcome
 from dagkit.engine.checkpoint.watermarks import watermarks_after
 from dagkit.engine.checkpoint.work_records import work_recorded
-from dagkit.engine.facts import Fact
 from dagkit.engine.files.staging import NAMED_BY_BLOCK, FileShared, Part, by_file, told_of
 from dagkit.engine.program.program import Program, Target
-from dagkit.engine.work.item import Number, WorkItem
+from dagkit.engine.work.item import ItemKey, WorkItem
 from dagkit.engine.work.split import Allocation, SlotResult, all_in
-from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.protocol import Answer, SlotState
 from dagkit.errors import RunFailure, Scene, printable
-
-State = Mapping[str, tuple[SavedState, ...]]
-"""The state of operators: by operator, then by partition."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumedWork:
-    """The blocks of one window."""
-
-    given: Sequence[WorkItem]
-    """The blocks that its discoveries added to the queue."""
-    allocation: Allocation
-    """The blocks allocated to it, which may have been in the queue before."""
 
 
 def next_checkpoint(
     before: Checkpoint,
-    taken: ConsumedWork,
-    answer: Answer,
-    *,
-    program: Program,
-    window_id: int,
-    last: bool,
-    queue: Iterable[WorkItem],
-    younger: Iterable[ConsumedWork],
-    state: State,
-    ended: Iterable[str],
-    timed_inputs: Iterable[str] = (),
-    coming: Collection[str] = (),
-    facts: Iterable[Fact] = (),
-    partitions: Mapping[str, Partitioned] | None = None,
-    altered: Sequence[Altered] = (),
-    answered: Sequence[str] = (),
+    outcome: WindowOutcome,
+    remaining: RemainingWork,
+    inputs: InputStatus,
+    changes: ChangesInForce,
 ) -> Checkpoint:
-    """Return the checkpoint of a window. The blocks of younger windows in flight count as pending in it."""
-    younger = list(younger)
-    ahead = [each for other in younger for each in all_in(other.allocation)]
-    unknown: dict[tuple[str, str | None, Number], list[WorkItem]] = {}
-    for each in (each for other in younger for each in other.given):
-        unknown.setdefault(each.key, []).append(each)
-    known = (*left_of(answer), *ahead, *queue)
-    waiting = [each for each in known if not _lies_in(each, unknown.get(each.key, ()))]
+    """Return the checkpoint of a window. This is the only place that builds one after the first."""
+    waiting = waiting_after(outcome, remaining)
     open_elements = elements_of(waiting)
-    worked_on = elements_of(all_in(taken.allocation))
-    refuse_late(before, worked_on, parts_of(answer))
-    refuse_shared(before.files, parts_of(answer), program.operators)
-    whole, still_open = settled([*before.files, *parts_of(answer)], open_elements, last=last)
+    worked_on = elements_of(all_in(outcome.consumed.allocation))
+    parts = outcome.answer.parts
+    refuse_late(before, worked_on, parts)
+    refuse_shared(before.files, parts, outcome.program.operators)
+    whole, still_open = settled([*before.files, *parts], open_elements, last=outcome.last)
+    coming = {*inputs.coming, *(item.into for item in remaining.discovered_later)}
     return Checkpoint(
-        window=window_id,
-        work=work_recorded(taken.given, answer.reports, waiting),
+        window=outcome.window_id,
+        work=work_recorded(outcome.consumed.given, outcome.answer.reports, waiting),
         queue=tuple(waiting),
-        state=state,
-        held=tuple(kept(program, sent) for sent in answer.delayed),
+        state=outcome.state,
+        held=tuple(kept(outcome.program, sent) for sent in outcome.answer.delayed),
         files=tuple(still_open),
         finished=tuple(whole),
         read=with_numbers(before.read, worked_on - open_elements),
-        watermarks=watermarks_after(
-            before.watermarks, timed_inputs, waiting, answer, {*coming, *(into for into, _, _ in unknown)}
-        ),
-        drained=last,
-        ended=tuple(sorted(ended)),
-        facts=tuple(facts),
-        partitions=partitions or {},
-        altered=tuple(altered),
-        answered=tuple(answered),
+        watermarks=watermarks_after(before.watermarks, inputs.timed, waiting, outcome.answer, coming),
+        drained=outcome.last,
+        ended=tuple(sorted(inputs.ended)),
+        facts=tuple(outcome.facts),
+        partitions=changes.partitions,
+        altered=changes.altered,
+        answered=changes.answered,
     )
+
+
+def waiting_after(outcome: WindowOutcome, remaining: RemainingWork) -> list[WorkItem]:
+    """Return the work that waits after a window, without the work that only younger windows discovered."""
+    unknown: dict[ItemKey, list[WorkItem]] = {}
+    for item in remaining.discovered_later:
+        unknown.setdefault(item.key, []).append(item)
+    known = chain(outcome.answer.left, remaining.in_flight, remaining.queue)
+    return [item for item in known if not _lies_in(item, unknown.get(item.key, ()))]
 
 
 class PieceLate(RunFailure):
@@ -145,11 +122,6 @@ def _lies_in(each: WorkItem, given: Iterable[WorkItem]) -> bool:
     return any(other.start <= each.start and each.end <= other.end for other in given)
 
 
-def left_of(answer: Answer) -> list[WorkItem]:
-    """The work that a window did not do."""
-    return [each for report in answer.reports for each in report.left]
-
-
 def worked_in(answer: Answer) -> list[SlotResult]:
     """The result of each slot in a window."""
     return [SlotResult(each.level, each.slot, each.work, each.busy_millis, each.left) for each in answer.reports]
@@ -158,11 +130,6 @@ def worked_in(answer: Answer) -> list[SlotResult]:
 def elements_of(work: Iterable[WorkItem]) -> set[int]:
     """The numbers of the elements that have one."""
     return {each.element_id for each in work if each.element_id is not None}
-
-
-def parts_of(answer: Answer) -> list[Part]:
-    """The pieces of files that a window staged."""
-    return [part for report in answer.reports for part in report.parts]
 
 
 def settled(parts: Sequence[Part], open_elements: set[int], *, last: bool = False) -> tuple[list[Part], list[Part]]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Self
 
 from dagkit.api.attributes import OperatorContext
-from dagkit.engine.checkpoint.next_checkpoint import ConsumedWork
+from dagkit.engine.checkpoint.outcome import ConsumedWork
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.item import WorkItem
@@ -48,7 +48,7 @@ class InFlightWindow:
         return self.assignment.window_id
 
     @property
-    def taken(self) -> ConsumedWork:
+    def consumed(self) -> ConsumedWork:
         return ConsumedWork(self.given, self.round.allocation)
 
     def failed(self, error: OperatorFailed | WindowLost, program: Program) -> bool:

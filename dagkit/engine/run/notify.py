@@ -4,10 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from dagkit.engine.checkpoint.discoveries import Discovery
-from dagkit.engine.facts import Fact
+from dagkit.engine.checkpoint.outcome import WindowOutcome
 from dagkit.engine.failures import OperatorFailed, WindowLost
-from dagkit.engine.files.staging import Part
-from dagkit.engine.program.program import Program
 from dagkit.engine.reports.measuring import Measuring, aggregators_of
 from dagkit.engine.reports.run_events import Committed, Failed, Found, Observer, Observers, Queue, RunEvent, Started
 from dagkit.engine.run.in_flight import InFlightWindow
@@ -48,16 +46,7 @@ class EventPublisher:
         )
         self.tell(Failed(flight.window_id, operator, told, again))
 
-    def committed(
-        self,
-        flight: InFlightWindow,
-        answer: Answer,
-        parts: Sequence[Part],
-        *,
-        files: int,
-        queue: WorkQueue,
-        now: datetime,
-    ) -> None:
+    def committed(self, flight: InFlightWindow, answer: Answer, *, files: int, queue: WorkQueue, now: datetime) -> None:
         """Publish a committed window; `queue` is the queue after it."""
         self.tell(
             Committed(
@@ -65,7 +54,7 @@ class EventPublisher:
                 millis=(now - flight.began).total_seconds() * 1000,
                 positions=sum(report.positions for report in answer.reports),
                 files=files,
-                written=sum(part.length for part in parts),
+                written=sum(part.length for part in answer.parts),
                 waiting=len(queue),
                 waiting_positions=queue.positions,
             )
@@ -73,24 +62,22 @@ class EventPublisher:
 
     def measured(
         self,
-        program: Program,
         flight: InFlightWindow,
-        answer: Answer,
+        outcome: WindowOutcome,
         *,
         found: Mapping[str, Figures],
-        facts: Sequence[Fact],
         queues: Sequence[Queue],
         ended: datetime,
         committed: datetime,
     ) -> None:
         """Publish the measurements of a committed window; its work was over at `ended`."""
         measured = self._measuring.after(
-            program,
-            flight.window_id,
-            answer.reports,
+            outcome.program,
+            outcome.window_id,
+            outcome.answer.reports,
             found=found,
             queues=queues,
-            facts=facts,
+            facts=outcome.facts,
             began=flight.began,
             ended=ended,
             committed=committed,

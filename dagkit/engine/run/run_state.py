@@ -16,7 +16,7 @@ from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.compatibility import refuse_renamed, refuse_stranded, refuse_stranded_findings
 from dagkit.engine.checkpoint.delays import first_of_delays, restored
 from dagkit.engine.checkpoint.journal import Journal
-from dagkit.engine.checkpoint.next_checkpoint import State
+from dagkit.engine.checkpoint.outcome import State
 from dagkit.engine.checkpoint.redistribute import redistribute_state
 from dagkit.engine.facts import Fact
 from dagkit.engine.files.outputs import Outputs

@@ -110,6 +110,16 @@ class Answer:
     delayed: tuple[Sent, ...] = ()
     """The items that delays hold for the next window."""
 
+    @property
+    def parts(self) -> list[Part]:
+        """The pieces of files that the window staged."""
+        return [part for report in self.reports for part in report.parts]
+
+    @property
+    def left(self) -> list[WorkItem]:
+        """The work that the window did not do."""
+        return [item for report in self.reports for item in report.left]
+
 
 @dataclass(frozen=True, slots=True)
 class Cores:

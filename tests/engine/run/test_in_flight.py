@@ -3,7 +3,8 @@
 from dagkit import Block, Config, Dag
 from dagkit.compiler import compile_application
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.next_checkpoint import ConsumedWork, next_checkpoint
+from dagkit.engine.checkpoint.next_checkpoint import next_checkpoint
+from dagkit.engine.checkpoint.outcome import ChangesInForce, ConsumedWork, InputStatus, RemainingWork, WindowOutcome
 from dagkit.engine.program.lower import program_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.protocol import Answer, Report
@@ -29,18 +30,15 @@ def waiting(start: int, end: int) -> WorkItem:
 
 def left_after(older: WorkItem, left: WorkItem, younger: WorkItem, allocated: list[WorkItem]) -> list[tuple[int, int]]:
     """What waits after the older window, as far as it knows."""
-    checkpoint = next_checkpoint(
-        Checkpoint(),
-        ConsumedWork([older], {TARGET.address: [[older]]}),
-        Answer((Report(0, 0, left=(left,)),)),
-        program=PROGRAM,
+    outcome = WindowOutcome(
+        PROGRAM,
         window_id=1,
-        last=False,
-        queue=[],
-        younger=[ConsumedWork([younger], {TARGET.address: [allocated]})],
+        consumed=ConsumedWork([older], {TARGET.address: [[older]]}),
+        answer=Answer((Report(0, 0, left=(left,)),)),
         state={},
-        ended=[],
     )
+    remaining = RemainingWork(younger=[ConsumedWork([younger], {TARGET.address: [allocated]})])
+    checkpoint = next_checkpoint(Checkpoint(), outcome, remaining, InputStatus(), ChangesInForce())
     return [(each.start, each.end) for each in checkpoint.queue]
 
 

@@ -1,0 +1,84 @@
+"""The values that a checkpoint is built from: the outcome of its window, and what remains after it. Pure."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dagkit.engine.address import Address
+from dagkit.engine.checkpoint.checkpoint import Altered, Partitioned
+from dagkit.engine.facts import Fact
+from dagkit.engine.program.program import Program
+from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.split import Allocation, all_in
+from dagkit.engine.worker.instances import SavedState
+from dagkit.engine.worker.protocol import Answer
+
+State = Mapping[str, tuple[SavedState, ...]]
+"""The state of operators: by operator, then by partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedWork:
+    """The blocks of one window."""
+
+    given: Sequence[WorkItem]
+    """The blocks that its discoveries added to the queue."""
+    allocation: Allocation
+    """The blocks allocated to it, which may have been in the queue before."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOutcome:
+    """One window that ended: its work and its results."""
+
+    program: Program
+    """The program that the window ran."""
+    window_id: int
+    consumed: ConsumedWork
+    answer: Answer
+    state: State
+    """The state of all operators after the window."""
+    last: bool = False
+    """Whether the window notified operators that no more input is expected for now."""
+    facts: Sequence[Fact] = ()
+    """The decisions since the previous window."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemainingWork:
+    """The work that no window has done, other than the rest of the window that is committed."""
+
+    queue: Sequence[WorkItem] = ()
+    younger: Sequence[ConsumedWork] = ()
+    """The work of younger windows in flight; in the ledger it is pending."""
+
+    @property
+    def in_flight(self) -> Iterator[WorkItem]:
+        """The blocks allocated to younger windows."""
+        return (item for window in self.younger for item in all_in(window.allocation))
+
+    @property
+    def discovered_later(self) -> Iterator[WorkItem]:
+        """The blocks that come from discoveries of younger windows: the committed window does not contain them."""
+        return (item for window in self.younger for item in window.given)
+
+
+@dataclass(frozen=True, slots=True)
+class InputStatus:
+    """The progress of inputs when a window is committed."""
+
+    ended: Collection[str] = ()
+    """Input operators that have ended for ever."""
+    coming: Collection[str] = ()
+    """The inputs that receive discoveries that no window has taken yet."""
+    timed: Collection[Address] = ()
+    """The inputs whose operators estimate watermarks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesInForce:
+    """The changes to the application since its launch that still apply."""
+
+    partitions: Mapping[str, Partitioned] = field(default_factory=dict)
+    altered: tuple[Altered, ...] = ()
+    answered: tuple[str, ...] = ()
+    """The requests that take effect with the next commit."""

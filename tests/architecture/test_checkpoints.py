@@ -1,0 +1,51 @@
+"""One function builds the checkpoint of a window, from few typed values."""
+
+import ast
+import inspect
+from pathlib import Path
+
+from dagkit.engine.checkpoint.next_checkpoint import next_checkpoint
+from tests.architecture.layers import sources_under
+
+SOURCES = sources_under(Path(__file__).parents[2])
+MOST_PARAMETERS = 5
+LONGEST_FUNCTION = 40
+"""Lines of a function of the rooms that build and commit checkpoints."""
+ROOMS = ("dagkit.engine.checkpoint.", "dagkit.engine.run.")
+
+
+def builders(source: str) -> list[str]:
+    """The functions that call `Checkpoint` with values."""
+    return [
+        function.name
+        for function in ast.walk(ast.parse(source))
+        if isinstance(function, ast.FunctionDef)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Checkpoint"
+        if call.args or call.keywords
+    ]
+
+
+def test_one_function_builds_checkpoints() -> None:
+    sources = [source for module, source in SOURCES.items() if module.startswith("dagkit.engine.")]
+    found = [name for source in sources if "Checkpoint(" in source for name in builders(source)]
+    assert found == [next_checkpoint.__name__]
+
+
+def test_a_second_builder_is_found() -> None:
+    assert builders("def other():\n    return [Checkpoint(window=1), Checkpoint()]") == ["other"]
+
+
+def test_the_builder_takes_few_values() -> None:
+    assert len(inspect.signature(next_checkpoint).parameters) <= MOST_PARAMETERS
+
+
+def test_no_function_that_builds_or_commits_a_checkpoint_is_long() -> None:
+    lengths = {
+        f"{module}.{node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for module, source in SOURCES.items()
+        if module.startswith(ROOMS)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FUNCTION} == {}
