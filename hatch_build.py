@@ -17,7 +17,7 @@ from typing import Any
 from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = Path("operators/dagkit_operators/bytewise.c")
+SOURCE = Path("operators/dagkit_operators/native/bytewise.c")
 LIBRARY = "libbytewise.so"
 FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared")
 MISSING = "there is no C compiler: `apt-get install gcc libc6-dev`, then `make clean test`"

@@ -23,8 +23,9 @@ from bench.ingesting.text import write_text
 from dagkit import Batch, Block
 from dagkit.ranges import OffsetRange, OffsetRangeTracker, OffsetRestrictionTracker
 from dagkit_operators import LineReader
-from dagkit_operators.contexts import ReadLines, records_of
-from dagkit_operators.lines import Seekable, chunks
+from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.reading.contexts import ReadLines, records_of
+from dagkit_operators.reading.lines import chunks
 
 MOST_OVERHEAD = 0.03
 """The most that a tracker may add, as a share of the time without it."""

@@ -9,7 +9,7 @@ from bench.ingesting.contestants import CONTESTANTS
 from bench.ingesting.laws import LAWS, Verdict
 from bench.ingesting.race import Effort, Measured, Missing
 from bench.ingesting.sizes import cores
-from dagkit_operators.compiled import compiled
+from dagkit_operators.native.compiled import compiled
 
 Line = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ from dagkit import Config, Dag, DagContext, PortContext, StreamingApplication
 from dagkit.backends.spark import local_session
 from dagkit.launching import launch
 from dagkit_operators import FileSplitterInput, Filter, LineReader, Record, RecordWriter, value
-from dagkit_operators.splitter import DirectoryScanner
+from dagkit_operators.finding.scanner import DirectoryScanner
 
 
 class Ingest(StreamingApplication):

@@ -21,7 +21,7 @@ from dagkit.backends.spark.session_settings import settings_for
 from dagkit.launching import launch
 from dagkit.ranges import OffsetRange, RestrictionTracker, UnsplittableRestrictionTracker
 from dagkit_operators import FileSplitterInput, LineReader, Map, RecordWriter
-from dagkit_operators.splitter import DirectoryScanner
+from dagkit_operators.finding.scanner import DirectoryScanner
 
 
 class WholeReader(LineReader):

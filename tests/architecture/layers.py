@@ -22,7 +22,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
 """Libraries that may be imported in these packages only."""
 
 _BLOCK = r"^```{name}\n(.*?)^```$"
-_FLOOR = re.compile(r"dagkit\.[a-z_.]+|dagkit_operators|apps")
+_FLOOR = re.compile(r"dagkit\.[a-z_.]+|dagkit_operators(?:\.[a-z_.]+)?|apps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def room_breaches(sources: Mapping[str, str], rooms: Sequence[Sequence[str]]) ->
 
 
 def _package_of(room: str) -> str:
-    return ".".join(room.split(".")[:2])
+    return room.rpartition(".")[0]
 
 
 def _why_not(imported: Import, sources: Mapping[str, str], layers: Sequence[Sequence[str]]) -> str | None:

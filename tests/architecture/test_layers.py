@@ -55,7 +55,7 @@ FLOORS = (
         ("dagkit.compiler.fuse", "from pyspark.sql import DataFrame"),
         ("dagkit.compiler.fuse", "import graphviz"),
         ("dagkit.render.dot", "import networkx as nx"),
-        ("dagkit_operators.filter", "from apps.line_filter import app"),
+        ("dagkit_operators.records.filter", "from apps.line_filter import app"),
         ("dagkit.helpers", "from dagkit.errors import Code"),
     ],
     ids=[
@@ -89,7 +89,7 @@ def test_a_planted_breach_is_found(module: str, source: str) -> None:
         ("dagkit.compiler.fuse", "from dagkit.compiler.order import order"),
         ("dagkit.backends.spark.run", "import pyspark"),
         ("dagkit", "def drawn():\n    from dagkit.render.notebook import mimebundle"),
-        ("dagkit_operators.filter", "from dagkit import InputPort"),
+        ("dagkit_operators.records.filter", "from dagkit import InputPort"),
         ("apps.line_filter.app", "from dagkit import Dag\nfrom dagkit_operators import Filter"),
         ("dagkit.errors", "import difflib\nfrom collections.abc import Iterable"),
     ],

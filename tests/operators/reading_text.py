@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dagkit import Block
 from dagkit_operators import LineReader
-from dagkit_operators.lines import chunks
+from dagkit_operators.reading.lines import chunks
 
 SIZES = (1, 2, 3, 5, 8192)
 """Bytes read at a time."""

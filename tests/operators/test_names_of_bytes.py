@@ -22,7 +22,7 @@ from dagkit_operators import (
     ReadFiles,
     TailFiles,
 )
-from dagkit_operators.filesystem import looked_up
+from dagkit_operators.filesystem.access import looked_up
 
 
 @pytest.fixture

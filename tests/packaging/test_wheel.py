@@ -31,7 +31,7 @@ SHOWN = {
 PAGE = (".html", ".css", ".js", ".svg", ".woff2")
 """Endings of what the console serves."""
 
-COMPILED = "dagkit_operators/libbytewise.so"
+COMPILED = "dagkit_operators/native/libbytewise.so"
 """What a wheel holds besides where there is a compiler."""
 LIBRARY = PACKAGES["dagkit_operators"] / Path(COMPILED).name
 """The same in this very tree, where dagkit is installed editable."""
@@ -150,7 +150,7 @@ def test_what_the_packages_hold_is_code_types_how_spark_speaks_and_what_a_page_i
     held = [name for name in built.in_wheel if name.partition("/")[0] in PACKAGES]
     other = {name for name in held if Path(name).suffix not in (".py", ".typed", *PAGE)}
     spoken = {"dagkit/backends/spark/log4j2.properties"}
-    assert other - {COMPILED} == {*spoken, "dagkit_operators/bytewise.c"}
+    assert other - {COMPILED} == {*spoken, "dagkit_operators/native/bytewise.c"}
 
 
 @compiling
@@ -179,7 +179,7 @@ def test_without_a_compiler_the_wheel_is_for_every_machine(built: Built, tmp_pat
 
 @compiling
 def test_what_was_compiled_is_used_where_the_wheel_is_installed(place: Place) -> None:
-    program = "from dagkit_operators.compiled import compiled; print(compiled().path)"
+    program = "from dagkit_operators.native.compiled import compiled; print(compiled().path)"
     assert place.run("python", "-c", program).startswith(str(place.folder))
     assert "dagkit_operators: byte scanning: compiled C" in place.run("dagkit", "--version")
 

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import pytest
 
 import dagkit as installed
-from dagkit_operators import compiled
+from dagkit_operators.native import compiled
 from tests.cli.test_process import HEAVY, LIST_IMPORTS, top_level_modules
 
 

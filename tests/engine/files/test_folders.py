@@ -22,7 +22,7 @@ from dagkit.engine.files.pieces import FileUnplaced, Piece, PiecesLost, look_at
 from dagkit.engine.files.remote_folder import RemoteFolder
 from dagkit.testing.crashes import Crash
 from dagkit.urls import parent, resolved
-from dagkit_operators.filesystem import looked_up, opened
+from dagkit_operators.filesystem.access import looked_up, opened
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Compressed files, read as streams of their content."""

@@ -1,0 +1,1 @@
+"""Files on any filesystem: finding out what exists, opening it, recognising it later."""

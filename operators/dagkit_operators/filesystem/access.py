@@ -1,0 +1,166 @@
+"""Finding, examining and opening the files that readers read, on any filesystem that `dagkit.urls` supports."""
+
+import errno
+import io
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from dagkit.errors import InputUnreadable, printable
+from dagkit.urls import as_text, is_url, local_path, plain, resolved
+
+REMOTE_READ = 8 << 20
+"""Bytes requested from a remote filesystem at a time."""
+NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
+"""The errors that mean that a path leads to nothing."""
+
+_SPECIAL = (
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISCHR, "a character device"),
+    (stat.S_ISBLK, "a block device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+"""Tests for the kinds of special files, with their names."""
+
+_log = logging.getLogger(__name__)
+
+
+class Seekable(Protocol):
+    """A stream of bytes that can be read from any position."""
+
+    def seek(self, offset: int, /) -> int: ...
+    def readinto(self, buffer: memoryview, /) -> int | None: ...
+
+
+class Stream(Seekable, Protocol):
+    """An open file; leaving the `with` closes it."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: object) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file as it was when it was found."""
+
+    path: str
+    """The path as a ledger stores it: see `dagkit.urls.as_text`."""
+    length: int
+    modified_millis: int
+
+
+@contextmanager
+def reading_from(place: str, then: str = "and launch again") -> Iterator[None]:
+    """Raise InputUnreadable for each OSError, with the path and with `then` as what to do."""
+    try:
+        yield
+    except OSError as error:
+        path = place.partition("?")[0] if is_url(place) else error.filename or plain(place)
+        raise InputUnreadable(
+            f"cannot read {printable(str(path))}: {error.strerror or error}", f"fix this, {then}"
+        ) from error
+
+
+class NotRegular(InputUnreadable):
+    """A path leads to a FIFO, a device or a socket, and only regular files are read."""
+
+    def __init__(self, path: str, kind: str) -> None:
+        super().__init__(
+            f"cannot read {printable(path)}: it is {kind}, and only regular files are read",
+            "name a file or a directory, and write what comes through it to a file first",
+        )
+
+
+def refuse_special(place: str) -> None:
+    """Raise NotRegular if a path of this machine leads to a FIFO, a device or a socket."""
+    status = None if is_url(place) else status_of(local_path(place))
+    kind = None if status is None else special_kind(status.st_mode)
+    if kind is not None:
+        raise NotRegular(plain(place), kind)
+
+
+def opened_here(path: str) -> io.FileIO:
+    """A regular file of this machine, from its beginning. Raise NotRegular for anything else, without waiting.
+
+    A FIFO may have taken the name since the path was looked up, and a plain open would wait for its writer.
+    """
+    name = local_path(path)
+    file = open(name, "rb", buffering=0, opener=_without_waiting)  # noqa: SIM115 - the caller closes it
+    kind = special_kind(os.fstat(file.fileno()).st_mode)
+    if kind is not None:
+        file.close()
+        raise NotRegular(name, kind)
+    return file
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def special_kind(mode: int) -> str | None:
+    """The name of a kind of special file; None for regular files and directories."""
+    return next((words for is_one, words in _SPECIAL if is_one(mode)), None)
+
+
+def opened(path: str) -> Stream:
+    """Open a file at its beginning."""
+    if not is_url(path):
+        local: Stream = opened_here(path)  # type: ignore[assignment]
+        return local
+    filesystem, inner, _ = resolved(path)
+    remote: Stream = io.BufferedReader(filesystem.open_input_file(inner), REMOTE_READ)  # type: ignore[assignment]
+    return remote
+
+
+def looked_up(path: str) -> Found | None:
+    """The regular file at a path as it is now; None if there is none."""
+    if not is_url(path):
+        status = status_of(local_path(path))
+        return None if status is None else found_of(path, status)
+    filesystem, inner, _ = resolved(path)
+    info = filesystem.get_file_info(inner)
+    return Found(path, info.size or 0, millis_of(info)) if info.is_file else None
+
+
+def status_of(path: str) -> os.stat_result | None:
+    """The status of a path; None if it leads to nothing."""
+    try:
+        return Path(path).stat()
+    except OSError as error:
+        if leads_nowhere(error):
+            return None
+        raise
+
+
+def found_of(path: str, status: os.stat_result) -> Found | None:
+    """A regular file; None for anything else."""
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return Found(as_text(path), status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def exists(path: str) -> bool:
+    """Whether a file or a folder exists at a path."""
+    if not is_url(path):
+        return Path(local_path(path)).exists()
+    import pyarrow.fs as pa_fs  # noqa: PLC0415 - Arrow is not loaded when only compiling
+
+    filesystem, inner, _ = resolved(path)
+    return bool(filesystem.get_file_info(inner).type != pa_fs.FileType.NotFound)
+
+
+def leads_nowhere(error: OSError) -> bool:
+    """Whether a path leads to nothing readable, such as a dangling link. Logs a path that is too long."""
+    if error.errno == errno.ENAMETOOLONG:
+        _log.warning("%.200s... is too long for a path; it is skipped", printable(str(error.filename)))
+    return error.errno in NOWHERE
+
+
+def millis_of(info: Any) -> int:
+    """The time of the file's last change; 0 if its filesystem does not report one."""
+    return 0 if info.mtime_ns is None else int(info.mtime_ns) // 1_000_000

@@ -1,0 +1,81 @@
+"""Patterns of paths: the files that a pattern with wildcards matches."""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from dagkit.errors import InputUnreadable
+from dagkit.patterns import is_whole
+from dagkit.urls import absolute, is_url, shown
+from dagkit_operators.filesystem.access import Found, looked_up, refuse_special
+from dagkit_operators.filesystem.listing import files_below, path_below
+
+
+def missing(place: str, then: str) -> InputUnreadable:
+    """The error for a path that must exist and does not."""
+    if is_pattern(place):
+        then = "or ask for a pattern by file_pattern_regular_exp, or by MatchFiles: here it is a name like any other"
+    return InputUnreadable(f"cannot read {shown(place)}: there is no such file or directory", f"make it, {then}")
+
+
+def would_match(pattern: str, place: str) -> bool:
+    """Whether `files_like(pattern)` would yield a file at this path."""
+    folder, likeness = _folder_and_likeness(absolute(pattern))
+    below_it = path_below(place, folder)
+    return below_it is not None and not unfinished(below_it) and bool(matching(likeness)(below_it))
+
+
+def unfinished(below: str) -> bool:
+    """Whether a relative path is that of a hidden or unfinished file, or lies in a hidden folder."""
+    parts = below.split("/")
+    return parts[-1].endswith((".tmp", "._COPYING_")) or any(part.startswith(".") for part in parts)
+
+
+def files_like(pattern: str) -> Iterator[Found]:
+    """The files that a pattern matches: the file of this name; all files in the folder of this name; else all matches.
+
+    `*` and `?` match characters of one name, `**` also matches folders. In URLs `?` begins the options as usual. Below
+    the part of the pattern without wildcards, hidden and unfinished files are skipped.
+    """
+    place = absolute(pattern)
+    refuse_special(place)
+    named = looked_up(place)
+    if named is not None:
+        yield named
+        return
+    folder, likeness = _folder_and_likeness(place)
+    matches = matching(likeness)
+    yield from files_below(
+        folder,
+        recursive=not likeness or "/" in likeness or "**" in likeness,
+        wanted=lambda below_it: not unfinished(below_it) and matches(below_it),
+    )
+
+
+def is_pattern(pattern: str) -> bool:
+    """Whether it contains wildcards, so that it may match any number of files."""
+    return bool(_folder_and_likeness(absolute(pattern))[1])
+
+
+def _folder_and_likeness(place: str) -> tuple[str, str]:
+    """Divide a pattern into the folder before the first wildcard, and the pattern of the paths below it."""
+    path, mark, options = place.partition("?") if is_url(place) else (place, "", "")
+    first = re.search(r"[*\[]" if mark or is_url(place) else r"[*?\[]", path)
+    if first is None:
+        return place, ""
+    folder, _, _ = path[: first.start()].rpartition("/")
+    return (folder or "/") + mark + options, path[len(folder) :].lstrip("/")
+
+
+_NOTHING = r"[^\x00-\x{10FFFF}]"
+"""A character class of RE2 that matches nothing."""
+
+
+def matching(likeness: str) -> Callable[[str], Any]:
+    if not likeness:
+        return lambda _: True
+    from fsspec.utils import glob_translate  # noqa: PLC0415 - only patterns need it
+
+    translated = glob_translate(likeness).removesuffix(r"\Z").replace("(?!)", _NOTHING)
+    return partial(is_whole, translated)

@@ -1,0 +1,79 @@
+"""A file as the splitter saw it: bytes appended later are not part of the blocks described before."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dagkit import Block
+from dagkit.ranges import OFFSET_INFINITY
+from dagkit.urls import shown
+from dagkit_operators.filesystem.access import Seekable, looked_up, opened, reading_from, refuse_special
+
+_log = logging.getLogger(__name__)
+
+
+class FileChanged(OSError):
+    """The file differs from what the splitter saw, and its blocks cannot be read."""
+
+
+@contextmanager
+def open_snapshot(block: Block) -> Iterator[Seekable]:
+    """Open the file of a block. Raise FileChanged if the file is gone; log a warning if it was changed.
+
+    If a file has its old length and a new time of change, it may have been rewritten or merely touched. The splitter
+    finds it again, and its new content is read as a whole then, so reading does not stop here.
+    """
+    facts = block.facts or {}
+    with reading_from(block.path):
+        refuse_special(block.path)
+        now = looked_up(block.path)
+    if now is None:
+        raise FileChanged(
+            f"{shown(block.path)} is gone, and {_of(block)} is still to be read; files must stay until "
+            "then: bring it back with its old time (cp -p), else all of it is read once more"
+        )
+    seen = facts.get("length"), facts.get("modified_millis", now.modified_millis)
+    if now.length == seen[0] and now.modified_millis != seen[1]:
+        _log.warning("%s was changed after it was split; %s is read as it is now", shown(block.path), _of(block))
+    with reading_from(block.path):
+        opening = opened(block.path)
+    with opening as stream:
+        yield _Snapshot(stream, block)
+
+
+class _Snapshot:
+    """A stream that ends where the file ended when it was split.
+
+    So a window that runs again reads the same bytes, however much was appended since. If the file has become shorter,
+    reading raises FileChanged instead of ending early.
+    """
+
+    def __init__(self, stream: Seekable, block: Block) -> None:
+        self._stream = stream
+        self._block = block
+        self._place = 0
+        length = (block.facts or {}).get("length")
+        self._length = None if length is None else int(length)
+        self._least = 0 if block.end == OFFSET_INFINITY else block.end if self._length is None else self._length
+
+    def seek(self, offset: int, /) -> int:
+        self._place = self._stream.seek(offset)
+        return self._place
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        if self._length is not None:
+            buffer = buffer[: max(0, self._length - self._place)]
+        if not len(buffer):
+            return 0
+        got = self._stream.readinto(buffer) or 0
+        self._place += got
+        if not got and self._place < self._least:
+            raise FileChanged(
+                f"{shown(self._block.path)} ends at byte {self._place}, and had {self._least} bytes when it was split; "
+                f"{_of(self._block)} is still to be read, and files must not be cut before that"
+            )
+        return got
+
+
+def _of(block: Block) -> str:
+    return f"its block {block.block_id:x}"

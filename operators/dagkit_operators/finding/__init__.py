@@ -1,0 +1,1 @@
+"""Finding the files to read, and dividing them into blocks."""

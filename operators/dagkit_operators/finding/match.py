@@ -1,0 +1,92 @@
+"""Finding files by patterns that arrive on an input port."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from itertools import chain
+
+from pydantic import NonNegativeInt, PrivateAttr
+
+from dagkit import Context, InputPort, OutputPort, SplittableOperator, State
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
+from dagkit.urls import absolute, shown
+from dagkit_operators.filesystem.access import exists, reading_from
+from dagkit_operators.filesystem.identities import Identities
+from dagkit_operators.filesystem.path_patterns import files_like, is_pattern, missing, would_match
+from dagkit_operators.finding.splitter import KEPT_OF_GONE
+from dagkit_operators.payloads import FileInfo
+
+_THEN = "or give another pattern"
+_log = logging.getLogger(__name__)
+
+
+class MatchFiles(SplittableOperator[str]):
+    """Finds the files that match patterns, and sends each once; with `continuously`, also files that appear later.
+
+    A pattern is the path or URL of a file, of a folder with all its content, or one with `*`, `?`, `[]` or `**`. Files
+    are sent in the order of their last change, and by path if that is equal. An empty file is skipped until it has
+    content.
+
+    A local file is recognised by its inode and by the first and last bytes of its known content. So it is not sent
+    again after it grew or was renamed; a file that reuses its name or inode is a new file. A remote file is recognised
+    by its name.
+    """
+
+    kind = "files.match/1"
+    partitionable = False
+    reads_positions = False
+    patterns = InputPort(str)
+    files = OutputPort(FileInfo)
+
+    continuously: bool = False
+    """Whether a pattern is scanned repeatedly for as long as the application runs."""
+    interval_millis: NonNegativeInt = 5000
+    """The time between two scans."""
+
+    known = State[dict[str, list[str]]](dict)
+    """The identities of the files that each pattern matched.
+
+    Those of deleted files are kept until they outnumber the existing files by a thousand.
+    """
+
+    _home: str = PrivateAttr(default="")
+
+    def setup(self, context: Context) -> None:
+        self._home = context.home
+
+    def would_find(self, path: str, items: Sequence[object]) -> bool:
+        """Whether it would find a file at this path. Before a run, only patterns of `Items` are known."""
+        return any(isinstance(pattern, str) and would_match(pattern, path) for pattern in items)
+
+    def initial_restriction(self, element: str) -> OffsetRange:  # noqa: ARG002 - the same for every pattern
+        """The numbers of the scans to do."""
+        return OffsetRange(0, OFFSET_INFINITY if self.continuously else 1)
+
+    def process(self, element: str, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[FileInfo]:
+        look = tracker.current_restriction().start
+        place = absolute(element, self._home)
+        with reading_from(place, _THEN):
+            found = list(self._new(element, place, first=look == 0))
+        # a later scan without new files is not claimed but deferred, so that a run until idle can end
+        if (found or look == 0) and tracker.try_claim(look):
+            yield from found
+        tracker.defer_remainder(timedelta(milliseconds=self.interval_millis))
+
+    def _new(self, pattern: str, place: str, *, first: bool) -> Iterator[FileInfo]:
+        """The files that were not known before. They are recorded as known."""
+        found = sorted(files_like(place), key=lambda file: (file.modified_millis, file.path))
+        if not found and first and not is_pattern(pattern) and not exists(place):
+            if not self.continuously:
+                raise missing(place, _THEN)
+            _log.warning("there is no file or directory %s; each scan looks for it again", shown(place))
+        known = Identities(chain.from_iterable(self.known.values()))
+        there: dict[str, None] = {}
+        for file in found:
+            identity, was_known = known.identify(file.path)
+            if identity is None:
+                continue
+            if not was_known:
+                yield FileInfo(file.path, file.length, file.modified_millis, 1, identity)
+            there[identity] = None
+        gone = [identity for identity in self.known.get(pattern, []) if not known.was_identified(identity)]
+        self.known[pattern] = [*(gone if len(gone) <= len(there) + KEPT_OF_GONE else []), *there]

@@ -1,0 +1,95 @@
+"""Scanning for files: which files, where, and how often."""
+
+import logging
+import os
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, field_validator
+
+from dagkit.patterns import HELP, is_whole, refusal
+from dagkit.urls import absolute, is_url, plain, shown
+from dagkit_operators.filesystem.access import Found, exists, looked_up, reading_from, refuse_special
+from dagkit_operators.filesystem.listing import files_below, path_below
+from dagkit_operators.filesystem.path_patterns import missing, unfinished
+
+_log = logging.getLogger(__name__)
+
+_THEN = "or name another place in scanner.files"
+
+
+class DirectoryScanner(BaseModel):
+    """Which files to scan for, where, and how often."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    files: tuple[str, ...] = Field(min_length=1)
+    """The files and directories to scan: paths, or URLs that pyarrow or fsspec open."""
+    recursive: bool = True
+    """Whether directories inside directories are scanned too."""
+    scan_interval_millis: NonNegativeInt = 5000
+    """The time from the end of a scan to the start of the next."""
+    file_pattern_regular_exp: str | None = None
+    """A pattern that the whole path must match; None: every path."""
+    ignore_file_pattern_regular_exp: str | None = None
+    """A pattern that the whole path must not match."""
+    skip_unfinished: bool = True
+    """Whether hidden and unfinished files in directories are skipped: `.name`, `name.tmp`, `name._COPYING_`."""
+    trigger: bool = False
+    """Setting this with `dagkit set` scans at once, without waiting for the interval. Each launch begins with a scan
+    anyway."""
+
+    @field_validator("files", mode="before")
+    @classmethod
+    def _one_or_many(cls, given: Any) -> Any:
+        if isinstance(given, str | os.PathLike):
+            return (os.fspath(given),)
+        if isinstance(given, list | tuple):
+            return tuple(os.fspath(path) if isinstance(path, os.PathLike) else path for path in given)
+        return given
+
+    @field_validator("file_pattern_regular_exp", "ignore_file_pattern_regular_exp")
+    @classmethod
+    def _compiles(cls, pattern: str | None) -> str | None:
+        why_not = None if pattern is None else refusal(pattern)
+        if why_not is not None:
+            raise ValueError(f"it is no regular expression: {why_not}; {HELP}")
+        return pattern
+
+    def scan(self, *, once_there: bool = False) -> Iterator[Found]:
+        """The files that exist now. Raise InputUnreadable if a named path is missing; with `once_there`, log it."""
+        for root in map(absolute, self.files):
+            with reading_from(root, _THEN):
+                yield from self._scan(root, once_there=once_there)
+
+    def _scan(self, root: str, *, once_there: bool) -> Iterator[Found]:
+        refuse_special(root)
+        named, path = looked_up(root), plain(root)
+        if named is not None:
+            if self._matches(path):
+                yield named
+        elif exists(root):
+            yield from files_below(root, recursive=self.recursive, wanted=partial(self._wanted, path.rstrip("/")))
+        elif once_there:
+            problem = "scanner.files names %s, and there is no such file or directory; each scan looks for it again"
+            _log.warning(problem, shown(root))
+        else:
+            raise missing(root, _THEN)
+
+    def would_find(self, place: str) -> bool:
+        """Whether a scan would find a file at this path."""
+        return any(self._would_find(place, root) for root in map(absolute, self.files))
+
+    def _would_find(self, place: str, root: str) -> bool:
+        below, shown_root = path_below(place, root), root.partition("?")[0].rstrip("/") if is_url(root) else root
+        if not below:
+            return below is not None and self._matches(shown_root)
+        return (self.recursive or "/" not in below) and self._wanted(shown_root, below)
+
+    def _wanted(self, root: str, below: str) -> bool:
+        return self._matches(f"{root}/{below}") and not (self.skip_unfinished and unfinished(below))
+
+    def _matches(self, path: str) -> bool:
+        wanted, unwanted = self.file_pattern_regular_exp, self.ignore_file_pattern_regular_exp
+        return (wanted is None or is_whole(wanted, path)) and (unwanted is None or not is_whole(unwanted, path))

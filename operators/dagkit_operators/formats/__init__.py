@@ -1,0 +1,1 @@
+"""Reader contexts for formats that are not lines of text."""

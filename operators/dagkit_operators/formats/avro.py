@@ -1,0 +1,157 @@
+"""Reading Avro container files, data block by data block.
+
+A file consists of a header and data blocks. A marker of sixteen bytes, which differs from file to file, follows the
+header and each block. A reader that begins anywhere finds the next block by the marker before it. A data block is
+claimed as a whole; it belongs to the range in which it starts.
+"""
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+from dagkit import Batch, Block, OutputPort
+from dagkit.schema.columns import Listed
+from dagkit.urls import shown
+from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.filesystem.snapshot import FileChanged
+from dagkit_operators.payloads import Record
+from dagkit_operators.reading.block_reader import BlockReader
+from dagkit_operators.reading.contexts import ReaderContext, Tracker, records_of
+from dagkit_operators.reading.lines import CHUNK_SIZE
+
+MARKER = 16
+"""Bytes of the marker between data blocks."""
+
+
+class AvroBroken(ValueError):
+    """The bytes at a position of a file are not valid Avro."""
+
+    def __init__(self, path: str, place: int, reason: str) -> None:
+        self.path = path
+        self.place = place
+        self.reason = reason
+        what = f"the data block at byte {place} cannot be read" if place else "this is no Avro container file"
+        super().__init__(f"{shown(path)}: {what}: {reason}")
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, int, str]]:
+        return type(self), (self.path, self.place, self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class DataBlocks(ReaderContext[Any]):
+    """Reads the records of data blocks as Python values. Checks that the file's marker ends each block."""
+
+    chunk_size: int = CHUNK_SIZE
+
+    def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[Any]]]:
+        source = io.BufferedReader(_Raw(stream), self.chunk_size)
+        reading, marker = _headed(source, block.path)
+        first = source.tell()
+        start = tracker.current_restriction().start
+        place = first if start <= first else _found(source, marker, start, block.end)
+        while place is not None and source.peek(1):
+            if not tracker.try_claim(place):
+                return
+            records = _decoded(reading, block.path, place)
+            if records:
+                yield records_of(block, Listed(records))
+            place = source.tell()
+        tracker.try_claim(block.end)
+
+
+def _headed(source: "io.BufferedReader[_Raw]", path: str) -> tuple[Iterator[Any], bytes]:
+    """Return a reader of data blocks, positioned at the first one, and the file's marker.
+
+    The reader decodes the data block at the source's current position.
+    """
+    import fastavro  # noqa: PLC0415 - loaded only when Avro is read
+
+    try:
+        reading = fastavro.block_reader(source)
+    except FileChanged:
+        raise
+    except Exception as fault:
+        raise AvroBroken(path, 0, _message(fault)) from fault
+    first = source.tell()
+    source.seek(first - MARKER)
+    return reading, source.read(MARKER)
+
+
+def _found(source: "io.BufferedReader[_Raw]", marker: bytes, start: int, stop: int) -> int | None:
+    """Seek the first data block that starts at or after `start`, and return its position.
+
+    Return None if no marker is found before `stop`.
+    """
+    place = start - MARKER
+    source.seek(place)
+    kept = b""
+    while place < stop:
+        more = source.read1()
+        if not more:
+            return None
+        content = kept + more
+        found = content.find(marker)
+        if found >= 0:
+            return source.seek(place + found + MARKER)
+        kept = content[1 - MARKER :]  # these bytes may be the beginning of a marker
+        place += len(content) - len(kept)
+    return None
+
+
+def _decoded(reading: Iterator[Any], path: str, place: int) -> list[Any]:
+    """Decode the data block at the source's position. The source is positioned after the block then."""
+    try:
+        data = next(reading)
+        records = list(data)
+    except FileChanged:
+        raise
+    except (StopIteration, IndexError):  # fastavro raises these if bytes are missing
+        raise AvroBroken(path, place, "it ends too soon") from None
+    except Exception as fault:
+        raise AvroBroken(path, place, _message(fault)) from fault
+    left = len(data.bytes_.read())
+    if left:
+        raise AvroBroken(path, place, f"{left} bytes are left behind its {len(records)} records")
+    return records
+
+
+def _message(fault: Exception) -> str:
+    return str(fault) or type(fault).__name__
+
+
+class _Raw(io.RawIOBase):
+    """Adapts a stream to `io.BufferedReader`."""
+
+    def __init__(self, stream: Seekable) -> None:
+        self._stream = stream
+        self._place = stream.seek(0)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        assert whence != io.SEEK_END, "seeking from the end is not supported"
+        self._place = self._stream.seek(offset + (self._place if whence == io.SEEK_CUR else 0))
+        return self._place
+
+    def readinto(self, buffer: Any, /) -> int:
+        got = self._stream.readinto(memoryview(buffer).cast("B")) or 0
+        self._place += got
+        return got
+
+
+class AvroReader(BlockReader[Any]):
+    """Reads blocks of Avro container files, and sends each Avro record as a record.
+
+    A data block of the file is claimed as a whole, so its records come together. The file's header names the codec.
+    """
+
+    kind = "files.avro-reader/1"
+    messages = OutputPort[Record[Any]](main=True)
+
+    def reader_context(self) -> DataBlocks:
+        return DataBlocks(self.chunk_size)

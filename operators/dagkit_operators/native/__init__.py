@@ -1,0 +1,1 @@
+"""Scanning bytes in compiled C, with numpy where no compiler was found."""

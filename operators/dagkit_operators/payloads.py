@@ -1,0 +1,69 @@
+"""The payloads of file ingestion: files, blocks of files, records of blocks."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from dagkit import Block
+
+T_co = TypeVar("T_co", covariant=True)
+
+BLOCK_SIZE = 64 << 20
+"""The default size of a block in bytes."""
+VALUE = "value"
+"""The field of a Record that operators process."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """A file that was found, and the number of blocks in which it will be read."""
+
+    path: str
+    length: int
+    modified_millis: int
+    block_count: int
+    identity: str = ""
+    """Distinguishes the file from a later one of its name; empty if the operator that found it took no identity."""
+
+    @property
+    def source(self) -> str:
+        """The name under which the ledger records what is read of the file: its path, and its identity if known."""
+        return f"{self.path}@{self.identity}" if self.identity else self.path
+
+    def place(self, position: int | None) -> str:
+        """The file's path, with the byte if a position is given."""
+        return self.path if position is None else f"{self.path}, byte {position}"
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Generic[T_co]):
+    """A record, with the ID of the block that it was read from."""
+
+    block_id: int
+    value: T_co
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A line that could not be parsed into a record."""
+
+    path: str
+    start: int | None
+    """The byte at which the line starts in the file, or in the content of a compressed file.
+
+    None if a subclass supplies lines without positions.
+    """
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A file that cannot be read further from the last position. Any unread content after that position is lost."""
+
+    path: str
+    start: int
+    """The position up to which the file was read."""
+    reason: str
+
+
+__all__ = ["Block", "FileInfo", "Lost", "Record", "Rejected"]

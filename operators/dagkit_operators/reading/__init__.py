@@ -1,0 +1,1 @@
+"""Reading blocks and files: how their bytes become records."""

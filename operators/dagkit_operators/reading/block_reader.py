@@ -1,0 +1,173 @@
+"""Reading blocks. However a file is split, each record belongs to exactly one block."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Generic, Self, TypeVar
+
+from pydantic import Field, NonNegativeInt, PositiveInt, PrivateAttr, field_validator, model_validator
+
+from dagkit import (
+    Batch,
+    BatchedOperatorStats,
+    Block,
+    DataQueueSize,
+    InputPort,
+    OutputPort,
+    Partition,
+    Partitioner,
+    PartitioningContext,
+    Response,
+    SplittableOperator,
+    StatsListener,
+    auto_metric,
+)
+from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.scaling import Follower, ScalingSettings
+from dagkit.scaling.policy import policy_class, policy_of, refuse_crossed
+from dagkit_operators.filesystem.snapshot import open_snapshot
+from dagkit_operators.payloads import Record
+from dagkit_operators.reading.contexts import FixedLength, ReadAheadLines, ReaderContext
+from dagkit_operators.reading.lines import CHUNK_SIZE
+from dagkit_operators.reading.strides import StrideTracker
+from dagkit_operators.reading.text_format import TextForm
+
+T = TypeVar("T")
+
+POLICY_PROPERTIES = ("target_drain_millis", "cool_down_millis", "apex_compat")
+"""Properties that a reader passes to its policy if the policy has a setting of this name."""
+
+
+class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQueueSize, Generic[T]):
+    """Reads blocks. A reader context turns their bytes into records.
+
+    The reader is its own partitioner: it starts with `min_readers` partitions, which share one queue of blocks. It is
+    also its own stats listener, so the number of partitions follows the length of that queue.
+
+    `blocks_metadata_output` sends each range that was read to its end. If a block was split, between readers or at the
+    end of a window, it is sent several times, with the same `block_id` and different bounds. If a reader returned a
+    range unfinished, only the rest is sent, after it was read.
+    """
+
+    stateless = True
+    blocks_metadata_input = InputPort(Block)
+    blocks_metadata_output = OutputPort(Block)
+    messages = OutputPort[Record[T]](main=True)
+    bytes_read = auto_metric(0)
+
+    policy: str = "drain"
+    """How the number of partitions follows the backlog. `drain`: as many as finish it soonest. `apex`: one per block.
+
+    Name any other policy by its entry point in `dagkit.policies`, or as `package.module:Class`.
+    """
+    policy_settings: Mapping[str, Any] = {}
+    """Further settings of the policy, by name."""
+    min_readers: PositiveInt = 1
+    """The minimum and initial number of partitions."""
+    max_readers: PositiveInt | None = None
+    """The maximum number of partitions; None: 16 for `apex`, as many as the cluster can run at once for `drain`."""
+    collect_stats: bool = True
+    """Whether the number of partitions follows the backlog; if not, it stays at `min_readers`."""
+    interval_millis: NonNegativeInt | None = None
+    """The time between two checks of the backlog; None: two minutes for `apex`, every window for `drain`."""
+    target_drain_millis: NonNegativeInt = 0
+    """The time in which `drain` is to finish a backlog, with no more partitions than needed. 0: as soon as possible."""
+    cool_down_millis: NonNegativeInt = 10_000
+    """How long fewer partitions must have been enough before `drain` removes some."""
+    apex_compat: bool = False
+    """Whether `apex` behaves exactly as Malhar's reader: it begins with one, and may go below `min_readers`."""
+    chunk_size: PositiveInt = CHUNK_SIZE
+    """Bytes that are read and sent at a time."""
+
+    _follower: Follower = PrivateAttr(default_factory=Follower)
+
+    @field_validator("policy")
+    @classmethod
+    def _policy_is_known(cls, policy: str) -> str:
+        policy_class(policy)
+        return policy
+
+    @model_validator(mode="after")
+    def _settings_hold(self) -> Self:
+        refuse_crossed("min_readers", self.min_readers, "max_readers", self.max_readers)
+        policy_of(self.policy, self._settings_of_policy)
+        return self
+
+    @property
+    def _settings_of_policy(self) -> dict[str, Any]:
+        """The settings for the chosen policy: the reader's properties that it has, and `policy_settings`."""
+        known = policy_class(self.policy).model_fields
+        own = {name: getattr(self, name) for name in POLICY_PROPERTIES if name in known}
+        return {**own, **self.policy_settings}
+
+    def scaling_settings(self) -> ScalingSettings:
+        """The settings by which the number of partitions follows the backlog."""
+        return ScalingSettings(
+            policy=self.policy,
+            policy_settings=self._settings_of_policy,
+            min_partitions=self.min_readers,
+            max_partitions=self.max_readers,
+            interval_millis=self.interval_millis,
+        )
+
+    @abstractmethod
+    def reader_context(self) -> ReaderContext[T]:
+        """The reader context that turns the bytes of a block into records."""
+
+    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[Record[T]]]:
+        """Yield the records of the granted range. Send the block's range if it was read to the block's end."""
+        start = tracker.current_restriction().start
+        with open_snapshot(element) as stream:
+            yield from self.reader_context().batches(stream, element, tracker)
+        done = tracker.current_restriction()
+        self.bytes_read += done.stop - start if done.is_bounded() else 0
+        if done.stop == element.end:
+            self.blocks_metadata_output.emit(element)
+
+    def process_stats(self, stats: BatchedOperatorStats) -> Response:
+        """Return the wanted number of partitions with the last partition's statistics; none without `collect_stats`."""
+        if not self.collect_stats:
+            return Response()
+        return self._follower.answer(self.scaling_settings(), stats)
+
+    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
+        """Return as many as the parallel operator or the policy needs; else the initial, later the current number."""
+        begins = len(partitions) == 1 and partitions[0].stats is None
+        settings = self.scaling_settings()
+        first = settings.chosen.begins_with(settings)
+        wanted = context.parallel_count or context.wanted or (first if begins else len(partitions))
+        return [*partitions[:wanted], *[Partition(self)] * (wanted - len(partitions))]
+
+
+class LineReader(TextForm, BlockReader[str]):
+    """Reads blocks of text files, and sends a record for each line.
+
+    A line belongs to the block in which it starts. The delimiter is no part of the record; the last line of a file may
+    lack it. Bytes that are not valid UTF-8 are decoded to lone surrogates, and written as the original bytes.
+
+    By default, everything else is part of the value: carriage returns, a byte order mark, escapes.
+    """
+
+    kind = "files.line-reader/1"
+    messages = OutputPort[Record[str]](main=True)
+
+    def reader_context(self) -> ReadAheadLines:
+        return self.line_context(self.chunk_size)
+
+
+class FixedLengthReader(BlockReader[bytes]):
+    """Reads blocks of fixed-length records, as bytes.
+
+    Records are counted from the start of each block, and end with the block: the last one may be shorter.
+    """
+
+    kind = "files.fixed-length-reader/1"
+    messages = OutputPort[Record[bytes]](main=True)
+
+    length: PositiveInt = Field(default=...)
+    """Bytes of a record."""
+
+    def tracker(self, element: Block, restriction: OffsetRange) -> StrideTracker:  # noqa: ARG002 - the same for every block
+        return StrideTracker(restriction, self.length)
+
+    def reader_context(self) -> FixedLength:
+        return FixedLength(self.length, self.chunk_size)

@@ -1,0 +1,157 @@
+"""Reading files continuously while another program appends to them."""
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from functools import partial
+from typing import Generic, Literal
+
+from pydantic import NonNegativeInt
+
+from dagkit import Batch, Block, OutputPort
+from dagkit.ranges import OFFSET_INFINITY, GrowableOffsetRestrictionTracker, OffsetRange, RestrictionTracker
+from dagkit.urls import is_url, parent, shown
+from dagkit_operators.compression.compressed import codec_of
+from dagkit_operators.filesystem.access import Found, NotRegular, Stream, looked_up, opened, reading_from
+from dagkit_operators.filesystem.identities import has_identity
+from dagkit_operators.filesystem.listing import files_below
+from dagkit_operators.filesystem.snapshot import FileChanged
+from dagkit_operators.payloads import FileInfo, Lost, Record
+from dagkit_operators.reading.read_files import ReadFiles, T
+
+RENAMED_MILLIS = 60_000
+"""How long a renamed file may still be written to."""
+
+Tracker = RestrictionTracker[OffsetRange, int]
+
+
+class TailFiles(ReadFiles[T], Generic[T]):
+    """Reads text files, and what is appended to them, for as long as the application runs.
+
+    All partitions share the reading of the existing content, as for any file. Appended lines are read at intervals, and
+    only after their delimiter was written. A later launch resumes where the last one stopped.
+
+    If a file is renamed, it is searched for in its folder, read to its end, and finished. If it is deleted, truncated
+    or rewritten in place, it cannot be read further: it is sent to `lost`; if that is not connected, the run fails with
+    FileChanged. A file that takes its name is a new file, which the operator upstream must find.
+    """
+
+    kind = "files.tail/1"
+    lost = OutputPort(Lost)
+
+    compression: Literal["none"] = "none"
+    """Compressed files cannot be appended to."""
+    interval_millis: NonNegativeInt = 1000
+    """The time until a file without new lines is read again."""
+    ends_after_millis: NonNegativeInt | None = None
+    """The time without a change after which a file is finished; None: never, or a minute for a renamed file."""
+
+    def initial_restriction(self, element: FileInfo) -> OffsetRange:  # noqa: ARG002 - unbounded for every file
+        return OffsetRange(0, OFFSET_INFINITY)
+
+    def split(self, element: FileInfo, restriction: OffsetRange) -> Iterable[OffsetRange]:
+        """Divide the lines that existed when the file was found into parts; the last part is unbounded.
+
+        A line without a delimiter belongs to the last part, so all others can be read to their end without waiting.
+        """
+        *parts, last = OffsetRange(0, max(1, self._ended(element, 0, element.length))).split(self.part_size)
+        yield from parts
+        yield OffsetRange(last.start, restriction.stop)
+
+    def truncate(self, element: FileInfo, restriction: OffsetRange) -> OffsetRange | None:
+        """Read the lines that are complete by now, and no more."""
+        if restriction.is_bounded():
+            return restriction
+        end = self._ended(element, restriction.start)
+        return restriction.truncate(end) if end > restriction.start else None  # a later launch reports what is lost
+
+    def _ended(self, element: FileInfo, start: int, stop: int = OFFSET_INFINITY) -> int:
+        """The end of the last complete line after `start`, which is the start of a line; `start` if there is none."""
+        with ExitStack() as opens:
+            there, stream = _found(element, opens)
+            if there is None or there.length < start:
+                return start
+            assert stream is not None, "an existing file was opened"
+            stop = min(stop, there.length)
+            end = self.line_context(self.chunk_size).last_end(stream, start, stop)
+            return start if end is None else min(end, stop)
+
+    def tracker(self, element: FileInfo, restriction: OffsetRange) -> GrowableOffsetRestrictionTracker:
+        return GrowableOffsetRestrictionTracker(restriction, partial(length_of, element.path))
+
+    def process(self, element: FileInfo, tracker: Tracker) -> Iterator[Batch[T]]:
+        if codec_of(element.path, "auto") is not None:
+            raise ValueError(
+                f"{shown(element.path)} is compressed, so no lines can be appended to it; leave it out of the "
+                "patterns, or let ReadFiles read it"
+            )
+        stretch = tracker.current_restriction()
+        with ExitStack() as opens:
+            there, stream = _found(element, opens)
+            if there is None:
+                reason = "is gone, or was cut or rewritten, or another file has its name"
+                self._lose(Lost(element.path, stretch.start, reason))
+            elif there.length < (stretch.stop if stretch.is_bounded() else stretch.start):
+                self._lose(Lost(element.path, stretch.start, f"was cut to {there.length} bytes"))
+            else:
+                assert stream is not None, "an existing file was opened"
+                yield from self.records(element.path, self._batches(element, there, stream, tracker))
+                return
+            tracker.try_claim(OFFSET_INFINITY)
+
+    def _batches(
+        self, element: FileInfo, there: Found, stream: Stream, tracker: Tracker
+    ) -> Iterator[Batch[Record[str]]]:
+        """The complete lines; all lines if the file is finished."""
+        lines = self.line_context(self.chunk_size)
+        block = Block(0, element.path, tracker.current_restriction().start, there.length)
+        if self._is_over(element, there):
+            yield from lines.batches(stream, block, tracker)
+            tracker.try_claim(OFFSET_INFINITY)
+        elif not (yield from lines.ended_batches(stream, block, tracker)):
+            tracker.defer_remainder(timedelta(milliseconds=self.interval_millis))
+
+    def _is_over(self, element: FileInfo, there: Found) -> bool:
+        limits = [self.ends_after_millis, RENAMED_MILLIS if there.path != element.path else None]
+        known = [limit for limit in limits if limit is not None]
+        return bool(known) and time.time() * 1000 - there.modified_millis >= min(known)
+
+    def _lose(self, lost: Lost) -> None:
+        if not self.lost.is_connected:
+            raise FileChanged(
+                f"{shown(lost.path)} {lost.reason}, after it was read to byte {lost.start}: what it held from there "
+                "on is lost; connect the output `lost` to continue with the other files"
+            )
+        self.lost.emit(lost)
+
+
+def length_of(path: str) -> int:
+    """The current length of a file; 0 if it is gone."""
+    there = looked_up(path)
+    return 0 if there is None else there.length
+
+
+def _found(element: FileInfo, opens: ExitStack) -> tuple[Found, Stream] | tuple[None, None]:
+    """Open the file with the identity that was found, under whichever name it now has in its folder."""
+    for path in _names(element):
+        with reading_from(path):
+            there = looked_up(path)
+            if there is None:
+                continue
+            try:
+                stream = opens.enter_context(opened(path))
+            except (FileNotFoundError, NotRegular):
+                continue
+            # checked after opening: if another file took the name before, this check sees it
+            if has_identity(path, element.identity):
+                return there, stream
+    return None, None
+
+
+def _names(element: FileInfo) -> Iterator[str]:
+    """The file's own path, then those of the other files in its folder."""
+    yield element.path
+    if element.identity and not is_url(element.path):
+        for found in files_below(parent(element.path), recursive=False):
+            yield found.path

@@ -1,0 +1,1 @@
+"""Operators on items: mapping, filtering, counting."""

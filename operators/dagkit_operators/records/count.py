@@ -1,0 +1,117 @@
+"""Counting and summing by key, in each window and over all windows."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Generic
+
+from pydantic import PrivateAttr
+from typing_extensions import TypeVar
+
+from dagkit import Batch, InputPort, KeyedState, Operator, OutputPort, Unifier
+from dagkit_operators.records.processed import processed_column, processed_value
+
+K = TypeVar("K", default=Any)
+
+
+def counted(item: Any) -> Any:
+    """The value that is counted: the value of a record, any other item as a whole."""
+    return processed_value(item, None)
+
+
+def key_of(pair: tuple[Any, Any]) -> Any:
+    """The key of a pair."""
+    return pair[0]
+
+
+class AddUp(Unifier[tuple[K, int]], Generic[K]):
+    """Adds up the pairs of all partitions, and sends one pair for each key of a window."""
+
+    kind = "counts.add-up/1"
+    parts = InputPort[tuple[K, int]](key=key_of)
+    unified = OutputPort[tuple[K, int]]()
+    _sums: Counter[Any] = PrivateAttr(default_factory=Counter)
+
+    def process(self, item: tuple[K, int]) -> None:
+        self._sums[item[0]] += item[1]
+
+    def end_window(self) -> None:
+        self.unified.emit_batch(Batch.of(in_order(self._sums.items())))
+        self._sums.clear()
+
+
+class CountByKey(Operator, Generic[K]):
+    """Counts how often each value occurs in a window, and sends the counts at the window's end, sorted by key.
+
+    A record is counted by its value, any other item as a whole. If partitions own keys, each counts all items of its
+    keys. If partitions mirror those upstream, each counts what its upstream partition sends, and `AddUp` adds the
+    counts where they meet.
+    """
+
+    kind = "counts.count-by-key/1"
+    input = InputPort[Any](key=counted)
+    counts = OutputPort[tuple[Any, int]](unifier=AddUp)
+
+    in_window = KeyedState[Any, int](int)
+    """Empty between application windows."""
+
+    def process(self, item: Any) -> None:
+        self.in_window[counted(item)] += 1
+
+    def process_batch(self, batch: Batch[Any]) -> None:
+        for key, count in Counter(processed_column(batch, None).values()).items():
+            self.in_window[key] += count
+
+    def end_window(self) -> None:
+        if self.in_window:
+            self.counts.emit_batch(Batch.of(in_order(self.in_window.items())))
+            self.in_window.clear()
+
+
+class SumByKey(Operator, Generic[K]):
+    """Sums the numbers of each key.
+
+    At the end of each window, `sums` sends the sums of that window, and `totals` sends the sums over all windows, each
+    for the keys that occurred in the window. `finals` sends every key with its total when the input is drained.
+    """
+
+    kind = "counts.sum-by-key/1"
+    input = InputPort[tuple[K, int]](key=key_of)
+    sums = OutputPort[tuple[K, int]](unifier=AddUp)
+    totals = OutputPort[tuple[K, int]](main=True)
+    finals = OutputPort[tuple[K, int]]()
+
+    in_window = KeyedState[Any, int](int)
+    """Empty between application windows."""
+    so_far = KeyedState[Any, int](int)
+
+    def process(self, item: tuple[K, int]) -> None:
+        self.in_window[item[0]] += item[1]
+
+    def process_batch(self, batch: Batch[tuple[K, int]]) -> None:
+        for key, number in batch.items():
+            self.in_window[key] += number
+
+    def drained(self) -> None:
+        self._take_over()
+        self.finals.emit_batch(Batch.of(in_order(self.so_far.items())))
+
+    def end_window(self) -> None:
+        if self.in_window:
+            self._take_over()
+
+    def _take_over(self) -> None:
+        """Add the sums of the window to the totals, and send both."""
+        for key, number in self.in_window.items():
+            self.so_far.put(key, self.so_far.get(key, 0) + number, self.in_window.codes[key])
+        self.sums.emit_batch(Batch.of(in_order(self.in_window.items())))
+        self.totals.emit_batch(Batch.of(in_order((key, self.so_far[key]) for key in self.in_window)))
+        self.in_window.clear()
+
+
+def in_order(pairs: Iterable[tuple[K, int]]) -> list[tuple[K, int]]:
+    """Sort pairs by key; if the keys cannot be compared, keep the order as it is."""
+    listed = list(pairs)
+    try:
+        return sorted(listed)
+    except TypeError:
+        return listed

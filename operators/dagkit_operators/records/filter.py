@@ -1,0 +1,106 @@
+"""Keeping the items for which a predicate holds."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, Self
+
+from pydantic import model_validator
+from typing_extensions import TypeVar
+
+from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, RowOperator
+from dagkit_operators.reading.contexts import ReadLines
+from dagkit_operators.records.expressions import Expression
+from dagkit_operators.records.inlined import keeping
+from dagkit_operators.records.masks import mask_by_value, masked
+from dagkit_operators.records.processed import UnaryFunction, column_of, processed_field, processed_value
+
+T = TypeVar("T", default=Any)
+
+
+class Filter(RowOperator, Generic[T]):
+    """Passes on the items for which the predicate holds, and drops the others.
+
+    The predicate receives the value of a record, or any other item as a whole, unless `on` names a field. It is any
+    function of one value, or an expression such as `~value.starts_with(".")`, which is evaluated on whole columns where
+    possible. `batch` is a function of a whole column, if you know a faster way.
+    """
+
+    kind = "records.filter/1"
+    stateless = True
+    input = InputPort[T]()
+    output = OutputPort[T]()
+
+    predicate: UnaryFunction | None = None
+    """Called with each value."""
+    batch: UnaryFunction | None = None
+    """Called with many values at once, instead; returns one bool for each."""
+    on: str | None = None
+    """The field that is tested; None: the value of a record, any other item as a whole."""
+
+    def __init__(self, predicate: Callable[[Any], Any] | None = None, /, **properties: Any) -> None:
+        super().__init__(**({} if predicate is None else {"predicate": predicate}), **properties)
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.predicate is None) == (self.batch is None):
+            raise ValueError("it needs a predicate, or batch, and not both")
+        if isinstance(self.predicate, Expression) and not self.predicate.is_condition:
+            problem = f"{self.predicate!r} is no condition, and would keep what is not empty"
+            raise ValueError(f"{problem}: compare it, as in {self.predicate!r} == …")
+        return self
+
+    def process(self, item: T) -> Iterator[T]:
+        value = processed_value(item, self.on)
+        if self.predicate(value) if self.predicate is not None else masked(self._asked(Listed([value])), 1)[0].as_py():
+            yield item
+
+    def process_batch(self, batch: Batch[T]) -> Batch[T] | Iterator[Batch[T]]:
+        if not len(batch):
+            return batch
+        field = processed_field(batch, self.on)
+        column = column_of(batch, field)
+        if self.predicate is None:
+            return batch.where(masked(self._asked(column), len(column)))
+        alone = stands_alone(batch, field)
+        if isinstance(self.predicate, Expression):
+            kept = self.predicate.kept(column) if alone else None
+            if kept is not None:
+                return remade(batch, field, kept)
+            known = self.predicate.known(column)
+            if known is not None:
+                return batch.where(known)
+        if not alone:
+            return batch.where(mask_by_value(self.predicate, column))
+        if isinstance(column, ReadLines):
+            return (remade(batch, field, self._passing(part)) for part in column.pieces())
+        return remade(batch, field, self._passing(column))
+
+    def _passing(self, column: Column) -> Listed:
+        """The values for which the predicate holds, tested one by one.
+
+        They stay decoded: that costs less than finding their bytes again.
+        """
+        assert self.predicate is not None, "the validator refuses a filter without a predicate"
+        return Listed(keeping(self.predicate)(column.values()))
+
+    def _asked(self, column: Column) -> Any:
+        assert self.batch is not None, "the validator refuses a filter without a predicate"
+        return self.batch(column)
+
+
+def stands_alone(batch: Batch[T], field: str | None) -> bool:
+    """Whether the items differ only in this field, or in themselves if it is None: all other fields are constant."""
+    if field is None:
+        return batch.made_by is None
+    fields = batch.columns.items()
+    return field in batch.columns and all(name == field or isinstance(column, Constant) for name, column in fields)
+
+
+def remade(batch: Batch[T], field: str | None, values: Column) -> Batch[T]:
+    """A batch of the same kind of items with these values. The items must differ only in this field."""
+    if field is None:
+        return Batch.of_column(values)
+    columns = {
+        name: Constant(other.value, len(values)) if isinstance(other, Constant) and name != field else values
+        for name, other in batch.columns.items()
+    }
+    return Batch(columns, batch.made_by)

@@ -1,0 +1,83 @@
+"""Writing records to files."""
+
+import os
+from contextlib import suppress
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from dagkit import Batch, Column, InputPort, Lines, Operator, OutputFiles
+from dagkit.schema.columns import TEXT_ERRORS
+from dagkit_operators.payloads import Record
+
+
+class RecordWriter(Operator):
+    """Writes the records of each block to a file of its own, named by the block's ID in hexadecimal digits.
+
+    A block without records gets no file.
+    """
+
+    kind = "files.record-writer/1"
+    stateless = True
+    input = InputPort[Record[str] | Record[bytes]](key="block_id")
+    files = OutputFiles(lambda writer: writer.file_path, examples=lambda _: ("0",))
+
+    file_path: str = Field(default=..., min_length=1)
+    """The directory that the files are written to: a path or a URL."""
+    record_separator: str = "\n"
+    """The text after each record."""
+
+    @field_validator("file_path", mode="before")
+    @classmethod
+    def _as_text(cls, given: Any) -> Any:
+        return path_as_text(given)
+
+    def process(self, record: Record[str] | Record[bytes]) -> None:
+        if not isinstance(record.value, str | bytes):
+            raise TypeError(_unwritable(record))
+        self._file(record.block_id).write(as_bytes(record.value) + self.record_separator.encode())
+
+    def process_batch(self, batch: Batch[Record[Any]]) -> None:
+        for block_id, records in batch.grouped("block_id"):
+            if len(records):
+                content = joined(records.column("value"), self.record_separator.encode())
+                if content is None:
+                    raise TypeError(
+                        next(_unwritable(r) for r in records.items() if not isinstance(r.value, str | bytes))
+                    )
+                self._file(block_id).write(content)
+
+    def _file(self, block_id: int) -> Any:
+        return self.files.open(f"{block_id:x}", block=block_id)
+
+
+def path_as_text(given: Any) -> Any:
+    """A path object as text; any other value unchanged, for pydantic to check."""
+    return os.fspath(given) if isinstance(given, os.PathLike) else given
+
+
+def as_bytes(value: str | bytes) -> bytes:
+    """Encode text to the bytes from which it was read."""
+    return value.encode("utf-8", TEXT_ERRORS) if isinstance(value, str) else bytes(value)
+
+
+def joined(column: Column, separator: bytes) -> bytes | memoryview | None:
+    """All values, each followed by the separator; without a copy if the column has that delimiter already.
+
+    Return None if a value is neither text nor bytes.
+    """
+    if isinstance(column, Lines) and column.delimiter == separator:
+        return column.content
+    values = column.values()
+    with suppress(TypeError):  # raised by join if a value is not text
+        return as_bytes(separator.decode().join([*values, ""]))
+    if not all(isinstance(value, str | bytes) for value in values):
+        return None
+    return separator.join([*map(as_bytes, values), b""])
+
+
+def _unwritable(record: Record[Any]) -> str:
+    return (
+        f"record {record.value!r:.60} of block {record.block_id:x} is neither text nor bytes; "
+        "make either of it before it is written, with a Map"
+    )

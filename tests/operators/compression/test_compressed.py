@@ -1,0 +1,147 @@
+"""Compressed files give the lines that were compressed, by one reader; errors name the broken file."""
+
+import bz2
+import gzip
+import io
+import lzma
+import pickle
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from dagkit.ranges import OffsetRange
+from dagkit.testing import Alone, SplitsBroken, check_every_split_of
+from dagkit_operators import CompressionBroken, FileChanged, FileInfo, ReadFiles
+from dagkit_operators.compression.compressed import ENDINGS, Decompressed
+from tests.operators.reading_text import SIZES
+
+
+def by_arrow(codec: str) -> Callable[[bytes], bytes]:
+    def compressed(content: bytes) -> bytes:
+        target = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(target, codec) as stream:
+            stream.write(content)
+        return bytes(target.getvalue())
+
+    return compressed
+
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".deflate": zlib.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".lzma": lambda content: lzma.compress(content, format=lzma.FORMAT_ALONE),
+    ".zst": by_arrow("zstd"),
+    ".lz4": by_arrow("lz4"),
+}
+codecs = pytest.mark.parametrize(("ending", "compress"), COMPRESS.items(), ids=COMPRESS.keys())
+FIFTEEN = [f"line{number}" for number in range(15)]
+
+
+def kept(folder: Path, name: str, content: bytes) -> FileInfo:
+    path = folder / name
+    path.write_bytes(content)
+    return FileInfo(str(path), len(content), path.stat().st_mtime_ns // 10**6, 1)
+
+
+def read(file: FileInfo, **properties: object) -> list[str]:
+    alone = Alone(ReadFiles(**properties))
+    assert alone.work(file) is None
+    return alone.sent()
+
+
+def test_every_ending_has_its_tests() -> None:
+    assert ENDINGS.keys() == COMPRESS.keys()
+
+
+@codecs
+def test_the_lines_are_those_that_were_compressed(
+    ending: str, compress: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    content = compress("\n".join(FIFTEEN).encode())
+    for size in SIZES:
+        assert read(kept(tmp_path, f"file{ending}", content), chunk_size=size) == FIFTEEN
+    assert read(kept(tmp_path, "file", content), compression=ENDINGS[ending]) == FIFTEEN
+    assert read(kept(tmp_path, f"FILE{ending.upper()}", content), skip_header_lines=2) == FIFTEEN[2:]
+
+
+@codecs
+def test_many_lines_and_none_at_all(ending: str, compress: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    many = [f"line{number}" for number in range(10_000)]
+    assert read(kept(tmp_path, f"many{ending}", compress("\n".join([*many, ""]).encode())), chunk_size=1000) == many
+    assert read(kept(tmp_path, f"none{ending}", compress(b""))) == []
+
+
+@pytest.mark.parametrize("ending", [".gz", ".deflate", ".bz2", ".xz", ".zst"])
+def test_files_that_were_put_one_behind_the_other_are_read_as_one(ending: str, tmp_path: Path) -> None:
+    compress = COMPRESS[ending]
+    content = b"".join(compress(part) for part in (b"a\nb\nc\n", b"p\nq\nr\n", b"x\ny\nz"))
+    assert read(kept(tmp_path, f"file{ending}", content)) == list("abcpqrxyz")
+
+
+@pytest.mark.parametrize("ending", [".gz", ".deflate", ".bz2", ".xz", ".zst"])
+def test_those_that_hold_nothing_hide_nothing(ending: str, tmp_path: Path) -> None:
+    content = b"".join(map(COMPRESS[ending], (b"", b"a\nb\n", b"", b"", b"c\n", b"")))
+    assert read(kept(tmp_path, f"file{ending}", content)) == list("abc")
+
+
+def test_xz_may_be_padded_between_and_behind_by_fours(tmp_path: Path) -> None:
+    one, two = lzma.compress(b"a\n"), lzma.compress(b"b\n")
+    for padding in (b"", bytes(4), bytes(1 << 18)):
+        assert read(kept(tmp_path, "file.xz", one + padding + two + padding)) == ["a", "b"]
+    for content in (one + bytes(3) + two, one + bytes((1 << 18) + 2)):
+        with pytest.raises(CompressionBroken, match=r"padded by [0-9]+ bytes, which is no multiple of 4"):
+            read(kept(tmp_path, "file.xz", content))
+
+
+@pytest.mark.parametrize("ending", [".gz", ".deflate", ".bz2", ".xz", ".zst"])
+def test_damage_where_a_later_one_begins_is_reported(ending: str, tmp_path: Path) -> None:
+    one, two = COMPRESS[ending](b"a\n"), COMPRESS[ending](b"b\n")
+    for later in (bytes([two[0] ^ 1]) + two[1:], two[:3], b"\1" * len(two)):
+        with pytest.raises(CompressionBroken, match=f"file{ending} cannot be read"):
+            read(kept(tmp_path, f"file{ending}", one + later))
+
+
+@codecs
+def test_a_file_that_is_broken_is_reported(ending: str, compress: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    whole = compress("\n".join(FIFTEEN).encode())
+    for content in (b"corrupt", whole[:-3]):
+        with pytest.raises(CompressionBroken, match=rf"file{ending} cannot be read as {ENDINGS[ending]}: .") as fault:
+            read(kept(tmp_path, f"file{ending}", content))
+        assert str(pickle.loads(pickle.dumps(fault.value))) == str(fault.value)  # noqa: S301 - made here
+
+
+def test_a_file_that_became_shorter_fails_as_any_other(tmp_path: Path) -> None:
+    file = kept(tmp_path, "file.gz", gzip.compress(b"a\n" * 1000))
+    Path(file.path).write_bytes(b"\x1f\x8b")
+    with pytest.raises(FileChanged, match="ends at byte 2"):
+        read(file)
+
+
+def test_a_file_is_read_as_it_is_where_that_is_asked_for(tmp_path: Path) -> None:
+    assert read(kept(tmp_path, "file.gz", b"a\nb"), compression="none") == ["a", "b"]
+
+
+def test_it_is_dealt_out_as_one_and_never_split(tmp_path: Path) -> None:
+    file = kept(tmp_path, "file.gz", gzip.compress("\n".join(FIFTEEN).encode()))
+    operator = ReadFiles(part_size=10, chunk_size=10)
+    whole = operator.initial_restriction(file)
+    assert list(operator.split(file, whole)) == [whole] == [OffsetRange(0, file.length)]
+    with pytest.raises(SplitsBroken, match="never splits"):
+        check_every_split_of(operator, file, positions=[5, 20])
+
+
+def test_going_back_and_going_on_are_exact() -> None:
+    content = bytes(range(256)) * 9
+    stream = Decompressed(io.BytesIO(gzip.compress(content)), "gzip", "")
+    found = bytearray(7)
+    for place in (0, 100, 5, 2000, 2290, 1, len(content) - 7):
+        assert stream.seek(place) == place
+        assert stream.readinto(memoryview(found)) == 7
+        assert found == content[place : place + 7]
+    assert stream.seek(9999) == len(content), "nothing lies behind its end"
+    assert stream.readinto(memoryview(found)) == 0

@@ -1,0 +1,222 @@
+"""Files in an object store are found and read as files on a disk are, whatever they are called."""
+
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit.errors import InputUnreadable
+from dagkit.testing import Alone, FakeClock
+from dagkit.urls import absolute, plain
+from dagkit_operators import Block, FileInfo, FileSplitterInput, LineReader, MatchFiles, ReadFiles, TailFiles
+from dagkit_operators.filesystem.access import NotRegular, opened
+from dagkit_operators.filesystem.identities import Identities, has_identity
+
+NOBODY = 65534
+"""A user without rights, on most systems."""
+NAMES = ["a b.txt", "c%20d.txt", "sub/e#f?g.txt", "h+i.txt", "ä.txt", ".hidden", "sub/.hidden/j.txt", "k.tmp"]
+SEEN = ["a b.txt", "c%20d.txt", "h+i.txt", "sub/e#f?g.txt", "ä.txt"]
+
+
+@pytest.fixture
+def options(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """What a URL must say to reach a server of the test's own, in which a bucket holds the files."""
+    fs = pytest.importorskip("pyarrow.fs")
+    moto = pytest.importorskip("moto.server")
+    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+    for name, word in {**keys, "AWS_EC2_METADATA_DISABLED": "true"}.items():
+        monkeypatch.setenv(name, word)
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = f"?endpoint_override={host}:{port}&scheme=http&allow_bucket_creation=true"
+    store, _ = fs.FileSystem.from_uri(f"s3://bucket/{options}")
+    store.create_dir("bucket")
+    for name in NAMES:
+        with store.open_output_stream(f"bucket/in/{name}") as out:
+            out.write(b"one\ntwo\nthree")
+    yield options
+    server.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("root", ["s3://bucket/in", "s3://bucket/in/", "s3://bucket"])
+def test_files_in_a_bucket_are_found_by_their_plain_names_and_read(options: str, root: str) -> None:
+    scanner = {"files": [root + options], "ignore_file_pattern_regular_exp": r".*/h\+i[.]txt"}
+    splitter = Alone(FileSplitterInput(scanner=scanner, block_size=5), now=FakeClock().now)
+    splitter.look()
+    infos, blocks = splitter.sent("files_metadata_output"), splitter.sent()
+    assert sorted(plain(info.path) for info in infos) == [
+        f"s3://bucket/in/{name}" for name in SEEN if name != "h+i.txt"
+    ]
+    assert [block.end for block in blocks] == [5, 10, 13] * 4
+    reader = Alone(LineReader())
+    for block in blocks:
+        reader.work(block)
+    assert [record.value for record in reader.sent()] == ["one", "two", "three"] * 4
+
+
+@pytest.mark.slow
+def test_a_single_object_and_nothing_at_all(options: str) -> None:
+    one = Alone(FileSplitterInput(scanner={"files": [f"s3://bucket/in/.hidden{options}"]}), now=FakeClock().now)
+    one.look()
+    assert len(one.sent()) == 1
+    none = Alone(FileSplitterInput(scanner={"files": [f"s3://bucket/nowhere{options}"]}), now=FakeClock().now)
+    with pytest.raises(InputUnreadable, match="cannot read s3://bucket/nowhere: there is no such"):
+        none.look()
+
+
+@pytest.mark.parametrize(
+    ("written", "means", "reads"),
+    [
+        ("/a/../b", "/b", "/b"),
+        ("file:///a%20b", "/a b", "/a b"),
+        ("/a%20b", "/a%20b", "/a%20b"),
+        ("memory://a%20b", "memory://a%20b", "memory://a%20b"),
+        ("file:/c", "/c", "/c"),
+    ],
+)
+def test_a_path_means_the_same_everywhere(written: str, means: str, reads: str) -> None:
+    assert (absolute(written), plain(absolute(written))) == (means, reads)
+
+
+@contextmanager
+def without_rights(path: Path) -> Iterator[None]:
+    """As a user who may not read what lies at a path."""
+    mode, is_root = path.stat().st_mode, os.geteuid() == 0
+    path.chmod(0)
+    try:
+        if is_root:
+            os.seteuid(NOBODY)
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+        path.chmod(mode)
+
+
+def look_for(path: Path) -> None:
+    Alone(FileSplitterInput(scanner={"files": path}), now=FakeClock().now).look()
+
+
+def read_block_of(path: Path) -> None:
+    Alone(LineReader()).work(Block(0, str(path), 0, 4))
+
+
+@pytest.mark.parametrize(
+    ("kind", "do", "then"),
+    [
+        pytest.param("folder", look_for, "or name another place in scanner.files", id="a folder that is scanned"),
+        pytest.param(
+            "folder",
+            lambda path: Alone(MatchFiles()).work(str(path)),
+            "or give another pattern",
+            id="a folder of a pattern",
+        ),
+        pytest.param(
+            "file",
+            lambda path: Alone(MatchFiles()).work(str(path)),
+            "or give another pattern",
+            id="a file of a pattern",
+        ),
+        pytest.param("file", read_block_of, "and launch again", id="a block's file"),
+        pytest.param(
+            "file",
+            lambda path: Alone(TailFiles()).work(FileInfo(str(path), 4, 0, 1)),
+            "and launch again",
+            id="a file that grows",
+        ),
+    ],
+)
+def test_what_may_not_be_read_is_reported_by_its_path_with_what_to_do(
+    tmp_path: Path, kind: str, do: Callable[[Path], Any], then: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("one\n")
+    path = tmp_path / kind
+    match = f"^cannot read {path}: Permission denied \\[input-unreadable\\]\n  help: fix this, {then}$"
+    with without_rights(path), pytest.raises(InputUnreadable, match=match):
+        do(path)
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Iterator[Path]:
+    """A FIFO that has a writer, so that nothing waits for one."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    held = os.open(path, os.O_RDWR)
+    yield path
+    os.close(held)
+
+
+def match(path: Path | str) -> list[FileInfo]:
+    alone = Alone(MatchFiles())
+    alone.work(str(path))
+    return alone.sent()
+
+
+SPECIAL = pytest.mark.parametrize(
+    "do",
+    [
+        look_for,
+        match,
+        read_block_of,
+        lambda path: Alone(ReadFiles()).work(FileInfo(str(path), 4, 0, 1)),
+        lambda path: opened(str(path)),
+    ],
+    ids=["scanned", "a pattern", "a block's file", "a file to be read", "opened"],
+)
+
+
+@SPECIAL
+def test_a_fifo_that_is_named_is_refused(fifo: Path, do: Callable[[Path], Any]) -> None:
+    with pytest.raises(InputUnreadable, match=f"^cannot read {fifo}: it is a FIFO, and only regular files are read "):
+        do(fifo)
+
+
+@SPECIAL
+def test_a_device_that_is_named_is_refused(tmp_path: Path, do: Callable[[Path], Any]) -> None:
+    (tmp_path / "link").symlink_to("/dev/null")
+    with pytest.raises(InputUnreadable, match=f"^cannot read {tmp_path}/link: it is a character device, and only"):
+        do(tmp_path / "link")
+
+
+def test_what_is_refused_survives_the_way_from_a_worker() -> None:
+    refused = NotRegular("a", "a FIFO")
+    assert str(pickle.loads(pickle.dumps(refused))) == str(refused)  # noqa: S301 - our own
+
+
+@pytest.mark.parametrize("find", [look_for, match], ids=["scanned", "a pattern"])
+def test_a_fifo_in_a_folder_is_passed_over_and_logged_once(
+    fifo: Path, caplog: pytest.LogCaptureFixture, find: Callable[[Path], Any]
+) -> None:
+    for _ in range(2):
+        find(fifo.parent)
+    assert [each.getMessage() for each in caplog.records] == [
+        f"{fifo} is a FIFO, and is skipped: only regular files are read"
+    ]
+
+
+def test_a_fifo_that_is_not_wanted_is_not_logged(fifo: Path, caplog: pytest.LogCaptureFixture) -> None:
+    fifo.rename(fifo.parent / ".hidden")
+    (fifo.parent / "a.log").write_text("one\n")
+    match(fifo.parent)
+    match(fifo.parent / "*.log")
+    Alone(FileSplitterInput(scanner={"files": fifo.parent, "file_pattern_regular_exp": r".*\.log"})).look()
+    assert caplog.records == []
+
+
+def test_a_fifo_that_takes_the_place_of_a_file_is_another_one(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    path.write_text("one\n")
+    (found,) = match(path)
+    path.unlink()
+    os.mkfifo(path)
+    held = os.open(path, os.O_RDWR)
+    assert not has_identity(str(path), found.identity)
+    assert Identities([found.identity]).identify(str(path)) == (None, False)
+    os.close(held)

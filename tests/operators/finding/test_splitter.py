@@ -1,0 +1,502 @@
+"""What the splitter finds is described once, in one order, whatever it is interrupted by; what changed, once more."""
+
+import logging
+import os
+from datetime import datetime
+from pathlib import Path
+
+import fsspec
+import pytest
+
+import dagkit_operators.finding.splitter as splitting
+from dagkit import Config, Dag, State, Until
+from dagkit.compiler import compile_application
+from dagkit.errors import InputUnreadable
+from dagkit.testing import Alone, FakeClock
+from dagkit_operators import Block, DirectoryScanner, FileInfo, FileSplitterInput, LineReader, Map
+from tests.engine.cast import Collect, Desk, arrived
+
+Splitter = Alone[FileSplitterInput]
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Twelve files of eleven bytes, one a second."""
+    folder = tmp_path / "input"
+    folder.mkdir()
+    for number in range(12):
+        write(folder / f"file{number}.txt", f"f{number:02}l0\nf{number:02}l1", at=number)
+    return folder
+
+
+def write(path: Path, content: str, at: int) -> Path:
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_text(content)
+    os.utime(path, (at, at))
+    return path
+
+
+def splitter(clock: FakeClock, *files: Path | str, until: Until = Until.STOPPED, **properties: object) -> Splitter:
+    scanner = {"files": [str(file) for file in files], **properties.pop("scanner", {})}
+    return Alone(FileSplitterInput(scanner=scanner, **properties), now=clock.now, until=until)
+
+
+def window(splitter: Splitter) -> tuple[list[FileInfo], list[Block]]:
+    splitter.look()
+    return splitter.sent("files_metadata_output"), splitter.sent()
+
+
+def names(infos: list[FileInfo]) -> list[str]:
+    return [Path(info.path).name for info in infos]
+
+
+@pytest.mark.parametrize(
+    ("length", "size", "stretches"),
+    [
+        (11, 2, [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10), (10, 11)]),
+        (10, 5, [(0, 5), (5, 10)]),
+        (5, 100, [(0, 5)]),
+        (0, 2, []),
+    ],
+)
+def test_blocks_lie_end_to_end_and_the_last_says_so(
+    length: int, size: int, stretches: list[tuple[int, int]], tmp_path: Path, clock: FakeClock
+) -> None:
+    path = write(tmp_path / "file", "x" * length, at=7)
+    infos, blocks = window(splitter(clock, path, block_size=size))
+    assert infos == [FileInfo(str(path), length, 7000, len(stretches))]
+    facts = {"length": length, "modified_millis": 7000}
+    assert blocks == [
+        Block(number, str(path), start, end, end == length, "", facts) for number, (start, end) in enumerate(stretches)
+    ]
+
+
+def test_twelve_files_are_seventy_two_blocks_numbered_over_all_files(folder: Path, clock: FakeClock) -> None:
+    infos, blocks = window(splitter(clock, folder, block_size=2))
+    assert names(infos) == [f"file{number}.txt" for number in range(12)]
+    assert [block.block_id for block in blocks] == list(range(72))
+
+
+@pytest.mark.parametrize(("threshold", "windows"), [(10, 8), (2, 36), (72, 1), (71, 2)])
+def test_no_window_has_more_blocks_than_the_threshold(
+    threshold: int, windows: int, folder: Path, clock: FakeClock
+) -> None:
+    at_work = splitter(clock, folder, block_size=2, blocks_threshold=threshold)
+    counts = [len(window(at_work)[1]) for _ in range(windows + 1)]
+    assert counts == [min(threshold, 72 - threshold * number) for number in range(windows)] + [0]
+
+
+def test_a_window_begins_no_more_files_than_the_threshold(tmp_path: Path, clock: FakeClock) -> None:
+    for number in range(5):
+        write(tmp_path / f"{number}", "", at=number)
+    at_work = splitter(clock, tmp_path, blocks_threshold=2)
+    assert [len(window(at_work)[0]) for _ in range(4)] == [2, 2, 1, 0]
+
+
+@pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
+def test_if_the_port_of_files_is_open_no_number_of_empty_ones_hides_what_comes_after_them(
+    until: Until, tmp_path: Path
+) -> None:
+    """A look that nothing came of is the last of such a launch."""
+    for number in range(3):
+        write(tmp_path / "input" / f"{number}", "", at=number)
+    write(tmp_path / "input" / "data", "one\ntwo\n", at=9)
+
+    def draw(dag: Dag, conf: object) -> None:
+        scanner = DirectoryScanner(files=(str(tmp_path / "input"),))
+        split = dag.add_operator("split", FileSplitterInput(scanner=scanner, blocks_threshold=1))
+        read, end = dag.add_operator("read", LineReader()), dag.add_operator("end", Map(lambda block: block.end))
+        dag.add_stream("blocks", split.blocks_metadata_output, read.blocks_metadata_input)
+        dag.add_stream("read", read.blocks_metadata_output, end.input)
+        end >> dag.add_operator("collect", Collect())
+
+    assert arrived(Desk(tmp_path, draw, until=until, clock=FakeClock()).run(windows=9)) == [8]
+
+
+def test_a_file_is_emitted_in_the_window_in_which_its_blocks_begin(folder: Path, clock: FakeClock) -> None:
+    at_work = splitter(clock, folder, block_size=2, blocks_threshold=2)
+    assert [len(window(at_work)[0]) for _ in range(6)] == [1, 0, 0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("threshold", [1, 2, 5, 7, 10, 100])
+def test_a_restart_after_any_window_changes_nothing(threshold: int, folder: Path, clock: FakeClock) -> None:
+    """The state is all that is needed to go on, in the middle of a file too."""
+    (expected_infos, expected) = window(splitter(clock, folder, block_size=2))
+    for stop in range(72 // threshold + 2):
+        at_work = splitter(clock, folder, block_size=2, blocks_threshold=threshold)
+        infos, blocks = [], []
+        for number in range(72 // threshold + 2):
+            if number == stop:
+                at_work = at_work.restarted()
+            found = window(at_work)
+            infos += found[0]
+            blocks += found[1]
+        assert (infos, blocks) == (expected_infos, expected), stop
+
+
+def test_a_huge_file_costs_a_counter(tmp_path: Path, clock: FakeClock) -> None:
+    path = tmp_path / "huge"
+    with path.open("wb") as huge:
+        huge.truncate(10**12)
+    at_work = splitter(clock, path, block_size=10**6, blocks_threshold=3)
+    ends = [[block.end for block in window(at_work)[1]] for _ in range(2)]
+    assert ends == [[10**6, 2 * 10**6, 3 * 10**6], [4 * 10**6, 5 * 10**6, 6 * 10**6]]
+    assert len(str(at_work.state)) < 300
+
+
+def test_blocks_are_of_64_mib_and_a_window_has_a_thousand_unless_set_otherwise(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    with (tmp_path / "huge").open("wb") as huge:
+        huge.truncate(2000 * (64 << 20))
+    (info,), blocks = window(splitter(clock, tmp_path))
+    assert (info.block_count, len(blocks), blocks[0].end) == (2000, 1000, 64 << 20)
+
+
+def test_files_come_in_the_order_of_their_change_then_by_path(tmp_path: Path, clock: FakeClock) -> None:
+    for name, at in [("c", 1), ("a", 2), ("b", 2), ("d", 0)]:
+        write(tmp_path / name, "x", at)
+    assert names(window(splitter(clock, tmp_path))[0]) == ["d", "c", "a", "b"]
+
+
+def test_it_looks_again_when_the_interval_is_over(folder: Path, clock: FakeClock) -> None:
+    at_work = splitter(clock, folder)
+    assert len(window(at_work)[0]) == 12
+    write(folder / "file13.txt", "new", at=13)
+    clock.advance(millis=4999)
+    assert window(at_work) == ([], [])
+    assert at_work.operator.looks_again_in_millis() == 1
+    clock.advance(millis=1)
+    assert at_work.operator.looks_again_in_millis() == 0
+    assert names(window(at_work)[0]) == ["file13.txt"]
+    assert at_work.operator.looks_again_in_millis() == 5000
+
+
+def test_it_looks_once_where_it_was_asked_to(folder: Path, clock: FakeClock) -> None:
+    at_work = splitter(clock, folder, until=Until.ONCE, block_size=2, blocks_threshold=50)
+    assert len(window(at_work)[1]) == 50
+    write(folder / "file13.txt", "new", at=13)
+    clock.advance(seconds=60)
+    assert len(window(at_work)[1]) == 22
+    clock.advance(seconds=60)
+    assert window(at_work) == ([], [])
+
+
+def test_no_scan_begins_before_all_of_the_last_one_is_split(folder: Path, clock: FakeClock) -> None:
+    at_work = splitter(clock, folder, block_size=2, blocks_threshold=40)
+    window(at_work)
+    write(folder / "first.txt", "new", at=0)
+    clock.advance(seconds=60)
+    assert names(window(at_work)[0]) == [f"file{number}.txt" for number in range(7, 12)]
+    assert names(window(at_work)[0]) == ["first.txt"]
+
+
+def changed(path: Path) -> None:
+    write(path, path.read_text() + "more", at=100)
+
+
+def rewritten(path: Path) -> None:
+    write(path, path.read_text().upper(), at=100)
+
+
+def set_back(path: Path) -> None:
+    write(path, path.read_text().upper(), at=-5)
+
+
+def grown_within_an_instant(path: Path) -> None:
+    write(path, path.read_text() + "more", at=int(path.stat().st_mtime))
+
+
+@pytest.mark.parametrize("change", [changed, rewritten, set_back, grown_within_an_instant])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_file_that_changed_is_read_again_whole(change, restarts: bool, folder: Path, clock: FakeClock) -> None:
+    at_work = splitter(clock, folder, block_size=8)
+    window(at_work)
+    change(folder / "file3.txt")
+    at_work = at_work.restarted() if restarts else at_work
+    clock.advance(seconds=5)
+    infos, blocks = window(at_work)
+    assert names(infos) == ["file3.txt"]
+    assert [(block.block_id, block.start) for block in blocks] == [(24, 0), (25, 8)]
+    clock.advance(seconds=5)
+    assert window(at_work) == ([], [])
+
+
+def test_readings_of_one_path_are_distinguished_by_their_versions(tmp_path: Path, clock: FakeClock) -> None:
+    path = write(tmp_path / "file", "x", at=1)
+    at_work = splitter(clock, tmp_path, scanner={"scan_interval_millis": 0})
+    found = [window(at_work)[1]]
+    changed(path)
+    found.append(window(at_work)[1])
+    path.unlink()
+    found.append(window(at_work)[1])
+    write(path, "other", at=1)
+    found.append(window(at_work)[1])
+    assert [[block.version for block in blocks] for blocks in found] == [[""], ["1"], [], ["2"]]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_file_that_comes_late_with_an_old_time_is_found(restarts: bool, folder: Path, clock: FakeClock) -> None:
+    at_work = splitter(clock, folder)
+    window(at_work)
+    at_work = at_work.restarted() if restarts else at_work
+    write(folder / "moved_here.txt", "old", at=-1000)
+    clock.advance(seconds=5)
+    assert names(window(at_work)[0]) == ["moved_here.txt"]
+
+
+def test_what_is_remembered_grows_with_what_is_there_and_not_with_what_was(
+    folder: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(splitting, "KEPT_OF_GONE", 3)
+    at_work = splitter(clock, folder)
+    window(at_work)
+    remembered = []
+    for path in sorted(folder.iterdir()):
+        path.unlink()
+        clock.advance(seconds=5)
+        assert window(at_work) == ([], [])
+        remembered.append(len(at_work.operator.known) // 16)
+    assert remembered == [12] * 7 + [4, 4, 4, 4, 0]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_file_that_comes_back_as_it_was_is_not_read_twice(restarts: bool, folder: Path, clock: FakeClock) -> None:
+    """As when a directory is not mounted for a while."""
+    at_work = splitter(clock, folder)
+    window(at_work)
+    folder.rename(folder.with_name("away"))
+    clock.advance(seconds=5)
+    assert window(at_work) == ([], [])
+    at_work = at_work.restarted() if restarts else at_work
+    folder.with_name("away").rename(folder)
+    clock.advance(seconds=5)
+    assert window(at_work) == ([], [])
+
+
+def test_a_file_that_vanished_before_it_was_split_is_passed_over(
+    folder: Path, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    at_work = splitter(clock, folder, blocks_threshold=1)
+    window(at_work)
+    (folder / "file1.txt").unlink()
+    with caplog.at_level(logging.WARNING):
+        infos, _ = window(at_work)
+    assert names(infos) == ["file2.txt"]
+    assert caplog.records[0].getMessage().endswith("file1.txt is gone, and was not split; it is skipped")
+
+
+def test_a_file_that_changed_before_it_was_split_is_split_as_it_is(folder: Path, clock: FakeClock) -> None:
+    at_work = splitter(clock, folder, blocks_threshold=1)
+    window(at_work)
+    changed(folder / "file1.txt")
+    infos, blocks = window(at_work)
+    assert (infos[0].length, blocks[0].end) == (15, 15)
+    for _ in range(11):
+        window(at_work)
+    clock.advance(seconds=5)
+    assert window(at_work) == ([], [])
+
+
+def test_a_directory_that_was_never_there_is_an_error(tmp_path: Path, clock: FakeClock) -> None:
+    match = r"^cannot read /.*/nowhere: there is no such file .*\n  help: make it, or name another .*scanner\.files$"
+    with pytest.raises(InputUnreadable, match=match):
+        window(splitter(clock, tmp_path / "nowhere"))
+
+
+def test_a_pattern_where_a_path_is_wanted_is_reported_as_a_pattern(tmp_path: Path, clock: FakeClock) -> None:
+    with pytest.raises(
+        InputUnreadable, match=r"\*\.log: there is no .*\n  help: .* or ask for a pattern by file_pattern_regular_exp"
+    ):
+        window(splitter(clock, tmp_path / "*.log"))
+
+
+def test_a_file_that_was_read_may_be_cleared_away(
+    tmp_path: Path, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(tmp_path / "file", "x", at=1)
+    at_work = splitter(clock, path)
+    window(at_work)
+    path.unlink()
+    clock.advance(seconds=5)
+    with caplog.at_level(logging.WARNING):
+        assert window(at_work) == ([], [])
+    assert "there is no such file or directory; each scan looks for it again" in caplog.text
+
+
+def test_a_root_that_is_gone_does_not_hide_the_others(tmp_path: Path, clock: FakeClock) -> None:
+    first, second = write(tmp_path / "a" / "file", "x", at=1), tmp_path / "b"
+    second.mkdir()
+    at_work = splitter(clock, first, second)
+    window(at_work)
+    first.unlink()
+    write(second / "new", "x", at=2)
+    clock.advance(seconds=5)
+    assert names(window(at_work)[0]) == ["new"]
+
+
+def found_below(folder: Path, **properties: object) -> set[str]:
+    scanner = DirectoryScanner(files=[str(folder)], **properties)
+    return {Path(found.path).relative_to(folder).as_posix() for found in scanner.scan()}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in ["a.txt", "b.csv", "sub/c.txt", ".hidden", ".git/d.txt", "e.txt.tmp", "f._COPYING_", "_g", "sub/h.tmp"]:
+        write(tmp_path / name, "x", at=1)
+    return tmp_path
+
+
+def test_hidden_and_unfinished_files_are_passed_over_unless_asked_for(tree: Path) -> None:
+    assert found_below(tree) == {"a.txt", "b.csv", "sub/c.txt", "_g"}
+    assert len(found_below(tree, skip_unfinished=False)) == 9
+
+
+def test_directories_inside_are_left_out_where_asked(tree: Path) -> None:
+    assert found_below(tree, recursive=False) == {"a.txt", "b.csv", "_g"}
+
+
+def test_patterns_match_whole_paths(tree: Path) -> None:
+    assert found_below(tree, file_pattern_regular_exp=r".*[.]txt") == {"a.txt", "sub/c.txt"}
+    assert found_below(tree, file_pattern_regular_exp=r"a[.]txt") == set()
+    assert found_below(tree, ignore_file_pattern_regular_exp=r".*/sub/.*") == {"a.txt", "b.csv", "_g"}
+
+
+def test_a_file_that_is_named_is_read_whatever_it_is_called(tree: Path) -> None:
+    (found,) = DirectoryScanner(files=[str(tree / ".hidden")]).scan()
+    assert found.path == str(tree / ".hidden")
+
+
+def test_a_hidden_directory_that_is_named_is_scanned(tree: Path) -> None:
+    assert found_below(tree / ".git") == {"d.txt"}
+
+
+def test_a_file_that_two_names_lead_to_is_found_once(tree: Path, clock: FakeClock) -> None:
+    assert len(window(splitter(clock, tree, tree / "sub", (tree / "sub").as_uri()))[0]) == 4
+
+
+def test_links_are_followed_and_circles_end(tmp_path: Path) -> None:
+    write(tmp_path / "here" / "file", "x", at=1)
+    (tmp_path / "here" / "again").symlink_to(tmp_path / "here")
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "link").symlink_to(tmp_path / "here" / "file")
+    (tmp_path / "there" / "broken").symlink_to(tmp_path / "nowhere")
+    assert found_below(tmp_path) == {"here/file", "there/link"}
+
+
+def test_links_that_lead_nowhere_are_passed_over(tmp_path: Path) -> None:
+    file = write(tmp_path / "file", "x", at=1)
+    for name, target in [("loop", "loop"), ("there", "back"), ("back", "there"), ("through", file / "within")]:
+        (tmp_path / name).symlink_to(target)
+    assert found_below(tmp_path) == {"file"}
+    with pytest.raises(InputUnreadable, match=r"cannot read .*/loop: there is no such file"):
+        list(DirectoryScanner(files=(str(tmp_path / "loop"),)).scan())
+
+
+def test_a_path_that_is_too_long_is_skipped_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path / "file", "x", at=1)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=folder)
+        inner = os.open("d" * 250, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    with caplog.at_level(logging.WARNING):
+        assert found_below(tmp_path) == {"file"}
+    (record,) = caplog.records
+    assert record.getMessage().endswith("is too long for a path; it is skipped")
+
+
+def test_paths_are_absolute_wherever_the_worker_stands(
+    folder: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    _, blocks = window(splitter(clock, "input"))
+    assert blocks[0].path == str(folder / "file0.txt")
+
+
+def test_urls_of_filesystems_that_arrow_or_fsspec_know_are_scanned(clock: FakeClock) -> None:
+    memory = fsspec.filesystem("memory")
+    memory.pipe({"/scanned/a b.txt": b"x", "/scanned/sub/100%.txt": b"yy"})
+    infos, blocks = window(splitter(clock, "memory://scanned"))
+    assert sorted((info.path, info.length) for info in infos) == [
+        ("memory://scanned/a b.txt", 1),
+        ("memory://scanned/sub/100%.txt", 2),
+    ]
+    assert len(blocks) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "files"),
+    [
+        ("in,put", ("in,put",)),
+        (Path("input"), ("input",)),
+        (["a", Path("b")], ("a", "b")),
+        (("a",), ("a",)),
+    ],
+)
+def test_files_are_paths_of_any_form_one_or_many(given: object, files: tuple[str, ...]) -> None:
+    assert DirectoryScanner(files=given).files == files
+
+
+@pytest.mark.parametrize("text", ["a,b", "a, b", '["a", "b"]'])
+def test_in_a_property_file_commas_part_the_paths(text: str) -> None:
+    def populate_dag(dag: Dag, conf: Config) -> None:
+        dag.add_operator("Splitter", FileSplitterInput())
+
+    conf = Config.of({"dt.operator.Splitter.prop.scanner.files": text})
+    graph = compile_application(populate_dag, conf).graph
+    assert [path.strip() for path in graph.by_name["Splitter"].operator.scanner.files] == ["a", "b"]
+
+
+@pytest.mark.parametrize("given", [(), [], [7], 7, None])
+def test_without_paths_there_is_a_fault(given: object) -> None:
+    assert FileSplitterInput(scanner={"files": given}).faults
+
+
+def test_a_pattern_that_repeats_what_repeats_ends(tmp_path: Path) -> None:
+    """Python's matcher would be at it for years, and could not be interrupted."""
+    (tmp_path / ("a" * 100 + "!")).touch()
+    assert found_below(tmp_path, file_pattern_regular_exp=".*/(a+)+") == set()
+    assert found_below(tmp_path, ignore_file_pattern_regular_exp=".*/(a+)+") == {"a" * 100 + "!"}
+
+
+@pytest.mark.parametrize("field", ["file_pattern_regular_exp", "ignore_file_pattern_regular_exp"])
+def test_a_pattern_that_looks_ahead_is_a_fault_that_says_what_there_is(field: str) -> None:
+    (fault,) = FileSplitterInput(scanner={"files": ["a"], field: "(?!b).*"}).faults
+    assert fault.path == f"scanner.{field}"
+    assert fault.message.startswith("it is no regular expression: invalid perl operator: (?!; use the RE2 syntax")
+
+
+@pytest.mark.parametrize("field", ["file_pattern_regular_exp", "ignore_file_pattern_regular_exp"])
+def test_a_pattern_that_is_none_is_a_fault(field: str) -> None:
+    (fault,) = FileSplitterInput(scanner={"files": ["input"], field: "*.txt"}).faults
+    assert (fault.path, "no regular expression" in fault.message) == (f"scanner.{field}", True)
+
+
+def test_without_a_clock_the_time_is_that_of_the_machine(folder: Path) -> None:
+    at_work = Alone(FileSplitterInput(scanner={"files": [str(folder)]}))
+    assert len(window(at_work)[0]) == 12
+    assert isinstance(at_work.operator._next_scan, datetime)
+
+
+def test_what_is_known_is_written_once_a_look(clock: FakeClock, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    remember = State.__set__
+
+    def watched(state: State[object], instance: object, value: object) -> None:
+        if state.name == "known":
+            written.append(str(value))
+        remember(state, instance, value)
+
+    monkeypatch.setattr(State, "__set__", watched)
+    at_work = splitter(clock, folder, blocks_threshold=5)
+    for _ in range(4):
+        window(at_work)
+    assert [len(known) // splitting.DIGEST for known in written] == [5, 10, 12]

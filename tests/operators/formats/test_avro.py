@@ -1,0 +1,183 @@
+"""Records of Avro files come exactly once, however the file is cut; errors name the place of broken data."""
+
+import io
+import pickle
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dagkit import Block
+from dagkit.testing import Alone, check_every_split_of
+from dagkit_operators import AvroBroken, AvroReader, FileChanged
+from dagkit_operators.formats.avro import MARKER
+
+SCHEMA = {
+    "type": "record",
+    "name": "Reading",
+    "fields": [{"name": "number", "type": "long"}, {"name": "text", "type": "string"}],
+}
+CODECS = ["null", "deflate", "bzip2", "xz", "snappy", "zstandard", "lz4"]
+
+
+def some(count: int) -> list[dict[str, Any]]:
+    return [{"number": number, "text": "ä" * (number % 7)} for number in range(count)]
+
+
+def avro(records: Sequence[Any], codec: str = "null", schema: Any = SCHEMA, *, block: int = 30) -> bytes:
+    """A file of blocks of some bytes each."""
+    file = io.BytesIO()
+    fastavro.writer(file, schema, records, codec=codec, sync_interval=block)
+    return file.getvalue()
+
+
+def starts(content: bytes) -> list[int]:
+    """Where the data blocks of a file start."""
+    return [block.offset for block in fastavro.block_reader(io.BytesIO(content))]
+
+
+def read(content: bytes, *stretches: tuple[int, int], folder: Path, chunk_size: int = 64) -> list[Any]:
+    """The values of stretches of a file, one after the other."""
+    path = folder / "file.avro"
+    path.write_bytes(content)
+    reader = Alone(AvroReader(chunk_size=chunk_size))
+    for number, (start, end) in enumerate(stretches or [(0, len(content))]):
+        reader.work(Block(number, str(path), start, end, facts={"length": len(content)}))
+    return [record.value for record in reader.sent()]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_whatever_the_codec_the_records_are_those_of_the_file(codec: str, tmp_path: Path) -> None:
+    assert read(avro(some(50), codec), folder=tmp_path) == some(50)
+
+
+@pytest.mark.parametrize("buffer", [5, 4096])
+@pytest.mark.parametrize("codec", ["null", "deflate"])
+@pytest.mark.slow
+def test_no_split_loses_or_doubles_a_record(codec: str, buffer: int, tmp_path: Path) -> None:
+    content = avro(some(7), codec, block=1)
+    path = tmp_path / "file.avro"
+    path.write_bytes(content)
+    first = starts(content)[0]
+    proven = check_every_split_of(
+        AvroReader(chunk_size=buffer),
+        Block(0, str(path), 0, len(content), facts={"length": len(content)}),
+        positions=range(first - MARKER, len(content)),
+    )
+    assert proven.records == 7
+    assert proven.granted > 500
+
+
+@pytest.mark.parametrize("codec", ["null", "zstandard"])
+def test_a_cut_anywhere_gives_the_same_records(codec: str, tmp_path: Path) -> None:
+    content = avro(some(20), codec)
+    assert len(starts(content)) > 3
+    for cut in range(1, len(content)):
+        assert read(content, (0, cut), (cut, len(content)), folder=tmp_path) == some(20), cut
+
+
+@settings(max_examples=60)
+@given(
+    count=st.integers(0, 60),
+    codec=st.sampled_from(["null", "deflate", "snappy"]),
+    block=st.integers(1, 100),
+    cuts=st.lists(st.integers(0, 4000), max_size=6),
+    chunk_size=st.integers(1, 100),
+)
+def test_any_cuts_of_any_file_give_the_same_records(
+    *, count: int, codec: str, block: int, cuts: list[int], chunk_size: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    content = avro(some(count), codec, block=block)
+    bounds = sorted({0, *(cut % len(content) for cut in cuts), len(content)})
+    stretches = list(pairwise(bounds))
+    folder = tmp_path_factory.mktemp("avro")
+    assert read(content, *stretches, folder=folder, chunk_size=chunk_size) == some(count)
+
+
+def test_a_record_bears_the_block_in_which_its_data_block_starts(tmp_path: Path) -> None:
+    content = avro(some(20))
+    path = tmp_path / "file.avro"
+    path.write_bytes(content)
+    reader, second = Alone(AvroReader()), starts(content)[1]
+    reader.work(Block(4, str(path), 0, second))
+    reader.work(Block(5, str(path), second, len(content)))
+    first = next(iter(fastavro.block_reader(io.BytesIO(content)))).num_records
+    assert [record.block_id for record in reader.sent()] == [4] * first + [5] * (20 - first)
+
+
+def test_values_need_not_be_records(tmp_path: Path) -> None:
+    assert read(avro([1, None, 3], schema=["null", "long"]), folder=tmp_path) == [1, None, 3]
+
+
+def test_a_file_without_records_is_read_to_its_end(tmp_path: Path) -> None:
+    assert read(avro([]), folder=tmp_path) == []
+
+
+def broken(content: bytes, folder: Path) -> AvroBroken:
+    with pytest.raises(AvroBroken) as raised:
+        read(content, folder=folder)
+    assert str(folder / "file.avro") in str(raised.value)
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)  # noqa: S301 - our own
+    return raised.value
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_marker_that_is_not_there_is_reported_with_its_block(codec: str, tmp_path: Path) -> None:
+    content = bytearray(avro(some(20), codec))
+    _, second, third, *_ = starts(bytes(content))
+    content[third - 1] ^= 1
+    fault = broken(bytes(content), tmp_path)
+    assert fault.place == second
+    assert str(fault).endswith(f"the data block at byte {second} cannot be read: expected sync marker not found")
+
+
+def test_a_reader_that_begins_behind_what_is_broken_does_not_pass_over_it_unsaid(tmp_path: Path) -> None:
+    """The block whose marker is broken belongs to one stretch, and that one fails."""
+    content = bytearray(avro(some(20)))
+    _, second, third, *_ = starts(bytes(content))
+    content[third - 1] ^= 1
+    for cut in range(1, len(content)):
+        stretches = [(0, cut), (cut, len(content))]
+        with pytest.raises(AvroBroken, match=f"byte {second} "):
+            read(bytes(content), *stretches, folder=tmp_path)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_no_byte_of_a_block_can_change_the_count_of_records_unsaid(codec: str, tmp_path: Path) -> None:
+    content = avro(some(20), codec)
+    place = starts(content)[1]
+    count = content[place]
+    changed = content[:place] + bytes([count - 2]) + content[place + 1 :]
+    assert broken(changed, tmp_path).place == place
+
+
+@pytest.mark.parametrize("missing", [1, MARKER, MARKER + 1, 30])
+def test_a_file_that_ends_in_a_block_is_reported(missing: int, tmp_path: Path) -> None:
+    content = avro(some(20))
+    fault = broken(content[:-missing], tmp_path)
+    assert fault.place == max(start for start in starts(content) if start < len(content) - missing)
+
+
+def test_a_file_that_ends_in_the_first_number_of_a_block_is_reported(tmp_path: Path) -> None:
+    content = avro(some(20))
+    place = starts(content)[2]
+    fault = broken(content[:place] + b"\x80", tmp_path)
+    assert (fault.place, fault.reason) == (place, "it ends too soon")
+
+
+@pytest.mark.parametrize("content", [b"one\ntwo\n", b"Obj\x01", b"Obj\x01\x04\x16avro.schema"])
+def test_what_is_no_avro_file_is_reported(content: bytes, tmp_path: Path) -> None:
+    assert "this is no Avro container file" in str(broken(content, tmp_path))
+
+
+def test_a_file_that_was_cut_meanwhile_is_reported_as_such(tmp_path: Path) -> None:
+    content = avro(some(20))
+    path = tmp_path / "file.avro"
+    path.write_bytes(content[:-5])
+    with pytest.raises(FileChanged, match="had"):
+        Alone(AvroReader()).work(Block(0, str(path), 0, len(content), facts={"length": len(content)}))

@@ -1,0 +1,191 @@
+"""Texts on which readers of lines have failed before, or are proven by others: each one, in blocks of many widths."""
+
+import io
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import pytest
+
+from dagkit import Block
+from dagkit.ranges import OffsetRange
+from dagkit.testing import Alone
+from dagkit_operators import FileSplitterInput, LineReader
+from dagkit_operators.finding.scanner import DirectoryScanner
+from tests.operators.reading_text import SIZES, edges_of, records
+
+
+class Case(NamedTuple):
+    """A text, how it is read, and what comes of it."""
+
+    text: bytes
+    values: list[bytes]
+    properties: Mapping[str, Any] = MappingProxyType({})
+    widths: tuple[int, ...] = ()
+
+    def ways(self) -> Iterator[tuple[int, int]]:
+        """How much is read at a time, and how wide blocks are; of long texts more."""
+        long = len(self.text) > 500
+        widths = self.widths or ((33, 8192) if long else (4, 5, 6, 7, 33))
+        yield from product((1000, 8192) if long else SIZES, widths)
+
+
+def numbered(count: int, line: bytes = b"line") -> list[bytes]:
+    return [line + str(number).encode() for number in range(count)]
+
+
+def ended(lines: list[bytes], *ends: bytes) -> bytes:
+    """The lines, ended by these in turns."""
+    return b"".join(line + ends[number % len(ends)] for number, line in enumerate(lines))
+
+
+BARE: dict[str, Any] = {"keep_returns": False}
+ESCAPED: dict[str, Any] = {"escape": "\\"}
+WIDE = (8192, 100_000)
+TEN, HUNDRED, MANY = numbered(10), numbered(100), numbered(8192)
+
+CASES = {
+    "a hundred lines": Case(ended(HUNDRED, b"\n"), HUNDRED),
+    "8192 lines": Case(ended(MANY, b"\n"), MANY, {}, WIDE),
+    "CRLF": Case(ended(HUNDRED, b"\r\n"), HUNDRED, BARE),
+    "LF and CRLF by turns": Case(ended(HUNDRED, b"\n", b"\r\n"), HUNDRED, BARE),
+    "CRLF, and returns are kept": Case(ended(HUNDRED, b"\r\n"), [line + b"\r" for line in HUNDRED]),
+    "a lone return ends no line": Case(b"a\rb\r\nc", [b"a\rb", b"c"], BARE),
+    "a return that nothing follows stays": Case(b"a\r\nb\r", [b"a", b"b\r"], BARE),
+    "of two returns one goes": Case(b"a\r\r\n\r\r\n", [b"a\r", b"\r"], BARE),
+    "the last line is not ended": Case(ended(HUNDRED, b"\n")[:-1], HUNDRED),
+    "the only line is not ended": Case(b"line0", [b"line0"]),
+    "nothing at all": Case(b"", []),
+    "empty lines": Case(b"\n" * 100, [b""] * 100),
+    "empty lines that end in CRLF": Case(b"\r\n" * 100, [b""] * 100, BARE),
+    "a byte order mark stays": Case(b"\xef\xbb\xbfa\nb\n", [b"\xef\xbb\xbfa", b"b"]),
+    "bytes that are no UTF-8 stay": Case(b"\xff\n\xe2\x82\na\xa4", [b"\xff", b"\xe2\x82", b"a\xa4"]),
+    "a header of one line": Case(ended(HUNDRED, b"\n"), HUNDRED[1:], {"skip_header_lines": 1}),
+    "a header of two lines": Case(ended(HUNDRED, b"\n"), HUNDRED[2:], {"skip_header_lines": 2}),
+    "a header is all there is": Case(ended(numbered(4), b"\n"), [], {"skip_header_lines": 4}),
+    "a header longer than the file": Case(ended(numbered(3), b"\n"), [], {"skip_header_lines": 4}),
+    "a header without an end": Case(b"line0", [], {"skip_header_lines": 1}),
+    "a header before an empty line": Case(b"line0\n\n", [b""], {"skip_header_lines": 1}),
+    "the delimiter is *|": Case(ended(TEN, b"*|"), TEN, {"delimiter": "*|"}),
+    "the delimiter is *": Case(ended(TEN, b"*"), TEN, {"delimiter": "*"}),
+    "the delimiter is *=-": Case(ended(TEN, b"*=-"), TEN, {"delimiter": "*=-"}),
+    "the delimiter is CRLF": Case(ended(TEN, b"\r\n"), TEN, {"delimiter": "\r\n"}),
+    "the delimiter is @#": Case(ended(numbered(20), b"@#"), numbered(20), {"delimiter": "@#"}),
+    "the delimiter is abc": Case(ended(numbered(20), b"abc"), numbered(20), {"delimiter": "abc"}),
+    "the delimiter is @$*": Case(ended(numbered(10, b"aaaa"), b"@$*"), numbered(10, b"aaaa"), {"delimiter": "@$*"}),
+    "another delimiter than the text's": Case(ended(TEN, b"@$"), [ended(TEN, b"@$")], {"delimiter": "@$*"}),
+    "lines that begin with a return": Case(
+        ended(numbered(3, b"\rline"), b"\r\n"), numbered(3, b"\rline"), {"delimiter": "\r\n"}
+    ),
+    "a cut within the length of a delimiter": Case(
+        b"abcxabcyyabc", [b"", b"x", b"yy"], {"delimiter": "abc"}, (1, 2, 3, 4, 5)
+    ),
+    "a first record of two bytes before four": Case(
+        b"xx||#;y||#;", [b"xx", b"y"], {"delimiter": "||#;"}, (1, 2, 3, 4, 5)
+    ),
+    "a delimiter that begins twice": Case(b"ABABCD", [b"AB", b"D"], {"delimiter": "ABC"}, (1, 2, 3, 4, 5)),
+    "a delimiter that begins at the end of a buffer, and is none": Case(
+        b"x" * 8190 + b"ABCxDE" + b"ABCDEy",
+        [b"x" * 8190 + b"ABCxDE", b"y"],
+        {"delimiter": "ABCDE"},
+        (8190, 8191, 8192, 8193),
+    ),
+    "a return that is the last byte of a buffer, and a cut behind its newline": Case(
+        b"a" * 8191 + b"\r\nb\r\n", [b"a" * 8191, b"b"], BARE, (8190, 8191, 8192, 8193)
+    ),
+    "an escaped newline": Case(ended(numbered(10, b"li\\\nne"), b"\n"), numbered(10, b"li\\\nne"), ESCAPED),
+    "an escaped return, and an escaped newline": Case(
+        ended(numbered(8192, b"li\\\r\\\nne"), b"\n"), numbered(8192, b"li\\\r\\\nne"), {**BARE, **ESCAPED}, WIDE
+    ),
+    "an escaped return before a newline": Case(
+        ended(numbered(100, b"a\\\r\nb"), b"\n"),
+        [half for number in range(100) for half in (b"a\\\r", b"b%d" % number)],
+        {**BARE, **ESCAPED},
+    ),
+    "an escaped delimiter of two bytes": Case(
+        ended(numbered(10, b"li\\*|ne"), b"*|"), numbered(10, b"li\\*|ne"), {"delimiter": "*|", **ESCAPED}
+    ),
+    "five escapes": Case(b"a" + b"\\" * 5 + b"\nb\nc", [b"a" + b"\\" * 5 + b"\nb", b"c"], ESCAPED, (1, 2, 5, 6, 7)),
+    "six escapes": Case(b"a" + b"\\" * 6 + b"\nb\nc", [b"a" + b"\\" * 6, b"b", b"c"], ESCAPED, (1, 2, 5, 6, 7)),
+    "a file of escapes": Case(b"\\" * 99, [b"\\" * 99], ESCAPED),
+    "an escape at the very end": Case(b"a\nb\\", [b"a", b"b\\"], ESCAPED),
+    "an escaped newline at the very end": Case(b"a\nb\\\n", [b"a", b"b\\\n"], ESCAPED),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_lines(case: Case) -> None:
+    for size, width in case.ways():
+        reader = LineReader(chunk_size=size, **case.properties)
+        assert records(reader, case.text, edges_of(case.text, width)) == case.values, (size, width)
+
+
+def test_many_files_of_many_lengths(tmp_path: Path) -> None:
+    """Each loses its own header, and one that is no longer than a header gives nothing."""
+    lengths = (500, 300, 1200, 800, 800, 400, 2, 1)
+    for number, length in enumerate(lengths):
+        (tmp_path / f"{number}.txt").write_bytes(ended(numbered(length), b"\n"))
+    splitter = Alone(FileSplitterInput(scanner=DirectoryScanner(files=(str(tmp_path),)), block_size=1000))
+    splitter.look()
+    reader = Alone(LineReader(skip_header_lines=2))
+    for block in splitter.sent():
+        reader.work(block)
+    found = [record.value.encode() for record in reader.sent()]
+    assert found == [line for length in lengths for line in numbered(length)[2:]]
+
+
+def test_lines_keep_their_ends_for_who_writes_them_again() -> None:
+    for text in (ended(TEN, b"\n"), ended(TEN, b"\r\n")):
+        (column,) = columns(LineReader(), text)
+        assert bytes(column.content) == text
+
+
+def test_lines_that_lost_their_returns_are_columnar_all_the_same() -> None:
+    (column,) = columns(LineReader(keep_returns=False), b"a\r\nb\nc\r\nd")
+    assert bytes(column.content) == b"a\nb\nc\nd\n"
+    assert column.base is None, "they stand elsewhere than in their file"
+
+
+def columns(reader: LineReader, text: bytes) -> Iterator[Any]:
+    block = Block(0, "", 0, len(text))
+    for batch in reader.reader_context().batches(
+        io.BytesIO(text), block, reader.tracker(block, OffsetRange(0, len(text)))
+    ):
+        yield batch.column("value")
+
+
+def test_progress_is_reported_record_by_record(tmp_path: Path) -> None:
+    path = tmp_path / "ten"
+    path.write_bytes(ended(numbered(10), b"\n"))
+    reader = LineReader(chunk_size=6)
+    block = Block(0, str(path), 0, 60)
+    tracker = reader.tracker(block, OffsetRange(0, 60))
+    told = [tracker.current_progress().fraction_completed for _ in reader.process(block, tracker)]
+    assert told == [number / 10 for number in range(10)]
+    assert tracker.current_progress().fraction_completed == 1.0
+
+
+def test_two_that_read_one_file_do_not_disturb_each_other() -> None:
+    text = ended(HUNDRED, b"\n")
+    one, other = (columns(LineReader(chunk_size=10), text) for _ in range(2))
+    for mine, theirs in zip(one, other, strict=True):
+        assert mine.values() == theirs.values()
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"delimiter": ""}, "at least one byte"),
+        ({"delimiter": "||"}, "overlaps itself"),
+        ({"delimiter": "***"}, "overlaps itself"),
+        ({"escape": "ab"}, "it has one"),
+        ({"escape": "€"}, "it has one"),
+        ({"escape": "\\", "delimiter": "\\n"}, "holds the escape"),
+        ({"keep_returns": False, "delimiter": "|"}, "leave the delimiter away"),
+        ({"skip_header_lines": -1}, "greater than or equal to 0"),
+    ],
+)
+def test_what_would_be_read_in_two_ways_is_a_fault(properties: dict[str, Any], words: str) -> None:
+    assert any(words in fault.message for fault in LineReader(**properties).faults)

@@ -1,0 +1,147 @@
+"""Files that others found are read line by line, each line once; what is no record goes its own way."""
+
+import gzip
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from dagkit import OutputPort
+from dagkit.ranges import OffsetRange
+from dagkit.testing import Alone, check_every_split_of
+from dagkit_operators import FileChanged, FileInfo, LineRejected, MatchFiles, ReadFiles, Rejected
+from dagkit_operators.writing.record_writer import as_bytes
+
+
+def found(path: Path) -> FileInfo:
+    """The file as an operator that finds files describes it."""
+    alone = Alone(MatchFiles())
+    alone.work(str(path))
+    (file,) = alone.sent()
+    assert isinstance(file, FileInfo)
+    return file
+
+
+def written(folder: Path, content: str) -> FileInfo:
+    path = folder / "file"
+    path.write_text(content)
+    return found(path)
+
+
+def test_the_lines_of_a_file_are_sent_as_they_are(tmp_path: Path) -> None:
+    alone = Alone(ReadFiles())
+    alone.work(written(tmp_path, "one\n\ntwo ä\nthree"))
+    assert alone.batches() == [["one", "", "two ä", "three"]]
+
+
+def test_a_header_and_returns_are_left_away_where_that_is_asked_for(tmp_path: Path) -> None:
+    alone = Alone(ReadFiles(skip_header_lines=1, keep_returns=False))
+    alone.work(written(tmp_path, "number\r\n1\r\n2\n"))
+    assert alone.sent() == ["1", "2"]
+
+
+def test_what_was_appended_since_the_file_was_found_is_not_read(tmp_path: Path) -> None:
+    file = written(tmp_path, "one\ntwo\n")
+    with Path(file.path).open("a") as grown:
+        grown.write("three\n")
+    alone = Alone(ReadFiles())
+    alone.work(file)
+    assert alone.sent() == ["one", "two"]
+
+
+def test_a_file_that_is_gone_or_was_cut_is_an_error(tmp_path: Path) -> None:
+    file = written(tmp_path, "one\ntwo\n")
+    os.truncate(file.path, 5)
+    with pytest.raises(FileChanged, match="ends at byte 5"):
+        Alone(ReadFiles()).work(file)
+    Path(file.path).unlink()
+    with pytest.raises(FileChanged, match="is gone"):
+        Alone(ReadFiles()).work(file)
+
+
+@pytest.mark.parametrize("content", ["aa\nb\n\nccc\n", "aa\nb\n\nccc", "\n\n\n", "abc"])
+@pytest.mark.slow
+def test_no_split_loses_or_doubles_a_line(content: str, tmp_path: Path) -> None:
+    file = written(tmp_path, content)
+    if content == "abc":
+        alone = Alone(ReadFiles(chunk_size=2))
+        assert alone.work(file, split_after=1) is None or alone.work(file, OffsetRange(1, 3)) is None
+        assert alone.sent() == ["abc"]
+    else:
+        assert check_every_split_of(ReadFiles(chunk_size=2), file).granted
+
+
+def test_a_large_file_is_dealt_out_in_parts(tmp_path: Path) -> None:
+    file, operator = written(tmp_path, "x" * 70), ReadFiles(part_size=20)
+    parts = operator.split(file, operator.initial_restriction(file))
+    assert list(parts) == [OffsetRange(0, 20), OffsetRange(20, 40), OffsetRange(40, 60), OffsetRange(60, 70)]
+
+
+class ReadNumbers(ReadFiles[int]):
+    messages = OutputPort(int, main=True)
+
+
+def test_records_are_made_of_lines(tmp_path: Path) -> None:
+    alone = Alone(ReadNumbers(parse=int))
+    alone.work(written(tmp_path, "1\n2\n"))
+    assert alone.sent() == [1, 2]
+
+
+def test_what_is_no_record_is_rejected_with_its_place_and_reason(tmp_path: Path) -> None:
+    alone, file = Alone(ReadNumbers(parse=int, chunk_size=4)), written(tmp_path, "1\n2\nx\n3\n\n")
+    alone.work(file)
+    assert alone.sent() == [1, 2, 3]
+    assert alone.sent("rejected") == [
+        Rejected(file.path, 4, "x", "invalid literal for int() with base 10: 'x'"),
+        Rejected(file.path, 8, "", "invalid literal for int() with base 10: ''"),
+    ]
+
+
+LINES = b"head\r\n1\r\n\rx\n22\r\ny\\\n\xff\r\n3\nz"
+"""A header, and numbers at bytes 6, 12 and 22; none of the other lines is one."""
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"], ids=["plain", "compressed"])
+@pytest.mark.parametrize("chunk_size", [5, 1 << 20], ids=["in several batches", "in one batch"])
+@pytest.mark.parametrize("keep_returns", [True, False])
+@pytest.mark.parametrize("escape", ["", "\\"])
+def test_what_is_rejected_is_found_at_its_place(
+    ending: str, chunk_size: int, keep_returns: bool, escape: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"file{ending}"
+    path.write_bytes(gzip.compress(LINES) if ending else LINES)
+    alone = Alone(
+        ReadNumbers(parse=int, chunk_size=chunk_size, keep_returns=keep_returns, escape=escape, skip_header_lines=1)
+    )
+    alone.work(found(path))
+    assert alone.sent() == [1, 22, 3]
+    rejected = alone.sent("rejected")
+    assert [each.start for each in rejected] == ([9, 16, 24] if escape else [9, 16, 19, 24])
+    assert all(LINES[each.start or 0 :].startswith(as_bytes(each.text)) for each in rejected)
+
+
+@pytest.mark.parametrize("keep_returns", [True, False])
+def test_a_line_that_stops_reading_is_named_by_its_place(keep_returns: bool, tmp_path: Path) -> None:
+    file = written(tmp_path, "1\r\n2\r\nx\r\n")
+    with pytest.raises(LineRejected, match="the line at byte 6 is rejected"):
+        Alone(ReadNumbers(parse=int, keep_returns=keep_returns), connected=["messages"]).work(file)
+    with pytest.raises(ZeroDivisionError) as raised:
+        Alone(ReadFiles(parse=lambda line: 1 // (line.strip() != "x"), keep_returns=keep_returns)).work(file)
+    assert raised.value.__notes__[0].startswith(f"of the line at byte 6 of {tmp_path}/file: ")
+
+
+def test_without_a_receiver_of_rejected_lines_one_is_an_error(tmp_path: Path) -> None:
+    alone = Alone(ReadNumbers(parse=int), connected=["messages"])
+    with pytest.raises(LineRejected, match="the line at byte 2 is rejected: invalid literal") as raised:
+        alone.work(written(tmp_path, "1\nx\n"))
+    assert "connect the output `rejected` to continue" in str(raised.value)
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)  # noqa: S301 - our own
+
+
+def test_an_error_of_another_kind_is_no_rejection(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError) as raised:
+        Alone(ReadFiles(parse=lambda line: 1 // int(line))).work(written(tmp_path, "1\n0\n"))
+    assert raised.value.__notes__ == [
+        f"of the line at byte 2 of {tmp_path}/file: '0'; what raises ValueError is rejected, and nothing else"
+    ]

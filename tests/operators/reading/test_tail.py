@@ -1,0 +1,359 @@
+"""A growing file is read continuously: each line once, when it is ended; and changes of the file are reported."""
+
+import io
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dagkit import Dag
+from dagkit.api.running import Until
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange
+from dagkit.testing import Alone, FakeClock, check_every_split_of
+from dagkit_operators import FileChanged, FileInfo, Items, Lost, MatchFiles, TailFiles
+from dagkit_operators.reading.tail import RENAMED_MILLIS
+from tests.engine.cast import Collect, Desk, arrived
+from tests.operators.reading.test_read_files import found
+
+MANY = "first\n" * 60
+
+
+class Log:
+    """A growing file, and the operator that reads it."""
+
+    def __init__(self, folder: Path, content: str = "first\n", **properties: object) -> None:
+        self.path = folder / "app.log"
+        self.path.write_text(content)
+        self.file: FileInfo = found(self.path)
+        self.alone = Alone(TailFiles(**properties))
+        self.left: OffsetRange | None = self.alone.operator.initial_restriction(self.file)
+
+    def write(self, content: str, path: Path | None = None) -> None:
+        with (path or self.path).open("a") as file:
+            file.write(content)
+
+    def read(self) -> Sequence[str]:
+        """What a further look gives; nothing is kept but what was put off."""
+        assert self.left is not None, "it is not done with"
+        self.alone = self.alone.restarted()
+        self.alone.work(self.file, self.left)
+        self.left = None if self.alone.deferred is None else self.alone.deferred.residual
+        return list(self.alone.sent())
+
+    def rename(self) -> Path:
+        """Rename the file, and return its new path."""
+        return self.path.rename(self.path.with_suffix(".log.1"))
+
+
+def idle(path: Path) -> None:
+    """As if the file had not been written to for an hour."""
+    now = path.stat().st_mtime
+    os.utime(path, (now - 3600, now - 3600))
+
+
+def test_what_is_appended_is_read_when_it_is_looked_for(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    assert log.read() == ["first"]
+    assert log.read() == []
+    log.write("second\nthird\n")
+    assert log.read() == ["second", "third"]
+    log.write("\n")
+    assert log.read() == [""]
+
+
+def test_a_look_in_vain_is_put_off(tmp_path: Path) -> None:
+    log = Log(tmp_path, interval_millis=250)
+    log.read()
+    assert log.alone.deferred is not None
+    assert log.alone.deferred.delay == timedelta(seconds=0.25)
+    assert log.alone.deferred.residual == OffsetRange(1, OFFSET_INFINITY)
+
+
+def test_a_line_that_is_not_ended_waits(tmp_path: Path) -> None:
+    log = Log(tmp_path, "first\nsec")
+    assert log.read() == ["first"]
+    log.write("ond")
+    assert log.read() == []
+    log.write("\nthird\nfour")
+    assert log.read() == ["second", "third"]
+    log.write("th\n")
+    assert log.read() == ["fourth"]
+
+
+def test_a_first_line_that_is_not_ended_waits(tmp_path: Path) -> None:
+    log = Log(tmp_path, "fir")
+    assert log.read() == []
+    log.write("st\n")
+    assert log.read() == ["first"]
+
+
+def test_a_delimiter_that_is_written_in_two_goes_is_one(tmp_path: Path) -> None:
+    log = Log(tmp_path, "a|", delimiter="|;")
+    assert log.read() == []
+    log.write(";b|")
+    assert log.read() == ["a"]
+    log.write(";")
+    assert log.read() == ["b"]
+
+
+def test_an_escaped_end_is_none(tmp_path: Path) -> None:
+    log = Log(tmp_path, "a\\\n", escape="\\")
+    assert log.read() == []
+    log.write("b\nc\\\n")
+    assert log.read() == ["a\\\nb"]
+    log.write("d\n")
+    assert log.read() == ["c\\\nd"]
+
+
+def test_a_header_is_passed_over_once_it_is_there(tmp_path: Path) -> None:
+    log = Log(tmp_path, "head", skip_header_lines=2)
+    assert log.read() == []
+    log.write("er\nunits\n1\n")
+    assert log.read() == ["1"]
+    log.write("2\n")
+    assert log.read() == ["2"]
+
+
+@settings(max_examples=80)
+@given(
+    writes=st.lists(st.text("ab\n", max_size=9), max_size=12),
+    chunk_size=st.integers(1, 12),
+    splits=st.lists(st.none() | st.integers(1, 3), min_size=12, max_size=12),
+)
+def test_however_it_is_written_and_left_each_line_comes_once(
+    writes: list[str], chunk_size: int, splits: list[int | None], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    log = Log(tmp_path_factory.mktemp("log"), chunk_size=chunk_size)
+    lines: list[str] = []
+    for content, split_after in zip(writes, splits, strict=False):
+        log.write(content)
+        left = log.left
+        while left is not None:
+            residual = log.alone.work(log.file, left, split_after=split_after)
+            assert residual is None or isinstance(residual, OffsetRange)
+            left = residual
+        assert log.alone.deferred is not None
+        log.left = log.alone.deferred.residual
+        lines += log.alone.sent()
+    lines += log.read()
+    whole, _, _ = log.path.read_text().rpartition("\n")
+    assert lines == whole.split("\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk_size", [2, 8])
+def test_no_split_loses_or_doubles_a_line(chunk_size: int, tmp_path: Path) -> None:
+    log = Log(tmp_path, "aa\nb\n\nccc\nd\n")
+    length = log.path.stat().st_size
+    assert check_every_split_of(TailFiles(chunk_size=chunk_size), log.file, OffsetRange(0, length)).granted
+
+
+def test_what_is_there_is_dealt_out_in_parts_and_the_last_has_no_end(tmp_path: Path) -> None:
+    log = Log(tmp_path, "12345\n" * 10, part_size=20)
+    parts = list(log.alone.operator.split(log.file, OffsetRange(0, OFFSET_INFINITY)))
+    assert parts == [OffsetRange(0, 20), OffsetRange(20, 40), OffsetRange(40, OFFSET_INFINITY)]
+    log.write("12345\n")
+    for part in parts:
+        log.alone.work(log.file, part)
+    assert log.alone.sent() == ["12345"] * 11
+
+
+@pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE, Until.DRAINED])
+def test_a_launch_does_not_wait_for_the_end_of_a_line_however_the_parts_lie(tmp_path: Path, until: Until) -> None:
+    (tmp_path / "app.log").write_text("12345\n1234567890")
+
+    def draw(dag: Dag, conf: object) -> None:
+        patterns = dag.add_operator("patterns", Items(items=(str(tmp_path / "app.log"),)))
+        match, tail = dag.add_operator("match", MatchFiles()), dag.add_operator("tail", TailFiles(part_size=4))
+        patterns >> match
+        match >> tail
+        tail >> dag.add_operator("collect", Collect())
+
+    desk = Desk(tmp_path, draw, until=Until.ONCE, clock=FakeClock())
+    loop = desk.run(windows=9)
+    assert loop.checkpoint.window < 9
+    assert [(part.start, part.end) for part in loop.checkpoint.queue] == [(4, OFFSET_INFINITY)]
+    assert replace(desk, until=until).run(windows=9).checkpoint.window < 9
+    with (tmp_path / "app.log").open("a") as file:
+        file.write("1\n")
+    assert arrived(desk.run()) == ["12345", "12345678901"]
+
+
+def test_a_part_whose_last_line_is_not_ended_waits_for_its_end(tmp_path: Path) -> None:
+    log = Log(tmp_path, "12345678")
+    log.left = OffsetRange(0, 4)
+    assert log.read() == []
+    log.write("9\nnext\n")
+    assert log.left == OffsetRange(0, 4)
+    assert log.read() == ["123456789"]
+    assert log.left is None
+
+
+def test_a_part_in_which_no_line_starts_is_done(tmp_path: Path) -> None:
+    log = Log(tmp_path, "12345678\n")
+    log.left = OffsetRange(2, 6)
+    assert log.read() == []
+    assert log.left is None
+
+
+def test_how_far_there_is_to_go_is_estimated_from_the_file(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    tracker = log.alone.operator.tracker(log.file, OffsetRange(0, OFFSET_INFINITY))
+    tracker.try_claim(0)
+    assert tracker.current_progress().remaining == 6
+    log.write("second\n")
+    assert tracker.current_progress().remaining == 13
+    assert tracker.try_split(0.5) == (OffsetRange(0, 6), OffsetRange(6, OFFSET_INFINITY))
+
+
+def test_when_the_application_drains_what_is_there_is_read(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    endless = OffsetRange(2, OFFSET_INFINITY)
+    assert log.alone.operator.truncate(log.file, endless) == OffsetRange(2, 6)
+    log.write("more\nles")
+    assert log.alone.operator.truncate(log.file, endless) == OffsetRange(2, 11)
+    assert log.alone.operator.truncate(log.file, OffsetRange(12, OFFSET_INFINITY)) is None
+    log.left = OffsetRange(2, 11)
+    assert log.read() == ["more"]
+    assert log.left is None
+
+
+def test_a_file_that_is_gone_is_left_to_a_later_launch_when_the_application_drains(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.path.unlink()
+    assert log.alone.operator.truncate(log.file, OffsetRange(2, OFFSET_INFINITY)) is None
+
+
+@pytest.mark.parametrize("chunk_size", [1, 3, 100])
+@pytest.mark.parametrize("escape", ["", "\\"])
+def test_the_last_end_is_found_from_the_end(chunk_size: int, escape: str, tmp_path: Path) -> None:
+    content = "a\n\\\n\\\\\nbcd\n\\\nef" + "x" * 30
+    context = TailFiles(delimiter="\n", escape=escape).line_context(chunk_size)
+    ends = [
+        place + 1
+        for place, letter in enumerate(content)
+        if letter == "\n" and not (escape and (len(content[:place]) - len(content[:place].rstrip("\\"))) % 2)
+    ]
+    for start in range(len(content)):
+        expected = max((end for end in ends if end >= start), default=None)
+        assert context.last_end(io.BytesIO(content.encode()), start, len(content)) == (expected if start else ends[-1])
+
+
+def test_a_file_that_was_renamed_is_read_on_and_then_done_with(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    assert log.read() == ["first"]
+    log.write("second\n")
+    renamed = log.rename()
+    log.path.write_text("another file\n")
+    assert log.read() == ["second"]
+    log.write("late\nlast", renamed)
+    assert log.read() == ["late"]
+    idle(renamed)
+    assert log.read() == ["last"]
+    assert log.left is None
+
+
+def test_a_renamed_file_may_still_be_written_to(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    renamed = log.rename()
+    now = renamed.stat().st_mtime
+    os.utime(renamed, (now, now - RENAMED_MILLIS / 1000 + 20))
+    assert log.read() == ["first"]
+    assert log.left is not None
+
+
+def test_a_file_may_be_over_when_it_did_not_change_for_long(tmp_path: Path) -> None:
+    log = Log(tmp_path, "first\nsec", ends_after_millis=3_600_000 - 60_000)
+    assert log.read() == ["first"]
+    idle(log.path)
+    assert log.read() == ["sec"]
+    assert log.left is None
+
+
+def rewritten(log: Log) -> None:
+    log.path.write_text("another\nfile\n")
+
+
+def cut(log: Log) -> None:
+    os.truncate(log.path, 300)
+
+
+def gone(log: Log) -> None:
+    log.path.unlink()
+
+
+GONE = "is gone, or was cut or rewritten, or another file has its name"
+
+
+@pytest.mark.parametrize(
+    ("happens", "reason"),
+    [(rewritten, GONE), (cut, GONE), (gone, GONE)],
+    ids=["rewritten", "cut", "gone"],
+)
+def test_what_cannot_be_read_further_is_reported_and_done_with(happens: object, reason: str, tmp_path: Path) -> None:
+    log = Log(tmp_path, MANY)
+    log.read()
+    assert callable(happens)
+    happens(log)
+    assert log.read() == []
+    assert log.alone.sent("lost") == [Lost(log.file.path, 355, reason)]
+    assert log.left is None
+
+
+@pytest.mark.parametrize("happens", [rewritten, cut, gone])
+def test_without_a_receiver_of_lost_files_one_is_an_error(happens: object, tmp_path: Path) -> None:
+    log = Log(tmp_path, MANY)
+    log.read()
+    assert callable(happens)
+    happens(log)
+    alone = Alone(TailFiles(), connected=["messages"])
+    with pytest.raises(FileChanged, match=r"after it was read to byte 355: .* connect the output `lost`"):
+        alone.work(log.file, log.left)
+
+
+def test_a_compressed_file_is_no_file_that_grows(tmp_path: Path) -> None:
+    path = tmp_path / "app.log.gz"
+    path.write_bytes(b"x\n")
+    with pytest.raises(ValueError, match="let ReadFiles read it"):
+        Alone(TailFiles()).work(found(path))
+
+
+def test_a_file_that_was_cut_below_where_it_was_read_and_not_below_where_it_was_found_is_reported_by_its_length(
+    tmp_path: Path,
+) -> None:
+    log = Log(tmp_path, "first\n")
+    log.write(MANY)
+    log.read()
+    cut(log)
+    log.read()
+    assert log.alone.sent("lost") == [Lost(log.file.path, 361, "was cut to 300 bytes")]
+    log.left = OffsetRange(0, 310)
+    log.read()
+    assert log.alone.sent("lost") == [Lost(log.file.path, 0, "was cut to 300 bytes")]
+
+
+def test_a_file_that_has_the_number_and_the_header_of_one_that_is_gone_is_another(tmp_path: Path) -> None:
+    log = Log(tmp_path, MANY)
+    log.read()
+    log.rename().write_text(MANY.replace("first\nfirst\n", "first\nother\n") + "more\n")
+    assert log.read() == []
+    assert log.alone.sent("lost") == [Lost(log.file.path, 355, GONE)]
+
+
+def test_another_file_that_begins_alike_is_no_more_read_than_any_other(tmp_path: Path) -> None:
+    log = Log(tmp_path, "first\n")
+    log.read()
+    keeper = tmp_path / "keeps the number"
+    os.link(log.path, keeper)
+    log.path.unlink()
+    log.path.write_text("first\nsecond\n")
+    keeper.rename(tmp_path / "app.log.1")
+    assert log.read() == []
+    assert log.left is not None
+    log.write("really second\n", tmp_path / "app.log.1")
+    assert log.read() == ["really second"]
