@@ -36,7 +36,7 @@ class CompileHook(BuildHookInterface[BuilderConfig]):
         if version == "editable":
             self._bring(library, here)
         elif not fault:
-            build_data["force_include"][str(library)] = f"{SOURCE.parent.name}/{LIBRARY}"
+            build_data["force_include"][str(library)] = SOURCE.with_name(LIBRARY).relative_to("operators").as_posix()
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{platform_tag()}"
 

@@ -33,7 +33,7 @@ PAGE = (".html", ".css", ".js", ".svg", ".woff2")
 
 COMPILED = "dagkit_operators/native/libbytewise.so"
 """What a wheel holds besides where there is a compiler."""
-LIBRARY = PACKAGES["dagkit_operators"] / Path(COMPILED).name
+LIBRARY = PACKAGES["dagkit_operators"].parent / COMPILED
 """The same in this very tree, where dagkit is installed editable."""
 
 pytestmark = pytest.mark.slow
