@@ -23,6 +23,7 @@ from dagkit.ranges import OffsetRange, RestrictionTracker
 from dagkit_operators import FileSplitterInput, Filter, LineReader, RecordWriter
 
 IN, OUT = "memory://before/in", "memory://before/out"
+ROUNDS = 1010
 
 
 def write_inputs() -> None:
@@ -144,4 +145,47 @@ def counts(dag: Dag, conf: object) -> None:
     dag.add_stream("back", again.output, halved.returned)
 
 
-APPLICATIONS: dict[str, Any] = {"lines": lines, "counts": counts}
+class Start(InputOperator):
+    """Emits one number."""
+
+    kind = "before.start/1"
+    numbers = OutputPort[int]()
+    began = State(False)
+
+    def emit_tuples(self) -> None:
+        if not self.began:
+            self.began = True
+            self.numbers.emit(ROUNDS)
+
+
+class Countdown(Operator):
+    """Adds up the numbers that arrive, and sends the next lower number on its way round."""
+
+    kind = "before.countdown/1"
+    start = InputPort[int]()
+    returned = InputPort[int](optional=True)
+    next = OutputPort[int]()
+    total = State(0)
+
+    @start.process
+    def take(self, number: int) -> None:
+        self.total += number
+        if number > 1:
+            self.next.emit(number - 1)
+
+    @returned.process
+    def take_returned(self, number: int) -> None:
+        self.take(number)
+
+
+def rounds(dag: Dag, conf: object) -> None:
+    """A number that a delay returns in each window: more windows than one segment of a chain holds."""
+    start = dag.add_operator("start", Start())
+    countdown = dag.add_operator("countdown", Countdown())
+    again = dag.add_operator("again", Again())
+    dag.add_stream("start", start.numbers, countdown.start)
+    dag.add_stream("next", countdown.next, again.input)
+    dag.add_stream("back", again.output, countdown.returned)
+
+
+APPLICATIONS: dict[str, Any] = {"lines": lines, "counts": counts, "rounds": rounds}

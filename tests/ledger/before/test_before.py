@@ -2,7 +2,8 @@
 
 `ledgers.tar.xz` holds the folders of the applications of `applications.py`, some stopped in the middle: a block read in
 part, a window promised and staged, half of the files in place, items held by a delay, elements of a root and of the
-middle of a graph waiting. Beside each `app` lies `out`, the files that were in place by then.
+middle of a graph waiting. Beside each `app` lies `out`, the files that were in place by then. In `rounds-open` the
+first thousand blocks of the application's chain are packed in a segment.
 """
 
 import json
@@ -18,9 +19,10 @@ import pytest
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.ledger.audit.verify import verify
+from dagkit.ledger.format.segment import SEGMENT_SIZE
 from tests.engine.cast import Desk
 from tests.ledger.before import applications
-from tests.ledger.before.applications import APPLICATIONS, outputs, write_inputs
+from tests.ledger.before.applications import APPLICATIONS, ROUNDS, outputs, write_inputs
 
 KEPT = Path(__file__).with_name("ledgers.tar.xz")
 STOPPED = ["lines-open", "lines-half-finished", "counts-open"]
@@ -100,3 +102,18 @@ def test_what_earlier_windows_recorded_is_complete_and_what_they_did_not_is_name
     assert lines.is_complete
     assert (counts.is_valid, counts.is_complete) == (True, False)
     assert counts.unproven == ("names: 8 items, from which earlier windows may have read without a record of it",)
+
+
+@pytest.mark.slow
+def test_an_old_segment_opens_resumes_and_verifies(kept: Path, tmp_path: Path) -> None:
+    stopped = desk(kept, "rounds-open", tmp_path)
+    before, log = checkpoint(stopped), stopped.ledger().chain(applications.__name__).log
+    assert (before.window, log.sealed()) == (ROUNDS - 5, [0])
+    assert [seq for seq, _ in log.lines(0, SEGMENT_SIZE)] == list(range(SEGMENT_SIZE + 1))
+    assert stopped.faults() == []
+    loop = stopped.run()
+    assert loop.checkpoint.window == ROUNDS
+    assert loop.checkpoint.state == {"countdown": ({"total": sum(range(ROUNDS + 1))},)}
+    verdict = verify(stopped.ledger())
+    assert verdict.faults == ()
+    assert verdict.unproven == ("start: 1 item, from which earlier windows may have read without a record of it",)
