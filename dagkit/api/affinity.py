@@ -1,4 +1,4 @@
-"""Which operators shall run together, and which apart."""
+"""Affinity rules: which operators run together, and which apart."""
 
 from enum import StrEnum
 
@@ -13,7 +13,7 @@ class AffinityType(StrEnum):
 
 
 class AffinityRule(BaseModel):
-    """One wish: these operators, or those whose names match, together or apart, this near."""
+    """Run the listed operators, or those whose names match, together or apart, within a locality."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -25,7 +25,7 @@ class AffinityRule(BaseModel):
 
 
 class AffinityRulesSet(BaseModel):
-    """All the wishes of an application."""
+    """The affinity rules of an application."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 

@@ -1,4 +1,4 @@
-"""What an author subclasses: the application, and the module that packs a piece of graph for reuse."""
+"""The base classes of applications and of modules, which are reusable parts of a graph."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -13,28 +13,28 @@ class StreamingApplication(Component):
     """A graph of operators. Its fields are settable from property files before `populate_dag` runs."""
 
     name: ClassVar[str] = ""
-    """The application's name; where it is empty, the class's own."""
+    """The application's name. If it is empty, the name of the class is used."""
 
     @property
     def application_name(self) -> str:
-        """What property files and reports call the application, until APPLICATION_NAME says otherwise."""
+        """The name in property files and reports, unless the attribute APPLICATION_NAME sets another."""
         return type(self).name or type(self).__qualname__
 
     @abstractmethod
     def populate_dag(self, dag: Dag, conf: Config) -> None:
-        """Add the operators and the streams."""
+        """Add the operators and the streams to `dag`."""
 
 
 class Module(Component):
-    """A piece of graph with ports of its own, which stands in a bigger graph like an operator."""
+    """A reusable part of a graph. It has ports, and an application adds and connects it like an operator."""
 
     @abstractmethod
     def populate_dag(self, dag: Dag, conf: Config) -> None:
-        """Add the operators and the streams, and `dag.expose` a port of one of them for each port of the module."""
+        """Add the operators and the streams to `dag`, and expose an inner port for each port of the module."""
 
 
 class FunctionApplication(StreamingApplication):
-    """A plain function `populate_dag(dag, conf)`, as an application."""
+    """An application made from a function `populate_dag(dag, conf)`."""
 
     populate: Callable[[Dag, Config], None]
     called: str = ""

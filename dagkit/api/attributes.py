@@ -1,8 +1,8 @@
-"""Attributes: settings of the platform, not of the operator; the catalogue with defaults, by what they are set on.
+"""Attributes: settings of the platform, on an application, an operator or a port.
 
-Names and defaults are those of Apex. An attribute's `standing` says what dagkit makes of it: `HONOURED` ones mean the
-same here, a `HINT` maps to the nearest thing Spark has, and an `ADVISORY` one means nothing off YARN: it is accepted
-and reported, never unknown.
+Names and defaults are those of Apex. The `standing` of an attribute is its effect in dagkit: an `HONOURED` attribute
+means the same as in Apex, a `HINT` is mapped to the nearest feature of Spark, and an `ADVISORY` attribute has a
+meaning only on YARN: dagkit accepts it, reports that it has no effect, and never refuses it as unknown.
 """
 
 import datetime as dt
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Scope(StrEnum):
-    """Who bears an attribute. The values are the names that qualified keys use."""
+    """What an attribute is set on. The values are the prefixes of qualified keys."""
 
     APPLICATION = "DAGContext"
     OPERATOR = "OperatorContext"
@@ -24,7 +24,7 @@ class Scope(StrEnum):
 
 
 class Standing(StrEnum):
-    """What dagkit makes of an attribute."""
+    """The effect of an Apex attribute in dagkit."""
 
     HONOURED = "honoured"
     HINT = "hint"
@@ -32,7 +32,7 @@ class Standing(StrEnum):
 
 
 class Locality(StrEnum):
-    """How near the two ends of a stream must run."""
+    """How close to each other the two ends of a stream must run."""
 
     THREAD_LOCAL = "THREAD_LOCAL"
     CONTAINER_LOCAL = "CONTAINER_LOCAL"
@@ -41,7 +41,7 @@ class Locality(StrEnum):
 
 
 class ProcessingMode(StrEnum):
-    """What a failure may do to the items of an open window."""
+    """How often a failure may cause the items of an open window to be processed."""
 
     AT_LEAST_ONCE = "AT_LEAST_ONCE"
     AT_MOST_ONCE = "AT_MOST_ONCE"
@@ -49,14 +49,14 @@ class ProcessingMode(StrEnum):
 
 
 class RecoveryMode(StrEnum):
-    """What an operator restarts from when its upstream is redeployed."""
+    """The state from which an operator restarts when its upstream is redeployed."""
 
     CHECKPOINT = "CHECKPOINT"
     REUSE_INSTANCE = "REUSE_INSTANCE"
 
 
 class HttpAuthentication(StrEnum):
-    """How Apex's web service authenticated; meaningless here and accepted."""
+    """How the web service of Apex authenticates users. Accepted without effect."""
 
     ENABLE = "ENABLE"
     DISABLE = "DISABLE"
@@ -65,7 +65,7 @@ class HttpAuthentication(StrEnum):
 
 
 class Attribute(Generic[T]):
-    """A named setting of the platform, with its default and the form that property files give it."""
+    """A named setting of the platform: its default, the type of its value, and its effect."""
 
     name: str
     scope: Scope
@@ -73,7 +73,7 @@ class Attribute(Generic[T]):
     def __init__(self, default: T, holds: Any, meaning: str, standing: Standing = Standing.HONOURED) -> None:
         self.default = default
         self.holds = holds
-        """The type of the value; `Instance` for an object named by its class, `Described` for one given as JSON."""
+        """The type of the value. `Instance`: an object named by its class. `Described`: an object given as JSON."""
         self.meaning = meaning
         self.standing = standing
 
@@ -90,7 +90,7 @@ class Attribute(Generic[T]):
 
 
 class Instance:
-    """An attribute value that files write as `Class:constructor argument:property=value`, or several with commas."""
+    """A value that files write as `Class:constructor argument:property=value`, or as several with commas."""
 
     def __init__(self, of: str, *, many: bool = False) -> None:
         self.of = of
@@ -98,20 +98,20 @@ class Instance:
 
 
 class Described:
-    """An attribute value that files write as a JSON object of the named model."""
+    """A value that files write as a JSON object of the named model."""
 
     def __init__(self, of: str) -> None:
         self.of = of
 
 
 class _Context:
-    """What the three catalogues share: looking an attribute up by name."""
+    """The base of the three catalogues of attributes."""
 
     scope: ClassVar[Scope]
 
     @classmethod
     def attributes(cls) -> dict[str, Attribute[Any]]:
-        """The catalogue by name, in the order of declaration."""
+        """The attributes by name, in the order of declaration."""
         return {name: value for name, value in vars(cls).items() if isinstance(value, Attribute)}
 
 
@@ -136,7 +136,7 @@ class DagContext(_Context):
     )
     METRICS_TRANSPORT = Attribute[Any](None, Instance("MetricsTransport"), "where metrics are sent", _HINT)
     MASTER_MEMORY_MB = Attribute(1024, _Count, "memory of the driver", _HINT)
-    HEARTBEAT_INTERVAL_MILLIS = Attribute(1000, _Windows, "period of statistics while nothing is to do", _HINT)
+    HEARTBEAT_INTERVAL_MILLIS = Attribute(1000, _Windows, "period of statistics while the application is idle", _HINT)
     THROUGHPUT_CALCULATION_INTERVAL = Attribute(
         10_000, _Windows, "milliseconds over which throughput is averaged", _HINT
     )
@@ -148,26 +148,26 @@ class DagContext(_Context):
     APPLICATION_DOC_LINK = Attribute[str | None](None, str, "a page that documents the application", _ADVISORY)
     APPLICATION_DATA_LINK = Attribute[str | None](None, str, "a page that shows the application's data", _ADVISORY)
     APP_PACKAGE_SOURCE = Attribute[str | None](None, str, "where the application package came from", _ADVISORY)
-    DEBUG = Attribute(False, bool, "dump more to the logs", _ADVISORY)
+    DEBUG = Attribute(False, bool, "write more to the logs", _ADVISORY)
     CONTAINER_JVM_OPTIONS = Attribute[str | None](None, str, "JVM flags of containers", _ADVISORY)
     LOGGER_APPENDER = Attribute[str | None](None, str, "a further log appender", _ADVISORY)
     BUFFER_SPOOLING = Attribute(True, bool, "the buffer server may spool to disk", _ADVISORY)
-    TUPLE_RECORDING_PART_FILE_SIZE = Attribute(131_072, _Count, "bytes of a recording's part", _ADVISORY)
+    TUPLE_RECORDING_PART_FILE_SIZE = Attribute(131_072, _Count, "bytes in a part of a recording", _ADVISORY)
     TUPLE_RECORDING_PART_FILE_TIME_MILLIS = Attribute(
-        int(dt.timedelta(hours=30).total_seconds() * 1000), _Count, "time of a recording's part", _ADVISORY
+        int(dt.timedelta(hours=30).total_seconds() * 1000), _Count, "duration of a part of a recording", _ADVISORY
     )
     GATEWAY_CONNECT_ADDRESS = Attribute[str | None](None, str, "address of the gateway", _ADVISORY)
-    GATEWAY_USE_SSL = Attribute(False, bool, "speak TLS to the gateway", _ADVISORY)
+    GATEWAY_USE_SSL = Attribute(False, bool, "use TLS to the gateway", _ADVISORY)
     GATEWAY_USER_NAME = Attribute[str | None](None, str, "user at the gateway", _ADVISORY)
     GATEWAY_PASSWORD = Attribute[str | None](None, str, "password at the gateway", _ADVISORY)
     PUBSUB_CONNECT_TIMEOUT_MILLIS = Attribute(500, _Count, "time to reach the gateway", _ADVISORY)
     HEARTBEAT_LISTENER_THREAD_COUNT = Attribute(30, _Count, "threads that answer heartbeats", _ADVISORY)
-    HEARTBEAT_TIMEOUT_MILLIS = Attribute(30_000, _Count, "silence after which a container is dead", _ADVISORY)
-    RESOURCE_ALLOCATION_TIMEOUT_MILLIS = Attribute(_INT_MAX, _Count, "patience with the resource manager", _ADVISORY)
-    STATS_MAX_ALLOWABLE_WINDOWS_LAG = Attribute(1000, _Count, "how far window statistics are remembered", _ADVISORY)
+    HEARTBEAT_TIMEOUT_MILLIS = Attribute(30_000, _Count, "silence after which a container counts as dead", _ADVISORY)
+    RESOURCE_ALLOCATION_TIMEOUT_MILLIS = Attribute(_INT_MAX, _Count, "time to wait for the resource manager", _ADVISORY)
+    STATS_MAX_ALLOWABLE_WINDOWS_LAG = Attribute(1000, _Count, "windows for which statistics are kept", _ADVISORY)
     ENABLE_STATS_RECORDING = Attribute(False, bool, "record statistics", _ADVISORY)
-    THROUGHPUT_CALCULATION_MAX_SAMPLES = Attribute(1000, _Count, "samples of a throughput", _ADVISORY)
-    RPC_LATENCY_COMPENSATION_SAMPLES = Attribute(100, _Count, "samples of the call latency", _ADVISORY)
+    THROUGHPUT_CALCULATION_MAX_SAMPLES = Attribute(1000, _Count, "samples in an average of throughput", _ADVISORY)
+    RPC_LATENCY_COMPENSATION_SAMPLES = Attribute(100, _Count, "samples in an average of call latency", _ADVISORY)
     CONTAINER_OPTS_CONFIGURATOR = Attribute[Any](
         None, Instance("ContainerOptConfigurator"), "computes a container's JVM flags", _ADVISORY
     )
@@ -175,23 +175,23 @@ class DagContext(_Context):
         HttpAuthentication.FOLLOW_HADOOP_AUTH, HttpAuthentication, "authentication of the web service", _ADVISORY
     )
     MAX_CONSECUTIVE_CONTAINER_FAILURES_FOR_BLACKLIST = Attribute(
-        _INT_MAX, _Count, "failures before a node is shunned", _ADVISORY
+        _INT_MAX, _Count, "failures before a node is blacklisted", _ADVISORY
     )
-    BLACKLISTED_NODE_REMOVAL_TIME_MILLIS = Attribute(3_600_000, _Count, "time for which a node is shunned", _ADVISORY)
+    BLACKLISTED_NODE_REMOVAL_TIME_MILLIS = Attribute(
+        3_600_000, _Count, "time for which a node stays blacklisted", _ADVISORY
+    )
     SSL_CONFIG = Attribute[Any](None, dict, "TLS of the web service", _ADVISORY)
-    CONTAINERS_MAX_COUNT = Attribute(_INT_MAX, _Count, "containers at most", _ADVISORY)
+    CONTAINERS_MAX_COUNT = Attribute(_INT_MAX, _Count, "largest number of containers", _ADVISORY)
     FAST_PUBLISHER_SUBSCRIBER = Attribute(False, bool, "the buffer server's fast path", _ADVISORY)
 
 
 class OperatorContext(_Context):
-    """The attributes of an operator, and what its context holds in `setup`."""
+    """The attributes of an operator. `setup` reads them from the context that it is passed."""
 
     scope = Scope.OPERATOR
 
     ACTIVATION_WINDOW_ID = Attribute(-1, int, "the window after which the operator starts")
-    RECOVERY_ATTEMPTS = Attribute[int | None](
-        None, _Count, "how often a window that failed is tried again; none: not at all"
-    )
+    RECOVERY_ATTEMPTS = Attribute[int | None](None, _Count, "how often a failed window is retried; none: never")
     STATS_LISTENERS = Attribute[Any](
         None, Instance("StatsListener", many=True), "the listeners that get the operator's statistics"
     )
@@ -207,19 +207,19 @@ class OperatorContext(_Context):
     PROCESSING_MODE = Attribute(ProcessingMode.AT_LEAST_ONCE, ProcessingMode, "what a failure may do to open windows")
     PARTITIONER = Attribute[Any](None, Instance("Partitioner"), "decides the operator's partitions")
     METRICS_AGGREGATOR = Attribute[Any](
-        None, Instance("MetricsAggregator"), "one logical metric from those of partitions"
+        None, Instance("MetricsAggregator"), "computes the operator's metrics from those of its partitions"
     )
     SPIN_MILLIS = Attribute(10, _Count, "longest sleep of an idle operator", _HINT)
     TIMEOUT_WINDOW_COUNT = Attribute(120, _Windows, "windows without progress after which it counts as blocked", _HINT)
     COUNTERS_AGGREGATOR = Attribute[Any](
-        None, Instance("CountersAggregator"), "one counter from those of partitions", _HINT
+        None, Instance("CountersAggregator"), "computes the operator's counters from those of its partitions", _HINT
     )
 
     MEMORY_MB = Attribute(1024, _Count, "memory of an instance", _ADVISORY)
     VCORES = Attribute(0, _Count, "cores of an instance", _ADVISORY)
     JVM_OPTIONS = Attribute[str | None](None, str, "JVM flags of its container", _ADVISORY)
-    LOCALITY_HOST = Attribute[str | None](None, str, "the host it wishes to run on", _ADVISORY)
-    LOCALITY_RACK = Attribute[str | None](None, str, "the rack it wishes to run in", _ADVISORY)
+    LOCALITY_HOST = Attribute[str | None](None, str, "preferred host", _ADVISORY)
+    LOCALITY_RACK = Attribute[str | None](None, str, "preferred rack", _ADVISORY)
     AUTO_RECORD = Attribute(False, bool, "record tuples from the start", _ADVISORY)
     METRICS_DIMENSIONS_SCHEME = Attribute[Any](
         None, Instance("DimensionsScheme"), "time buckets and dimensions of metrics", _ADVISORY
@@ -234,14 +234,12 @@ class PortContext(_Context):
 
     scope = Scope.PORT
 
-    PARTITION_PARALLEL = Attribute(False, bool, "an input mirrors the partitions of what feeds it, one to one")
-    STREAM_CODEC = Attribute[Any](
-        None, Instance("StreamCodec"), "how items are written, and which partition they go to"
-    )
-    TUPLE_CLASS = Attribute[type | None](None, type, "the class of what flows, for ports that need a schema")
+    PARTITION_PARALLEL = Attribute(False, bool, "the operator gets one partition for each partition upstream")
+    STREAM_CODEC = Attribute[Any](None, Instance("StreamCodec"), "serializes items and decides their partition")
+    TUPLE_CLASS = Attribute[type | None](None, type, "class of the items, for ports that need a schema")
     QUEUE_CAPACITY = Attribute(1024, _Windows, "items that may wait at an input", _HINT)
-    UNIFIER_LIMIT = Attribute(_INT_MAX, _Windows, "most inputs of one unifier; more make a cascade", _HINT)
-    UNIFIER_SINGLE_FINAL = Attribute(False, bool, "one last unifier for all downstream partitions", _HINT)
+    UNIFIER_LIMIT = Attribute(_INT_MAX, _Windows, "most inputs of one unifier; more are cascaded", _HINT)
+    UNIFIER_SINGLE_FINAL = Attribute(False, bool, "one final unifier for all downstream partitions", _HINT)
     IS_OUTPUT_UNIFIED = Attribute(False, bool, "set by the platform: a unifier follows this output", _HINT)
 
     BUFFER_MEMORY_MB = Attribute(512, _Count, "buffer memory of an output", _ADVISORY)
@@ -255,5 +253,5 @@ BY_SCOPE: Mapping[Scope, Mapping[str, Attribute[Any]]] = {c.scope: c.attributes(
 
 
 def attribute_names() -> list[str]:
-    """Every simple name there is, once."""
+    """The simple names of all attributes, without duplicates."""
     return list(dict.fromkeys(name for catalogue in BY_SCOPE.values() for name in catalogue))

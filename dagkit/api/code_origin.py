@@ -1,6 +1,6 @@
-"""Whose code a name in configuration may lead to: the author's, a library of operators', or dagkit's.
+"""Which code a name in configuration may refer to: the author's, that of an operator library, or dagkit's.
 
-Importing a module runs it, so this is asked before anything is imported. See docs/security.md.
+Importing a module runs it, so a name is checked before its module is imported. See docs/security.md.
 """
 
 import builtins
@@ -15,27 +15,27 @@ from typing import Any
 from dagkit.api.traces import is_authored
 
 LIBRARIES = "dagkit.operators"
-"""The entry-point group in which a library names the package that holds its operators."""
+"""The entry-point group in which a library registers the package that holds its operators."""
 
 BUILTINS = ("str", "int", "float", "bool", "bytes", "dict", "list", "tuple", "set", "object")
-"""The classes of Python itself that a name may mean, with their methods."""
+"""The builtin classes that a name may refer to, with their methods."""
 
 _OWN_LIBRARY = "dagkit_operators"
 _VALUES = frozenset({"collections", "datetime", "decimal", "fractions", "ipaddress", "pathlib", "uuid"})
-"""The modules of Python that hold classes of plain values."""
+"""The modules of the standard library that define classes of plain values."""
 
 
 @cache
 def library_names() -> tuple[str, ...]:
-    """The packages that hold operators: dagkit's own, and those that name themselves under the entry point."""
+    """The packages that hold operators: dagkit's own, and those registered under the entry point."""
     named = [point.value.partition(":")[0] for point in importlib.metadata.entry_points(group=LIBRARIES)]
     return tuple(dict.fromkeys([_OWN_LIBRARY, *named]))
 
 
 def may_be_named(module: str, home: str | None) -> bool:
-    """Whether names in configuration may lead into this module; `home` is the module of the application.
+    """Whether a name in configuration may refer to this module. `home` is the module of the application.
 
-    What runs as a program, such as `package.__main__`, is not imported under its name.
+    A module that runs as a program, such as `package.__main__`, must not be imported again under its name.
     """
     if module in sys.modules and module == home:
         return True
@@ -46,14 +46,15 @@ def may_be_named(module: str, home: str | None) -> bool:
 
 
 def may_be_called(found: Any, home: str | None) -> bool:
-    """Whether a function, or a class that is no kind of another, was written by the author or is a library's.
+    """Whether configuration may call a function or class: one of the author or a library, or a class of plain values.
 
-    Where it was written counts, not through which module it was reached: an application may import what it likes.
+    The module that defines it decides, not the module through which it was found, because an application may import
+    any module.
     """
     bearer = found if isinstance(found, type) else getattr(found, "__objclass__", None)
     if bearer in _CLASSES_OF_PYTHON:
         return True
-    if not hasattr(found, "__qualname__"):  # an object that can be called, made by the module that holds it
+    if not hasattr(found, "__qualname__"):  # a callable instance, which the module that holds it created
         return not isinstance(found, ModuleType)
     top = _top(str(getattr(found, "__module__", None)))
     is_value = isinstance(found, type) and top in (_top(__name__), *_VALUES)
@@ -70,7 +71,7 @@ def _top(module: str) -> str:
 
 
 def _is_written_by_author(top: str) -> bool:
-    """Whether a top-level module lies outside Python and its libraries; it is looked for, and not imported."""
+    """Whether a top-level module lies outside Python and its libraries. The module is located, not imported."""
     places = list(_places(top))
     return bool(places) and all(map(is_authored, places))
 

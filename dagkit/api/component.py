@@ -1,8 +1,8 @@
-"""Components: what an author configures. Operators, modules and applications are all components.
+"""Components: operators, modules and applications, all of which have properties.
 
-A component is a frozen pydantic model whose faults wait for the compiler. Properties may still come from a property
-file, and one report is to name every fault, so building a component never raises: it keeps what was given, and
-`faults` says what is wrong with it.
+A component is a frozen pydantic model. Its constructor never raises for an invalid property, because a property file
+may still set that property, and because the compiler reports all faults together. The component keeps the given
+values, and `faults` lists what is wrong with them.
 """
 
 from collections.abc import Mapping
@@ -19,14 +19,14 @@ from dagkit.api.ports import InputPort, OutputPort
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One invalid property, by its dotted path; `missing` if it has no value."""
+    """An invalid property, by its dotted path; `missing` if it has no value."""
 
     path: str
-    """Empty where each property holds, and all of them together do not."""
+    """Empty if each property is valid by itself, and the combination of them is not."""
     message: str
     missing: bool = False
     value: Any = field(default=None, compare=False)
-    """What was given, or the default."""
+    """The given value, or the default."""
 
 
 class Component(BaseModel):
@@ -43,20 +43,20 @@ class Component(BaseModel):
     _faults: tuple[Fault, ...] = PrivateAttr(default=())
     _placed: Any = PrivateAttr(default=None)
     _kept: dict[str, Any] = PrivateAttr(default_factory=dict)
-    """The live state, by name; the engine saves and restores it."""
+    """The current state, by name. The engine saves and restores it."""
     _measured: dict[str, Any] = PrivateAttr(default_factory=dict)
-    """The metrics that are fields, by name; they start over with each window."""
+    """The metrics that are fields, by name. They are reset at the start of each window."""
     _sinks: dict[str, Any] = PrivateAttr(default_factory=dict)
-    """Where each output port sends, by name; the engine binds it. An output that is not there drops its items."""
+    """Where each output port sends items, by port name. The engine binds it; an unbound port drops its items."""
     _batch_sinks: dict[str, Any] = PrivateAttr(default_factory=dict)
-    """Where each output port sends many items at once."""
+    """Where each output port sends batches of items."""
     _control_sinks: dict[str, Any] = PrivateAttr(default_factory=dict)
     """Where each output port sends control tuples."""
     _services: dict[str, Any] = PrivateAttr(default_factory=dict)
-    """What the engine does for the operator while a window runs, by the name of its declaration."""
+    """Services of the engine, such as output files, by the name of their declaration; only while a window runs."""
 
     kind: ClassVar[str] = ""
-    """The component's name in plans and ledgers, `<what>/<version>`; it outlives any module path."""
+    """The component's name in plans and ledgers, `<name>/<version>`. It stays the same if the class moves."""
 
     def __init__(self, **given: Any) -> None:
         try:
@@ -68,7 +68,7 @@ class Component(BaseModel):
         self._given = given
 
     def _keep_unvalidated(self, given: Mapping[str, Any]) -> None:
-        """Hold what was given and the defaults of the rest, without running the author's own hooks on it."""
+        """Keep the given values, and defaults for the rest, without calling the author's validation hooks."""
         fields = type(self).model_fields
         values = {
             name: given[name] if name in given else field.get_default(call_default_factory=True)
@@ -82,7 +82,7 @@ class Component(BaseModel):
         object.__setattr__(self, "__pydantic_private__", private)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Properties are frozen; declared state and metrics are there to change."""
+        """Assign declared state or a metric. Raise AttributeError for any other public name: properties are frozen."""
         declared = getattr(type(self), name, None)
         if isinstance(declared, Assignable):
             declared.__set__(self, value)
@@ -93,69 +93,70 @@ class Component(BaseModel):
             raise AttributeError(self._unassigned(name)) from None
 
     def _unassigned(self, name: str) -> str:
-        """Why the name cannot be assigned, and what can."""
-        told = f"{type(self).__name__}.{name}"
+        """The error message for an assignment to this name."""
+        attribute = f"{type(self).__name__}.{name}"
         if name not in type(self).model_fields and not hasattr(type(self), name):
-            keep = f"{told} is not declared: declare it, `{name} = State(...)`, so that it is kept"
-            return f"{keep}, or call it `_{name}` if it is made again"
-        why = "a property" if name in type(self).model_fields else "declared, and not as State"
-        return f"{told} is {why}: declare what is to change as State under another name, or let that begin with _"
+            state = f"declare it, `{name} = State(...)`, to have it saved"
+            return f"{attribute} is not declared: {state}, or call it `_{name}` if `setup` can create it again"
+        why = "a property" if name in type(self).model_fields else "declared, but not as State"
+        help_ = "keep a changing value in State under another name, or in an attribute whose name begins with _"
+        return f"{attribute} is {why}: {help_}"
 
     def __eq__(self, other: object) -> bool:
-        """Two components of one class are equal when their properties are, however these were set."""
+        """Whether both are of the same class and have equal properties, however these were set."""
         if not isinstance(other, Component):
             return NotImplemented
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
     def __hash__(self) -> int:
-        """Equal components have equal hashes, whatever their properties hold; those of one class share one."""
+        """The hash of the class, because the values of properties need not be hashable."""
         return hash(type(self))
 
     @property
     def is_made(self) -> bool:
-        """Whether `__init__` ran; an author's own may have left it out."""
+        """Whether `Component.__init__` ran. The `__init__` of a subclass may have failed to call it."""
         return getattr(self, "__pydantic_private__", None) is not None
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """What is wrong with the properties as they stand; empty for a component that may run."""
+        """The faults of the current properties; empty if the component can run."""
         return self._faults
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """The properties that were set, as they were set."""
+        """The properties that were set, with the values as given, before conversion."""
         return self._given
 
     def configured(self, properties: Mapping[str, Any]) -> Self:
-        """A component of the same class with these properties set over its own."""
+        """A copy of this component with these properties set."""
         configured = self.model_copy()
         Component.__init__(configured, **{**self._given, **properties})
         return configured
 
     def __getstate__(self) -> dict[Any, Any]:
-        """What is pickled: the component, and not the Dag that it was placed in, which holds all other components."""
+        """Pickle the component without its Dag, which holds all other components."""
         state = super().__getstate__()
         return {**state, "__pydantic_private__": {**(state["__pydantic_private__"] or {}), "_placed": None}}
 
     @classmethod
     def declared_kind(cls) -> str:
-        """The declared kind, or the class's own name where the author declared none."""
+        """The kind that the class itself declares, else the name of the class with version 1."""
         declared = cls.__dict__.get("kind")
         return declared if declared and isinstance(declared, str) else f"{cls.__qualname__}/1"
 
     def wire(self, source: Any, sink: Any) -> Any:
-        """Draw the stream that `source >> sink` means, in the Dag this component was placed in."""
+        """Add the stream that `source >> sink` means to the Dag of this component."""
         if self._placed is None:
             raise ValueError(f"{type(self).__name__} is wired with >> before dag.add_operator placed it")
         return self._placed.wire(source, sink)
 
     def __rshift__(self, sink: Any) -> Any:
-        """Lead the one fitting output into a port or an operator; gives back what it fed, so wires chain."""
+        """Connect the one matching output to a port or an operator. Return that sink, so that `>>` can be chained."""
         return self.wire(self, sink)
 
 
 def _private_default(attribute: Any) -> Any:
-    """The default of a private attribute; none where its factory wants the validated properties, which are not."""
+    """The default of a private attribute; None if its factory needs validated properties, which do not exist."""
     if attribute.default_factory is None:
         return deepcopy(attribute.default)
     return None if getattr(attribute, "default_factory_takes_validated_data", False) else attribute.default_factory()

@@ -1,4 +1,4 @@
-"""Configuration as an application meets it: keys, their values, and where each value came from."""
+"""Configuration: keys, their values, and the source of each value."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Source(IntEnum):
-    """The kinds of place a value can come from, the weakest first."""
+    """The kinds of source of a value. A later one overrides an earlier one."""
 
     DEFAULT = 0
     CODE = 1
@@ -30,13 +30,13 @@ class Source(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a value came from, for reports and for `--origin`."""
+    """The source of a value, for reports and for `--origin`."""
 
     source: Source
     where: Where | None = None
     key: str | None = None
     shown: str | None = None
-    """What to print instead of the value, where that is a secret."""
+    """The text to print instead of the value if the value is a secret."""
 
     def __str__(self) -> str:
         if self.source is Source.DEFAULT:
@@ -51,19 +51,19 @@ DEFAULT = Origin(Source.DEFAULT)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key as one source gave it."""
+    """A key and its value from one source."""
 
     key: str
     value: Any = field(repr=False)
-    """Text, or a TOML value. After substitution; never shown where `secret`."""
+    """A text or a TOML value, after substitution. It is never shown if `secret` is True."""
     origin: Origin
     secret: bool = False
     shown: str | None = None
-    """What to print instead of the value: the reference that a secret was given by."""
+    """The text to print instead of a secret: the reference through which the secret was given."""
 
 
 class Config(Mapping[str, Any]):
-    """Every setting of a launch, strongest source last. As a mapping it holds the winning value of each key."""
+    """All settings of a launch, in order of precedence. As a mapping, it holds the effective value of each key."""
 
     def __init__(self, entries: Sequence[Entry] = ()) -> None:
         self.entries = tuple(entries)
@@ -72,7 +72,7 @@ class Config(Mapping[str, Any]):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Config":
-        """A configuration from plain values, as tests and notebooks give it."""
+        """A configuration made from plain values, for tests and notebooks."""
         return cls([Entry(key, value, Origin(Source.COMMAND_LINE, None, key)) for key, value in values.items()])
 
     def __getitem__(self, key: str) -> Any:
@@ -94,12 +94,12 @@ class Config(Mapping[str, Any]):
     @overload
     def read(self, key: str, as_type: type[T], default: T) -> T: ...
     def read(self, key: str, as_type: type[T], default: T | None = None) -> T | None:
-        """The value as this type, or the default where no source gives one."""
+        """The value, converted to this type; `default` if no source sets the key. Raise ValidationError if invalid."""
         return TypeAdapter(as_type).validate_python(self[key]) if key in self else default
 
     @property
     def asked(self) -> frozenset[str]:
-        """The keys that the application itself asked for; they match even where no operator does."""
+        """The keys that the application read. They are not reported as unmatched even if no operator has them."""
         return frozenset(self._asked)
 
     def __repr__(self) -> str:

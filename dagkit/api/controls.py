@@ -1,4 +1,4 @@
-"""Control tuples: messages beside the items to all operators downstream, such as "a file begins" or "a batch is over".
+"""Control tuples: messages to all operators downstream, beside the items, such as "a file begins".
 
     @dataclass(frozen=True)
     class EndOfFile(Control):
@@ -6,7 +6,7 @@
 
     self.output.emit_control(EndOfFile("a.txt"))
 
-A control tuple reaches every partition of every operator downstream once; the engine passes it on.
+The engine delivers a control tuple once to every partition of every operator downstream.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,27 +21,27 @@ class Delivery(StrEnum):
     """When an operator gets a control tuple."""
 
     IMMEDIATE = "immediate"
-    """When it comes."""
+    """As soon as it arrives."""
     END_WINDOW = "end-window"
-    """Before `end_window` of the streaming window in which it came, after all items."""
+    """After all items of the streaming window in which it arrived, before `end_window`."""
 
 
 class Control:
-    """The base of control tuples; a frozen dataclass."""
+    """The base class of control tuples. A subclass is a frozen dataclass."""
 
     delivery: ClassVar[Delivery] = Delivery.END_WINDOW
 
 
 @dataclass(frozen=True, slots=True)
 class Stamped:
-    """A control tuple in transit, with its identity: several partitions may deliver the same one."""
+    """A control tuple in transit, with an ID, by which a receiver drops copies that other partitions deliver."""
 
     control: Control
     stamp: str
 
 
 def controls_in(batch: Batch[Any]) -> Sequence[Stamped]:
-    """The control tuples that travel as a batch of their own; none in a batch of items."""
+    """The control tuples of a batch that holds only these; empty for a batch of items."""
     if batch.made_by is Stamped:
         return batch.items()
     if batch.made_by is None and len(batch) == 1 and isinstance(batch.items()[0], Stamped):
@@ -50,5 +50,5 @@ def controls_in(batch: Batch[Any]) -> Sequence[Stamped]:
 
 
 def by_name(controls: Sequence[type[Control]]) -> Mapping[str, type[Control]]:
-    """Classes of control tuples by the names that ledgers know them by."""
+    """Classes of control tuples, by their names in ledgers."""
     return {control.__qualname__: control for control in controls}

@@ -1,7 +1,7 @@
-"""The Dag that `populate_dag` fills. It records what the author declared, and on which line.
+"""The Dag that `populate_dag` fills. It records each declaration of the author, with its line.
 
-Nothing is rejected while the author declares: a mistake becomes a diagnostic, and the compiler reports all of them
-together. `dagkit.graph` reads what a Dag recorded.
+A mistake in the graph does not raise: it becomes a diagnostic, and the compiler reports all diagnostics together.
+`dagkit.graph` reads what a Dag recorded.
 """
 
 import sys
@@ -25,7 +25,7 @@ _PACKAGE = str(Path(__file__).parents[1]) + "/"
 
 @dataclass(slots=True)
 class Placement:
-    """An operator or a module under its name."""
+    """An operator or a module of a Dag, its name, and the line that added it."""
 
     name: str
     component: Component
@@ -34,7 +34,7 @@ class Placement:
 
 @dataclass(slots=True, eq=False)
 class Stream:
-    """One source and its sinks, under a name. `add_stream` returns it, so that a stream can be drawn in steps."""
+    """A named stream: one source and its sinks. `add_stream` returns it, so that ends can be added later."""
 
     name: str
     where: Where
@@ -42,57 +42,62 @@ class Stream:
     sinks: list[Inlet[Any]] = field(default_factory=list)
     locality: Locality | None = None
     ends: list[tuple[Inlet[Any] | Outlet[Any] | MissingPort, Where]] = field(default_factory=list)
-    """Every end that was ever led in, with its line, so that a second source is not forgotten."""
+    """Every end that was connected, with its line. A second source is kept here, to be reported."""
     faults: list[Diagnostic] = field(default_factory=list, repr=False)
-    """What is wrong with how it was drawn: the list of its Dag."""
+    """The list of faults of its Dag."""
 
     def set_source(self, source: Outlet[Any]) -> "Stream":
+        """Connect the outlet in which the stream begins. Return the stream."""
         where = _author_line()
-        self._held_against(Outlet, source, where)
-        self.lead(source, where)
+        self._report_misplaced(Outlet, source, where)
+        self.connect(source, where)
         return self
 
     def add_sink(self, sink: Inlet[Any]) -> "Stream":
+        """Connect a further inlet in which the stream ends. Return the stream."""
         where = _author_line()
-        self._held_against(Inlet, sink, where)
-        self.lead(sink, where)
+        self._report_misplaced(Inlet, sink, where)
+        self.connect(sink, where)
         return self
 
     def begin(self, source: Outlet[Any] | Inlet[Any] | None, sinks: Sequence[Any], where: Where) -> None:
-        """Connect what `add_stream` was given; swapped ends are reported once."""
+        """Connect the ends that `add_stream` was given. Swapped ends are reported once."""
         turned = next((end for end in sinks if isinstance(end, Outlet)), None)
         if isinstance(source, Inlet) and turned is not None:
-            self._reversed(f"begins at {source!r}, an input, and ends at {turned!r}, an output", where)
-        elif not self._held_against(Outlet, source, where):
-            self._held_against(Inlet, turned, where)
+            self._report_reversed(f"begins at {source!r}, an input, and ends at {turned!r}, an output", where)
+        elif not self._report_misplaced(Outlet, source, where):
+            self._report_misplaced(Inlet, turned, where)
         for end in (source, *sinks):
             if end is not None:
-                self.lead(end, where)
+                self.connect(end, where)
 
-    def _held_against(self, kind: type, end: object, where: Where) -> bool:
-        """Whether an end was reported as being in the wrong place."""
+    def _report_misplaced(self, kind: type, end: object, where: Where) -> bool:
+        """Report an inlet given as the source, or an outlet given as a sink. Return whether it was reported."""
         if isinstance(end, kind) or not isinstance(end, Inlet | Outlet):
             return False
-        said = "begins at {!r}, an input" if isinstance(end, Inlet) else "is to end at {!r}, an output"
-        self._reversed(said.format(end), where)
+        problem = "begins at {!r}, an input" if isinstance(end, Inlet) else "ends at {!r}, an output"
+        self._report_reversed(problem.format(end), where)
         return True
 
-    def _reversed(self, said: str, where: Where) -> None:
+    def _report_reversed(self, problem: str, where: Where) -> None:
         help_ = "items flow from an output into inputs: write the output first, and inputs after it"
-        self.faults.append(Diagnostic("stream-reversed", f"stream {self.name!r} {said}", help_, where))
+        self.faults.append(Diagnostic("stream-reversed", f"stream {self.name!r} {problem}", help_, where))
 
-    def lead(self, end: Any, where: Where) -> None:
-        """Let the stream begin at an outlet, or end at a further inlet."""
+    def connect(self, end: Any, where: Where) -> None:
+        """Connect an outlet as the source, unless there is one, or an inlet as a further sink.
+
+        Raise TypeError if the end is not a port.
+        """
         if isinstance(end, Outlet):
             self.source = self.source or end
         elif isinstance(end, Inlet):
             self.sinks.append(end)
         elif not isinstance(end, MissingPort):
-            raise TypeError(f"stream {self.name!r} is led to {end!r}, which is no port; write operator.port")
+            raise TypeError(f"stream {self.name!r} is given {end!r}, which is not a port; write operator.port")
         self.ends.append((end, where))
 
     def set_locality(self, locality: Locality | str | None) -> "Stream":
-        """Say how near both ends must run."""
+        """Set how close to each other both ends must run. An unknown locality is reported, not raised."""
         if locality is None or locality in tuple(Locality):
             self.locality = None if locality is None else Locality(locality)
         else:
@@ -104,7 +109,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """An attribute that the author set, on the application (no target), an operator or a port."""
+    """An attribute that the author set on an operator, on a port, or on the application (`target` None)."""
 
     target: Component | Inlet[Any] | Outlet[Any] | MissingPort | None
     attribute: Attribute[Any]
@@ -115,7 +120,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """A port of a module, and the port inside that stands behind it."""
+    """A port of a module, and the inner port that it exposes."""
 
     outer: Inlet[Any] | Outlet[Any] | MissingPort
     inner: Inlet[Any] | Outlet[Any] | MissingPort
@@ -123,10 +128,10 @@ class Exposure:
 
 
 class Dag:
-    """The graph as its author writes it down."""
+    """The graph of an application or a module, as its author declares it: operators, streams and attributes."""
 
     drawing: ClassVar[Callable[[Any], Mapping[str, str]] | None] = None
-    """Draws a Dag, or what it became, for a notebook; the package fills it in: pictures are made floors below."""
+    """Draws a Dag for a notebook. The package `dagkit` sets it, because this layer cannot import that of drawings."""
 
     def __init__(self) -> None:
         self.placements: list[Placement] = []
@@ -142,25 +147,25 @@ class Dag:
     # -- operators and modules ---------------------------------------------------------------------------------------
 
     def add_operator(self, name: str, operator: ComponentT) -> ComponentT:
-        """Place an operator under a name, and give it back. The same operator under the same name again is no news."""
+        """Add an operator under a unique name, and return it. Adding it again under the same name has no effect."""
         return self._place(name, operator)
 
     def add_module(self, name: str, module: ComponentT) -> ComponentT:
-        """Place a module under a name, and give it back; its operators will be called `name$inner`."""
+        """Add a module under a unique name, and return it. Its operators get the names `name$inner`."""
         return self._place(name, module)
 
     def _place(self, name: str, component: ComponentT) -> ComponentT:
         where = _author_line()
         given: tuple[object, object] = (name, component)
         if isinstance(given[0], Component) and isinstance(given[1], str):
-            raise TypeError(f"{component!r} stands where the operator belongs: did you swap name and operator?")
+            raise TypeError(f"{component!r} is not an operator: did you swap name and operator?")
         if not isinstance(component, Component):
             raise TypeError(
                 f"{name!r} is {component!r}, neither an operator nor a module; did you forget to call the class?"
             )
         if not component.is_made:
             cls = type(component).__name__
-            Component.__init__(component)  # so that the rest of the report can be had
+            Component.__init__(component)  # so that the compiler can check it and report further faults
             self._fault(
                 "property-invalid",
                 f"{name}: __init__ of {cls} does not call that of its base",
@@ -181,7 +186,7 @@ class Dag:
         if name in self._by_name:
             self._fault(
                 "operator-duplicated",
-                f"two operators are called {name!r}; the first stands at {self._by_name[name].where}",
+                f"two operators are called {name!r}; the first is at {self._by_name[name].where}",
                 where,
                 "give this one another name",
             )
@@ -189,29 +194,29 @@ class Dag:
         self.placements.append(placement)
         self._by_name.setdefault(name, placement)
         self._by_component[id(component)] = placement
-        component._placed = self  # noqa: SLF001 - the component learns where `>>` is to draw
+        component._placed = self  # noqa: SLF001 - `>>` adds its streams to this Dag
         return component
 
     def operator(self, name: str) -> Any:
-        """The operator or module of this name; `KeyError` with a near name where there is none."""
+        """The operator or module of this name. Raise KeyError, with a similar name, if there is none."""
         if name not in self._by_name:
             raise KeyError(f"no operator {name!r}; {did_you_mean(name, self._by_name)}")
         return self._by_name[name].component
 
     def stream(self, name: str) -> Stream:
-        """The stream of this name; `KeyError` with a near name where there is none."""
+        """The stream of this name. Raise KeyError, with a similar name, if there is none."""
         if name not in self._stream_names:
             raise KeyError(f"no stream {name!r}; {did_you_mean(name, self._stream_names)}")
         return self._stream_names[name]
 
     def placement_of(self, component: object) -> Placement | None:
-        """Where and under which name this very component was placed."""
+        """The name and line under which this component (the object, not an equal one) was added; None if it was not."""
         return self._by_component.get(id(component))
 
     # -- streams -----------------------------------------------------------------------------------------------------
 
     def add_stream(self, name: str, source: Outlet[T] | None = None, /, *sinks: Inlet[T]) -> Stream:
-        """Lead an outlet into inlets, under a name. Without a source, `set_source` and `add_sink` follow."""
+        """Connect an outlet to inlets, under a unique name. `set_source` and `add_sink` can add ends later."""
         where = _author_line()
         stream = self._draw(name, where)
         stream.begin(source, sinks, where)
@@ -223,7 +228,7 @@ class Dag:
         if name in self._stream_names:
             self._fault(
                 "stream-duplicated",
-                f"two streams are called {name!r}; the first stands at {self._stream_names[name].where}",
+                f"two streams are called {name!r}; the first is at {self._stream_names[name].where}",
                 where,
                 "give this one another name, or add its sinks to the first",
             )
@@ -232,7 +237,7 @@ class Dag:
         return stream
 
     def wire(self, source: Any, sink: Any) -> Any:
-        """Draw what `source >> sink` means: one outlet into one inlet, chosen where operators stand for their ports."""
+        """Connect `source >> sink`. For an operator, choose the port that matches. Return the sink."""
         where = _author_line()
         pair = pair_meant(source, sink)
         if isinstance(pair, str):
@@ -249,7 +254,7 @@ class Dag:
         if drawn is None:
             name = outlet.stream_name or f"{_called(self, outlet.operator)}:{port}"
             drawn = self._drawn_from[id(outlet.operator), port] = self._draw(name, where)
-            drawn.lead(Outlet(outlet.operator, outlet.port) if isinstance(outlet, Outlet) else outlet, where)
+            drawn.connect(Outlet(outlet.operator, outlet.port) if isinstance(outlet, Outlet) else outlet, where)
         elif outlet.stream_name not in (None, drawn.name):
             self._fault(
                 "port-taken",
@@ -257,7 +262,7 @@ class Dag:
                 where,
                 "leave the second name out: one stream may have many sinks",
             )
-        drawn.lead(inlet, where)
+        drawn.connect(inlet, where)
         return sink
 
     @overload
@@ -265,43 +270,43 @@ class Dag:
     @overload
     def expose(self, outer: Inlet[T], inner: Inlet[T]) -> None: ...
     def expose(self, outer: Any, inner: Any) -> None:
-        """In a module: let this port of an operator inside stand behind that port of the module."""
+        """In a module: expose the port `inner` of an operator as the port `outer` of the module."""
         if not any(
             isinstance(outer, kind) and isinstance(inner, kind) for kind in (Inlet | MissingPort, Outlet | MissingPort)
         ):
             raise TypeError(
-                f"{inner!r} cannot stand behind {outer!r}; expose an input as an input, or output as output"
+                f"{inner!r} cannot be exposed as {outer!r}; expose an input as an input, or an output as an output"
             )
         self.exposures.append(Exposure(outer, inner, _author_line()))
 
     # -- attributes --------------------------------------------------------------------------------------------------
 
     def set_attribute(self, attribute: Attribute[T], value: T) -> None:
-        """Set an attribute of the application; one that operators bear becomes their default."""
+        """Set an attribute of the application, or the default of an operator attribute for all operators."""
         self._assign(None, attribute, value)
 
     def set_operator_attribute(self, operator: Component, attribute: Attribute[T], value: T) -> None:
         """Set an attribute of an operator, or of every operator in a module."""
-        if self._bears(operator, Component, "set_operator_attribute", "operator"):
+        if self._accepts(operator, Component, "set_operator_attribute", "operator"):
             self._assign(operator, attribute, value)
 
     def set_input_port_attribute(self, port: Inlet[Any], attribute: Attribute[T], value: T) -> None:
         """Set an attribute of an input port."""
-        if self._bears(port, Inlet, "set_input_port_attribute", "input port"):
+        if self._accepts(port, Inlet, "set_input_port_attribute", "input port"):
             self._assign(port, attribute, value)
 
     def set_output_port_attribute(self, port: Outlet[Any], attribute: Attribute[T], value: T) -> None:
         """Set an attribute of an output port."""
-        if self._bears(port, Outlet, "set_output_port_attribute", "output port"):
+        if self._accepts(port, Outlet, "set_output_port_attribute", "output port"):
             self._assign(port, attribute, value)
 
     def set_unifier_attribute(self, port: Outlet[Any], attribute: Attribute[T], value: T) -> None:
-        """Set an operator attribute of the unifier that may follow an output port."""
-        if self._bears(port, Outlet, "set_unifier_attribute", "output port"):
+        """Set an operator attribute of the unifier of an output port, if the operator gets several partitions."""
+        if self._accepts(port, Outlet, "set_unifier_attribute", "output port"):
             self._assign(port, attribute, value, unifier=True)
 
-    def _bears(self, target: object, kind: type, method: str, what: str) -> bool:
-        """Whether the method sets attributes of such a target; if not, report it with the method to use."""
+    def _accepts(self, target: object, kind: type, method: str, what: str) -> bool:
+        """Whether the method accepts such a target. If not, report the fault, with the method to use."""
         if isinstance(target, kind | MissingPort):
             return True
         setters = {Inlet: "set_input_port_attribute", Outlet: "set_output_port_attribute"}
@@ -311,20 +316,20 @@ class Dag:
             ports = (input_ports if kind is Inlet else output_ports)(type(target))
             help_ = f"call set_operator_attribute, or give it a port of {called(target)}: {', '.join(ports) or 'none'}"
         elif kind is Component and fitting is None:
-            help_ = "give it the operator that add_operator gave back"
+            help_ = "give it the operator that add_operator returned"
         named = called(target) if isinstance(target, Component) else repr(target)
-        self._fault("attribute-misplaced", f"{method} is given {named}, which is no {what}", _author_line(), help_)
+        self._fault("attribute-misplaced", f"{method} is given {named}, which is not an {what}", _author_line(), help_)
         return False
 
     def _assign(self, target: Any, attribute: Attribute[T], value: T, *, unifier: bool = False) -> None:
         if not isinstance(attribute, Attribute):
-            raise TypeError(f"{attribute!r} is no attribute; take one of DagContext, OperatorContext or PortContext")
+            raise TypeError(f"{attribute!r} is not an attribute; use one of DagContext, OperatorContext or PortContext")
         self.assignments.append(Assignment(target, attribute, value, _author_line(), unifier))
 
     # -- faults and pictures -----------------------------------------------------------------------------------------
 
     def _named(self, what: str, name: Any, where: Where) -> str:
-        """The name as printable text; report what is wrong with it."""
+        """The name as printable text. A missing or malformed name is reported."""
         if not name:
             self._fault(
                 "name-missing",
@@ -335,18 +340,18 @@ class Dag:
         elif not (isinstance(name, str) and name.isprintable()):
             self._fault(
                 "name-malformed",
-                f"the {what} name {name!r} cannot be printed as it is",
+                f"the {what} name {name!r} is not printable text",
                 where,
-                "name it with letters, digits, blanks and signs",
+                "use letters, digits, spaces and punctuation",
             )
         elif "." in name:
             self._fault(
                 "name-malformed",
-                f"the {what} name {name!r} holds a dot",
+                f"the {what} name {name!r} contains a dot",
                 where,
                 f"property keys are split on dots: call it {name.replace('.', '-')!r}",
             )
-        return "".join(letter if letter.isprintable() else "\N{MIDDLE DOT}" for letter in str(name or ""))
+        return "".join(char if char.isprintable() else "\N{MIDDLE DOT}" for char in str(name or ""))
 
     def _fault(self, code: Code, problem: str, where: Where, help_: str) -> None:
         self.faults.append(Diagnostic(code, problem, help_, where))
@@ -362,14 +367,14 @@ class Dag:
 
 
 def _author_line() -> Where:
-    """The nearest line on the stack that is not dagkit's own."""
-    frame = sys._getframe(1)  # noqa: SLF001 - the one way to know the author's line that costs nothing
+    """The innermost line on the stack that is not dagkit's own."""
+    frame = sys._getframe(1)  # noqa: SLF001 - inspect.stack would read source files at each call
     while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
         frame = frame.f_back
     return Where(shown_path(frame.f_code.co_filename), frame.f_lineno)
 
 
 def _called(dag: Dag, end: Any) -> str:
-    """What the author calls this end of a wire."""
+    """The name of an end of a stream in messages: the author's name for an operator, or `operator.port`."""
     placement = dag.placement_of(end)
     return placement.name if placement else repr(end) if isinstance(end, Inlet | Outlet) else called(end)

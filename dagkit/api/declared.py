@@ -1,4 +1,4 @@
-"""Class-level declarations, such as ports and state, that an author annotates: `n: State[int] = State(0)`."""
+"""Declarations in a class, such as ports and state, which may be annotated: `n: State[int] = State(0)`."""
 
 import inspect
 from abc import ABC, abstractmethod
@@ -8,17 +8,14 @@ T = TypeVar("T")
 
 
 class Annotation:
-    """The annotation of a declaration, whose arguments are evaluated when they are asked for.
-
-    A class may be annotated with types that are declared further down.
-    """
+    """The annotation of a declaration. It is evaluated when it is used, because it may name types defined later."""
 
     def __init__(self, written: Any, module: str) -> None:
         self._written = written
         self._module = module
 
     def arguments(self) -> tuple[Any, ...]:
-        """The arguments of the declared class: `(int,)` for `OutputPort[int]`; empty where none can be evaluated."""
+        """The type arguments: `(int,)` for `OutputPort[int]`; empty if there are none that can be evaluated."""
         hint = Any if self._written is None else resolved(self._written, self._module)
         while get_origin(hint) in (ClassVar, Final):
             (hint,) = get_args(hint)
@@ -26,10 +23,10 @@ class Annotation:
 
 
 def annotation_of(owner: type, name: str) -> Annotation:
-    """The annotation under which a declaration stands in its class.
+    """The annotation of a declaration, which this call replaces by ClassVar in the class.
 
-    Call it from `__set_name__`: there the annotation becomes that of a class variable, which the declaration is.
-    Of any other annotation pydantic would make a field, with the declaration as its default.
+    Call it from `__set_name__`. Without the replacement, pydantic would turn the annotation into a field, with the
+    declaration as its default.
     """
     written = inspect.get_annotations(owner).get(name)
     if written is not None:
@@ -38,7 +35,7 @@ def annotation_of(owner: type, name: str) -> Annotation:
 
 
 def resolved(written: Any, module: str) -> Any:
-    """The type that was written, where its names are known in the module; else anything."""
+    """The type of an annotation, evaluated in its module; Any if a name in it is undefined."""
     bearer = type("bearer", (), {"__annotations__": {"declared": written}, "__module__": module})
     try:
         return get_type_hints(bearer, include_extras=True)["declared"]
@@ -47,10 +44,10 @@ def resolved(written: Any, module: str) -> Any:
 
 
 class PerInstance(ABC, Generic[T]):
-    """A declaration on a class whose value belongs to each instance. The first read makes the value.
+    """A declaration on a class, with a value for each instance, which the first read creates.
 
-    The instance holds the values by name in one of its stores. Each kind of declaration names its store: checkpoints
-    save state, and metrics start over with each window.
+    The instance keeps the values by name in one of its stores. State and metrics have stores of their own, because
+    checkpoints save state, and each window resets metrics.
     """
 
     name: str
@@ -59,7 +56,7 @@ class PerInstance(ABC, Generic[T]):
     """The private attribute of an instance that holds the values."""
 
     _annotation = Annotation(None, __name__)
-    """Replaced by that of its class, where the declaration stands in one."""
+    """Empty until `__set_name__` replaces it by the annotation in the class."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -72,7 +69,7 @@ class PerInstance(ABC, Generic[T]):
     def __get__(self, instance: Any, owner: type) -> "Self | T":
         if instance is None:
             return self
-        # operators read their values for each item: pydantic's `__getattr__` takes four times as long
+        # operators read their values for each item, and pydantic's `__getattr__` takes four times as long
         values = instance.__pydantic_private__[self.store]
         if self.name not in values:
             values[self.name] = self.fresh()
@@ -81,19 +78,20 @@ class PerInstance(ABC, Generic[T]):
 
     @classmethod
     def values_of(cls, instance: Any) -> dict[str, Any]:
-        """The values that an instance has of this kind of declaration, by name."""
+        """The values of an instance for this kind of declaration, by name."""
         values: dict[str, Any] = instance.__pydantic_private__[cls.store]
         return values
 
     @abstractmethod
     def fresh(self) -> T:
-        """The value that an instance starts with: its own, so that two partitions or attempts never share a list."""
+        """A new initial value. Each instance needs its own, so that partitions and attempts never share a list."""
 
 
 class Assignable(Generic[T]):
     """Lets an operator replace the value of a declaration: `self.count = 3`.
 
-    It is no ABC, since each assignment asks for it: `isinstance` of an ABC takes longer than the assignment itself.
+    It is not an ABC, because each assignment calls `isinstance` with it, which takes longer for an ABC than the
+    assignment itself.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Files that a window writes: staged while it runs, visible once it is committed, and never before.
+"""Output files: written to a staging folder while a window runs, and visible only after it is committed.
 
 class Writer(Operator):
     files = OutputFiles(lambda writer: writer.file_path)
@@ -19,31 +19,32 @@ if TYPE_CHECKING:
 
 
 class OutputFile(Protocol):
-    """One file as far as this slot writes it in this window."""
+    """The part of a file that one slot writes in one window."""
 
     def write(self, content: "ReadableBuffer", /) -> Any:
-        """Add bytes to it."""
+        """Append bytes to the file."""
 
 
 class Files(Protocol):
-    """The files of one operator in one slot."""
+    """The output files of an operator in one slot."""
 
     def open(self, name: str, *, block: int | None = None) -> OutputFile:
-        """The file of this name, the same one for the same name; it may hold folders, divided by "/".
+        """Open the file of this name; the same name gives the same file. A name may contain folders, separated by "/".
 
-        A file that belongs to a block is whole once the block is read to its end, however many windows and slots that
-        takes. Any other is whole when `finish` says so, or when nothing more comes for now: at the end of a launch
-        until "once" or "idle", and where all input operators have ended. A launch that is stopped leaves it to the next
-        one. A name is for one operator, and for one block or for none; once its file is whole, it is used up: a window
-        that writes to it again is refused, so let names hold something that is new each time.
+        A file of a block is complete once the block is read to its end, in however many windows and slots. Any other
+        file is complete after `finish`, at the end of a launch until "once" or "idle", and when all input operators
+        have ended. A stopped launch leaves it incomplete, and the next launch continues it.
+
+        A name belongs to one operator, and to one block or none. The name of a complete file cannot be used again: a
+        window that writes to it fails. Therefore include something unique in each name.
         """
 
     def finish(self, name: str) -> None:
-        """Nothing more comes into the file of this name after this window."""
+        """Declare that the file of this name is complete after this window."""
 
 
 class OutputFiles:
-    """Declares that an operator writes files, and into which directory."""
+    """Declares that an operator writes files, and the directory for them."""
 
     name: str
 
@@ -56,9 +57,9 @@ class OutputFiles:
     ) -> None:
         self.directory = directory
         self.examples = examples
-        """Names that files may have; the compiler asks those who find files whether they would read such a file."""
+        """Gives examples of file names, with which the compiler checks that no input would read these files."""
         self.of_blocks = of_blocks
-        """Whether any of them may belong to a block: it then holds what was made of the block in the block's order."""
+        """Whether a file may belong to a block. Such a file holds the results of the block, in the block's order."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -71,30 +72,30 @@ class OutputFiles:
     def __get__(self, instance: Any, owner: type) -> "Self | Files":
         if instance is None:
             return self
-        # for each item or batch that is written: pydantic's `__getattr__` takes longer than the rest of the way
+        # called for each item or batch, and pydantic's `__getattr__` takes longer than the rest of the call
         files: Files | None = instance.__pydantic_private__["_services"].get(self.name)
-        assert files is not None, f"{owner.__name__}.{self.name} is there while a window runs, and at no other time"
+        assert files is not None, f"{owner.__name__}.{self.name} can be used only while a window runs"
         return files
 
 
 @runtime_checkable
 class FileFinder(Protocol):
-    """An operator that looks for files by itself."""
+    """An operator that discovers files."""
 
     def would_find(self, path: str, items: Sequence[object]) -> bool:
-        """Whether it would find a file at an absolute path or URL, given the items that are known to come in."""
+        """Whether it would discover a file at an absolute path or URL. `items` are those known to arrive at it."""
 
 
 @runtime_checkable
 class KnownItems(Protocol):
-    """An operator that knows before the application runs what it is going to send."""
+    """An operator whose output items are known before the application runs."""
 
     def known_items(self) -> Sequence[object]:
-        """What it sends."""
+        """The items that it will send."""
 
 
 def example_files(operator: Any) -> Mapping[str, Sequence[str]]:
-    """Paths that files of an operator may have, by the folder that they are written to."""
+    """Examples of paths of an operator's output files, by the folder that holds them."""
     found: dict[str, list[str]] = {}
     for declared in output_files(operator.__class__).values():
         folder = absolute(str(declared.directory(operator)))
@@ -107,7 +108,7 @@ def example_files(operator: Any) -> Mapping[str, Sequence[str]]:
 
 @lru_cache(maxsize=1024)
 def output_files(component: type) -> Mapping[str, OutputFiles]:
-    """The declarations of a class by name, those of its bases first."""
+    """The output files that a class declares, by name; those of its bases come first."""
     found: dict[str, OutputFiles] = {}
     for ancestor in reversed(component.__mro__):
         found.update({name: value for name, value in vars(ancestor).items() if isinstance(value, OutputFiles)})

@@ -1,4 +1,4 @@
-"""Installed code: not written for one application, and either installed on workers or shipped to them whole."""
+"""Installed code: Python, libraries and dagkit. Workers have it installed, or get the whole package."""
 
 import os
 import site
@@ -12,12 +12,12 @@ _DAGKIT = Path(__file__).parents[1]
 
 
 def is_installed(file: str) -> bool:
-    """Whether a file is Python's, a library's, or dagkit's own; as text, for paths would take ten times as long."""
+    """Whether a file belongs to Python, a library or dagkit. It compares text, ten times as fast as Path objects."""
     return file.startswith((*_libraries(), *(f"{folder}{os.sep}" for folder in own_folders())))
 
 
 def own_folders() -> list[Path]:
-    """Where dagkit lies, and the operator library where that is in use: in a checkout neither is among libraries."""
+    """The folders of dagkit and, if imported, of its operator library. In a checkout they are not among libraries."""
     library = sys.modules.get("dagkit_operators")
     beside = [Path(library.__file__).parent] if library is not None and library.__file__ else []
     return [_DAGKIT, *beside]
@@ -25,7 +25,10 @@ def own_folders() -> list[Path]:
 
 @cache
 def _libraries() -> tuple[str, ...]:
-    """Where a newly started Python, such as a worker, finds libraries: its own, its user's, and borrowed ones."""
+    """The folders in which a new Python process, such as a worker, finds libraries.
+
+    These are its own, those of the user, and those that a .pth file adds.
+    """
     folders: list[str] = [
         *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
         *site.getsitepackages(),
@@ -36,9 +39,9 @@ def _libraries() -> tuple[str, ...]:
 
 
 def _lent_in(folder: Path) -> Iterator[Path]:
-    """Other folders of libraries that are named there, as by an environment that stands on another one.
+    """The site-packages folders that .pth files in a folder add, as in an environment based on another one.
 
-    Other folders named there hold code installed for development.
+    Other folders in .pth files hold code that is installed in development mode, so they do not count as libraries.
     """
     for lending in sorted(folder.glob("*.pth")):
         for line in lending.read_text(encoding="utf-8", errors="replace").splitlines():

@@ -1,14 +1,14 @@
-"""Metrics: figures that an operator reports with each window, beside the items that it sends.
+"""Metrics: values that an operator reports for each window, beside the items that it sends.
 
     class Parse(RowOperator):
-        rejected = auto_metric(0)                       # a field: starts over with each window
+        rejected = auto_metric(0)                       # a field: reset at the start of each window
         longest = auto_metric(0, aggregators=[max])
 
         @auto_metric
-        def per_block(self) -> float: ...               # asked at the end of each window
+        def per_block(self) -> float: ...               # called at the end of each window
 
-Each partition has values of its own. Numbers of all partitions are added up, unless aggregators say otherwise; other
-values have no sum over partitions.
+Each partition has its own values. For the operator, numbers of all partitions are added up, unless the metric has
+aggregators. Without aggregators, values that are not numbers are reported only by partition.
 """
 
 from abc import ABC, abstractmethod
@@ -26,25 +26,25 @@ StartT = TypeVar("StartT", bound="int | float | str | list[Any] | dict[str, Any]
 DeclaredT = TypeVar("DeclaredT", bound="Callable[..., Any] | property")
 
 Aggregator = Callable[[Sequence[Any]], Any]
-"""Makes of the values of all partitions one; known by its name, as `sum`, `min`, `max` and `avg` are."""
+"""A function from the values of all partitions to one value. Its name, such as `max`, appears in reports."""
 
 _MARK = "_dagkit_metric"
 
 
 def avg(values: Sequence[float]) -> float:
-    """What each partition has on the average."""
+    """The mean of the values."""
     return sum(values) / len(values)
 
 
 class MetricsAggregator(ABC):
-    """Makes of the metrics of all partitions those of the operator, where one function for each is not enough.
+    """Computes the metrics of an operator from those of all partitions, if one function for each is not enough.
 
-    An operator may be one itself; one that stands in METRICS_AGGREGATOR takes its place.
+    An operator may implement it. An aggregator in the attribute METRICS_AGGREGATOR takes precedence.
     """
 
     @abstractmethod
     def aggregate(self, window_id: int, partitions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-        """The operator's metrics in a window, from those of each partition that reported any."""
+        """The operator's metrics of a window, from those of each partition that reported any."""
 
 
 class MetricUnplain(RunFailure):
@@ -61,7 +61,7 @@ class MetricUnplain(RunFailure):
 
 
 class MetricField(PerInstance[T], Assignable[T]):
-    """A metric that the operator counts up itself."""
+    """A metric that the operator assigns: `self.rejected += 1`."""
 
     store = "_measured"
 
@@ -80,9 +80,10 @@ def auto_metric(*, aggregators: Sequence[Aggregator]) -> Callable[[DeclaredT], D
 @overload
 def auto_metric(start: StartT, /, *, aggregators: Sequence[Aggregator] | None = None) -> MetricField[StartT]: ...
 def auto_metric(declared: Any = None, /, *, aggregators: Sequence[Aggregator] | None = None) -> Any:
-    """Declare a metric: of a method or a property that is decorated, or a field that begins with a value.
+    """Declare a metric: a field with an initial value, or, as a decorator, a method or property.
 
-    Several aggregators make several metrics of it, `max-longest` and `avg-longest`; one keeps the name.
+    With several aggregators, the operator has one metric for each, such as `max-longest` and `avg-longest`. With one
+    aggregator, the metric keeps its name.
     """
     if declared is None:
         return lambda method: _marked(method, aggregators)
@@ -99,24 +100,23 @@ def _marked(method: Any, aggregators: Sequence[Aggregator] | None) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric as its class declares it."""
+    """A metric that a class declares."""
 
     name: str
     aggregators: tuple[Aggregator, ...] | None
     """None: numbers are added up."""
-    is_asked: bool = False
-    """Whether it is a method."""
+    is_method: bool = False
 
     def of(self, operator: Any) -> Any:
-        """Its value now."""
+        """The current value. Raise MetricUnplain if it cannot be reported."""
         value = getattr(operator, self.name)
-        value = value() if self.is_asked else value
+        value = value() if self.is_method else value
         if not _is_plain(value):
             raise MetricUnplain(type(operator).__name__, self.name, value)
         return value
 
     def aggregated(self, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-        """What it comes to over all partitions, under one name or several."""
+        """The name and value of each aggregate over all partitions."""
         if self.aggregators is None:
             if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
                 yield self.name, sum(values)
@@ -127,7 +127,7 @@ class Metric:
 
 
 def declared_metrics(component: type) -> Mapping[str, Metric]:
-    """The metrics of a class by name, those of its bases first; an overridden metric method remains a metric."""
+    """The metrics of a class by name; those of its bases come first. A method that overrides a metric is one too."""
     return _metrics(component)
 
 
@@ -140,12 +140,12 @@ def _metrics(component: type) -> Mapping[str, Metric]:
             if isinstance(value, MetricField):
                 found[name] = Metric(name, None if value.aggregators is None else tuple(value.aggregators))
             elif callable(function) and _MARK in getattr(function, "__dict__", {}):
-                found[name] = Metric(name, getattr(function, _MARK), is_asked=not isinstance(value, property))
+                found[name] = Metric(name, getattr(function, _MARK), is_method=not isinstance(value, property))
     return found
 
 
 def metrics_of(operator: Any) -> dict[str, Any]:
-    """The values of all metrics now, by name."""
+    """The current values of all metrics, by name. Raise MetricUnplain if one cannot be reported."""
     return {name: metric.of(operator) for name, metric in declared_metrics(type(operator)).items()}
 
 
@@ -157,16 +157,16 @@ def start_over(operator: Any) -> None:
 def aggregated(
     operator: Any, aggregator: MetricsAggregator | None, window_id: int, partitions: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, Any]:
-    """The metrics of an operator, of those of its partitions in one window."""
-    told = [metrics for metrics in partitions if metrics]
+    """The metrics of an operator in one window, from those of its partitions."""
+    reported = [metrics for metrics in partitions if metrics]
     chosen = aggregator or (operator if isinstance(operator, MetricsAggregator) else None)
-    if not told:
+    if not reported:
         return {}
     if chosen is not None:
-        return dict(chosen.aggregate(window_id, told))
+        return dict(chosen.aggregate(window_id, reported))
     found: dict[str, Any] = {}
     for name, metric in declared_metrics(type(operator)).items():
-        if values := [metrics[name] for metrics in told if name in metrics]:
+        if values := [metrics[name] for metrics in reported if name in metrics]:
             found.update(metric.aggregated(values))
     return found
 

@@ -1,4 +1,4 @@
-"""How one operator becomes several: partitions, the keys they own, and who decides."""
+"""Partitions of an operator, the keys that each owns, and the partitioners that decide them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PartitionKeys:
-    """The keys that a partition owns at one input: an item goes where its code, masked, is among the keys."""
+    """The keys that a partition owns at one input: it gets the items whose masked routing code is in `keys`."""
 
     mask: int
     keys: frozenset[int]
@@ -29,53 +29,53 @@ class Partition:
 
     operator: Any
     keys: Mapping[str, PartitionKeys] = field(default_factory=dict)
-    """What it owns at each keyed input; an input without keys gets every item."""
+    """The keys that it owns, by input; at an input without keys it gets every item."""
     load: int = 0
-    """Below zero: could do more. Above: overloaded. As the listeners had it last."""
+    """The last load that the listeners reported. Below zero: it has capacity left. Above zero: it is overloaded."""
     stats: BatchedOperatorStats | None = None
-    """What it did last; None before the first window, when it is asked what there shall be to begin with."""
+    """Its last statistics; None before the first window, when the partitioner defines the initial partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitioningContext:
-    """What a partitioner may know."""
+    """The information that a partitioner gets, besides the partitions."""
 
     parallel_count: int = 0
-    """The count that a parallel-partitioned operator must take over; zero where it is free."""
+    """The number of partitions that a parallel-partitioned operator must have; zero if it may choose."""
     input_ports: tuple[str, ...] = ()
-    """The connected input ports that may be keyed, in the order in which the class declares them."""
+    """The connected input ports that can have keys, in the order of declaration."""
     wanted: int = 0
-    """The count that a listener or the user asks for; zero if neither does."""
+    """The number of partitions that a listener or the user requests; zero if neither does."""
 
 
 class Partitioner(ABC):
-    """Decides the partitions of an operator, at first and whenever its statistics ask for a change."""
+    """Decides the partitions of an operator, first at compile time, and again when a listener requests a change."""
 
     @abstractmethod
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
-        """The partitions there shall be; a partition handed back unchanged is left alone.
+        """Return the new partitions. A partition that is returned unchanged keeps running as it is.
 
-        Asked first with one partition, before there is a plan, and later, while the application runs, with those that
-        there are.
+        The compiler calls it with one partition. While the application runs, the engine calls it on the driver with
+        the current partitions.
         """
 
     def partitioned(self, partitions: Mapping[int, Partition]) -> None:
-        """Called with the partitions from the next window on, by physical id."""
+        """Called after a change, with the partitions of the next window, by physical ID."""
 
 
 def mask_for(count: int) -> int:
-    """The narrowest mask of ones that distinguishes `count` partitions."""
+    """The smallest mask of ones that distinguishes `count` partitions."""
     return (1 << (count - 1).bit_length()) - 1
 
 
 def deal_keys(count: int) -> list[PartitionKeys]:
-    """Every key of the mask, dealt in turn: three partitions own {0, 3}, {1} and {2}."""
+    """All keys of the mask, assigned in turn: of three partitions, the first owns {0, 3}, then {1} and {2}."""
     mask = mask_for(count)
     return [PartitionKeys(mask, frozenset(range(index, mask + 1, count))) for index in range(count)]
 
 
 class StatelessPartitioner(BaseModel, Partitioner):
-    """A fixed number of alike partitions, which share the keys of the first input; load splits and merges them."""
+    """Creates a number of equal partitions, which share the keys of the first input. Load splits or merges them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -97,13 +97,13 @@ class StatelessPartitioner(BaseModel, Partitioner):
 
 
 def is_first_call(partitions: Sequence[Partition]) -> bool:
-    """Whether these are what a partitioner begins with: the operator alone, which has not run."""
+    """Whether these are the initial partitions: one, which has not run."""
     first = partitions[0]
     return len(partitions) == 1 and first.stats is None and not first.keys and not first.load
 
 
 def as_many(partitions: Sequence[Partition], count: int) -> list[Partition]:
-    """The first of the partitions, and copies of the first of all where there are too few."""
+    """The first `count` partitions; if there are fewer, copies of the first are added."""
     return [*partitions[:count], *[Partition(partitions[0].operator)] * (count - len(partitions))]
 
 
@@ -116,13 +116,13 @@ def _keyed(partitions: Sequence[Partition], context: PartitioningContext) -> lis
 
 
 def _matched(partitions: Sequence[Partition], count: int) -> list[Partition]:
-    """As many as the partitions they follow: those at the head go first, copies of the first come last."""
+    """Exactly `count` partitions: surplus ones are removed from the front, and missing ones are copies of the first."""
     kept = list(partitions[max(0, len(partitions) - count) :])
     return kept + [Partition(partitions[0].operator) for _ in range(count - len(kept))]
 
 
 def _rebalanced_inputs(partitions: Sequence[Partition]) -> list[Partition]:
-    """Input operators own no keys: two idle ones become one, a loaded one becomes two."""
+    """The partitions of an input operator, which own no keys: two idle ones become one, a loaded one becomes two."""
     result: list[Partition] = []
     idle: list[Partition] = []
     for partition in partitions:
@@ -139,7 +139,7 @@ def _rebalanced_inputs(partitions: Sequence[Partition]) -> list[Partition]:
 
 
 def _rebalanced_keys(partitions: Sequence[Partition], port: str) -> list[Partition]:
-    """Idle siblings, whose keys differ in the top bit of the mask alone, are merged; loaded ones are split."""
+    """Merge idle siblings, whose keys differ only in the top bit of the mask, and split loaded partitions."""
     result: list[Partition] = []
     idle: dict[tuple[int, int], Partition] = {}
     for partition in partitions:

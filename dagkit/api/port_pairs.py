@@ -1,4 +1,4 @@
-"""Which ports `source >> sink` means, where operators stand for their ports."""
+"""Choose the ports that `source >> sink` connects, if an operator is given instead of a port."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ Pair = tuple[Outlet[Any], Inlet[Any]]
 
 
 def pair_meant(source: Any, sink: Any) -> tuple[Outlet[Any] | MissingPort, Inlet[Any] | MissingPort] | str:
-    """The outlet and the inlet that are meant, or why they cannot be chosen."""
+    """The outlet and inlet to connect, or the reason why none can be chosen."""
     if isinstance(source, MissingPort) or isinstance(sink, MissingPort):
         return _pair_around(source, sink)
     return _fitting_pair(source, sink)
 
 
 def _fitting_pair(source: Any, sink: Any) -> tuple[Outlet[Any], Inlet[Any]] | str:
-    """The one pair of ports that `source >> sink` can mean, or why there is no such one."""
+    """The only matching pair of ports, or the reason why there is none or more than one."""
     outlets = (
         [source] if isinstance(source, Outlet) else [Outlet(source, p) for p in output_ports(type(source)).values()]
     )
@@ -36,12 +36,12 @@ def _fitting_pair(source: Any, sink: Any) -> tuple[Outlet[Any], Inlet[Any]] | st
         if len(chosen) == 1:
             return chosen[0]
     if not pairs:
-        return "no output of the left fits an input of the right"
-    return "any of " + ", ".join(f"{o.port.name} to {i.port.name}" for o, i in pairs) + " would fit"
+        return "no output of the left operator matches an input of the right one"
+    return "several ports match: " + ", ".join(f"{o.port.name} to {i.port.name}" for o, i in pairs)
 
 
 def _pair_around(source: Any, sink: Any) -> tuple[Outlet[Any] | MissingPort, Inlet[Any] | MissingPort]:
-    """A wire with one end missing: the other end, an operator, does not say which of its ports was meant."""
+    """The ends of a connection with a missing port. An operator at the other end counts as a missing port, too."""
     return (
         source if isinstance(source, Outlet | MissingPort) else MissingPort(source, ""),
         sink if isinstance(sink, Inlet | MissingPort) else MissingPort(sink, ""),
@@ -53,7 +53,7 @@ def _all_pairs(pairs: list[Pair]) -> list[Pair]:
 
 
 def _main_pairs(pairs: list[Pair]) -> list[Pair]:
-    """Those between main ports, where an end that has none is not asked."""
+    """The pairs of main ports. If no output (or input) is marked as main, any output (or input) qualifies."""
     outputs_marked = any(o.port.main for o, _ in pairs)
     inputs_marked = any(i.port.main for _, i in pairs)
     return [(o, i) for o, i in pairs if o.port.main >= outputs_marked and i.port.main >= inputs_marked]

@@ -1,7 +1,7 @@
-"""Ports: declared on the class, bound on the instance.
+"""Ports: declared on a class of operators, connected on an instance.
 
-`lines = InputPort(Line)` declares; `operator.lines` is then an `Inlet[Line]`, which a stream can be led into. Outlets
-are covariant and inlets contravariant, so that mypy accepts a wire exactly when every item sent may be read.
+`lines = InputPort(Line)` declares a port, and `operator.lines` is an `Inlet[Line]`, which a stream can feed. Outlets
+are covariant and inlets contravariant, so mypy accepts a stream if and only if the sink accepts every item sent.
 """
 
 import uuid
@@ -22,7 +22,7 @@ MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 
 
 class _Port(Generic[T]):
-    """What input and output ports share: a name, a payload, and whether a stream must be there."""
+    """The base of input and output ports."""
 
     name: str
 
@@ -42,10 +42,7 @@ class _Port(Generic[T]):
 
     @property
     def payload(self) -> Any:
-        """The type that flows: the argument, else the subscript of `InputPort[X | Y]()`, else that of the annotation.
-
-        Anything, where none of them says it.
-        """
+        """The type of the items: the argument, else `X` of `InputPort[X]()`, else that of the annotation, else Any."""
         if self._payload is None:
             subscripted = getattr(self, "__orig_class__", None)
             if subscripted is not None:
@@ -63,7 +60,7 @@ class _Port(Generic[T]):
 
 
 class InputPort(_Port[T]):
-    """A port that items flow into; a stream must feed it unless it is optional."""
+    """A port that receives items. A stream must feed it, unless it is optional."""
 
     def __init__(
         self,
@@ -76,19 +73,19 @@ class InputPort(_Port[T]):
     ) -> None:
         super().__init__(payload, optional=optional, schema_required=schema_required, main=main)
         self.key: Callable[[T], Any] | None = attrgetter(key) if isinstance(key, str) else key
-        """What of an item says which partition it goes to; none: the whole item."""
+        """Gives the key of an item, which decides the partition. None: the whole item is the key."""
         self.key_field = key if isinstance(key, str) else None
-        """The field that is the key, where it is one: batches are then routed without making their items."""
+        """The field that is the key, if it is given by name. A batch is then routed without creating its items."""
         self.handler: str | None = None
         self.batch_handler: str | None = None
 
     def process(self, method: MethodT) -> MethodT:
-        """Decorate the method that takes this port's items; without it an operator's only input goes to `process`."""
+        """Decorate the method that processes the items of this port. Without it, `process` receives them."""
         self.handler = method.__name__
         return method
 
     def process_batch(self, method: MethodT) -> MethodT:
-        """Decorate the method that takes this port's items many at once, where that is faster."""
+        """Decorate the method that processes whole batches of this port, where that is faster than item by item."""
         self.batch_handler = method.__name__
         return method
 
@@ -101,7 +98,7 @@ class InputPort(_Port[T]):
 
 
 class OutputPort(_Port[T]):
-    """A port that items flow out of; it may stay unconnected unless `optional=False`."""
+    """A port that sends items. It need not be connected, unless `optional=False`."""
 
     def __init__(
         self,
@@ -115,9 +112,9 @@ class OutputPort(_Port[T]):
     ) -> None:
         super().__init__(payload, optional=optional, schema_required=schema_required, main=main)
         self.unifier = unifier
-        """Makes the operator that merges what several partitions send from this port."""
+        """Creates the unifier: the operator that merges the items that several partitions send from this port."""
         self.controls = tuple(controls)
-        """The control tuples that an input operator sends from here: they are kept, and made again from their names."""
+        """The classes of control tuples that an input operator sends. The ledger refers to them by name."""
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -129,7 +126,7 @@ class OutputPort(_Port[T]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inlet(Generic[T_contra]):
-    """An input port of one operator instance: the far end of a stream."""
+    """An input port of an operator in a graph, in which a stream ends."""
 
     operator: Any
     port: InputPort[Any]
@@ -140,7 +137,7 @@ class Inlet(Generic[T_contra]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlet(Generic[T_co]):
-    """An output port of one operator instance: the near end of a stream."""
+    """An output port of an operator in a graph, in which a stream begins."""
 
     operator: Any
     port: OutputPort[Any]
@@ -148,34 +145,34 @@ class Outlet(Generic[T_co]):
 
     @property
     def is_connected(self) -> bool:
-        """Whether the output is connected; an operator may skip work for an output that is not."""
+        """Whether a stream begins here. An operator can skip work for an unconnected output."""
         return self.port.name in self.operator._sinks  # noqa: SLF001 - the engine binds outputs there
 
     def emit(self, item: T_co) -> None:  # type: ignore[misc] # covariant for wiring; the engine binds what items go to
-        """Send an item on. Where no stream begins, it is dropped."""
-        # for each item: the way through pydantic's `__getattr__` takes longer than all the rest of the way
+        """Send an item. An unconnected output drops it."""
+        # called for each item, and pydantic's `__getattr__` takes longer than the rest of the call
         sink = self.operator.__pydantic_private__["_sinks"].get(self.port.name)
         if sink is not None:
             sink(item)
 
     def emit_batch(self, batch: Batch[T_co]) -> None:
-        """Send many items on at once; they must be good until this returns."""
+        """Send a batch of items. It must stay unchanged until this call returns; then its buffers may be reused."""
         sink = self.operator.__pydantic_private__["_batch_sinks"].get(self.port.name)
         if sink is not None:
             sink(batch)
 
     def emit_control(self, control: Control) -> None:
-        """Send a control tuple to every partition of every operator downstream, once each."""
+        """Send a control tuple once to every partition of every operator downstream."""
         sink = self.operator._control_sinks.get(self.port.name)  # noqa: SLF001 - the engine binds outputs there
         if sink is not None:
             sink(Stamped(control, uuid.uuid4().hex))
 
     def named(self, stream: str) -> "Outlet[T_co]":
-        """This outlet, with a name for the stream that `>>` will draw from it."""
+        """This outlet, with the name of the stream that `>>` will create."""
         return Outlet(self.operator, self.port, stream)
 
     def __rshift__(self, sink: Any) -> Any:
-        """Lead this outlet into an inlet, or into the one fitting input of an operator; gives back what it fed."""
+        """Connect this outlet to an inlet, or to the one matching input of an operator. Return that sink."""
         return self.operator.wire(self, sink)
 
     def __repr__(self) -> str:
@@ -184,11 +181,11 @@ class Outlet(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MissingPort:
-    """Stands for a port that was asked for and is not there, so that a drawing which fails is reported as a whole."""
+    """Stands for a port that does not exist, so that the compiler can report this fault together with all others."""
 
     operator: Any
     name: str
-    """What it was called; empty where an operator was wired, and any port of it may have been meant."""
+    """The name of the missing port; empty if an operator was connected, and any of its ports may be meant."""
     stream_name: str | None = None
 
     def named(self, stream: str) -> "MissingPort":
@@ -202,19 +199,19 @@ class MissingPort:
 
 
 def called(component: Any) -> str:
-    """The name under which a component was placed, else that of its class."""
+    """The name under which a component was added to a Dag, else that of its class."""
     dag = getattr(component, "_placed", None)
     placement = None if dag is None else dag.placement_of(component)
     return type(component).__name__ if placement is None else str(placement.name)
 
 
 def input_ports(component: type) -> Mapping[str, InputPort[Any]]:
-    """The input ports of a class by name, those of its bases first; a redeclared port hides its namesake."""
+    """The input ports of a class by name; those of its bases come first. A declaration overrides an inherited one."""
     return _ports(component, InputPort)
 
 
 def output_ports(component: type) -> Mapping[str, OutputPort[Any]]:
-    """The output ports of a class by name, those of its bases first; a redeclared port hides its namesake."""
+    """The output ports of a class by name; those of its bases come first. A declaration overrides an inherited one."""
     return _ports(component, OutputPort)
 
 

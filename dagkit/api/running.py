@@ -1,4 +1,4 @@
-"""What `setup` passes to an operator: where it runs, and its attributes."""
+"""The context of an operator: the argument of `setup`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,40 +10,40 @@ from dagkit.api.attributes import Attribute
 
 
 class Until(StrEnum):
-    """When a launch stops by itself."""
+    """When a launch ends."""
 
     ONCE = "once"
-    """When all is done that was there when each input first looked."""
+    """When all input is processed that the first look of each input operator found."""
     IDLE = "idle"
-    """When nothing is left to do, and a further look finds nothing new."""
+    """When no work is left, and a further look finds no new input."""
     DRAINED = "drained"
-    """When all work found before is done; inputs look for nothing more, and endless work is truncated."""
+    """When all work found before is done. Inputs do not look for more, and endless work is truncated."""
     STOPPED = "stopped"
-    """When it is stopped."""
+    """Only when it is stopped."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """Handed to `setup`: the operator's name, its partition, and the attributes that hold for it."""
+    """The argument of `setup`: the operator's name, its partition, and its attributes."""
 
     application: str
     operator: str
     partition: int = 0
     partitions: int = 1
     window_id: int = 0
-    """The window that comes next."""
+    """The ID of the next window."""
     home: str = ""
-    """The folder that relative paths are taken from: where the launch was started, and not where a worker runs."""
+    """The folder to which paths are relative: the working directory of the launch, not that of a worker."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     until: Until = Until.STOPPED
-    """When the launch is to stop: an input operator that is asked `ONCE` looks once, and no more."""
+    """When the launch ends. For `ONCE`, an input operator must look for input only once."""
     now: Callable[[], datetime] | None = None
-    """The clock of the launch; it is there on the driver, where input operators run."""
+    """The clock of the launch, on the driver, where input operators run; None on a worker."""
 
     def value(self, attribute: Attribute[Any]) -> Any:
-        """What was set for an attribute of operators or applications, else its default."""
+        """The value of an attribute of the operator or the application, or its default if it is not set."""
         return self.attributes.get(attribute.qualified, attribute.default)
 
 
 class Shutdown(Exception):
-    """Raised by an input operator that will never have anything again; the application ends once all have."""
+    """Raised by an input operator that will never emit again. The application ends once all of them raised it."""

@@ -1,4 +1,4 @@
-"""State: declared values that the engine keeps for an operator, saves with every window and restores on any worker.
+"""State: declared values of an operator, which the engine saves with every window and restores on any worker.
 
     class CountByKey(Operator):
         words = InputPort(Word, key=lambda word: word.text)
@@ -7,9 +7,9 @@
         def process(self, word: Word) -> None:
             self.counts[word.text] += 1
 
-Other attributes of an operator are transient: `setup` creates them again. State is saved as JSON, so it holds what its
-declared type can be written as, and what would not come back as it was is refused. Where no type is declared, numbers,
-text, bytes, None, and tuples, lists, dicts and sets of these come back.
+Other attributes of an operator are transient: `setup` creates them again. State is saved as JSON according to its
+declared type, and a value that would not be restored unchanged is refused. Without a declared type, state may hold
+numbers, text, bytes, None, and tuples, lists, dicts and sets of these.
 """
 
 import math
@@ -31,48 +31,48 @@ V = TypeVar("V")
 
 
 class Declared(PerInstance[T]):
-    """What both kinds of state share: the store that checkpoints save, and a way to JSON and back."""
+    """The base of both kinds of state: a declaration whose values can be saved as JSON and restored."""
 
     store = "_kept"
 
     @property
     def _arguments(self) -> tuple[Any, ...]:
-        """What was written between the brackets of `State[X](…)`, else between those of its annotation."""
+        """The type arguments of `State[X](…)`, else those of the annotation."""
         subscripted = getattr(self, "__orig_class__", None)
         if subscripted is not None:
             return get_args(subscripted)
         return self._annotation.arguments()
 
     def _argument(self, index: int) -> Any:
-        """One of the arguments; anything, where none were written."""
+        """The type argument at this index; Any if there are none."""
         return (self._arguments or (Any,) * (index + 1))[index]
 
     @property
     @abstractmethod
     def spelled(self) -> str:
-        """What it is declared as."""
+        """The declaration as text, such as `State[int]`, for messages."""
 
     @abstractmethod
     def saved(self, value: T) -> JsonValue:
-        """The value as JSON."""
+        """The value as JSON. Raise Unwritable if it could not be restored unchanged."""
 
     @abstractmethod
     def restored(self, saved: JsonValue) -> T:
-        """The value that `saved` gave."""
+        """The value, from the JSON that `saved` returned."""
 
 
 class Adapter(Protocol):
-    """What writes values of one type as JSON, and reads them again."""
+    """Converts values of one type to JSON and back."""
 
     def dump(self, value: Any) -> JsonValue:
-        """The value as JSON; `Unwritable` where it would not come back as it was."""
+        """The value as JSON. Raise Unwritable if it could not be restored unchanged."""
 
     def load(self, data: JsonValue) -> Any:
-        """The value that was written."""
+        """The value, from the JSON that `dump` returned."""
 
 
 class Untyped:
-    """Writes values by their own class; numbers and text too, since pydantic does not write every text."""
+    """Converts values by their own class. It also serves numbers and text, because pydantic cannot write every text."""
 
     def dump(self, value: Any) -> JsonValue:
         data: JsonValue = tagged(value)
@@ -83,7 +83,7 @@ class Untyped:
 
 
 class Typed:
-    """Writes values of a type that pydantic knows; members without a declared type are written by their own class."""
+    """Converts values of a type that pydantic supports. Members without a declared type are written by their class."""
 
     def __init__(self, declared: Any) -> None:
         try:
@@ -94,7 +94,7 @@ class Typed:
 
     @property
     def has_schema(self) -> bool:
-        """Whether the type says how its values are written."""
+        """Whether pydantic supports the type. If not, no value of it can be saved."""
         return self._adapter is not None
 
     def dump(self, value: Any) -> JsonValue:
@@ -106,11 +106,11 @@ class Typed:
         return data  # type: ignore[no-any-return] # as JSON has it
 
     def load(self, data: JsonValue) -> Any:
-        assert self._adapter is not None, "nothing was written of what cannot be"
+        assert self._adapter is not None, "only a type that pydantic supports was written"
         return self._adapter.validate_python(untagged(data) if self._open else data)
 
     def _dumped(self, value: Any) -> Any:
-        assert self._adapter is not None, "only what has an adapter is dumped"
+        assert self._adapter is not None, "dump refuses a type that pydantic does not support"
         try:
             return self._adapter.dump_python(value, mode="json", warnings="none")
         except (ValueError, TypeError) as error:
@@ -123,30 +123,30 @@ class Typed:
             raise Unwritable(value) from error
 
 
-def is_same(back: Any, value: Any) -> bool:
-    """Whether what came back is what was written; what knows no equality is compared by its parts."""
-    if type(back) is not type(value):
+def is_same(restored: Any, value: Any) -> bool:
+    """Whether a restored value equals the saved one. Objects without an `__eq__` are compared by their attributes."""
+    if type(restored) is not type(value):
         return False
     if isinstance(value, list | tuple):
-        return len(back) == len(value) and all(map(is_same, back, value))
+        return len(restored) == len(value) and all(map(is_same, restored, value))
     if isinstance(value, dict):
-        return back.keys() == value.keys() and all(is_same(back[key], each) for key, each in value.items())
-    if back == value:
+        return restored.keys() == value.keys() and all(is_same(restored[key], item) for key, item in value.items())
+    if restored == value:
         return True
     if isinstance(value, float):
-        return math.isnan(back) and math.isnan(value)
-    return not _knows_equality(value) and is_same(vars(back), vars(value))
+        return math.isnan(restored) and math.isnan(value)
+    return not _defines_equality(value) and is_same(vars(restored), vars(value))
 
 
-def _knows_equality(value: Any) -> bool:
+def _defines_equality(value: Any) -> bool:
     return not hasattr(value, "__dict__") or any("__eq__" in vars(cls) for cls in type(value).__mro__[:-1])
 
 
 def adapter_of(declared: Any) -> Adapter:
-    """What writes values of a type as JSON, and reads them again; it is made once, for each window asks for it."""
+    """The adapter of a type. It is cached, because each window asks for it."""
     try:
         hash(declared)
-    except TypeError:  # an annotation may hold anything
+    except TypeError:  # an annotation may hold an object that cannot be hashed
         return _adapter(declared)
     return _adapter_once(declared)
 
@@ -160,29 +160,33 @@ _adapter_once = lru_cache(maxsize=256)(_adapter)
 
 
 def _is_open(declared: Any) -> bool:
-    """Whether it is bytes, or a builtin container whose values must carry their type: JSON has no inf."""
+    """Whether values are written with their types, by `tagged`: bytes, and builtin containers of values that need it.
+
+    Values of undeclared type need it, and floats, because JSON has no inf.
+    """
     parts = list(_parts(declared))
-    return all(part in _KNOWN for part in parts) and any(part in _TELLING for part in parts)
+    return all(part in _BUILTIN for part in parts) and any(part in _TAGGED for part in parts)
 
 
 def _parts(declared: Any) -> Iterator[Any]:
-    """What a type is made of; Any, where it holds what it does not declare."""
+    """The classes that a type consists of; Any for members whose type is not declared."""
     origin, arguments = get_origin(declared), get_args(declared)
     if origin is None:
         yield Any if declared in _CONTAINERS or isinstance(declared, TypeVar) else declared
     else:
         yield origin
-        for each in arguments:
-            yield from _parts(each)
+        for argument in arguments:
+            yield from _parts(argument)
 
 
 _CONTAINERS = (list, dict, tuple, set, frozenset)
-_TELLING = (Any, object, bytes, float)
-_KNOWN = (*_CONTAINERS, *_TELLING, str, int, float, bool, None, type(None), ...)
+_TAGGED = (Any, object, bytes, float)
+"""Types whose values JSON cannot represent without a tag."""
+_BUILTIN = (*_CONTAINERS, *_TAGGED, str, int, float, bool, None, type(None), ...)
 
 
 class State(Declared[T], Assignable[T]):
-    """One value for each partition of the operator."""
+    """State with one value for each partition of the operator."""
 
     def __init__(self, default: T | Callable[[], T]) -> None:
         self._default = default
@@ -192,9 +196,8 @@ class State(Declared[T], Assignable[T]):
         return f"State[{spelled(self._declared)}]"
 
     def fresh(self) -> T:
-        """What it starts with, of its own: two partitions, or two attempts at a window, never share a list."""
-        made: T = self._default() if callable(self._default) else deepcopy(self._default)
-        return made
+        initial: T = self._default() if callable(self._default) else deepcopy(self._default)
+        return initial
 
     def saved(self, value: T) -> JsonValue:
         return adapter_of(self._declared).dump(value)
@@ -205,7 +208,7 @@ class State(Declared[T], Assignable[T]):
 
     @property
     def _declared(self) -> Any:
-        """The type between the brackets, else that of what it starts with; None says nothing of what will follow it."""
+        """The declared type, else that of the initial value. If that is None, any type: other values will follow."""
         if self._arguments:
             return self._argument(0)
         default = self.fresh()
@@ -213,17 +216,17 @@ class State(Declared[T], Assignable[T]):
 
 
 class Keyed(MutableMapping[K, V]):
-    """Values by key, each made when it is first asked for; knows the routing code under which each key came."""
+    """Values by key. Reading a missing key creates its value. Each key keeps the routing code of its first item."""
 
     def __init__(self, make: Callable[[], V]) -> None:
         self._make = make
         self._values: dict[K, V] = {}
         self.codes: dict[K, int] = {}
-        """The code of the item under which each key was first touched: the key goes wherever such items go."""
+        """The routing code of the item that created each key. The key moves to the partition that owns the code."""
         self.current_code: int | None = None
-        """The code of the item being processed; none between items."""
+        """The routing code of the current item; None between items."""
         self.code_of: Callable[[Any], int] | None = None
-        """The code of a key, while a batch is processed that is routed by these very keys."""
+        """Gives the routing code of a key while a batch is processed whose items are routed by the same keys."""
 
     def __getitem__(self, key: K) -> V:
         if key not in self._values:
@@ -240,7 +243,7 @@ class Keyed(MutableMapping[K, V]):
             return self.current_code
         if self.code_of is not None:
             return self.code_of(key)
-        raise KeyError(f"key {key!r} is new, and no item is being processed that says where it belongs")
+        raise KeyError(f"key {key!r} is new, and only the processing of an item can add a key")
 
     def __delitem__(self, key: K) -> None:
         del self._values[key]
@@ -256,13 +259,13 @@ class Keyed(MutableMapping[K, V]):
         return len(self._values)
 
     def put(self, key: K, value: V, code: int) -> None:
-        """Take over a key with its value from another partition, or from a checkpoint."""
+        """Add a key with its value and routing code, from another partition or a checkpoint."""
         self._values[key] = value
         self.codes[key] = code
 
 
 class KeyedState(Declared[Keyed[K, V]], Generic[K, V]):
-    """Values by key, which move with their key when the number of partitions changes."""
+    """State with a value for each key. Keys move between partitions when the number of partitions changes."""
 
     def __init__(self, make: Callable[[], V]) -> None:
         self._make = make
@@ -288,7 +291,7 @@ class KeyedState(Declared[Keyed[K, V]], Generic[K, V]):
 
 @lru_cache(maxsize=1024)
 def declared_state(operator: type) -> Mapping[str, Declared[Any]]:
-    """The state that a class declares, by name, that of its bases first."""
+    """The state that a class declares, by name; that of its bases comes first."""
     found: dict[str, Declared[Any]] = {}
     for ancestor in reversed(operator.__mro__):
         found.update({name: value for name, value in vars(ancestor).items() if isinstance(value, Declared)})

@@ -1,10 +1,11 @@
-"""What operators report, and who listens.
+"""Statistics of operators, and the listeners that receive them.
 
-Before each window, and every HEARTBEAT_INTERVAL_MILLIS while there is nothing to do, the engine calls each listener of
-an operator with the statistics of each partition, in the order of the partitions. The first call comes before the
-first window, when there is a backlog and nothing was measured yet.
-Listeners are the objects in STATS_LISTENERS, and the operator itself where it is one: always the logical operator, on
-the driver, so that what it keeps between two calls is there at the next.
+Before each window, and every HEARTBEAT_INTERVAL_MILLIS while the application is idle, the engine calls each listener
+of an operator once for each partition, in the order of the partitions. The first call comes before the first window:
+the backlog is known, and nothing has been measured.
+
+The listeners of an operator are the objects in STATS_LISTENERS, and the operator itself if it is a StatsListener. They
+live on the driver as long as the launch, so they can keep values between two calls.
 """
 
 from abc import ABC, abstractmethod
@@ -18,118 +19,118 @@ from pydantic import JsonValue
 
 @dataclass(frozen=True, slots=True)
 class PortStats:
-    """What passed one port in one window."""
+    """The items that passed one port in one window."""
 
     port: str
     tuple_count: int = 0
     queue_size: int = 0
-    """Blocks and items that wait. One queue serves all partitions of a reader, and each reports its share of it:
-    the shares add up to the queue."""
+    """Blocks and items that wait. The partitions of a reader share one queue; each reports its share of the length."""
     bytes: int = 0
     end_window_timestamp: datetime | None = None
-    """When the window ended here."""
+    """The time at which the window ended at this port."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorStats:
-    """What one partition did in one window."""
+    """The statistics of one partition in one window."""
 
     window_id: int
     input_ports: tuple[PortStats, ...] = ()
-    """The connected ones, in the order in which the class declares them."""
+    """The connected input ports, in the order of declaration."""
     output_ports: tuple[PortStats, ...] = ()
     cpu_nanos: int = 0
-    """Of the processor, by the stage that the operator is fused into."""
+    """CPU time of the whole stage that the operator is fused into."""
     busy_millis: float = 0.0
-    """Time in which the slot was at work, waiting for disks and networks included."""
+    """Time for which the slot worked, including waits for disks and networks."""
     positions: int = 0
-    """How many positions of blocks were read: bytes, where a file is read."""
+    """The number of positions of blocks that were read. For files, positions are bytes."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
-    """The metrics that the operator declares, by name."""
+    """The metrics of the operator, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What waits for all partitions of an operator together."""
+    """The unfinished work of all partitions of an operator."""
 
     blocks: int = 0
-    """All that were found and not read to their end, those on their way in a window included."""
+    """Blocks that were discovered and are not read to their end, including those in a window that runs."""
     positions: int = 0
-    """How long they are together: bytes, where files are read. What has no end counts nothing here."""
+    """The total length of these blocks; for files, in bytes. Blocks without an end do not count."""
     pieces: int = 0
-    """How many slots could work on it at the same time: blocks count more than once where they can be cut."""
+    """The number of slots that could work at the same time. A block that can be split counts more than once."""
     endless: int = 0
-    """Blocks without an end, each of which keeps a slot busy for ever."""
+    """Blocks without an end. Each keeps a slot busy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """With what a backlog can be worked off."""
+    """The capacity of the cluster, and the measured costs of windows."""
 
     cores: int = 1
-    """Slots that the cluster runs at the same time now."""
+    """Slots that the cluster can run at the same time now."""
     most_cores: int = 1
-    """Slots that it could run at the same time, were they asked for."""
+    """Slots that the cluster could run at the same time if it grew to its limit."""
     positions_per_second: float | None = None
-    """What one busy slot reads, as far as it was measured."""
+    """The measured speed of one busy slot; None until it is measured."""
     window_millis: float = 0.0
-    """What a window costs besides its work."""
+    """The overhead of a window."""
     slot_millis: float = 0.0
-    """What each slot of a window costs besides its work."""
+    """The overhead of each slot in a window."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchedOperatorStats:
-    """What one partition did since the listener was last asked, and what lies before all of them."""
+    """The statistics of one partition since the last call, and the backlog of all partitions."""
 
     operator_id: int
     current_window_id: int
     """The last window that was committed."""
     last_windowed_stats: Sequence[OperatorStats] = ()
-    """The windows since the listener was last asked; none before the first."""
+    """The windows since the last call of the listener; empty before the first window."""
     tuples_processed_psma: float = 0.0
-    """Items in a second, as a moving average."""
+    """Items per second, as a moving average."""
     tuples_emitted_psma: float = 0.0
     cpu_percentage_ma: float = 0.0
     latency_ma_millis: float = 0.0
-    """From the start of a window to its end here."""
+    """From the start of a window until it ends at this operator."""
     operator: str = ""
     """The operator's name in the application."""
     partition: int = 0
+    """The number of this partition, counted from zero. In the last call of a round it is `partitions - 1`."""
     partitions: int = 1
-    """How many there are now; `partition` counts from zero, and the last call of a round has `partitions - 1`."""
+    """The number of partitions now."""
     at: datetime | None = None
     """The time of the report, by the clock of the launch."""
     backlog: Backlog | None = None
-    """None where nothing waits in a queue for this operator: it is no reader."""
+    """None if the operator is not a reader, because only readers have a queue of blocks."""
     capacity: Capacity = Capacity()
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a listener wants done."""
+    """The changes that a listener requests."""
 
     repartition_required: bool = False
-    """Whether the partitioner is to be asked again."""
+    """Whether the engine calls the partitioner."""
     load_indicator: int = 0
-    """Below zero: this partition could do more. Above: it is overloaded. A partitioner finds it in `Partition.load`."""
+    """Below zero: this partition has capacity left. Above: it is overloaded. It becomes `Partition.load`."""
     repartition_note: str = ""
-    """Why, in a few words; it is kept in the ledger."""
+    """A short reason for the change, for the ledger."""
     partitions: int | None = None
-    """How many there are to be, where the listener knows: `PartitioningContext.wanted` of the partitioner."""
+    """The requested number of partitions, if any. It becomes `PartitioningContext.wanted`."""
     policy: str = ""
-    """What decided, where it is not the listener's class."""
+    """The name of what decided, for the ledger; empty for the class of the listener."""
     inputs: Mapping[str, JsonValue] | None = None
-    """The inputs of the decision, if there was one; the ledger keeps them even if nothing changes."""
+    """The inputs of the decision, if one was made. The ledger records them even if nothing changes."""
 
 
 class DataQueueSize:
-    """Marks a listener whose queue sizes leave out control tuples; here none wait, so it makes no difference."""
+    """Marks a listener whose queue sizes exclude control tuples. It has no effect: here no control tuples wait."""
 
 
 class StatsListener(ABC):
-    """Gets each partition's statistics, and may ask for other partitions."""
+    """Receives the statistics of each partition, and may request other partitions."""
 
     @abstractmethod
     def process_stats(self, stats: BatchedOperatorStats) -> Response:
-        """What to do, given what one partition did."""
+        """Return the changes to make, given the statistics of one partition. Called on the driver."""

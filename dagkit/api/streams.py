@@ -1,4 +1,4 @@
-"""How items travel: codecs that write and route them."""
+"""Stream codecs, which serialize and route items."""
 
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 class StreamCodec(ABC, Generic[T]):
-    """How the items of a stream are written, and which key routes each of them."""
+    """Serializes the items of a stream, and gives the routing code of each."""
 
     @abstractmethod
     def to_bytes(self, item: T) -> bytes:
@@ -19,4 +19,4 @@ class StreamCodec(ABC, Generic[T]):
 
     @abstractmethod
     def get_partition(self, item: T) -> int:
-        """The item's routing code; equal on every machine and in every run for equal items."""
+        """The routing code of an item. For equal items it must be equal on every machine and in every run."""

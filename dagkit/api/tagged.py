@@ -1,8 +1,8 @@
-"""Values of no declared type as JSON, and back as they were: what JSON would change says what it is.
+"""Convert values without a declared type to JSON and back, unchanged. Values that JSON cannot represent get a tag.
 
-Numbers, text, None, and lists and dicts of them stay as they are. A tuple is written `{"~tuple": […]}`, bytes are
-`{"~bytes": "…"}` in base64, and so on; a dict that would be taken for one of these, or whose keys are no texts, is
-`{"~dict": [[key, value], …]}`.
+Numbers, text, None, and lists and dicts of them are written without a tag. A tuple is written `{"~tuple": […]}`, bytes
+are `{"~bytes": "…"}` in base64, and so on. A dict that looks like a tagged value, or has a key that is not text, is
+written `{"~dict": [[key, value], …]}`.
 """
 
 import base64
@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 _MARK = "~"
-_AS_THEY_ARE = frozenset({str, int, bool, type(None)})
+_UNTAGGED = frozenset({str, int, bool, type(None)})
 
 
 class Unwritable(ValueError):
-    """A value cannot be written so that it comes back as it was."""
+    """A value cannot be saved so that it would be restored unchanged."""
 
     def __init__(self, value: object) -> None:
         super().__init__(f"{value!r:.80}")
@@ -23,18 +23,18 @@ class Unwritable(ValueError):
 
 
 def tagged(value: Any) -> Any:
-    """The value as JSON; `Unwritable` where it would not come back."""
+    """The value as JSON. Raise Unwritable if it has a class that `untagged` could not restore."""
     kind = type(value)
-    if kind in _AS_THEY_ARE:
+    if kind in _UNTAGGED:
         return value
     if kind is float:
         return value if math.isfinite(value) else {"~float": repr(value)}
     if kind is list:
-        return [tagged(each) for each in value]
+        return [tagged(item) for item in value]
     if kind is dict:
         return _of_dict(value)
     if kind is tuple:
-        return {"~tuple": [tagged(each) for each in value]}
+        return {"~tuple": [tagged(item) for item in value]}
     if kind in _WRITERS:
         name, write = _WRITERS[kind]
         return {name: write(value)}
@@ -42,28 +42,28 @@ def tagged(value: Any) -> Any:
 
 
 def untagged(data: Any) -> Any:
-    """The value that `tagged` wrote."""
+    """The value, from the JSON that `tagged` returned. Raise ValueError for an unknown tag."""
     if isinstance(data, list):
-        return [untagged(each) for each in data]
+        return [untagged(item) for item in data]
     if isinstance(data, Mapping):
         name = next(iter(data)) if len(data) == 1 else ""
         if name.startswith(_MARK):
             if name not in _READERS:
-                raise ValueError(f"nothing is known of what is written as {name}")
+                raise ValueError(f"{name} is not a known tag")
             return _READERS[name](data[name])
-        return {key: untagged(each) for key, each in data.items()}
+        return {key: untagged(item) for key, item in data.items()}
     return data
 
 
 def _of_dict(value: dict[Any, Any]) -> Any:
     plain = all(type(key) is str for key in value) and not (len(value) == 1 and next(iter(value)).startswith(_MARK))
     if plain:
-        return {key: tagged(each) for key, each in value.items()}
-    return {"~dict": [[tagged(key), tagged(each)] for key, each in value.items()]}
+        return {key: tagged(item) for key, item in value.items()}
+    return {"~dict": [[tagged(key), tagged(item)] for key, item in value.items()]}
 
 
 def _in_order(members: Any) -> list[Any]:
-    """Sets in an order that is the same in every process."""
+    """The members of a set as JSON, in an order that is the same in every process."""
     return sorted(map(tagged, members), key=repr)
 
 

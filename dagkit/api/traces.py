@@ -1,4 +1,4 @@
-"""Exceptions raised in an author's code: which lines are the author's, and how they are shown."""
+"""Find the lines of an author's code in a traceback, and format them for reports."""
 
 import itertools
 import os
@@ -23,7 +23,7 @@ def is_authored(filename: str) -> bool:
 
 
 def author_where(raised: BaseException) -> Where | None:
-    """The author's line that raised, or whose call did."""
+    """The innermost line of the author in the traceback; None if there is none."""
     if isinstance(raised, SyntaxError) and raised.filename and is_authored(raised.filename):
         return Where(shown_path(raised.filename), raised.lineno)
     frames = author_frames(raised)
@@ -31,32 +31,32 @@ def author_where(raised: BaseException) -> Where | None:
 
 
 def author_lines(raised: BaseException) -> list[str]:
-    """The author's own lines on the way to the exception, the one that raised last; recursion is shown once."""
+    """The last lines of the author in the traceback, outermost first. A line repeated by recursion appears once."""
     if isinstance(raised, SyntaxError) and raised.text:
         return [f"{author_where(raised) or raised.filename}: {raised.text.strip()}"]
     lines = [f"{Where(shown_path(f.filename), f.lineno)} in {f.name}: {f.line}" for f in author_frames(raised)]
-    told = [line for line, _ in itertools.groupby(lines)]
-    left_out = [f"… {len(told) - _SHOWN} lines left out"] if len(told) > _SHOWN else []
-    return left_out + told[-_SHOWN:]
+    distinct = [line for line, _ in itertools.groupby(lines)]
+    omitted = [f"… {len(distinct) - _SHOWN} lines left out"] if len(distinct) > _SHOWN else []
+    return omitted + distinct[-_SHOWN:]
 
 
 def spoken(raised: BaseException) -> str:
-    """The exception in one line, as Python says it."""
+    """The exception in one line, as Python prints it."""
     lines = "".join(traceback.format_exception_only(raised)).strip().splitlines()
     return lines[-1] if isinstance(raised, SyntaxError) else lines[0]
 
 
-def told(raised: BaseException) -> str:
-    """The exception by its class and what it says, if it can say it."""
+def summary(raised: BaseException) -> str:
+    """The class and message of an exception; the class alone if its `__str__` raises."""
     try:
         return f"{type(raised).__name__}: {raised}"
-    except Exception:  # noqa: BLE001 - the author's exception may fail to say anything
+    except Exception:  # noqa: BLE001 - `__str__` of the author's exception may raise any exception
         return type(raised).__name__
 
 
 def shown_path(filename: str) -> str:
-    """The path as reports show it: from the working directory where the file lies below it."""
-    return _shown_from(os.getcwd(), filename)  # noqa: PTH109 - asked for every line that an author writes
+    """The path for reports: relative to the working directory if the file is below it."""
+    return _shown_from(os.getcwd(), filename)  # noqa: PTH109 - called for every line that an author writes
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from dagkit.api.component import Component
 from dagkit.api.configuration import Config
 from dagkit.api.dag import Dag
 from dagkit.api.ports import called, input_ports, output_ports
-from dagkit.api.traces import author_where, shown_path, told
+from dagkit.api.traces import author_where, shown_path, summary
 from dagkit.compiler.missing import Missing, holds, missing_at, standing_in
 from dagkit.conf.declared.declaration import DeclaredApplication
 from dagkit.errors import Diagnostic, Where, did_you_mean
@@ -84,7 +84,7 @@ def _why_unfinished(author: StreamingApplication | Module, raised: BaseException
         return Diagnostic("populate-failed", f"a Dag has no {raised.name!r}", did_you_mean(snake, methods), where)
     return Diagnostic(
         "populate-failed",
-        f"populate_dag of {_called(author)} raised {told(raised)}",
+        f"populate_dag of {_called(author)} raised {summary(raised)}",
         "fix this line; later lines were not checked",
         where,
     )

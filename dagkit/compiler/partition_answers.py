@@ -9,7 +9,7 @@ from typing import Any
 from dagkit.api.configuration import Origin
 from dagkit.api.operators import Operator
 from dagkit.api.partitioning import Partition, Partitioner, PartitioningContext, PartitionKeys
-from dagkit.api.traces import told
+from dagkit.api.traces import summary
 from dagkit.errors import Diagnostic, Where, did_you_mean
 from dagkit.graph import Node
 
@@ -29,7 +29,7 @@ def asked(
         given: Any = partitioner.define_partitions(partitions, context)
         answer = () if given is None else tuple(given)
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - the author's code may raise anything: it is reported
-        return (), Diagnostic("partition-invalid", f"{subject} raised {told(raised)}", help_, where)
+        return (), Diagnostic("partition-invalid", f"{subject} raised {summary(raised)}", help_, where)
     if not answer:
         return (), Diagnostic("partition-invalid", f"{subject} returned no partitions", help_, where)
     return answer, invalid(node, answer, subject, where)

@@ -41,9 +41,9 @@ def _told(slip: Callable[[Dag, Any, Any], object]) -> list[Diagnostic]:
             "first",
         ),
         (lambda dag, a, b: dag.add_stream("s", b.into), "begins at B.into, an input", "the output first"),
-        (lambda dag, a, b: dag.add_stream("s", None, a.out), "is to end at A.out, an output", "the output first"),
+        (lambda dag, a, b: dag.add_stream("s", None, a.out), "ends at A.out, an output", "the output first"),
         (lambda dag, a, b: dag.add_stream("s").set_source(b.into), "begins at B.into", "the output first"),
-        (lambda dag, a, b: dag.add_stream("s").add_sink(a.out), "is to end at A.out", "the output first"),
+        (lambda dag, a, b: dag.add_stream("s").add_sink(a.out), "ends at A.out", "the output first"),
     ],
     ids=["turned round", "an input as the source", "an output as a sink", "set_source", "add_sink"],
 )
@@ -61,28 +61,28 @@ def test_a_stream_that_is_turned_round_is_reported(slip: Any, problem: str, help
     [
         (
             lambda dag, a, b: dag.set_input_port_attribute(a.out, QUEUE, 1),
-            "A.out, which is no input port",
+            "A.out, which is not an input port",
             "call set_output_port_attribute",
         ),
         (
             lambda dag, a, b: dag.set_output_port_attribute(b.into, QUEUE, 1),
-            "B.into, which is no output port",
+            "B.into, which is not an output port",
             "call set_input_port_attribute",
         ),
         (
             lambda dag, a, b: dag.set_unifier_attribute(a, TIMEOUT, 1),
-            "set_unifier_attribute is given A, which is no output port",
+            "set_unifier_attribute is given A, which is not an output port",
             "a port of A: out",
         ),
         (
             lambda dag, a, b: dag.set_operator_attribute(b.into, QUEUE, 1),
-            "B.into, which is no operator",
+            "B.into, which is not an operator",
             "call set_input_port_attribute",
         ),
         (
             lambda dag, a, b: dag.set_operator_attribute(None, TIMEOUT, 1),
-            "None, which is no operator",
-            "that add_operator gave back",
+            "None, which is not an operator",
+            "that add_operator returned",
         ),
     ],
     ids=["an output as an input", "an input as an output", "an operator for a unifier", "a port", "nothing"],

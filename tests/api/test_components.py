@@ -102,7 +102,7 @@ def test_the_kind_is_the_declared_one_and_is_not_inherited() -> None:
 def test_a_component_is_frozen() -> None:
     with pytest.raises(AttributeError, match=r"^Sample.count is a property: .* State under another name"):
         Sample(name="a").count = 2
-    with pytest.raises(AttributeError, match=r"^Sample.input is declared, and not as State: "):
+    with pytest.raises(AttributeError, match=r"^Sample.input is declared, but not as State: "):
         Sample(name="a").input = 2  # type: ignore[misc, assignment]
 
 

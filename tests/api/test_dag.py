@@ -45,7 +45,7 @@ def test_the_same_operator_under_the_same_name_again_is_no_news() -> None:
     [
         ("", [("name-missing", "an operator has no name")]),
         (None, [("name-missing", "an operator has no name")]),
-        ("Block.reader", [("name-malformed", "the operator name 'Block.reader' holds a dot")]),
+        ("Block.reader", [("name-malformed", "the operator name 'Block.reader' contains a dot")]),
         ("Block-reader", []),
         ("file-block metadata", []),
         ("Straße $1", []),
@@ -63,7 +63,7 @@ def test_operator_names(name: Any, told: list[Any]) -> None:
     [
         ("", [("name-missing", "a stream has no name")]),
         (None, [("name-missing", "a stream has no name")]),
-        ("a.b", [("name-malformed", "the stream name 'a.b' holds a dot")]),
+        ("a.b", [("name-malformed", "the stream name 'a.b' contains a dot")]),
         ("filtered-records", []),
     ],
     ids=["an empty name", "no name", "a dot", "a hyphen"],
@@ -128,7 +128,7 @@ def test_what_is_no_port_is_refused_where_it_stands(line: int) -> None:
         lambda: dag.add_stream("s").add_sink("sink"),  # type: ignore[arg-type]
         lambda: dag.add_stream("s").add_sink(Sink.into),  # type: ignore[arg-type]
     ]
-    with pytest.raises(TypeError, match=r"stream 's' is led to .*, which is no port; write operator\.port"):
+    with pytest.raises(TypeError, match=r"stream 's' is given .*, which is not a port; write operator\.port"):
         wrong[line]()
 
 
@@ -138,12 +138,12 @@ def test_a_class_in_the_place_of_an_operator_is_refused() -> None:
 
 
 def test_a_name_in_the_place_of_an_attribute_is_refused() -> None:
-    with pytest.raises(TypeError, match="'DEBUG' is no attribute; take one of DagContext"):
+    with pytest.raises(TypeError, match="'DEBUG' is not an attribute; use one of DagContext"):
         Dag().set_attribute("DEBUG", True)  # type: ignore[arg-type]
 
 
 def test_an_input_cannot_stand_behind_an_output() -> None:
-    with pytest.raises(TypeError, match=r"Sink.into cannot stand behind Source.out"):
+    with pytest.raises(TypeError, match=r"Sink.into cannot be exposed as Source.out"):
         Dag().expose(Source().out, Sink().into)  # type: ignore[call-overload]
 
 

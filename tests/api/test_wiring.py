@@ -160,10 +160,10 @@ def test_ports_that_are_written_out_are_taken_even_if_they_do_not_fit() -> None:
 @pytest.mark.parametrize(
     ("source", "sink", "why"),
     [
-        (Keep(), Join(), "left >> right: any of output to left, output to right would fit"),
-        (Reader(), Spell(), "left >> right: no output of the left fits an input of the right"),
-        (Log(), Spell(), "left >> right: no output of the left fits an input of the right"),
-        (Reader(), Splitter(), "left >> right: no output of the left fits an input of the right"),
+        (Keep(), Join(), "left >> right: several ports match: output to left, output to right"),
+        (Reader(), Spell(), "left >> right: no output of the left operator matches an input of the right one"),
+        (Log(), Spell(), "left >> right: no output of the left operator matches an input of the right one"),
+        (Reader(), Splitter(), "left >> right: no output of the left operator matches an input of the right one"),
     ],
     ids=["two inputs fit", "none fits", "the left has no outputs", "the right has no inputs"],
 )

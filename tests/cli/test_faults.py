@@ -231,7 +231,7 @@ def test_an_exception_in_populate_dag_shows_the_lines_that_led_there(dagkit, wri
         ("raise SystemExit(4)", "SystemExit: 4"),
         ("self.populate_dag(dag, conf)", "RecursionError"),
         ("dag.add_operator('lines', Lines)", "did you forget to call the class?"),
-        ("dag.add_stream('s', 3, 4)", "which is no port"),
+        ("dag.add_stream('s', 3, 4)", "which is not a port"),
         ("Lines().nowhere", "nowhere"),
     ],
 )

@@ -353,7 +353,7 @@ STUBBORN = (
         (
             ('"reader",', '"feed",'),
             [
-                ("operator-duplicated", 10, "two operators are called 'feed'; the first stands at declared.json:6"),
+                ("operator-duplicated", 10, "two operators are called 'feed'; the first is at declared.json:6"),
                 (
                     "operator-unknown",
                     30,
