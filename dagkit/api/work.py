@@ -4,8 +4,9 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
+from pydantic import Field
 from typing_extensions import TypeIs
 
 from dagkit.api.operators import Operator
@@ -93,6 +94,11 @@ class Block:
     """Distinguishes a source that changed and is read again from its earlier version; empty at the first reading."""
     facts: Mapping[str, Any] | None = None
     """What else the finder wants the reader to know, as JSON: how long the source was, when it changed."""
+    previous_block_id: Annotated[int | None, Field(exclude_if=lambda number: number is None)] = None
+    """The block that ends where this one starts; None for the first of a source, and where the finder notes none.
+
+    A reader that has just read that block may reuse its open stream. Stored blocks omit the field if it is None.
+    """
 
     @property
     def source(self) -> str:
@@ -117,7 +123,8 @@ class Block:
 
     def part(self, start: int, end: int) -> "Block":
         """A part of its bytes; only one that reaches the end of the block may be the last of its file."""
-        return replace(self, start=start, end=end, last=self.last and end == self.end)
+        previous = self.previous_block_id if start == self.start else None
+        return replace(self, start=start, end=end, last=self.last and end == self.end, previous_block_id=previous)
 
 
 class SplittableOperator(Operator, Generic[T]):
