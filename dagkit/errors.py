@@ -46,6 +46,8 @@ Code = Literal[
     "output-unconnected",
     "wiring-ambiguous",
     "kind-duplicated",
+    "restriction-unwritable",
+    "restriction-untracked",
     # the shape of the graph
     "operator-unreached",
     "root-not-input",
@@ -115,6 +117,7 @@ RunCode = Literal[
     "control-undeclared",
     "parts-mismatched",
     "truncation-invalid",
+    "restriction-invalid",
     # resuming
     "application-mismatched",
     "operator-renamed",
@@ -125,6 +128,7 @@ RunCode = Literal[
     "discovery-stranded",
     "discovery-unfinished",
     "element-unreadable",
+    "restriction-unreadable",
     "state-unreadable",
     "state-unwritable",
     "checkpoint-unwritable",

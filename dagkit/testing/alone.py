@@ -187,6 +187,8 @@ class Alone(Generic[OperatorT]):
         operator = self.operator
         assert isinstance(operator, SplittableOperator), f"{type(operator).__name__} is not splittable"
         restriction = operator.initial_restriction(element) if within is None else within
+        if isinstance(restriction, tuple):
+            restriction = OffsetRange(*restriction)
         tracker = operator.tracker(element, restriction)
         send = sending(operator, "process")
         residual: OffsetRange | None = None
