@@ -173,10 +173,10 @@ class Alone(Generic[OperatorT]):
     def work(
         self,
         element: Any,
-        within: OffsetRange | None = None,
+        within: Any = None,
         *,
         split_after: int | None = None,
-        split_at: int | None = None,
+        split_at: Any = None,
     ) -> "Any":
         """Let a splittable operator work through an element, or a part of it; gives what was split off, to be worked
         through in turn. What the operator deferred is in `deferred`.
@@ -187,11 +187,11 @@ class Alone(Generic[OperatorT]):
         operator = self.operator
         assert isinstance(operator, SplittableOperator), f"{type(operator).__name__} is not splittable"
         restriction = operator.initial_restriction(element) if within is None else within
-        if isinstance(restriction, tuple):
+        if isinstance(restriction, tuple) and type(operator).restriction_type is OffsetRange:
             restriction = OffsetRange(*restriction)
         tracker = operator.tracker(element, restriction)
         send = sending(operator, "process")
-        residual: OffsetRange | None = None
+        residual: Any = None
         if split_after == 0:
             residual = split(tracker, split_at)
         for count, made in enumerate(operator.process(element, tracker) or (), 1):
@@ -255,7 +255,7 @@ class Alone(Generic[OperatorT]):
         return main.port.name
 
 
-def split(tracker: RestrictionTracker[OffsetRange, int], position: int | None = None) -> OffsetRange | None:
+def split(tracker: RestrictionTracker[Any, Any], position: Any = None) -> Any:
     """What is taken from a tracker: from a position on, or all that is not claimed. None where that is too late.
 
     A tracker of bytes splits just there; one that knows where records begin splits at the next.
@@ -264,6 +264,9 @@ def split(tracker: RestrictionTracker[OffsetRange, int], position: int | None = 
         taken = tracker.try_split(0.0)
         return None if taken is None else taken.residual
     whole = tracker.current_restriction()
+    if not isinstance(whole, OffsetRange):
+        taken = tracker.try_split_at(position)
+        return None if taken is None else taken.residual
     reached = whole.start + int(tracker.current_progress().completed) if tracker.is_started() else whole.start - 1
     if not reached < position < whole.stop:
         return None

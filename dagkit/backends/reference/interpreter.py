@@ -365,6 +365,7 @@ class _Window:
                     parts=() if partition.staging is None else tuple(partition.staging.parts()),
                     left=() if reading is None else tuple(reading.left),
                     put_off={} if reading is None else reading.put_off,
+                    progress={} if reading is None else reading.progress,
                     records={} if reading is None else {reading.elements.into: reading.recorder.record()},
                     positions=0 if reading is None else reading.positions,
                     work=0.0 if reading is None else reading.worked,

@@ -20,7 +20,7 @@ from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.deadline import Deadline
 from dagkit.engine.worker.instances import GATHERED_ITEMS
 from dagkit.engine.worker.protocol import Stretch, WindowTask
-from dagkit.ranges import Deferred, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
+from dagkit.ranges import Deferred, Progress, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
 from dagkit.schema.batch import Batch
 
 STRETCHES_TOLD = 1000
@@ -51,6 +51,9 @@ class Reading:
         """The amount of that work, in the unit of the operator."""
         self.reached: datetime | None = None
         """The latest watermark."""
+        self.progress: dict[ItemEnd, Progress] = {}
+        """How far the items came that have a rest, keyed by the end of their range."""
+        self._running: tuple[WorkItem, RestrictionTracker[Any, Any]] | None = None
         self.begun = 0
         """How many elements, or parts of elements, were begun."""
         self.stretches: list[Stretch] = []
@@ -71,6 +74,14 @@ class Reading:
         self._made = time.monotonic()
         self.deadline: Deadline | None = None
         """Set when the work begins: each operator of a slot gets the whole time of the window."""
+
+    def running(self) -> tuple[WorkItem, Progress] | None:
+        """Return the item that is worked on now, and its progress; None between two. Any thread may call it.
+
+        The progress is what the tracker says: its claims, in a unit of its own.
+        """
+        running = self._running  # one read: the slot may go on to the next item meanwhile
+        return None if running is None else (running[0], running[1].current_progress())
 
     def take(self, element: Any) -> None:
         """Accept an element from another operator; it is processed after all input of this window has arrived."""
@@ -115,13 +126,14 @@ class Reading:
         began = time.monotonic()
         deadline.watch(tracker, among)
         self.element = element
+        self._running = each, tracker
         self.begun += 1
         with code_of(name):
             made = self.operator.process(element, tracker)
         if made is not None:
             yield from made_by(name, self._send(made))
         self._check_done(tracker)
-        self.element = None
+        self.element = self._running = None
         deferred, taken = tracker.deferred(), deadline.residual()
         self._flush()
         if staging is not None:
@@ -156,6 +168,7 @@ class Reading:
             "done_apart": 0,
         }
         self.left.append(rest.model_copy(update=changes))
+        self.progress[rest.end_key] = self.elements.progress(each, element, tracker, rest)
         if deferred is not None:
             self.put_off[self.left[-1].end_key] = deferred
 
