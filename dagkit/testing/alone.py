@@ -86,7 +86,7 @@ class Alone(Generic[OperatorT]):
         """What was put off by the last work on an element."""
         self.ended = False
         """Whether an input operator said that nothing will ever come again."""
-        self._looked_for = 0
+        self._found_window = 0
         """The window of the last look."""
         self._sent: dict[str, list[Any]] = {}
         self._batches: dict[str, list[list[Any]]] = {}
@@ -150,21 +150,21 @@ class Alone(Generic[OperatorT]):
     def send(self, *items: Any, to: str | None = None) -> None:
         """Let items flow in one by one, into the only input or the one that is named."""
         for item in items:
-            self._entrance(to).item(item)
+            self._receiver(to).item(item)
 
     def send_batch(self, batch: "Batch[Any] | Sequence[Any]", *, to: str | None = None) -> None:
         """Let items flow in many at once."""
-        self._entrance(to).batch(batch if isinstance(batch, Batch) else Batch.of(batch))
+        self._receiver(to).batch(batch if isinstance(batch, Batch) else Batch.of(batch))
 
     def look(self) -> None:
         """One look of an input operator; after one in vain, the next is for the same window."""
         name = type(self.operator).__name__
         assert isinstance(self.operator, InputOperator), f"{name} is no input operator"
         assert not self.ended, f"{name} has ended, and is not asked again"
-        if self.window_id != self._looked_for:
-            self._life.commit(self._looked_for)
+        if self.window_id != self._found_window:
+            self._life.commit(self._found_window)
             start_over(self.operator)
-        self._looked_for = self.window_id
+        self._found_window = self.window_id
         before = self._emitted()
         self.ended = look(self.operator, self._life, self.window_id, lambda: self._emitted() > before)
         if self._emitted() > before:
@@ -242,7 +242,7 @@ class Alone(Generic[OperatorT]):
         again.operator._services.update(self.files)  # noqa: SLF001 - in the place of the engine
         return again
 
-    def _entrance(self, port: str | None) -> Receiver:
+    def _receiver(self, port: str | None) -> Receiver:
         if port is None:
             (port,) = self._into
         return self._into[port]
