@@ -46,8 +46,6 @@ Code = Literal[
     "output-unconnected",
     "wiring-ambiguous",
     "kind-duplicated",
-    "restriction-unwritable",
-    "restriction-untracked",
     # the shape of the graph
     "operator-unreached",
     "root-not-input",
@@ -115,9 +113,23 @@ RunCode = Literal[
     "metric-invalid",
     "item-unwritable",
     "control-undeclared",
+    "key-unroutable",
+    "item-unyielded",
+    "codec-failed",
     "parts-mismatched",
     "truncation-invalid",
-    "restriction-invalid",
+    # trackers at work
+    "range-invalid",
+    "fraction-invalid",
+    "position-unmeasured",
+    "position-outside",
+    "claim-before-start",
+    "claim-backwards",
+    "split-point-missing",
+    "work-unclaimed",
+    "progress-invalid",
+    "delay-invalid",
+    "watermark-invalid",
     # resuming
     "application-mismatched",
     "operator-renamed",
@@ -128,7 +140,6 @@ RunCode = Literal[
     "discovery-stranded",
     "discovery-unfinished",
     "element-unreadable",
-    "restriction-unreadable",
     "state-unreadable",
     "state-unwritable",
     "checkpoint-unwritable",
@@ -239,6 +250,8 @@ class RunFailure(DagkitError):
     usual_help: ClassVar[str] = ""
     """What to do where the code that raises it has no better advice."""
     exit_code: ClassVar[int] = 7
+    caused_by_author: ClassVar[bool] = False
+    """Whether the author's code caused it: the report of an operator then shows the author's lines, and the record."""
 
     def __init__(self, problem: str, help: str = "", scene: Scene = Scene()) -> None:  # noqa: A002 - frozen
         super().__init__(problem)

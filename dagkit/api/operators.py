@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from dagkit.api.component import Component
 from dagkit.api.controls import Control
 from dagkit.api.ports import InputPort, Outlet, OutputPort, input_ports, output_ports
+from dagkit.errors import RunFailure
 from dagkit.schema.batch import Batch
 
 T = TypeVar("T")
@@ -175,8 +176,10 @@ def _sending(operator: Operator, method: Callable[[Any], Any]) -> Callable[[Any]
     return handle
 
 
-class NotYielded(TypeError):
-    """A handler returned what it should have yielded; its words say where, and there are no lines to show."""
+class NotYielded(RunFailure):
+    """A handler returned an item that it should have yielded. The problem names the handler; no traceback is needed."""
+
+    code = "item-unyielded"
 
 
 def sending(operator: Operator, method: str) -> Callable[[Any], None]:
@@ -186,7 +189,7 @@ def sending(operator: Operator, method: str) -> Callable[[Any], None]:
     def send(made: Any, self: Operator = operator) -> None:  # whose failure it is, if it is one
         whole = isinstance(made, Batch)
         if not whole and not isinstance(made, Iterator):
-            raise NotYielded(_not_yielded(type(self).__name__, method, made))
+            raise _not_yielded(type(self).__name__, method, made)
         assert outlet is not None, f"{type(operator).__name__}.{method} yields, and there is no main output"
         for one in (made,) if whole else made:
             if isinstance(one, Batch):
@@ -197,14 +200,14 @@ def sending(operator: Operator, method: str) -> Callable[[Any], None]:
     return send
 
 
-def _not_yielded(operator: str, method: str, made: object) -> str:
-    """Why what a handler returned is refused: a text would be sent letter by letter."""
+def _not_yielded(operator: str, method: str, made: object) -> NotYielded:
+    """Return the failure of a handler that returned this. A text is refused, too: it would be sent letter by letter."""
     if isinstance(made, Coroutine):
         made.close()
-        return f"{operator}.{method} is `async def`, which is never awaited; write `def {method}`"
-    return (
-        f"{operator}.{method} returned {made!r:.60}, and what it makes is taken from an iterator; "
-        "write `yield item` for each item, not `return item`"
+        return NotYielded(f"{operator}.{method} is `async def`, which is never awaited", f"write `def {method}`")
+    return NotYielded(
+        f"{operator}.{method} returned {made!r:.60}, and what it makes is taken from an iterator",
+        "write `yield item` for each item, not `return item`",
     )
 
 

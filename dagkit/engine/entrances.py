@@ -55,6 +55,19 @@ def made_by(operator: str, made: Iterable[T]) -> Iterator[T]:
         yield from made
 
 
+def noting_item(operator: str, call: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Return a function of one item as an entrance."""
+
+    def call_or_note(item: Any) -> T:
+        try:
+            return call(item)
+        except Exception as error:
+            note(error, operator, item)
+            raise
+
+    return call_or_note
+
+
 def noting(operator: str, take: Callable[[Batch[Any]], None]) -> Callable[[Batch[Any]], None]:
     """Return `take` as an entrance. If it fails, each item is sent again alone, to find the record."""
 
@@ -70,7 +83,7 @@ def noting(operator: str, take: Callable[[Batch[Any]], None]) -> Callable[[Batch
 
 
 def _failing_record(batch: Batch[Any], take: Callable[[Batch[Any]], None], error: Exception) -> Iterable[Any]:
-    if isinstance(error, RunFailure):  # a part of dagkit failed, whatever the record is
+    if isinstance(error, RunFailure) and not error.caused_by_author:  # dagkit failed, whatever the record is
         return ()
     failing = failing_among(len(batch), lambda index: take(batch.sliced(index, 1)), error) if len(batch) > 1 else 0
     return () if failing is None else list(batch.sliced(failing, 1).items())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from dagkit.api.operators import NotYielded, Operator
+from dagkit.api.operators import Operator
 from dagkit.api.secrets import MASK, secrets_in
 from dagkit.api.work import is_placed
 from dagkit.engine.entrances import record_of
@@ -26,7 +26,7 @@ class Failure:
     window_id: int
     slot: int | None
     """None if the operator ran on the driver."""
-    told: str
+    message: str
     """The type and the message of the exception."""
     place: str = ""
     """The source and the position of the record as text, if known."""
@@ -40,7 +40,7 @@ class Failure:
     def __str__(self) -> str:
         place = f" at {self.place}" if self.place else ""
         where = "on the driver" if self.slot is None else f"slot {self.slot}"
-        lines = [f"{self.operator} failed in window {self.window_id}, {where}{place}: {self.told}"]
+        lines = [f"{self.operator} failed in window {self.window_id}, {where}{place}: {self.message}"]
         lines += [f"  record: {self.record}"] if self.record else []
         lines += [self.traceback.rstrip()] if self.traceback else []
         return "\n".join(lines)
@@ -111,21 +111,18 @@ def failure_of(
     spot: Spot = Spot(),
     instance: object = None,
 ) -> OperatorFailed:
-    """Return the failure for an exception of operator code, with the author's traceback unless dagkit raised it.
+    """Return the failure for an exception of operator code, with the author's traceback if their code caused it.
 
     A mask replaces each value of a secret property of the operator `instance`.
     """
-    told = _told_of(error) if isinstance(error, RunFailure) else "".join(traceback.format_exception_only(error)).strip()
-    failure = Failure(operator, window_id, slot, told, spot.place, source=spot.source, position=spot.position)
-    if isinstance(error, InputUnreadable):
-        return InputRefused(failure, error)
-    if isinstance(error, RunFailure):
-        return OperatorFailed(failure, error)
-    if isinstance(error, NotYielded):
-        return OperatorFailed(replace(failure, told=str(error)))
-    lines = "".join(_from_the_author_on(error).format())
-    record = "".join(map(_shown, record_of(error)))
-    return OperatorFailed(_masked(replace(failure, traceback=lines, record=record), secrets_in(instance)))
+    message = _message_of(error)
+    failure = Failure(operator, window_id, slot, message, spot.place, source=spot.source, position=spot.position)
+    cause = error if isinstance(error, RunFailure) else None
+    if cause is None or cause.caused_by_author:
+        lines = "".join(_from_the_author_on(error).format())
+        failure = replace(failure, traceback=lines, record="".join(map(_shown, record_of(error))))
+    failure = _masked(failure, secrets_in(instance))
+    return InputRefused(failure, cause) if isinstance(cause, InputUnreadable) else OperatorFailed(failure, cause)
 
 
 def _shown(record: object) -> str:
@@ -142,7 +139,7 @@ def _masked(failure: Failure, secrets: Iterable[str]) -> Failure:
     for secret in sorted(secrets, key=len, reverse=True):
         failure = replace(
             failure,
-            told=failure.told.replace(secret, MASK),
+            message=failure.message.replace(secret, MASK),
             record=failure.record.replace(secret, MASK),
             traceback=failure.traceback.replace(secret, MASK),
             place=failure.place.replace(secret, MASK),
@@ -152,34 +149,40 @@ def _masked(failure: Failure, secrets: Iterable[str]) -> Failure:
 
 def failed_within(error: RunFailure, operator: str, window_id: int, slot: int | None = None) -> OperatorFailed:
     """The failure of an operator that a part of dagkit could not serve."""
-    return OperatorFailed(Failure(operator, window_id, slot, _told_of(error)), error)
+    return OperatorFailed(Failure(operator, window_id, slot, _message_of(error)), error)
 
 
-def _told_of(error: RunFailure) -> str:
-    return f"{type(error).__name__}: {error.problem}"
+def _message_of(error: BaseException) -> str:
+    if isinstance(error, RunFailure):
+        return f"{type(error).__name__}: {error.problem}"
+    return "".join(traceback.format_exception_only(error)).strip()
 
 
-class CodecFailed(Exception):
-    """A stream codec raised the cause of this; the code that catches this knows the window."""
+class CodecFailed(RunFailure):
+    """The stream codec of an input raised the cause of this."""
+
+    code = "codec-failed"
+    usual_help: ClassVar[str] = "fix the stream codec, or the item; the next launch runs the window again"
 
     def __init__(self, receiver: str) -> None:
-        super().__init__(receiver)
+        super().__init__(f"the stream codec of {receiver} failed")
         self.receiver = receiver
 
-    def told(self, window_id: int, slot: int | None = None) -> OperatorFailed:
-        """Return the failure of the operator that the codec belongs to."""
+    def in_window(self, window_id: int, slot: int | None = None) -> OperatorFailed:
+        """Return the failure of the operator that the codec belongs to, with the traceback of the codec."""
         assert self.__cause__ is not None, "a codec raised it"
-        return failure_of(self.__cause__, self.receiver, window_id, slot)
+        failure = failure_of(self.__cause__, self.receiver, window_id, slot).failure
+        return OperatorFailed(replace(failure, message=f"CodecFailed: {failure.message}"), self)
 
 
 def _from_the_author_on(error: BaseException) -> traceback.TracebackException:
     """Return the traceback from the author's first frame on, or from the operator library's if no author's code ran."""
-    told = traceback.TracebackException.from_exception(error)
+    lines = traceback.TracebackException.from_exception(error)
     ran = [frame.f_globals.get("__name__", "").partition(".")[0] for frame, _ in traceback.walk_tb(error.__traceback__)]
     authors = (index for index, package in enumerate(ran) if package not in ("dagkit", "dagkit_operators"))
     others = (index for index, package in enumerate(ran) if package != "dagkit")
-    del told.stack[: next(authors, next(others, 0))]
-    return told
+    del lines.stack[: next(authors, next(others, 0))]
+    return lines
 
 
 def tear_down(operators: Iterable[Operator], window_id: int) -> None:

@@ -50,7 +50,7 @@ class Prometheus:
                 self._of("dagkit_blocks_found_total", event.operator).inc(event.blocks)
                 self._of("dagkit_items_found_total", event.operator).inc(event.items)
             case Failed():
-                self._of("dagkit_errors_total", event.operator or "", _kind(event.told)).inc()
+                self._of("dagkit_errors_total", event.operator or "", _kind(event.message)).inc()
             case Committed():
                 self._of("dagkit_windows_committed_total").inc()
                 self._of("dagkit_files_written_total").inc(event.files)

@@ -75,7 +75,7 @@ class Spans:
         }
         span = self._tracer.start_span("window failed", attributes=attributes)
         span.set_attribute("dagkit.operator", failed.operator or "")
-        span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, failed.told))
+        span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, failed.message))
         span.end()
 
     def _beginner(self, app: str, window_id: int) -> Callable[..., Any]:

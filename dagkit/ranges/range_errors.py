@@ -17,151 +17,154 @@ records.
     └── WatermarkInvalid      a watermark is no instant, or goes back
 """
 
-from dagkit.errors import DagkitError
+from typing import ClassVar
+
+from dagkit.errors import RunFailure
 
 
-class RangeFault(DagkitError):
-    """The base of all range errors. Its arguments are the positions, so that it can be pickled."""
+class RangeFault(RunFailure):
+    """The base of all range errors. Each keeps the positions as attributes."""
+
+    caused_by_author: ClassVar[bool] = True
 
 
 class RangeInvalid(RangeFault):
     """Two bounds are no range."""
 
+    code = "range-invalid"
+    usual_help: ClassVar[str] = "give the range a start and a later stop of its own kind, and cut pieces of at least 1"
+
     def __init__(self, start: object, stop: object, reason: str) -> None:
+        super().__init__(f"[{start!r}, {stop!r}) is no range: {reason}")
         self.start = start
         self.stop = stop
         self.reason = reason
-        super().__init__(start, stop, reason)
-
-    def __str__(self) -> str:
-        return f"[{self.start!r}, {self.stop!r}) is no range: {self.reason}"
 
 
 class FractionInvalid(RangeFault):
     """A fraction is not between 0 and 1."""
 
-    def __init__(self, fraction: object) -> None:
-        self.fraction = fraction
-        super().__init__(fraction)
+    code = "fraction-invalid"
+    usual_help: ClassVar[str] = "pass a fraction from 0 to 1"
 
-    def __str__(self) -> str:
-        return f"a fraction lies between 0 and 1, unlike {self.fraction!r}"
+    def __init__(self, fraction: object) -> None:
+        super().__init__(f"a fraction lies between 0 and 1, unlike {fraction!r}")
+        self.fraction = fraction
 
 
 class PositionUnmeasured(RangeFault):
     """No position can be computed from a fraction."""
 
+    code = "position-unmeasured"
+    usual_help: ClassVar[str] = "give the range an end, or split at a position that the reader knows"
+
     def __init__(self, start: object, reason: str) -> None:
+        super().__init__(f"no fraction of the range from {start!r} is a position: {reason}")
         self.start = start
         self.reason = reason
-        super().__init__(start, reason)
-
-    def __str__(self) -> str:
-        return f"no fraction of the range from {self.start!r} is a position: {self.reason}"
 
 
 class PositionOutside(RangeFault):
     """A position is asked about a range that does not hold it."""
 
+    code = "position-outside"
+    usual_help: ClassVar[str] = "ask only about positions in the range"
+
     def __init__(self, position: object, start: object, stop: object) -> None:
+        super().__init__(f"position {position!r} lies outside of [{start!r}, {stop!r})")
         self.position = position
         self.start = start
         self.stop = stop
-        super().__init__(position, start, stop)
-
-    def __str__(self) -> str:
-        return f"position {self.position!r} lies outside of [{self.start!r}, {self.stop!r})"
 
 
 class ClaimBeforeStart(RangeFault):
     """A record starts before the range: the reader has not moved to the first record of its own."""
 
+    code = "claim-before-start"
+    usual_help: ClassVar[str] = "begin with the first record that starts at or after the start of the range"
+
     def __init__(self, position: object, start: object) -> None:
+        super().__init__(f"claimed {position!r}, before the range's start {start!r}")
         self.position = position
         self.start = start
-        super().__init__(position, start)
-
-    def __str__(self) -> str:
-        return (
-            f"claimed {self.position!r}, before the range's start {self.start!r}; "
-            "begin with the first record that starts at or after it"
-        )
 
 
 class ClaimBackwards(RangeFault):
     """A record does not start after the one before it, so its position is already claimed."""
 
+    code = "claim-backwards"
+    usual_help: ClassVar[str] = (
+        "claims go forward: claim records in the order of their positions, each split point once"
+    )
+
     def __init__(self, position: object, last: object) -> None:
+        before = "twice" if position == last else f"after {last!r}"
+        super().__init__(f"claimed {position!r} {before}")
         self.position = position
         self.last = last
-        super().__init__(position, last)
-
-    def __str__(self) -> str:
-        if self.position == self.last:
-            return f"claimed {self.position!r} twice; every split point has a position of its own"
-        return f"claimed {self.position!r} after {self.last!r}; claims go forward"
 
 
 class SplitPointMissing(RangeFault):
     """A record is no split point, at a position where only a split point may be."""
 
+    code = "split-point-missing"
+    usual_help: ClassVar[str] = (
+        "mark the first record at each position as a split point, and each further record of its group as none"
+    )
+
     def __init__(self, position: object, group: object = None) -> None:
+        super().__init__(
+            f"the first record of a range is a split point, unlike the one at {position!r}"
+            if group is None
+            else f"the record at {position!r} is no split point, so it belongs to the group at {group!r}"
+        )
         self.position = position
         self.group = group
-        super().__init__(position, group)
-
-    def __str__(self) -> str:
-        if self.group is None:
-            return f"the first record of a range is a split point, unlike the one at {self.position!r}"
-        return f"the record at {self.position!r} is no split point, so it belongs to the group at {self.group!r}"
 
 
 class WorkUnclaimed(RangeFault):
-    """Reading ended before the range did: what is left would be lost."""
+    """Reading ended before the range did: the rest would be lost."""
+
+    code = "work-unclaimed"
+    usual_help: ClassVar[str] = "claim until a claim is refused, or defer the remainder before returning"
 
     def __init__(self, start: object, stop: object) -> None:
+        super().__init__(f"[{start!r}, {stop!r}) was never claimed")
         self.start = start
         self.stop = stop
-        super().__init__(start, stop)
-
-    def __str__(self) -> str:
-        return (
-            f"[{self.start!r}, {self.stop!r}) was never claimed; "
-            "go on until a claim is refused, or defer the remainder before returning"
-        )
 
 
 class ProgressInvalid(RangeFault):
     """Numbers are no progress."""
 
+    code = "progress-invalid"
+    usual_help: ClassVar[str] = "return the amount that is done and the amount that is left, each a number from 0"
+
     def __init__(self, completed: float, remaining: float, reason: str) -> None:
+        super().__init__(f"{completed!r} done and {remaining!r} to do is no progress: {reason}")
         self.completed = completed
         self.remaining = remaining
         self.reason = reason
-        super().__init__(completed, remaining, reason)
-
-    def __str__(self) -> str:
-        return f"{self.completed!r} done and {self.remaining!r} to do is no progress: {self.reason}"
 
 
 class DelayInvalid(RangeFault):
     """Work is deferred by a value that is neither a timedelta nor an aware datetime."""
 
-    def __init__(self, delay: object) -> None:
-        self.delay = delay
-        super().__init__(delay)
+    code = "delay-invalid"
+    usual_help: ClassVar[str] = "pass a timedelta, or a datetime with a time zone"
 
-    def __str__(self) -> str:
-        return f"a remainder is deferred by a timedelta or until an aware datetime, not {self.delay!r}"
+    def __init__(self, delay: object) -> None:
+        super().__init__(f"a remainder is deferred by a timedelta or until an aware datetime, not {delay!r}")
+        self.delay = delay
 
 
 class WatermarkInvalid(RangeFault):
     """A watermark is no aware instant, or goes back."""
 
+    code = "watermark-invalid"
+    usual_help: ClassVar[str] = "set a datetime with a time zone that is not before the last watermark"
+
     def __init__(self, instant: object, reason: str) -> None:
+        super().__init__(f"{instant!r} is no watermark: {reason}")
         self.instant = instant
         self.reason = reason
-        super().__init__(instant, reason)
-
-    def __str__(self) -> str:
-        return f"{self.instant!r} is no watermark: {self.reason}"

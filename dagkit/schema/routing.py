@@ -5,8 +5,9 @@ import struct
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from dagkit.errors import RunFailure
 from dagkit.schema.columns import TEXT_ERRORS, Arrowed, Column, Constant, Lines
 
 try:
@@ -20,8 +21,12 @@ if TYPE_CHECKING:  # compiling must load neither numpy nor Arrow
     import pyarrow as pa
 
 
-class NoRoutingCode(TypeError):
+class NoRoutingCode(RunFailure):
     """The value has no code that every process would compute alike."""
+
+    code = "key-unroutable"
+    usual_help: ClassVar[str] = "declare the input with key=, or set a STREAM_CODEC"
+    caused_by_author: ClassVar[bool] = True
 
 
 def routing_code(key: Any) -> int:
@@ -47,10 +52,7 @@ def routing_code(key: Any) -> int:
         return _combined(key)
     if dataclasses.is_dataclass(key) and not isinstance(key, type):
         return _combined([getattr(key, field.name) for field in dataclasses.fields(key) if field.compare])
-    raise NoRoutingCode(
-        f"{type(key).__name__} has no routing code that every process would compute alike; "
-        "declare the input with key=, or set a STREAM_CODEC"
-    )
+    raise NoRoutingCode(f"{type(key).__name__} has no routing code that every process would compute alike")
 
 
 def _combined(parts: Any) -> int:

@@ -25,7 +25,7 @@ from dagkit import (
     StreamCodec,
 )
 from dagkit.backends.spark import SparkBackend, SparkFailed
-from dagkit.backends.spark.task import SlotReport
+from dagkit.backends.spark.task import Told
 from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.files.pieces import PiecesLost
@@ -156,6 +156,7 @@ def test_what_a_codec_raises_is_reported_of_the_operator_that_receives(
         backend.run(WindowTask(3, sent(coding, ["a", word])))
     failure = raised.value.failure
     assert (failure.operator, failure.window_id) == ("far" if receiver == "far" else "near", 3)
+    assert raised.value.code == "codec-failed"
     assert failure.traceback.splitlines()[1].endswith("_bytes")
     backend.close()
 
@@ -349,12 +350,12 @@ class Settled(Operator):
         self.seen = (1, word)
 
 
-def told_by(program: Program, above: bytes) -> list[SlotReport]:
+def told_by(program: Program, above: bytes) -> list[Told]:
     """The reports of all slots; the last level received from an attempt of this name at each slot of the first."""
     first, last = (range(program.slots_at(level)) for level in (0, 1))
     return [
-        *(SlotReport(Report(level=0, slot=slot), b"first", {}) for slot in first),
-        *(SlotReport(Report(level=1, slot=slot), b"last", dict.fromkeys(first, above)) for slot in last),
+        *(Told(Report(level=0, slot=slot), b"first", {}) for slot in first),
+        *(Told(Report(level=1, slot=slot), b"last", dict.fromkeys(first, above)) for slot in last),
     ]
 
 

@@ -33,7 +33,7 @@ HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
     "started": (Started(3, 4, 5.0), {"window": 3, "blocks": 4, "lasts_millis": 5.0}),
     "failed": (
         Failed(3, "op", "ValueError: no", again=True),
-        {"window": 3, "operator": "op", "told": "ValueError: no", "again": True},
+        {"window": 3, "operator": "op", "message": "ValueError: no", "again": True},
     ),
     "committed": (
         Committed(3, 1.5, 10, 1, 8, 0, 0),

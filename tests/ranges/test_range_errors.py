@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 import dagkit.ranges
-from dagkit.errors import DagkitError
+from dagkit.errors import RunFailure
 from dagkit.ranges import range_errors
 from dagkit.ranges.range_errors import (
     ClaimBackwards,
@@ -30,15 +30,15 @@ SAMPLES = [
     (PositionOutside(b"z", b"a", b"c"), "position b'z' lies outside of [b'a', b'c')"),
     (
         ClaimBeforeStart(5, 100),
-        "claimed 5, before the range's start 100; begin with the first record that starts at or after it",
+        "claimed 5, before the range's start 100",
     ),
-    (ClaimBackwards(5, 9), "claimed 5 after 9; claims go forward"),
-    (ClaimBackwards(9, 9), "claimed 9 twice; every split point has a position of its own"),
+    (ClaimBackwards(5, 9), "claimed 5 after 9"),
+    (ClaimBackwards(9, 9), "claimed 9 twice"),
     (SplitPointMissing(5), "the first record of a range is a split point, unlike the one at 5"),
     (SplitPointMissing(5, 3), "the record at 5 is no split point, so it belongs to the group at 3"),
     (
         WorkUnclaimed(5, 9),
-        "[5, 9) was never claimed; go on until a claim is refused, or defer the remainder before returning",
+        "[5, 9) was never claimed",
     ),
     (ProgressInvalid(-1, 2, "work is counted from 0"), "-1 done and 2 to do is no progress: work is counted from 0"),
     (DelayInvalid(5), "a remainder is deferred by a timedelta or until an aware datetime, not 5"),
@@ -49,7 +49,9 @@ SAMPLES = [
 @pytest.mark.parametrize(("fault", "words"), SAMPLES, ids=[type(fault).__name__ for fault, _ in SAMPLES])
 def test_a_fault_says_what_disagrees_also_after_a_journey(fault, words):
     travelled = pickle.loads(pickle.dumps(fault))  # noqa: S301 - made here
-    assert str(fault) == str(travelled) == words
+    assert fault.problem == words
+    assert str(fault) == str(travelled) == f"{words} [{fault.code}]\n  help: {fault.help}"
+    assert fault.help
     assert vars(fault) == vars(travelled)
 
 
@@ -61,7 +63,7 @@ def test_every_fault_is_one_family_and_has_a_sample_here():
     }
     assert family - {RangeFault} == {type(fault) for fault, _ in SAMPLES}
     assert all(issubclass(kind, RangeFault) for kind in family)
-    assert issubclass(RangeFault, DagkitError)
+    assert issubclass(RangeFault, RunFailure)
 
 
 def test_what_is_public_is_listed_and_there():

@@ -1,4 +1,4 @@
-"""The reference backend: runs a plan in single-threaded plain Python. It is slow and simple."""
+"""The reference: a plan run by honest, single-threaded Python. It is slow, and it is right."""
 
 from dagkit.backends.reference.interpreter import ReferenceBackend
 

@@ -130,8 +130,8 @@ def _page(anatomy: Anatomy, values: Mapping[str, Value]) -> list[Any]:
     parts += _property_section(anatomy, values)
     metrics = [(metric.name, ", ".join(metric.aggregators), metric.doc) for metric in anatomy.metrics]
     parts += section("Metrics", ("name", "of all partitions", "meaning"), metrics)
-    annotations = [(name.replace("_", " "), "yes" if holds else "no") for name, holds in anatomy.annotations.items()]
-    parts += section("Annotations", ("annotation", "holds"), annotations)
+    said = [(name.replace("_", " "), "yes" if holds else "no") for name, holds in anatomy.annotations.items()]
+    parts += section("Annotations", ("annotation", "holds"), said)
     return [*parts, "", heading("Attributes", "dagkit describe --attributes lists them")]
 
 
@@ -143,8 +143,8 @@ def _port_section(anatomy: Anatomy) -> list[Any]:
 
 
 def _with(port: PortSheet) -> str:
-    settings = (("key", port.key), ("unifier", port.unifier))
-    return ", ".join(f"{name}={value}" for name, value in settings if value)
+    said = (("key", port.key), ("unifier", port.unifier))
+    return ", ".join(f"{name}={value}" for name, value in said if value)
 
 
 def _property_section(anatomy: Anatomy, values: Mapping[str, Value]) -> list[Any]:

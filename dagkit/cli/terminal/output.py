@@ -90,7 +90,7 @@ class Output:
     def message(self, text: str) -> None:
         """Print a message on stderr, unless quiet."""
         if self.report is not None:
-            self.report("told", {"message": text})
+            self.report("printed", {"message": text})
         elif not self.quiet:
             _write(sys.stderr, text)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dagkit.api.operators import DelayOperator
 from dagkit.engine.checkpoint.checkpoint import Held
 from dagkit.engine.codec import JsonCodec
+from dagkit.engine.entrances import made_by
 from dagkit.engine.program.program import Program
 from dagkit.engine.worker.outbox import Outbox, Sent
 from dagkit.errors import RunFailure, Scene
@@ -56,7 +57,7 @@ def restored(program: Program, helds: Iterable[Held]) -> list[Sent]:
         written = JsonCodec(held.into, target.payload)
         batch = Batch.of([written.back(item) for item in held.items])
         if target.keys:  # the partitions may have changed: route each item by its key
-            shares = target.shares(batch, held.slot, 0)
+            shares = made_by(target.into[0], target.shares(batch, held.slot, 0))
         elif held.slot < target.slots:
             shares = iter([(held.slot, batch)])
         else:

@@ -67,7 +67,7 @@ class Failed:
     window_id: int
     operator: str | None
     """The operator whose code raised; None if a machine was lost."""
-    told: str
+    message: str
     """The type and the message of the exception."""
     again: bool
 

@@ -39,7 +39,7 @@ class InFlightWindow:
     asks: bool = False
     """Whether the window only polls endless inputs."""
     failures: int = 0
-    told: bool = False
+    is_published: bool = False
     """Whether its start has been published to observers."""
     answer: "Future[Answer]" = field(init=False)
 

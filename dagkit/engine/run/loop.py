@@ -40,7 +40,7 @@ from dagkit.engine.work.split import backlogs_of
 from dagkit.engine.work.summary import ProgramSummary
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import WindowTask
-from dagkit.errors import DagkitError, InputUnreadable
+from dagkit.errors import DagkitError
 from dagkit.ledger import SequenceTaken
 
 
@@ -82,8 +82,7 @@ class Loop:
             except BaseException as error:
                 run.backend.close()  # so that no thread waits for an abandoned window
                 run.driver_inputs.tear_down(run.checkpoint.window + 1)
-                is_own = isinstance(error, DagkitError) and not isinstance(error, InputUnreadable)
-                name = None if is_own else operator_of(error)
+                name = None if isinstance(error, OperatorFailed) else operator_of(error)
                 if name is None or not isinstance(error, Exception):
                     if isinstance(error, OperatorFailed):
                         run.changing.failed(error)

@@ -29,22 +29,21 @@ class EventPublisher:
 
     def found(self, finding: Discovery, waiting: Sequence[WorkItem]) -> None:
         """Publish a discovery; `waiting` is its part that goes to the queue."""
-        positions = sum(each.positions for each in waiting)
+        positions = sum(each.length for each in waiting)
         self.tell(Found(finding.operator, len(waiting), positions, len(finding.emitted) - len(waiting)))
 
     def started(self, flight: InFlightWindow) -> None:
         """Publish the start of a window; later calls for the same window do nothing."""
-        if not flight.told:
-            flight.told = True
+        if not flight.is_published:
+            flight.is_published = True
             self.tell(Started(flight.window_id, len(all_in(flight.round.allocation)), flight.round.lasts_millis))
 
     def failed(self, flight: InFlightWindow, error: OperatorFailed | WindowLost, *, again: bool) -> None:
         """Publish a failed attempt at a window."""
         failure = error.failure if isinstance(error, OperatorFailed) else None
-        operator, told = (
-            (None, f"{type(error).__name__}: {error.problem}") if failure is None else (failure.operator, failure.told)
-        )
-        self.tell(Failed(flight.window_id, operator, told, again))
+        message = f"{type(error).__name__}: {error.problem}" if failure is None else failure.message
+        operator = None if failure is None else failure.operator
+        self.tell(Failed(flight.window_id, operator, message, again))
 
     def committed(self, flight: InFlightWindow, answer: Answer, *, files: int, queue: WorkQueue, now: datetime) -> None:
         """Publish a committed window; `queue` is the queue after it."""

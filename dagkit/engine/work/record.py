@@ -56,7 +56,7 @@ class Recorder:
             self._settled.add(each.source, each.start, stop)
         else:
             self._folded_elements += 1
-            self._folded_positions += each.positions
+            self._folded_positions += each.length
 
     def record(self) -> WorkRecord:
         """Return the complete record."""

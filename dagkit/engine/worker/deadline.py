@@ -2,11 +2,10 @@
 
 import threading
 import time
-from typing import Any
 
-from dagkit.ranges import RestrictionTracker
+from dagkit.ranges import OffsetRange, RestrictionTracker
 
-Tracker = RestrictionTracker[Any, Any]
+Tracker = RestrictionTracker[OffsetRange, int]
 
 AGAIN_SECONDS = 0.002
 """How soon after the deadline the watchdog first tries again to split work without a claim."""
@@ -22,7 +21,7 @@ class Deadline:
         self._splits: float | None = None
         """When to split the watched work."""
         self._tracker: Tracker | None = None
-        self._residual: Any = None
+        self._residual: OffsetRange | None = None
         self._again = AGAIN_SECONDS
         self._changed = threading.Condition(threading.RLock())
         self._ended = False
@@ -52,7 +51,7 @@ class Deadline:
             self._watchdog = threading.Thread(target=self._keep_watch, name="deadline", daemon=True)
             self._watchdog.start()
 
-    def residual(self) -> Any:
+    def residual(self) -> OffsetRange | None:
         """Stop watching the work. Return the part that was split off, if any."""
         with self._changed:
             self._tracker = None

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dagkit.api.controls import Stamped
+from dagkit.engine.entrances import made_by, note
 from dagkit.engine.program.program import Target
 from dagkit.engine.worker.instances import GATHERED_ITEMS, Receiver, Take, of_batches
 from dagkit.plan.model import Routing
@@ -67,7 +68,7 @@ class Outbox:
             nonlocal number
             if not len(batch):  # a delay that holds nothing must not make another window for it
                 return
-            for slot, share in target.shares(batch, self.slot, number):
+            for slot, share in made_by(target.into[0], target.shares(batch, self.slot, number)):
                 self._full.append(self.keep(Sent(target.wire, slot, target.level, target.delayed, share)))
             number += len(batch)
 
@@ -106,7 +107,12 @@ class Outbox:
         def drop(item: Any) -> None:
             nonlocal count
             count += 1
-            for slot in target.slots_of(item, self.slot, 0):
+            try:
+                slots = target.slots_of(item, self.slot, 0)
+            except Exception as error:  # the receiver's key or codec, not the sender's code
+                note(error, target.into[0], item)
+                raise
+            for slot in slots:
                 items = waiting.setdefault(slot, [])
                 items.append(item)
                 if len(items) >= GATHERED_ITEMS:

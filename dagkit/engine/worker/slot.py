@@ -114,7 +114,6 @@ class SlotRun:
             left=tuple(each for reading in self.readings.values() for each in reading.left),
             put_off={end: each for reading in self.readings.values() for end, each in reading.put_off.items()},
             records={each.elements.into: each.recorder.record() for each in self.readings.values()},
-            progress={end: each for reading in self.readings.values() for end, each in reading.progress.items()},
             positions=sum(reading.positions for reading in self.readings.values()),
             work=sum(reading.worked for reading in self.readings.values()),
             busy_millis=self._since_start(),
@@ -180,7 +179,7 @@ class SlotRun:
     def _failure(self, error: Exception) -> Exception:
         """Add the location of the record to an operator's error; return other errors unchanged."""
         if isinstance(error, CodecFailed):
-            return error.told(self.window_id, self.slot)
+            return error.in_window(self.window_id, self.slot)
         name = operator_of(error)
         if name is None:
             return error

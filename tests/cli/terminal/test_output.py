@@ -95,7 +95,7 @@ def test_in_json_every_line_on_stderr_is_an_event(dagkit, write, port):
     assert answer.document["schema"] == "dagkit.launch/1"
     told = lines_of(answer)
     events = [line["event"] for line in told]
-    assert events[:6] == ["told", "resumed", "found", "started", "committed", "measured"]
+    assert events[:6] == ["printed", "resumed", "found", "started", "committed", "measured"]
     assert events[-1] == "ended"
     assert all({"ts", "level", "logger", "app", "event"} <= line.keys() for line in told)
     assert told[5]["metrics"] == {"sink": {"largest": 3}}
@@ -139,7 +139,7 @@ def test_in_json_a_window_that_failed_and_the_end_of_the_run_are_events(dagkit, 
     answer = dagkit("launch", "failing.py", "--once", "--reference", "--log", "json")
     assert answer.code == 7
     *_, failed, stopped = lines_of(answer)
-    assert (failed["event"], failed["operator"], failed["told"]) == ("failed", "failing", "ValueError: no")
+    assert (failed["event"], failed["operator"], failed["message"]) == ("failed", "failing", "ValueError: no")
     assert (stopped["event"], stopped["exit_code"], stopped["app"]) == ("stopped", 7, "failing")
     assert "failing failed in window 1" in stopped["message"]
 

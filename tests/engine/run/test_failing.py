@@ -19,6 +19,7 @@ from dagkit import (
     Dag,
     InputOperator,
     InputPort,
+    KeyedState,
     Lines,
     Operator,
     OperatorContext,
@@ -335,6 +336,62 @@ def test_an_operator_that_raises_what_another_failed_with_is_noted_itself() -> N
 
 def test_what_no_operator_raised_is_noted_of_none() -> None:
     assert operator_of(ValueError("dagkit's own")) is None
+
+
+def tens_of(number: int) -> int:
+    if number == 7:
+        raise ValueError("7 has no tens")
+    return number // 10
+
+
+class Tens(Operator):
+    """Counts numbers by a key that fails for one number."""
+
+    kind = "cast.tens/1"
+    input = InputPort(int, key=tens_of)
+    seen = KeyedState[int, int](int)
+
+    def process(self, item: int) -> None:
+        self.seen[item // 10] += 1
+
+
+class Sets(Operator):
+    """Takes items that have no routing code."""
+
+    kind = "cast.sets/1"
+    input = InputPort[Any]()
+    seen = KeyedState[int, int](int)
+
+    def process(self, item: Any) -> None:
+        raise AssertionError("the item should not arrive")
+
+
+@wherever
+@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize(
+    ("receiver", "fails"),
+    [
+        pytest.param(Tens(), ((6, 7), "operator-failed", "ValueError: 7 has no tens"), id="a key that fails"),
+        pytest.param(Sets(), (({6},), "key-unroutable", "NoRoutingCode: set has no routing code"), id="no code"),
+    ],
+)
+def test_an_item_that_cannot_be_routed_is_a_failure_of_its_receiver(
+    tmp_path: Path,
+    loop: Callable[[Desk], Loop],
+    partitions: int,
+    receiver: Operator,
+    fails: tuple[tuple[Any, ...], str, str],
+) -> None:
+    items, code, problem = fails
+
+    def draw(dag: Dag, conf: object) -> None:
+        dag.add_operator("items", Items(items=items)) >> dag.add_operator("receiver", receiver)
+        dag.set_operator_attribute(receiver, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
+
+    with pytest.raises(OperatorFailed, match=f"^receiver failed in window 1, .*: {problem}") as raised:
+        loop(Desk(tmp_path, draw)).run()
+    assert raised.value.code == code
+    assert raised.value.failure.record in {"7", "{6}"}
 
 
 class Disguised(Operator):
@@ -756,8 +813,9 @@ def test_a_handler_that_returns_fails_by_the_name_of_its_operator_and_without_li
         numbers = dag.add_operator("numbers", Script(looks=((1,),)))
         numbers >> dag.add_operator("returns", Returning()) >> dag.add_operator("collect", Collect())
 
-    problem = r"^returns failed in window 1, slot 0: Returning.process returned 1, and .* not `return item`"
-    with pytest.raises(OperatorFailed, match=rf"{problem} \[operator-failed\]\n  help: fix returns"):
+    problem = r"^returns failed in window 1, slot 0: NotYielded: Returning.process returned 1, and .* from an iterator"
+    help_ = "write `yield item` for each item, not `return item`$"
+    with pytest.raises(OperatorFailed, match=rf"{problem} \[item-unyielded\]\n  help: {help_}"):
         Desk(tmp_path, draw, backend=lambda backend: made_on(on, backend)).run()
 
 

@@ -73,4 +73,4 @@ def test_observers_receive_each_loss(tmp_path: Path) -> None:
         desk.run(observers=[told.append])
     failed = [each for each in told if isinstance(each, Failed)]
     assert [each.again for each in failed] == [True] * ATTEMPTS_AT_LOST_WINDOWS + [False]
-    assert {(each.operator, each.told) for each in failed} == {(None, "WindowLost: a machine went away")}
+    assert {(each.operator, each.message) for each in failed} == {(None, "WindowLost: a machine went away")}
