@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Protocol, get_args
 
 Code = Literal[
     # what populate_dag wrote
@@ -201,6 +201,22 @@ class DagkitError(Exception):
 
     exit_code: ClassVar[int] = 1
 
+    @property
+    def explained(self) -> "Explained | None":
+        """The code, problem and help of the error; None if it has no code of its own."""
+        return None
+
+
+class Explained(Protocol):
+    """An error, or one of several that it carries, with a code that docs/errors.md explains."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def problem(self) -> str: ...
+    @property
+    def help(self) -> str: ...
+
 
 class ApplicationFaults(DagkitError):
     """The application cannot be compiled; `diagnostics` holds every fault found, warnings included."""
@@ -258,6 +274,10 @@ class RunFailure(DagkitError):
         self.problem = problem
         self.help = help or self.usual_help
         self.scene = scene
+
+    @property
+    def explained(self) -> Explained:
+        return self
 
     def __str__(self) -> str:
         line, rest, more = self.problem.partition("\n")

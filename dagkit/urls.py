@@ -49,6 +49,11 @@ def absolute(place: str, home: str = "") -> str:
     return os.path.abspath(os.path.join(home, local_path(place)))  # noqa: PTH100, PTH118 - do not resolve symbolic links
 
 
+def without_links(place: str) -> str:
+    """The place with symbolic links resolved, as paths are compared; a URL without its options."""
+    return place.partition("?")[0].rstrip("/") if is_url(place) else os.path.realpath(local_path(place))
+
+
 def plain(place: str) -> str:
     """The place as people read it and as patterns match it: a URL without its options, and unquoted."""
     if not is_url(place):

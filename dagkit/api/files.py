@@ -82,8 +82,11 @@ class OutputFiles:
 class FileFinder(Protocol):
     """An operator that discovers files."""
 
-    def would_find(self, path: str, items: Sequence[object]) -> bool:
-        """Whether it would discover a file at an absolute path or URL. `items` are those known to arrive at it."""
+    def would_find(self, paths: Sequence[str], items: Sequence[object]) -> Iterable[str]:
+        """The paths, of those given, at which it would find a file.
+
+        They are absolute and without symbolic links, or URLs. `items` are those known to arrive at the operator.
+        """
 
 
 @runtime_checkable

@@ -43,6 +43,12 @@ def test_a_worker_loads_nothing_that_is_the_drivers_own(module: str) -> None:
     assert {each: by for each, by in found.items() if each.startswith(DRIVERS_OWN)} == {}
 
 
+def test_the_command_line_loads_no_engine_and_no_ledger_before_it_knows_its_command() -> None:
+    found = loaded_with("dagkit.cli.group", SOURCES)
+    others = ("dagkit.engine", "dagkit.ledger", "dagkit.compiler", "dagkit.backends")
+    assert {name: by for name, by in found.items() if name.startswith(others)} == {}
+
+
 def test_a_worker_loads_few_packages_that_are_not_ours() -> None:
     """`docs/installing.md` lists them: those missing there come with pydantic and with Spark."""
     loaded = {*loaded_with("dagkit.backends.spark.task", SOURCES), *loaded_with("dagkit_operators", SOURCES)}

@@ -19,7 +19,6 @@ from click.exceptions import Exit
 
 from dagkit.api.traces import author_lines
 from dagkit.errors import ApplicationFaults, DagkitError, Diagnostic, RunFailure, Scene, Severity, printable
-from dagkit.ledger import LedgerError
 
 _UNLIMITED = 10_000
 """The page width for pipes and files, so that each row stays on one line."""
@@ -170,12 +169,12 @@ def failure_fields(failure: DagkitError) -> dict[str, Any]:
 
 def _details(failure: DagkitError) -> dict[str, Any]:
     """The code, problem and help of a failure, and where in the run it happened."""
-    fault = failure.fault if isinstance(failure, LedgerError) else failure if isinstance(failure, RunFailure) else None
+    explained = failure.explained
     scene = failure.scene if isinstance(failure, RunFailure) else Scene()
     return {
-        "code": fault.code if fault else None,
-        "problem": fault.problem if fault else None,
-        "help": fault.help if fault else None,
+        "code": explained.code if explained else None,
+        "problem": explained.problem if explained else None,
+        "help": explained.help if explained else None,
         **asdict(scene),
     }
 

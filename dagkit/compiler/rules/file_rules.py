@@ -5,27 +5,31 @@ from collections.abc import Iterator
 from dagkit.api.files import FileFinder, KnownItems, example_files
 from dagkit.errors import Diagnostic, printable
 from dagkit.graph import Graph, Node
+from dagkit.urls import without_links
 
 
 def no_operator_finds_what_another_writes(graph: Graph) -> Iterator[Diagnostic]:
     """An output file in a place that is searched for input would be read as input, and so would the output from it."""
     healthy = [node for node in graph.nodes if not node.operator.faults]
     finders = [(node, node.operator) for node in healthy if isinstance(node.operator, FileFinder)]
-    for writer in healthy if finders else ():
-        for folder, paths in example_files(writer.operator).items():
-            found = [
-                node.name
-                for node, finder in finders
-                if any(finder.would_find(path, _items_into(graph, node)) for path in paths)
-            ]
-            if found:
-                readers = f"{' and '.join(found)} would find its files and read them"
-                yield Diagnostic(
-                    "output-read",
-                    f"{writer.name} writes to {printable(folder)}, where {readers}",
-                    f"let {writer.name} write to a folder outside of the input, or exclude its files by a pattern",
-                    writer.where,
-                )
+    if not finders:
+        return
+    written = [
+        (writer, folder, [without_links(path) for path in paths])
+        for writer in healthy
+        for folder, paths in example_files(writer.operator).items()
+    ]
+    every = list(dict.fromkeys(path for _, _, paths in written for path in paths))
+    found = [(node.name, set(finder.would_find(every, _items_into(graph, node)))) for node, finder in finders]
+    for writer, folder, paths in written:
+        readers = " and ".join(name for name, theirs in found if not theirs.isdisjoint(paths))
+        if readers:
+            yield Diagnostic(
+                "output-read",
+                f"{writer.name} writes to {printable(folder)}, where {readers} would find its files and read them",
+                f"let {writer.name} write to a folder outside of the input, or exclude its files by a pattern",
+                writer.where,
+            )
 
 
 def _items_into(graph: Graph, node: Node) -> list[object]:

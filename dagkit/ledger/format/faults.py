@@ -138,6 +138,10 @@ class LedgerError(DagkitError):
         return self.faults[0]
 
     @property
+    def explained(self) -> Fault:
+        return self.fault
+
+    @property
     def code(self) -> LedgerCode:
         return self.fault.code
 

@@ -3,13 +3,13 @@
 import logging
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from dagkit.errors import printable
-from dagkit.urls import below, is_url, local_path, resolved
+from dagkit.urls import below, is_url, local_path, resolved, without_links
 from dagkit_operators.filesystem.access import Found, found_of, leads_nowhere, millis_of, special_kind, status_of
 
 _log = logging.getLogger(__name__)
@@ -40,20 +40,16 @@ def _log_skipped(path: str, kind: str) -> None:
     _log.warning("%s is %s, and is skipped: only regular files are read", printable(path), kind)
 
 
-def path_below(place: str, folder: str) -> str | None:
-    """The path relative to a folder, empty for the folder itself; None if the path lies elsewhere.
+def paths_below(paths: Sequence[str], folder: str) -> Iterator[tuple[str, str]]:
+    """The paths that lie in a folder or are its own, each with its relative path, which is empty for the folder.
 
-    Symbolic links in both are resolved.
+    The paths have no symbolic links; those in the folder's own path are resolved.
     """
-    path, start = _real(place), _real(folder)
-    if path == start:
-        return ""
-    start = f"{start.rstrip('/')}/"
-    return path[len(start) :] if path.startswith(start) else None
-
-
-def _real(place: str) -> str:
-    return place.partition("?")[0].rstrip("/") if is_url(place) else os.path.realpath(local_path(place))
+    itself = without_links(folder)
+    start = f"{itself.rstrip('/')}/"
+    for path in paths:
+        if path == itself or path.startswith(start):
+            yield path, path[len(start) :]
 
 
 def _local_entries(folder: str, *, recursive: bool, entered: set[tuple[int, int]]) -> Iterator[str]:

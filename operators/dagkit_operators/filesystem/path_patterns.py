@@ -1,7 +1,7 @@
 """Patterns of paths: the files that a pattern with wildcards matches."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,7 @@ from dagkit.errors import InputUnreadable
 from dagkit.patterns import is_whole
 from dagkit.urls import absolute, is_url, shown
 from dagkit_operators.filesystem.access import Found, looked_up, refuse_special
-from dagkit_operators.filesystem.listing import files_below, path_below
+from dagkit_operators.filesystem.listing import files_below, paths_below
 
 
 def missing(place: str, then: str) -> InputUnreadable:
@@ -19,11 +19,13 @@ def missing(place: str, then: str) -> InputUnreadable:
     return InputUnreadable(f"cannot read {shown(place)}: there is no such file or directory", f"make it, {then}")
 
 
-def would_match(pattern: str, place: str) -> bool:
-    """Whether `files_like(pattern)` would yield a file at this path."""
+def would_match(pattern: str, paths: Sequence[str]) -> Iterator[str]:
+    """The paths, which have no symbolic links, at which `files_like(pattern)` would yield a file."""
     folder, likeness = _folder_and_likeness(absolute(pattern))
-    below_it = path_below(place, folder)
-    return below_it is not None and not unfinished(below_it) and bool(matching(likeness)(below_it))
+    matches = matching(likeness)
+    for path, below_it in paths_below(paths, folder):
+        if not unfinished(below_it) and matches(below_it):
+            yield path
 
 
 def unfinished(below: str) -> bool:

@@ -54,9 +54,11 @@ class MatchFiles(SplittableOperator[str]):
     def setup(self, context: Context) -> None:
         self._home = context.home
 
-    def would_find(self, path: str, items: Sequence[object]) -> bool:
-        """Whether it would find a file at this path. Before a run, only patterns of `Items` are known."""
-        return any(isinstance(pattern, str) and would_match(pattern, path) for pattern in items)
+    def would_find(self, paths: Sequence[str], items: Sequence[object]) -> Iterator[str]:
+        """The paths at which it would find a file. Before a run, only patterns of `Items` are known."""
+        for pattern in items:
+            if isinstance(pattern, str):
+                yield from would_match(pattern, paths)
 
     def initial_restriction(self, element: str) -> OffsetRange:  # noqa: ARG002 - the same for every pattern
         """The numbers of the scans to do."""

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, field_validat
 from dagkit.patterns import HELP, is_whole, refusal
 from dagkit.urls import absolute, is_url, plain, shown
 from dagkit_operators.filesystem.access import Found, exists, looked_up, reading_from, refuse_special
-from dagkit_operators.filesystem.listing import files_below, path_below
+from dagkit_operators.filesystem.listing import files_below, paths_below
 from dagkit_operators.filesystem.path_patterns import missing, unfinished
 
 _log = logging.getLogger(__name__)
@@ -77,14 +77,17 @@ class DirectoryScanner(BaseModel):
         else:
             raise missing(root, _THEN)
 
-    def would_find(self, place: str) -> bool:
-        """Whether a scan would find a file at this path."""
-        return any(self._would_find(place, root) for root in map(absolute, self.files))
+    def would_find(self, paths: Sequence[str]) -> Iterator[str]:
+        """The paths, which have no symbolic links, at which a scan would find a file."""
+        for root in map(absolute, self.files):
+            shown_root = root.partition("?")[0].rstrip("/") if is_url(root) else root
+            for path, below in paths_below(paths, root):
+                if self._would_find(shown_root, below):
+                    yield path
 
-    def _would_find(self, place: str, root: str) -> bool:
-        below, shown_root = path_below(place, root), root.partition("?")[0].rstrip("/") if is_url(root) else root
+    def _would_find(self, shown_root: str, below: str) -> bool:
         if not below:
-            return below is not None and self._matches(shown_root)
+            return self._matches(shown_root)
         return (self.recursive or "/" not in below) and self._wanted(shown_root, below)
 
     def _wanted(self, root: str, below: str) -> bool:

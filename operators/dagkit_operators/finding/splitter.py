@@ -4,7 +4,7 @@ import base64
 import hashlib
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -83,9 +83,9 @@ class FileSplitterInput(InputOperator):
     """When the next scan is due; None: at once."""
     _scans: int = PrivateAttr(default=0)
 
-    def would_find(self, path: str, items: Sequence[object]) -> bool:  # noqa: ARG002 - it has no input port
-        """Whether the scanner would find a file at this path."""
-        return self.scanner.would_find(path)
+    def would_find(self, paths: Sequence[str], items: Sequence[object]) -> Iterator[str]:  # noqa: ARG002 - it has no input port
+        """The paths at which the scanner would find a file."""
+        return self.scanner.would_find(paths)
 
     def setup(self, context: Context) -> None:
         self._context = context

@@ -1,6 +1,6 @@
 """An application is refused if it would find what it writes, and not if a pattern or a folder keeps them apart."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,16 @@ import pytest
 from dagkit import Dag, InputPort, Operator, OutputFiles
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults
-from dagkit_operators import FileSplitterInput, Items, LineReader, MatchFiles, PartWriter, ReadFiles, RecordWriter
+from dagkit_operators import (
+    DirectoryScanner,
+    FileSplitterInput,
+    Items,
+    LineReader,
+    MatchFiles,
+    PartWriter,
+    ReadFiles,
+    RecordWriter,
+)
 
 
 class Notes(Operator):
@@ -133,3 +142,23 @@ def test_the_report_names_both_and_what_to_do(here: Path) -> None:
     (told,) = raised.value.diagnostics
     assert told.problem == f"Writer writes to {here}/link, where Splitter would find its files and read them"
     assert told.help == "let Writer write to a folder outside of the input, or exclude its files by a pattern"
+
+
+def test_each_finder_is_asked_once_for_all_that_is_written() -> None:
+    """The cost of the rule grows with the operators, and not with the pairs of finders and writers."""
+    asked: list[int] = []
+
+    class Finder(FileSplitterInput):
+        def would_find(self, paths: Sequence[str], items: Sequence[object]) -> Iterator[str]:
+            asked.append(len(paths))
+            return super().would_find(paths, items)
+
+    def populate_dag(dag: Dag, conf: object) -> None:
+        for lane in range(3):
+            splitter = dag.add_operator(f"Splitter{lane}", Finder(scanner=DirectoryScanner(files=("input",))))
+            reader = dag.add_operator(f"Reader{lane}", LineReader())
+            splitter.blocks_metadata_output >> reader
+            reader.messages >> dag.add_operator(f"Writer{lane}", RecordWriter(file_path=f"out{lane}"))
+
+    assert codes(populate_dag) == []
+    assert asked == [3, 3, 3]
