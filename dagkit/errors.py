@@ -46,6 +46,8 @@ Code = Literal[
     "output-unconnected",
     "wiring-ambiguous",
     "kind-duplicated",
+    "restriction-unwritable",
+    "restriction-untracked",
     # the shape of the graph
     "operator-unreached",
     "root-not-input",
@@ -118,6 +120,7 @@ RunCode = Literal[
     "codec-failed",
     "parts-mismatched",
     "truncation-invalid",
+    "restriction-invalid",
     # trackers at work
     "range-invalid",
     "fraction-invalid",
@@ -140,6 +143,7 @@ RunCode = Literal[
     "discovery-stranded",
     "discovery-unfinished",
     "element-unreadable",
+    "restriction-unreadable",
     "state-unreadable",
     "state-unwritable",
     "checkpoint-unwritable",

@@ -1,17 +1,21 @@
 """Work: the elements that splittable operators are given, what they say of their source, and where they are stopped."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from math import isfinite
+from typing import Annotated, Any, ClassVar, Generic, Protocol, Self, cast
 
-from typing_extensions import TypeIs
+from pydantic import Field
+from typing_extensions import TypeIs, TypeVar
 
 from dagkit.api.operators import Operator
 from dagkit.api.ports import input_ports
 from dagkit.ranges import (
     OFFSET_INFINITY,
+    ByteKeyRange,
+    ByteKeyRestrictionTracker,
     OffsetRange,
     OffsetRestrictionTracker,
     RestrictionTracker,
@@ -19,6 +23,8 @@ from dagkit.ranges import (
 )
 
 T = TypeVar("T")
+R = TypeVar("R", default=OffsetRange)
+"""What part of the work on an element is: a range of offsets, of keys, or what an author makes of it."""
 
 
 class Placed(Protocol):
@@ -93,6 +99,11 @@ class Block:
     """Distinguishes a source that changed and is read again from its earlier version; empty at the first reading."""
     facts: Mapping[str, Any] | None = None
     """What else the finder wants the reader to know, as JSON: how long the source was, when it changed."""
+    previous_block_id: Annotated[int | None, Field(exclude_if=lambda number: number is None)] = None
+    """The block that ends where this one starts; None for the first of a source, and where the finder notes none.
+
+    A reader that has just read that block may reuse its open stream. Stored blocks omit the field if it is None.
+    """
 
     @property
     def source(self) -> str:
@@ -117,19 +128,24 @@ class Block:
 
     def part(self, start: int, end: int) -> "Block":
         """A part of its bytes; only one that reaches the end of the block may be the last of its file."""
-        return replace(self, start=start, end=end, last=self.last and end == self.end)
+        previous = self.previous_block_id if start == self.start else None
+        return replace(self, start=start, end=end, last=self.last and end == self.end, previous_block_id=previous)
 
 
-class SplittableOperator(Operator, Generic[T]):
+class SplittableOperator(Operator, Generic[T, R]):
     """Works through part of what an element stands for, claim by claim, and can be stopped between any two claims.
 
     It stands anywhere in a graph, and its elements are of any payload. An author says what of an element there is to
-    do, a range of offsets, and writes `process` with a claim loop. When the window is over, the engine takes back what
+    do, a restriction, and writes `process` with a claim loop. When the window is over, the engine takes back what
     is not claimed and hands it out again, to any slot. Work without an end is work like any other.
 
-    A restriction may be cut at any offset: parts that touch must come to the same as the whole. What cannot be cut has
-    an `UnsplittableRestrictionTracker`. Side values come in by further inputs, which have methods of their own; those
-    of a window are all there before its work begins.
+    A restriction is a range of offsets, `SplittableOperator[T]`, a range of byte keys, `SplittableOperator[T,
+    ByteKeyRange]`, or of a type of the author's own, `SplittableOperator[T, R]` with `restriction_type = R` and a
+    `tracker`. It may be cut wherever its tracker grants that: the parts must come to the same as the whole. What cannot
+    be cut has an `UnsplittableRestrictionTracker`.
+
+    Side values come in by further inputs, which have methods of their own; those of a window are all there before its
+    work begins.
     """
 
     served_by_engine = True
@@ -141,41 +157,66 @@ class SplittableOperator(Operator, Generic[T]):
     False where they only number steps, such as looks at a folder.
     """
 
-    def initial_restriction(self, element: T) -> OffsetRange:
-        """The whole work that an element stands for; without an end where it stops at OFFSET_INFINITY.
+    restriction_type: ClassVar[Any] = OffsetRange
+    """The type of its restrictions, where that is an author's own; ranges of offsets and of keys need no word.
+
+    The ledger keeps what waits as JSON, as this type is written. Values of it read back equal.
+    """
+
+    def initial_restriction(self, element: T) -> R | tuple[int, int]:
+        """The whole work that an element stands for; a pair of integers is a range of offsets.
+
+        A range of offsets that stops at OFFSET_INFINITY has no end.
 
         It is asked when the element joins the queue, on the driver or in a slot, without `setup`; after a crash it may
         be asked again, and what it says then may have grown. A sourced element is not asked: its work is its stretch.
         """
         if is_sourced(element):
-            return OffsetRange(element.start, element.end)
+            return cast("R", OffsetRange(element.start, element.end))  # a stretch has no other restriction
         raise NotImplementedError(
             f"{type(self).__name__} must say what of a {type(element).__name__} is to be done: write "
-            "initial_restriction(self, element), which gives an OffsetRange"
+            "initial_restriction(self, element), which gives a range, such as (0, size)"
         )
 
-    def split(self, element: T, restriction: OffsetRange) -> Iterable[OffsetRange]:  # noqa: ARG002 - for overrides
-        """The work in parts that touch, so that many slots can begin at once; here the whole is one.
+    def split(self, element: T, restriction: R) -> Iterable[R | tuple[int, int]]:  # noqa: ARG002 - for overrides
+        """The work in parts that are the whole, in order, so that many slots can begin at once; here the whole is one.
 
         What is dealt unevenly is cut besides, and what is not done in a window is split off: this is for elements of
         which it is known beforehand that they are large.
         """
         yield restriction
 
-    def size(self, element: T, restriction: OffsetRange) -> float:  # noqa: ARG002 - for overrides
-        """How much work it is, in a unit that all elements of this operator share; of work without an end, 0."""
-        return float(restriction.size) if restriction.is_bounded() else 0.0
+    def size(self, element: T, restriction: R) -> float:
+        """How much work it is, in a unit that all elements of this operator share; of work without an end, 0.
 
-    def truncate(self, element: T, restriction: OffsetRange) -> OffsetRange | None:  # noqa: ARG002 - for overrides
-        """What of it, from its start on, is still done when the application drains; the rest waits for a later launch.
-
-        Here: all of what has an end, and of what has none, nothing.
+        Here: the offsets, or of another restriction what its tracker calls the work remaining.
         """
-        return restriction.truncate()
+        if isinstance(restriction, OffsetRange):
+            return float(restriction.size) if restriction.is_bounded() else 0.0
+        remaining = self.tracker(element, restriction).current_progress().remaining
+        return remaining if isfinite(remaining) else 0.0
 
-    def tracker(self, element: T, restriction: OffsetRange) -> RestrictionTracker[OffsetRange, int]:  # noqa: ARG002 - as above
+    def truncate(self, element: T, restriction: R) -> R | None:
+        """What of it is still done when the application drains; the rest waits for a later launch.
+
+        Of offsets, any part from the start on; of another restriction, all or nothing. Here: all of what has an end,
+        and of what has none, nothing.
+        """
+        if isinstance(restriction, OffsetRange):
+            is_bounded = restriction.is_bounded()
+        else:
+            is_bounded = self.tracker(element, restriction).is_bounded()
+        return restriction if is_bounded else None
+
+    def tracker(self, element: T, restriction: R) -> RestrictionTracker[R, Any]:
         """What guards the work on a restriction, and says where it may be cut."""
-        return OffsetRestrictionTracker(restriction)
+        kind = _TRACKERS.get(type(restriction))
+        if kind is None:
+            raise NotImplementedError(
+                f"{type(self).__name__} must say what guards a {type(restriction).__name__}: write "
+                f"tracker(self, element, restriction), which gives a RestrictionTracker, for {element!r:.80}"
+            )
+        return kind(restriction)
 
     def watermark(self, element: T, reached: datetime | None) -> WatermarkEstimator | None:  # noqa: ARG002 - as above
         """The estimator of how far event time has come in an element; by default there is none.
@@ -186,15 +227,23 @@ class SplittableOperator(Operator, Generic[T]):
         return None
 
     @abstractmethod
-    def process(self, element: T, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Any] | None:
+    def process(self, element: T, tracker: RestrictionTracker[R, Any]) -> Iterator[Any] | None:
         """Claim, work on what was granted, and return at the first refusal; items and batches may be yielded.
 
-        `tracker.current_restriction().start` is where to begin. Where there is nothing to do yet, defer the rest with
-        `tracker.defer_remainder(delay)` and return: it comes back when the time has come.
+        `tracker.current_restriction()` is what to do; a range says by its `start` where to begin. Where there is
+        nothing to do yet, defer the rest with `tracker.defer_remainder(delay)` and return: it comes back when the time
+        has come.
         """
 
 
-def work_port(operator: SplittableOperator[Any]) -> str:
+_TRACKERS: dict[type, Callable[[Any], RestrictionTracker[Any, Any]]] = {
+    OffsetRange: OffsetRestrictionTracker,
+    ByteKeyRange: ByteKeyRestrictionTracker,
+}
+"""What guards the restrictions that need no tracker of their author's."""
+
+
+def work_port(operator: SplittableOperator[Any, Any]) -> str:
     """The input whose elements are worked through claim by claim: the main one, else the first."""
     ports = input_ports(type(operator))
     return next((name for name, port in ports.items() if port.main), next(iter(ports)))

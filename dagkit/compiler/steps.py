@@ -146,7 +146,7 @@ class _Run:
 
     @property
     def secrets(self) -> Mapping[str, bool]:
-        return self.resolver.keys.met.secrets
+        return self.resolver.keys.usage.secrets
 
     @property
     def finished(self) -> bool:

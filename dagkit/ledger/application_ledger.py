@@ -248,9 +248,9 @@ def _check(store: Store) -> None:
         raise ChainBroken(
             Fault("manifest-unreadable", "ledger.json is not JSON", f"write {canonical(Marker().as_json())} into it")
         ) from error
-    said = document.get("format") if isinstance(document, dict) else None
-    if said != LEDGER_FORMAT:
-        fault = unreadable(str(said), LEDGER_FORMAT)
+    named = document.get("format") if isinstance(document, dict) else None
+    if named != LEDGER_FORMAT:
+        fault = unreadable(str(named), LEDGER_FORMAT)
         readers = document.get("readableBy") if isinstance(document, dict) else None
         help_ = f"use {readers}" if readers else fault.help
         raise VersionUnreadable(Fault(fault.code, fault.problem, help_))

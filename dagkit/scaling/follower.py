@@ -20,7 +20,7 @@ class Follower:
 
     def answer(self, settings: ScalingSettings, stats: BatchedOperatorStats) -> Response:
         """What to do, once the policy has heard enough partitions of a round; until then, nothing."""
-        self._hear(stats)
+        self._take(stats)
         policy = settings.chosen
         backlog = policy.backlog(stats, self._queued)
         if backlog is None:
@@ -61,7 +61,7 @@ class Follower:
         self._looked_at_millis, self._memory = at_millis, decision.memory
         return inputs, decision
 
-    def _hear(self, stats: BatchedOperatorStats) -> None:
+    def _take(self, stats: BatchedOperatorStats) -> None:
         ports = stats.last_windowed_stats[-1].input_ports if stats.last_windowed_stats else ()
         if ports:
             self._queued[stats.partition] = ports[0].queue_size

@@ -164,8 +164,8 @@ def in_a_line(invalid: ValueError) -> str:
     if not isinstance(invalid, ValidationError):
         return str(invalid)
     faults = invalid.errors(include_url=False)
-    told = [f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in faults]
-    return "; ".join(one.removeprefix(": ") for one in told)
+    problems = [f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in faults]
+    return "; ".join(one.removeprefix(": ") for one in problems)
 
 
 def refuse_crossed(least_name: str, least: int, most_name: str, most: int | None) -> None:

@@ -86,7 +86,7 @@ class Alone(Generic[OperatorT]):
         """What was put off by the last work on an element."""
         self.ended = False
         """Whether an input operator said that nothing will ever come again."""
-        self._looked_for = 0
+        self._found_window = 0
         """The window of the last look."""
         self._sent: dict[str, list[Any]] = {}
         self._batches: dict[str, list[list[Any]]] = {}
@@ -150,21 +150,21 @@ class Alone(Generic[OperatorT]):
     def send(self, *items: Any, to: str | None = None) -> None:
         """Let items flow in one by one, into the only input or the one that is named."""
         for item in items:
-            self._entrance(to).item(item)
+            self._receiver(to).item(item)
 
     def send_batch(self, batch: "Batch[Any] | Sequence[Any]", *, to: str | None = None) -> None:
         """Let items flow in many at once."""
-        self._entrance(to).batch(batch if isinstance(batch, Batch) else Batch.of(batch))
+        self._receiver(to).batch(batch if isinstance(batch, Batch) else Batch.of(batch))
 
     def look(self) -> None:
         """One look of an input operator; after one in vain, the next is for the same window."""
         name = type(self.operator).__name__
         assert isinstance(self.operator, InputOperator), f"{name} is no input operator"
         assert not self.ended, f"{name} has ended, and is not asked again"
-        if self.window_id != self._looked_for:
-            self._life.commit(self._looked_for)
+        if self.window_id != self._found_window:
+            self._life.commit(self._found_window)
             start_over(self.operator)
-        self._looked_for = self.window_id
+        self._found_window = self.window_id
         before = self._emitted()
         self.ended = look(self.operator, self._life, self.window_id, lambda: self._emitted() > before)
         if self._emitted() > before:
@@ -173,10 +173,10 @@ class Alone(Generic[OperatorT]):
     def work(
         self,
         element: Any,
-        within: OffsetRange | None = None,
+        within: Any = None,
         *,
         split_after: int | None = None,
-        split_at: int | None = None,
+        split_at: Any = None,
     ) -> "Any":
         """Let a splittable operator work through an element, or a part of it; gives what was split off, to be worked
         through in turn. What the operator deferred is in `deferred`.
@@ -187,9 +187,11 @@ class Alone(Generic[OperatorT]):
         operator = self.operator
         assert isinstance(operator, SplittableOperator), f"{type(operator).__name__} is not splittable"
         restriction = operator.initial_restriction(element) if within is None else within
+        if isinstance(restriction, tuple) and type(operator).restriction_type is OffsetRange:
+            restriction = OffsetRange(*restriction)
         tracker = operator.tracker(element, restriction)
         send = sending(operator, "process")
-        residual: OffsetRange | None = None
+        residual: Any = None
         if split_after == 0:
             residual = split(tracker, split_at)
         for count, made in enumerate(operator.process(element, tracker) or (), 1):
@@ -240,7 +242,7 @@ class Alone(Generic[OperatorT]):
         again.operator._services.update(self.files)  # noqa: SLF001 - in the place of the engine
         return again
 
-    def _entrance(self, port: str | None) -> Receiver:
+    def _receiver(self, port: str | None) -> Receiver:
         if port is None:
             (port,) = self._into
         return self._into[port]
@@ -253,7 +255,7 @@ class Alone(Generic[OperatorT]):
         return main.port.name
 
 
-def split(tracker: RestrictionTracker[OffsetRange, int], position: int | None = None) -> OffsetRange | None:
+def split(tracker: RestrictionTracker[Any, Any], position: Any = None) -> Any:
     """What is taken from a tracker: from a position on, or all that is not claimed. None where that is too late.
 
     A tracker of bytes splits just there; one that knows where records begin splits at the next.
@@ -262,6 +264,9 @@ def split(tracker: RestrictionTracker[OffsetRange, int], position: int | None = 
         taken = tracker.try_split(0.0)
         return None if taken is None else taken.residual
     whole = tracker.current_restriction()
+    if not isinstance(whole, OffsetRange):
+        taken = tracker.try_split_at(position)
+        return None if taken is None else taken.residual
     reached = whole.start + int(tracker.current_progress().completed) if tracker.is_started() else whole.start - 1
     if not reached < position < whole.stop:
         return None

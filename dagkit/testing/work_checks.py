@@ -39,12 +39,17 @@ class _Work:
     """The work on one element. Idle workers take it; two that work at once are two instances, as in two slots."""
 
     def __init__(
-        self, operator: SplittableOperator[Any], element: Any, within: OffsetRange | None, output: str | None
+        self,
+        operator: SplittableOperator[Any, OffsetRange],
+        element: Any,
+        within: OffsetRange | None,
+        output: str | None,
     ) -> None:
         self.operator = operator
         self.element = element
         self.output = output
-        self.whole = operator.initial_restriction(element) if within is None else within
+        whole = operator.initial_restriction(element) if within is None else within
+        self.whole = OffsetRange(*whole) if isinstance(whole, tuple) else whole
         self._idle: list[Alone[SplittableOperator[Any]]] = []
 
     def range_tracker(self, start: int | None, stop: int | None) -> "_Part":

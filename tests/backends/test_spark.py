@@ -25,7 +25,7 @@ from dagkit import (
     StreamCodec,
 )
 from dagkit.backends.spark import SparkBackend, SparkFailed
-from dagkit.backends.spark.task import Told
+from dagkit.backends.spark.task import SlotReport
 from dagkit.compiler import Compilation, compile_application
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.files.pieces import PiecesLost
@@ -350,12 +350,12 @@ class Settled(Operator):
         self.seen = (1, word)
 
 
-def told_by(program: Program, above: bytes) -> list[Told]:
+def told_by(program: Program, above: bytes) -> list[SlotReport]:
     """The reports of all slots; the last level received from an attempt of this name at each slot of the first."""
     first, last = (range(program.slots_at(level)) for level in (0, 1))
     return [
-        *(Told(Report(level=0, slot=slot), b"first", {}) for slot in first),
-        *(Told(Report(level=1, slot=slot), b"last", dict.fromkeys(first, above)) for slot in last),
+        *(SlotReport(Report(level=0, slot=slot), b"first", {}) for slot in first),
+        *(SlotReport(Report(level=1, slot=slot), b"last", dict.fromkeys(first, above)) for slot in last),
     ]
 
 

@@ -348,7 +348,7 @@ def test_keyed_state_is_written_and_read_back_with_the_codes_of_its_keys() -> No
 
 
 def test_a_key_that_no_item_brought_has_no_home() -> None:
-    with pytest.raises(KeyError, match="no item is being processed"):
+    with pytest.raises(KeyError, match="only the processing of an item can add a key"):
         CountWords().counts["a"] += 1
 
 

@@ -24,6 +24,7 @@ from dagkit.ledger.stores import MemoryStore
 from tests.backends.slots import InSlots
 from tests.engine.cast import Hurried, lines_through_filter, some_lines
 from tests.engine.items import item_of
+from tests.engine.restriction_cast import CountFn, Follower, ShardReader, TableReader
 from tests.engine.work_cast import Collected, Greeted, Looks, Named, Names, Numbered, Twice, numbers_expected
 
 LOOKS: Looks = ((("x", 3), ("tail", -1)), (("y", 4),))
@@ -101,6 +102,21 @@ def test_work_that_comes_from_workers_is_done_once(make: Make, senders: int, rea
         dag.add_stream("numbers", numbered.numbers, dag.add_operator("collect", Collected()).items)
 
     assert sorted(told(draw, make)) == numbers_expected(LOOKS, BY_NOW, doubled=True)
+
+
+@pytest.mark.parametrize("kind", [CountFn, TableReader, ShardReader, Follower])
+def test_restrictions_of_any_type_are_done_once(make: Make, kind: Any) -> None:
+    looks: Looks = ((("x", 5), ("y", 2)), (("z", 4),))
+
+    def draw(dag: Dag, conf: object) -> None:
+        names, twice = dag.add_operator("names", Names(looks=looks)), dag.add_operator("twice", Twice())
+        numbered = dag.add_operator("numbered", kind())
+        in_partitions(dag, numbered, 2)
+        names >> twice
+        dag.add_stream("doubled", twice.names, numbered.names)
+        dag.add_stream("numbers", numbered.numbers, dag.add_operator("collect", Collected()).items)
+
+    assert sorted(told(draw, make)) == numbers_expected(looks, 0, doubled=True)
 
 
 def test_work_makes_work(make: Make) -> None:

@@ -42,6 +42,7 @@ class Opaque:
         pytest.param(Point, Point(1, 2.5), id="a dataclass"),
         pytest.param(Model, Model(name="a", at=datetime(2024, 1, 1, tzinfo=UTC)), id="a model"),
         pytest.param(Block, Block(1, "a", 0, 9, facts={"length": 9}), id="a block"),
+        pytest.param(Block, Block(2, "a", 9, 12, previous_block_id=1), id="a block that follows another"),
         pytest.param(Path, Path("/a"), id="a path"),
         pytest.param(bytes, b"abc", id="bytes that are text"),
         pytest.param(set[int], {3, 1}, id="a set"),
@@ -102,3 +103,16 @@ def test_an_item_is_the_same_or_refused(item: Any) -> None:
 
 def test_what_is_written_has_a_place_in_the_ledger() -> None:
     assert canonical({"item": JsonCodec("a.out", Point).of(Point(1, 2.0))}) == '{"item":{"x":1,"y":2.0}}'
+
+
+def test_a_block_without_a_previous_one_is_written_as_before() -> None:
+    """Ledgers that were written before blocks had this field hold the same text, and are read."""
+    written = JsonCodec("a.out", Block)
+    before = {"block_id": 1, "path": "a", "start": 0, "end": 9, "last": False, "version": "", "facts": None}
+    assert written.of(Block(1, "a", 0, 9)) == before
+    assert written.back(before) == Block(1, "a", 0, 9)
+
+
+def test_only_the_part_that_begins_with_its_block_follows_the_previous_block() -> None:
+    block = Block(2, "a", 9, 12, previous_block_id=1)
+    assert [block.part(9, 10).previous_block_id, block.part(10, 12).previous_block_id] == [1, None]

@@ -1,4 +1,4 @@
-"""The reference: a plan run by honest, single-threaded Python. It is slow, and it is right."""
+"""The reference backend: runs a plan in single-threaded plain Python. It is slow and simple."""
 
 from dagkit.backends.reference.interpreter import ReferenceBackend
 

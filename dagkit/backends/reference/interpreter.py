@@ -39,28 +39,28 @@ from dagkit.schema.batch import Batch
 
 
 class _Origin(NamedTuple):
-    """What an item was made of."""
+    """The input that an item was made from."""
 
     order: int = 0
-    """Where the stretch of a block starts, if it was one: the item belongs there in the block's files."""
+    """The start of the range of a block, if the input was one: it gives the item's place in the block's files."""
     element: Any = None
-    """What a reader read it from, for reports of failures."""
+    """The element that a reader read it from, for reports of failures."""
     offset: int | None = None
-    """Where in it the record starts, if the reader says so."""
+    """The position of the record in the element, if the reader reports it."""
 
 
 _UNKNOWN = _Origin()
 
 
 class _Placed(NamedTuple):
-    """An item, and what it was made of."""
+    """An item with its origin."""
 
     item: Any
     origin: _Origin = _UNKNOWN
 
     @property
     def together(self) -> tuple[int, int]:
-        """Equal in items that may be handed on at once."""
+        """Equal for items that may be passed on together."""
         return self.origin.order, id(self.origin.element)
 
 
@@ -70,57 +70,57 @@ class _Partition:
 
     operator: Operator
     sent: dict[str, list[_Placed]] = field(default_factory=dict)
-    told: dict[str, list[Stamped]] = field(default_factory=dict)
-    """Control tuples, by the output port that they left by."""
+    sent_controls: dict[str, list[Stamped]] = field(default_factory=dict)
+    """The control tuples sent, by output port."""
     staging: Staging | None = None
     reading: Reading | None = None
     taking: _Origin = _UNKNOWN
-    """Of what that was made which it is at work on, where other operators sent it."""
+    """The origin of the item that is being processed, if another operator sent it."""
     is_set_up: bool = False
-    """Whether it is to be torn down, whatever happens."""
+    """Whether the operator must be torn down, even after a failure."""
     began: datetime | None = None
     millis: float = 0.0
     cpu_nanos: int = 0
     taken: dict[str, int] = field(default_factory=dict)
-    """How many items came in, by input port."""
+    """The number of items received, by input port."""
     emitted: dict[str, int] = field(default_factory=dict)
-    """How many items went out, by output port that a stream begins at, before any of them slid."""
+    """The number of items sent, by connected output port, before windows slide."""
     metrics: dict[str, Any] = field(default_factory=dict)
     panes: dict[str, SavedState] = field(default_factory=dict)
 
     @property
     def origin(self) -> _Origin:
-        """What it makes of what it sends now."""
+        """The origin of the items that it sends now."""
         if self.reading is None:
             return self.taking
         return _Origin(self.reading.order, self.reading.element, self.reading.offset)
 
     def take(self, port: str, placed: Iterable[_Placed], keying: Keying) -> None:
-        """Its input is given all of them; what it gathers is not mixed with what belongs elsewhere."""
+        """Pass all items to an input. A batch that the input collects holds only items that belong together."""
         into = receiver(self.operator, port, keying)
-        for _, together in groupby(placed, lambda each: each.together):
+        for _, together in groupby(placed, lambda sent: sent.together):
             if into.flush is None:
-                for each in together:
-                    self._at(each.origin)
-                    into.item(each.item)
+                for sent in together:
+                    self._at(sent.origin)
+                    into.item(sent.item)
             else:
                 self._gather(into.item, into.flush, list(together))
         self._at(_UNKNOWN)
 
     def _gather(self, take: Take, flush: Callable[[], None], together: Sequence[_Placed]) -> None:
-        """Hand on many at once; where that fails, each by itself again, to know on which of them it did."""
+        """Pass on many items at once. If that fails, pass on each alone, to find the item that fails."""
 
-        def hand_on(these: Sequence[_Placed]) -> None:
-            for each in these:
-                take(each.item)
+        def pass_on(these: Sequence[_Placed]) -> None:
+            for sent in these:
+                take(sent.item)
             flush()
 
         self._at(together[0].origin._replace(offset=None))
         try:
-            hand_on(together)
+            pass_on(together)
         except Exception as error:
-            known = [each for each in together if each.origin.offset is not None]
-            failing = failing_among(len(known), lambda index: hand_on(known[index : index + 1]), error)
+            known = [sent for sent in together if sent.origin.offset is not None]
+            failing = failing_among(len(known), lambda index: pass_on(known[index : index + 1]), error)
             if failing is not None:
                 self._at(known[failing].origin)
             raise
@@ -132,13 +132,13 @@ class _Partition:
 
 
 class ReferenceBackend:
-    """The backend that is right because it is simple."""
+    """The simplest correct backend, to compare others with."""
 
     def __init__(self, compilation: Compilation) -> None:
         self.load(compilation)
 
     def load(self, compilation: Compilation) -> None:
-        """Whatever window is run from here on is one of this."""
+        """Use this program for all windows from now on."""
         self.compilation = compilation
         fused = compilation.steps["fused"]
         assert isinstance(fused, Fused), "an application is compiled to the end before it runs"
@@ -147,23 +147,23 @@ class ReferenceBackend:
         self.order = [operator.name for operator in compilation.plan.operators]
 
     def cores(self) -> Cores:
-        """There is one thread."""
+        """One slot: there is one thread."""
         return Cores()
 
     def run(self, assignment: WindowTask) -> Answer:
-        """Run one window, in this very thread."""
+        """Run one window, in the calling thread."""
         return _Window(self.fused, self.program, assignment).run(self.order)
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
-        """Make files of their pieces, one after the other."""
+        """Publish files from their pieces, one after the other."""
         put_in_place(files, application_path, durable=durable)
 
     def close(self) -> None:
-        """Nothing runs between two windows."""
+        """Do nothing: nothing runs between two windows."""
 
 
 class _Window:
-    """One window under way."""
+    """One running window."""
 
     def __init__(self, fused: Fused, program: Program, assignment: WindowTask) -> None:
         self.fused = fused
@@ -175,7 +175,7 @@ class _Window:
         for number, wire in enumerate(numbered(fused)):
             self.into.setdefault(wire.sink.node, []).append((number, wire))
         self.led = {(wire.source.node, wire.source.port) for wire in fused.wires}
-        """The outputs at which a stream begins."""
+        """The connected outputs."""
 
     def run(self, order: Iterable[str]) -> Answer:
         workers = [name for name in order if not isinstance(self.program.operators[name][0], InputOperator)]
@@ -186,8 +186,8 @@ class _Window:
                 for index, partition in enumerate(self.live[name]):
                     self._guarded(name, index, partition)
             return Answer(tuple(self._reports()), tuple(self.delayed))
-        finally:  # of an attempt that failed: after a report nothing is open
-            for partition in (each for partitions in self.live.values() for each in partitions):
+        finally:  # only after a failure: an operator that reported is torn down already
+            for partition in (one for partitions in self.live.values() for one in partitions):
                 if partition.staging is not None:
                     partition.staging.abandon()
 
@@ -204,7 +204,7 @@ class _Window:
         return partition
 
     def _guarded(self, name: str, index: int, partition: _Partition) -> None:
-        """Run one partition; whatever its code raises says where."""
+        """Run one partition. Its errors name the operator."""
         partition.began = datetime.now(UTC)
         began, cpu_nanos = time.monotonic(), time.thread_time_ns()
         try:
@@ -233,8 +233,8 @@ class _Window:
             if (window_id - 1) % count == 0:
                 operator.begin_window(window_id)
         self._take(node, index, partition)
-        if not isinstance(operator, DelayOperator):  # there they end
-            self._tell_controls(node, index, operator)
+        if not isinstance(operator, DelayOperator):  # a delay ends control tuples
+            self._pass_controls(node, index, operator)
         with code_of(node.name):
             if self.assignment.last:
                 operator.drained()
@@ -250,7 +250,7 @@ class _Window:
             self._slide(node.name, port, index, partition)
 
     def _take(self, node: Node, index: int, partition: _Partition) -> None:
-        """What arrives at each input; work comes last: what else a window brings is there by then."""
+        """Pass on the items of each input. Elements come last, after all side values of the window."""
         operator = partition.operator
         elements = elements_of(self.program, node.name, operator)
         for port in node.input_ports:
@@ -263,28 +263,30 @@ class _Window:
         if elements is not None:
             self._read(node, index, partition, elements)
 
-    def _tell_controls(self, node: Node, index: int, operator: Operator) -> None:
-        """The control tuples of all that come before, each once, after the items."""
+    def _pass_controls(self, node: Node, index: int, operator: Operator) -> None:
+        """Pass on the control tuples of all upstream operators, each once, after the items."""
         controls = Controls(node.name, operator, lambda _: None)
         for number, wire in self.into.get(node.name, ()):
             arriving = [s.batch for s in self.assignment.arriving if (s.wire, s.slot) == (number, index)]
-            told = [stamped for batch in arriving for stamped in controls_in(batch)]
+            stamped_controls = [stamped for batch in arriving for stamped in controls_in(batch)]
             if wire.routing is not Routing.DELAYED:
                 senders = enumerate(self.live.get(wire.source.node, ()))
                 reached = [p for i, p in senders if wire.routing is not Routing.STRAIGHT or i == index]
-                told += [stamped for sender in reached for stamped in sender.told.get(wire.source.port, ())]
-            for stamped in told:
+                stamped_controls += [
+                    stamped for sender in reached for stamped in sender.sent_controls.get(wire.source.port, ())
+                ]
+            for stamped in stamped_controls:
                 controls.take(stamped)
         controls.end()
 
     def _slide(self, name: str, port: str, index: int, partition: _Partition) -> None:
-        """Where windows overlap, what was sent waits in panes until they slide."""
+        """If windows overlap, keep the sent items in panes until they slide."""
         if (name, port) not in self.program.sliders:
             return
         state = self.assignment.state.get((self.program.stage_of[name].level, index), {})
         panes = Panes(self.program.sliders[name, port], state.get(slider_name(name, port), {}))
-        for each in partition.sent[port]:
-            panes.add(each.item)
+        for sent in partition.sent[port]:
+            panes.add(sent.item)
         partition.sent[port] = [_Placed(item) for item in panes.turn(self.assignment.window_id)]
         partition.panes[slider_name(name, port)] = panes.saved()
 
@@ -292,27 +294,27 @@ class _Window:
         work = self.assignment.work.get((self.program.stage_of[node.name].level, index), ())
         reading = Reading(elements, index, self.assignment, work, staging=lambda: partition.staging)
         partition.reading = reading
-        for each in self._arriving(node, elements.into.port, index):
-            reading.take(each.item)
+        for sent in self._arriving(node, elements.into.port, index):
+            reading.take(sent.item)
         for _ in reading.work():
             pass
 
     def _hold(self, name: str, slot: int, partition: _Partition) -> None:
-        """What a delay takes goes out in the next window."""
+        """Keep the items that a delay received for the next window."""
         items = self._arriving(self.fused.graph.by_name[name], "input", slot)
         partition.taken["input"] = partition.emitted["output"] = len(items)
         outbox = Outbox(slot)
         for target in self.program.stage_of[name].targets.get((name, "output"), ()):
-            outbox.channel(target).batch(Batch.of([each.item for each in items]))
+            outbox.channel(target).batch(Batch.of([sent.item for sent in items]))
         self.delayed += outbox.rest()
 
     def _arriving(self, node: Node, port: str, index: int) -> list[_Placed]:
-        """What one partition gets at one input."""
+        """The items of one partition at one input."""
         wires = [(number, wire) for number, wire in self.into.get(node.name, ()) if wire.sink.port == port]
         return [placed for number, wire in wires for placed in self._from(number, wire, node, index)]
 
     def _from(self, number: int, wire: Wire, node: Node, index: int) -> list[_Placed]:
-        """What one partition gets by one wire: unified where several partitions sent it."""
+        """The items of one partition on one wire, unified if several partitions sent them."""
         arriving = [s.batch for s in self.assignment.arriving if (s.wire, s.slot) == (number, index)]
         arrived = [_Placed(item) for batch in arriving if not controls_in(batch) for item in batch.items()]
         if wire.source.node in self.live and wire.routing is not Routing.DELAYED:
@@ -328,19 +330,19 @@ class _Window:
         return self.program.context_of(node.name, index, self.assignment.window_id, self.assignment.home)
 
     def _routed(self, wire: Wire, node: Node, index: int, sent: list[_Placed], sender: int) -> list[_Placed]:
-        """What of one sender's items goes to this partition."""
+        """The items of one sender that go to this partition."""
         if wire.routing is Routing.STRAIGHT:
             return sent if sender == index else []
         if wire.routing is Routing.KEYED:
             keys = self.fused.partitioned[node.name].partitions[index].keys[wire.sink.port]
             code = noting_item(node.name, keying_of(node, wire.sink.port).code)
-            return [each for each in sent if keys.owns(code(each.item))]
+            return [one for one in sent if keys.owns(code(one.item))]
         if wire.routing is Routing.DEALT:
-            return [each for number, each in enumerate(sent, sender) if number % len(self.live[node.name]) == index]
+            return [one for number, one in enumerate(sent, sender) if number % len(self.live[node.name]) == index]
         return sent
 
     def _unified(self, make: Callable[[], Operator], arrived: list[_Placed], node: Node, index: int) -> list[_Placed]:
-        """What several senders sent, as one."""
+        """The items of several senders, merged by the unifier."""
         unifier, context = _live(make(), {}, ["unified"]), self._context_of(node, index)
         with code_of(node.name):
             unifier.operator.setup(context)
@@ -365,6 +367,7 @@ class _Window:
                     parts=() if partition.staging is None else tuple(partition.staging.parts()),
                     left=() if reading is None else tuple(reading.left),
                     put_off={} if reading is None else reading.put_off,
+                    progress={} if reading is None else reading.progress,
                     records={} if reading is None else {reading.elements.into: reading.recorder.record()},
                     positions=0 if reading is None else reading.positions,
                     work=0.0 if reading is None else reading.worked,
@@ -393,27 +396,27 @@ def _reached(reading: Reading | None) -> dict[str, datetime]:
 
 
 def _live(configured: Operator, kept: Any, led: Sequence[str]) -> _Partition:
-    """An instance of its own; what leaves it is kept where its output leads somewhere, and dropped elsewhere."""
+    """A separate instance. It keeps the items of connected outputs, and drops others."""
     partition = _Partition(live(configured, kept))
     for port in output_ports(type(configured)):
         partition.sent[port] = []
-        partition.told[port] = []
+        partition.sent_controls[port] = []
     for port in led:
         bind_output(partition.operator, port, [_kept(partition, port)])
     return partition
 
 
 def _kept(partition: _Partition, port: str) -> Receiver:
-    """Where an output sends: the list of this window."""
+    """The receiver of an output: it appends to the list of this window."""
 
     def keep(item: Any) -> None:
         partition.sent[port].append(_Placed(item, partition.origin))
 
-    def keep_each(batch: Batch[Any]) -> None:
+    def keep_batch(batch: Batch[Any]) -> None:
         order, element, offset = partition.origin
         offsets = offsets_in(batch) or repeat(offset)
         partition.sent[port] += [
             _Placed(i, _Origin(order, element, at)) for i, at in zip(batch.items(), offsets, strict=False)
         ]
 
-    return Receiver(keep, keep_each, control=partition.told[port].append)
+    return Receiver(keep, keep_batch, control=partition.sent_controls[port].append)

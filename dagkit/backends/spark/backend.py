@@ -19,7 +19,7 @@ from dagkit.backends.spark.placing import Placing
 from dagkit.backends.spark.rows import SPARK_SCHEMA, Kind, rows_in
 from dagkit.backends.spark.shipping import by_value, modules_of, shipped
 from dagkit.backends.spark.spark_errors import SparkFailed, spark_errors
-from dagkit.backends.spark.task import BroadcastTask, Given, LevelTask, TaskFailed, Told
+from dagkit.backends.spark.task import BroadcastTask, Given, LevelTask, SlotReport, TaskFailed
 from dagkit.compiler import Compilation
 from dagkit.engine.failures import CodecFailed
 from dagkit.engine.files.staging import Part
@@ -142,7 +142,7 @@ class SparkBackend:
         return given
 
     def _answer(self, assignment: WindowTask, table: pa.Table) -> Answer:
-        told: list[Told] = []
+        reports: list[SlotReport] = []
         failed: list[TaskFailed] = []
         delayed: list[Sent] = []
         for batch in table.to_batches():
@@ -151,23 +151,23 @@ class SparkBackend:
                     delayed += self._delayed(row.to, row.payload)
                 else:
                     read = pickle.loads(row.payload)  # noqa: S301 - written by our own tasks, and never kept
-                    (failed if row.kind is Kind.FAILURE else told).append(read)
+                    (failed if row.kind is Kind.FAILURE else reports).append(read)
         if failed:
             raise min(failed, key=lambda one: (one.level, one.slot)).error
-        self._check(assignment, told)
-        return Answer(tuple(one.report for one in told), tuple(delayed))
+        self._check(assignment, reports)
+        return Answer(tuple(one.report for one in reports), tuple(delayed))
 
     def _delayed(self, slot: int, payload: pa.Buffer) -> Iterator[Sent]:
         for wire, batch in self._frames.read(payload):
             yield Sent(wire, slot, self.program.targets[wire].level, delayed=True, batch=batch)
 
-    def _check(self, assignment: WindowTask, told: list[Told]) -> None:
+    def _check(self, assignment: WindowTask, reports: list[SlotReport]) -> None:
         """Every slot reports once, and everybody received from the attempts that report."""
-        attempts = {(one.report.level, one.report.slot): one.attempt for one in told}
+        attempts = {(one.report.level, one.report.slot): one.attempt for one in reports}
         expected = {(at, slot) for at in range(self.program.levels) for slot in range(self.program.slots_at(at))}
-        assert len(attempts) == len(told), "each slot reports once"
+        assert len(attempts) == len(reports), "each slot reports once"
         assert attempts.keys() == expected, "every slot reports"
-        for one in told:
+        for one in reports:
             above = one.report.level - 1
             if any(attempts[above, sender] != attempt for sender, attempt in one.senders.items()):
                 raise SparkFailed(

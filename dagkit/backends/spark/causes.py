@@ -92,9 +92,9 @@ def _java_words(text: str) -> str:
         return f"{kind}: {first}" if first else kind
     outer = first if _LOST_TASK.search(first) or _PACKAGE.match(first) else f"{kind}: {first}"
     found = [_within_task(words) for words in (outer, *_CAUSED_BY.findall(message))]
-    said = [words for words in found if words.partition(": ")[2].strip()]
-    causes = [words for words in said if not words.startswith(_SYMPTOMS)]
-    return (causes or said or found)[-1]
+    messages = [words for words in found if words.partition(": ")[2].strip()]
+    causes = [words for words in messages if not words.startswith(_SYMPTOMS)]
+    return (causes or messages or found)[-1]
 
 
 def _within_task(words: str) -> str:

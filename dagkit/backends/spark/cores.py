@@ -14,7 +14,7 @@ from dagkit.engine.worker.protocol import Cores
 LOOKED_EVERY_SECONDS = 5.0
 """How long a count of a cluster that can grow is taken for true."""
 NO_LIMIT = 2**31 - 1
-_WISHED = "spark.default.parallelism"
+_REQUESTED = "spark.default.parallelism"
 _SPLITS = re.compile(r"splits=(?:Some\()?(\d+)")
 
 Settings = Callable[[str], str]
@@ -43,7 +43,7 @@ class CoresOf:
         to several tasks for each core.
         """
         connect = is_connect(self._spark)
-        if self._setting(_WISHED) or (connect and self._setting("spark.sql.leafNodeDefaultParallelism")):
+        if self._setting(_REQUESTED) or (connect and self._setting("spark.sql.leafNodeDefaultParallelism")):
             return None
         if not connect:
             return max(1, self._spark.sparkContext.defaultParallelism)
@@ -66,26 +66,26 @@ def cores_of(setting: Settings, counted: int | None) -> Cores:
         return Cores(now, now)
     most = most_cores(setting)
     if counted is not None:
-        each = _number(setting, "spark.executor.cores") or counted
-        now = max(1, counted // each * (each // cpus))
+        cores_each = _number(setting, "spark.executor.cores") or counted
+        now = max(1, counted // cores_each * (cores_each // cpus))
     elif most is not None and not _allocates(setting):
         now = most
     else:  # there is nothing better to go by
-        now = min(_number(setting, _WISHED) or 1, most or NO_LIMIT)
+        now = min(_number(setting, _REQUESTED) or 1, most or NO_LIMIT)
     return Cores(now, max(now, most or now))
 
 
 def most_cores(setting: Settings) -> int | None:
     """How many tasks a cluster could run at the same time, as far as its settings say; none where they say nothing."""
-    each, cpus = _number(setting, "spark.executor.cores"), _number(setting, "spark.task.cpus") or 1
-    on_each = max(1, (each or 1) // cpus)
+    cores_each, cpus = _number(setting, "spark.executor.cores"), _number(setting, "spark.task.cpus") or 1
+    tasks_each = max(1, (cores_each or 1) // cpus)
     if _allocates(setting):
         executors = _number(setting, "spark.dynamicAllocation.maxExecutors")
-        return NO_LIMIT if executors is None else min(NO_LIMIT, executors * on_each)
+        return NO_LIMIT if executors is None else min(NO_LIMIT, executors * tasks_each)
     cores, executors = _number(setting, "spark.cores.max"), _number(setting, "spark.executor.instances")
     if cores:
-        return max(1, cores // each * on_each if each else cores // cpus)
-    return None if executors is None else executors * on_each
+        return max(1, cores // cores_each * tasks_each if cores_each else cores // cpus)
+    return None if executors is None else executors * tasks_each
 
 
 def _allocates(setting: Settings) -> bool:

@@ -87,7 +87,7 @@ class Master:
             raise _invalid(url, _nearest(re.split(r"[\[:]", url)[0]))
         match scheme:
             case "spark":
-                return cls(url, Kind.STANDALONE, tuple(_host_in(url, each) for each in rest.split(",")))
+                return cls(url, Kind.STANDALONE, tuple(_host_in(url, address) for address in rest.split(",")))
             case "k8s":
                 secure = not rest.startswith("http://")
                 place = rest.partition("://")[2] if "://" in rest else rest

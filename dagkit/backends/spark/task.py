@@ -34,7 +34,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SlotReport:
     """What a slot reports to the driver when its window is over."""
 
     report: Report
@@ -109,12 +109,12 @@ class _Task:
             for _ in run.run(self._arriving()):
                 yield from self.sending.ready()
             self._check_ends()
-            self._tell(Kind.REPORT, Told(run.report(), self.sending.attempt, self._senders()))
+            self._send(Kind.REPORT, SlotReport(run.report(), self.sending.attempt, self._senders()))
         except _FailedAbove:
             self.failed = True
         except DagkitError as error:
             self.failed = True
-            self._tell(Kind.FAILURE, TaskFailed(self.level, self.slot, error))
+            self._send(Kind.FAILURE, TaskFailed(self.level, self.slot, error))
         if self.failed:  # reports of other slots still pass
             for _ in self._items():
                 yield from self.sending.ready()
@@ -185,8 +185,8 @@ class _Task:
     def _senders(self) -> Mapping[int, bytes]:
         return {sender: end.attempt for sender, end in self.ends.items()}
 
-    def _tell(self, kind: Kind, told: Told | TaskFailed) -> None:
-        self.sending.add(Row(DRIVER, self.slot, kind, pickle.dumps(told)))
+    def _send(self, kind: Kind, message: SlotReport | TaskFailed) -> None:
+        self.sending.add(Row(DRIVER, self.slot, kind, pickle.dumps(message)))
 
 
 def _read_given(data: bytes | pa.Buffer | None) -> Given:

@@ -20,7 +20,7 @@ _settled_for = ""
 """The digest of the program that this worker has run before."""
 
 
-_heard = sys.stderr
+_stderr = sys.stderr
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def at_work() -> Iterator[None]:
 
     PySpark traces that, at the end of runs in which nothing went wrong.
     """
-    sys.stderr = _heard
+    sys.stderr = _stderr
     try:
         yield
     finally:

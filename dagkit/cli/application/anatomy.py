@@ -102,8 +102,8 @@ def _annotations(component: type[Component]) -> Mapping[str, bool]:
     names = ("partitionable", "checkpointable_within_app_window", "stateless")
     if not issubclass(component, Operator):
         return {}
-    said = {name: bool(getattr(component, name)) for name in names}
-    return {**said, "partitions_itself": issubclass(component, Partitioner)}
+    annotations = {name: bool(getattr(component, name)) for name in names}
+    return {**annotations, "partitions_itself": issubclass(component, Partitioner)}
 
 
 def _port(port: InputPort[Any] | OutputPort[Any]) -> PortSheet:
@@ -168,14 +168,14 @@ _SIGNS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<=", "multiple_of": "a multip
 
 def _constraint(constraint: Any) -> str:
     """A constraint in short form: `> 0`, `min_length 1`."""
-    said = {
+    constraints = {
         name: getattr(constraint, name)
         for name in getattr(constraint, "__slots__", None) or vars(type(constraint)).get("__dataclass_fields__", ())
         if getattr(constraint, name, None) is not None
     }
-    if not said:
+    if not constraints:
         return repr(constraint)
-    return " and ".join(f"{_SIGNS.get(name, name)} {value}" for name, value in said.items())
+    return " and ".join(f"{_SIGNS.get(name, name)} {value}" for name, value in constraints.items())
 
 
 def _field_docs(component: type) -> dict[str, str]:

@@ -120,7 +120,7 @@ def verify(*, path: str, chain: str | None, contents: bool, complete: bool, outp
         body = {
             "well": verdict.is_valid,
             "complete": verdict.is_complete,
-            "proven": [_proven(each) for each in verdict.proven],
+            "proven": [_proven(input_) for input_ in verdict.proven],
             "unproven": list(verdict.unproven),
             "chains": [_judged(v) for v in verdict.chains],
         }
@@ -145,11 +145,11 @@ def export(*, path: str, out: Path, form: Any, output: Output) -> None:
     with _Faults(output):
         opened = Ledger.open(path)
         _report_unborn(opened, output)
-        said = export_to(opened, out, form)
+        exported = export_to(opened, out, form)
     if output.as_json:
-        output.document("dagkit.export/1", said.as_json())
+        output.document("dagkit.export/1", exported.as_json())
     else:
-        output.result("\n".join(f"{c.name}: {counted(c.blocks, 'block')} to {out / c.file}" for c in said.chains))
+        output.result("\n".join(f"{c.name}: {counted(c.blocks, 'block')} to {out / c.file}" for c in exported.chains))
 
 
 @ledger.command("import")
@@ -159,11 +159,11 @@ def export(*, path: str, out: Path, form: Any, output: Output) -> None:
 def import_(*, path: str, source: Path, output: Output) -> None:
     """Import the chains that `export` wrote to the folder SOURCE into the ledger in PATH; check every block."""
     with _Faults(output):
-        said = import_into(Ledger.create(path), source)
+        imported = import_into(Ledger.create(path), source)
     if output.as_json:
-        output.document("dagkit.export/1", said.as_json())
+        output.document("dagkit.export/1", imported.as_json())
     else:
-        output.result("\n".join(f"{c.name}: {counted(c.blocks, 'block')}, head {c.head}" for c in said.chains))
+        output.result("\n".join(f"{c.name}: {counted(c.blocks, 'block')}, head {c.head}" for c in imported.chains))
 
 
 @ledger.command()
@@ -310,12 +310,12 @@ def _proven(proven: Proven) -> dict[str, Any]:
 
 def _proof_in_words(proven: Proven) -> str:
     """`Block-reader: 7 sources, 1,234 positions, every one read once`."""
-    told = [counted(len(proven.sources), "source")]
-    told += [f"{proven.elements:,} elements besides"] if proven.elements else []
-    told += [f"{proven.positions:,} positions", "every one read once"]
-    told += [f"{proven.waiting:,} wait"] if proven.waiting else []
-    told += [f"{proven.endless:,} without an end"] if proven.endless else []
-    return f"{printable(Address(proven.input).operator)}: {', '.join(told)}"
+    counts = [counted(len(proven.sources), "source")]
+    counts += [f"{proven.elements:,} elements besides"] if proven.elements else []
+    counts += [f"{proven.positions:,} positions", "every one read once"]
+    counts += [f"{proven.waiting:,} wait"] if proven.waiting else []
+    counts += [f"{proven.endless:,} without an end"] if proven.endless else []
+    return f"{printable(Address(proven.input).operator)}: {', '.join(counts)}"
 
 
 def _sentence(verdict: ChainVerdict) -> str:

@@ -130,8 +130,8 @@ def _page(anatomy: Anatomy, values: Mapping[str, Value]) -> list[Any]:
     parts += _property_section(anatomy, values)
     metrics = [(metric.name, ", ".join(metric.aggregators), metric.doc) for metric in anatomy.metrics]
     parts += section("Metrics", ("name", "of all partitions", "meaning"), metrics)
-    said = [(name.replace("_", " "), "yes" if holds else "no") for name, holds in anatomy.annotations.items()]
-    parts += section("Annotations", ("annotation", "holds"), said)
+    annotations = [(name.replace("_", " "), "yes" if holds else "no") for name, holds in anatomy.annotations.items()]
+    parts += section("Annotations", ("annotation", "holds"), annotations)
     return [*parts, "", heading("Attributes", "dagkit describe --attributes lists them")]
 
 
@@ -143,8 +143,8 @@ def _port_section(anatomy: Anatomy) -> list[Any]:
 
 
 def _with(port: PortSheet) -> str:
-    said = (("key", port.key), ("unifier", port.unifier))
-    return ", ".join(f"{name}={value}" for name, value in said if value)
+    settings = (("key", port.key), ("unifier", port.unifier))
+    return ", ".join(f"{name}={value}" for name, value in settings if value)
 
 
 def _property_section(anatomy: Anatomy, values: Mapping[str, Value]) -> list[Any]:

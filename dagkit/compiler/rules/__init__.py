@@ -48,6 +48,10 @@ from dagkit.compiler.rules.port_rules import (
     ports_that_need_a_schema_have_one,
 )
 from dagkit.compiler.rules.property_rules import kinds_name_one_class, properties_hold
+from dagkit.compiler.rules.restriction_rules import (
+    every_restriction_can_be_written,
+    every_restriction_has_a_tracker,
+)
 from dagkit.compiler.rules.window_rules import (
     application_windows_are_kept_whole,
     checkpoints_fall_between_application_windows,
@@ -70,6 +74,8 @@ RULES: tuple[Rule, ...] = (
     every_required_output_is_read,
     every_connected_input_has_a_handler,
     every_handler_takes_one_item,
+    every_restriction_can_be_written,
+    every_restriction_has_a_tracker,
     inputs_are_distinguished,
     yielded_items_have_an_output,
     sent_items_can_be_read,

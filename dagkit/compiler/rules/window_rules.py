@@ -59,10 +59,10 @@ def processing_modes_agree(graph: Graph) -> Iterator[Diagnostic]:
             continue  # not modes: another law reports them
         if mode == ProcessingMode.AT_LEAST_ONCE or follows == ProcessingMode.AT_MOST_ONCE:
             continue
-        said = f"is {follows}" if _has_mode(graph, downstream) else "has no PROCESSING_MODE"
+        follower = f"is {follows}" if _has_mode(graph, downstream) else "has no PROCESSING_MODE"
         yield Diagnostic(
             "mode-mismatch",
-            f"{upstream.name} is {mode}, but {downstream.name} {said}, and stream {stream.name!r} joins them",
+            f"{upstream.name} is {mode}, but {downstream.name} {follower}, and stream {stream.name!r} joins them",
             f"set PROCESSING_MODE of {downstream.name} to AT_MOST_ONCE, or of {upstream.name} to AT_LEAST_ONCE",
             downstream.where,
         )

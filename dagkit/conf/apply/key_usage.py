@@ -29,7 +29,7 @@ class KeyUsage:
     stranded: dict[int, str] = field(default_factory=dict)
     """The unconnected port that a key matched."""
 
-    def meet(self, operator: str, cls: type | None = None) -> None:
+    def note_operator(self, operator: str, cls: type | None = None) -> None:
         self.operators[operator] = cls or self.operators.get(operator)
 
     def use(self, rule: Rule) -> None:

@@ -108,7 +108,7 @@ class ApplicationSettings:
     def __init__(self, settings: Settings, application: str, home: str | None) -> None:
         self.settings = settings
         self.application = application
-        self.met = KeyUsage(application)
+        self.usage = KeyUsage(application)
         self.templates = Templates()
         self.home = home
         """The module in which class names without a module are looked up first."""
@@ -125,7 +125,7 @@ class ApplicationSettings:
             if fit:
                 self._file(replace(rule, of_application=fit is Fit.EXACT))
             else:
-                self.met.elsewhere.append(rule)
+                self.usage.elsewhere.append(rule)
 
     def _file(self, rule: Rule) -> None:
         """Add a rule to the index that its method searches."""
@@ -144,8 +144,8 @@ class ApplicationSettings:
         elif address.element is Element.OPERATOR and address.sets.word == "template":
             self._references.add(address.name, rule)
         elif address.element is Element.APPLICATION:
-            self.met.use(rule)
-        self.met.rules.append(rule)
+            self.usage.use(rule)
+        self.usage.rules.append(rule)
 
     def _file_attribute(self, rule: Rule, attribute: AttributeRef) -> None:
         element, name = rule.address.element, rule.address.name
@@ -164,7 +164,7 @@ class ApplicationSettings:
         self.home = self.home or _home_of(application)
         declaration = application.declaration if isinstance(application, DeclaredApplication) else None
         faults = list(self._take_over(declaration)) if declaration is not None else []
-        self.met.application_class = type(application)
+        self.usage.application_class = type(application)
         ranked = [((rule.of_application, rule.position), rule) for rule in self._of_application[PropertyPath]]
         configured = self._configured(application, in_order(ranked), self.application)
         return replace(configured, diagnostics=(*faults, *configured.diagnostics))
@@ -203,7 +203,7 @@ class ApplicationSettings:
 
     def configure(self, name: str, component: ComponentT) -> Configured[ComponentT]:
         """The operator or module of this name with its properties set. Call this before a module's `populate_dag`."""
-        self.met.meet(name, type(component))
+        self.usage.note_operator(name, type(component))
         references = self._references.ranked(name)
         ranked: list[tuple[Rank, Rule]] = [
             ((Tier.DIRECT, rule.of_application, fit, rule.position), rule)
@@ -213,12 +213,12 @@ class ApplicationSettings:
         rules = in_order(ranked)
         for rule in rules:
             if isinstance(rule.address.sets, Keyword):
-                self.met.use(rule)
+                self.usage.use(rule)
         return self._configured(component, [r for r in rules if isinstance(r.address.sets, PropertyPath)], name)
 
     def operator_attributes(self, name: str) -> Attributes:
         """The attributes of the operator of this name."""
-        self.met.meet(name)
+        self.usage.note_operator(name)
         return self._valued(self._attributes[Scope.OPERATOR].ranked(name), Scope.OPERATOR, name)
 
     def _configured(self, component: ComponentT, rules: Sequence[Rule], owner: str) -> Configured[ComponentT]:
@@ -232,17 +232,17 @@ class ApplicationSettings:
         unknown = {id(one.given): one for one in configured.unknown}
         for one in given:
             if id(one) in unknown:
-                self.met.refuse(by_path[id(one)], unknown[id(one)])
+                self.usage.refuse(by_path[id(one)], unknown[id(one)])
             else:
-                self.met.use(by_path[id(one)])
-                self.met.note_type(by_path[id(one)], secret=one in configured.secrets)
+                self.usage.use(by_path[id(one)])
+                self.usage.note_type(by_path[id(one)], secret=one in configured.secrets)
         return configured
 
     # -- ports and streams -------------------------------------------------------------------------------------------
 
     def port_attributes(self, operator: str, port: str, *, output: bool, connected: bool = True) -> Attributes:
         """The attributes of a port. An unconnected port has none; keys that match only such ports are reported."""
-        self.met.meet(operator)
+        self.usage.note_operator(operator)
         own = PortKind.OUTPUT if output else PortKind.INPUT
         ranked = [
             ((rule.address.port_kind is own, *rank), rule)
@@ -253,7 +253,7 @@ class ApplicationSettings:
 
     def unifier_attributes(self, operator: str, port: str, *, connected: bool = True) -> Attributes:
         """The operator attributes of the unifier behind an output port."""
-        self.met.meet(operator)
+        self.usage.note_operator(operator)
         rules = in_order(self._of_port(self._unifiers, operator, port))
         return self._on_port(rules, Scope.OPERATOR, f"the unifier of {operator}.{port}", connected=connected)
 
@@ -268,17 +268,17 @@ class ApplicationSettings:
         if connected:
             return self._valued(rules, scope, bearer)
         for rule in rules:
-            self.met.strand(rule, bearer)
+            self.usage.strand(rule, bearer)
         return Attributes()
 
     def stream(self, name: str) -> StreamSettings:
         """The locality and the schema of the stream of this name."""
-        self.met.streams.append(name)
+        self.usage.streams.append(name)
         winners: dict[str, Rule] = {}
         for rule in self._streams.ranked(name):
             if str(rule.address.sets) in _STREAM_CODES:
                 winners[str(rule.address.sets)] = rule
-                self.met.use(rule)
+                self.usage.use(rule)
         found: dict[str, Found] = {}
         faults: list[Diagnostic] = []
         for word, rule in winners.items():
@@ -299,7 +299,7 @@ class ApplicationSettings:
         for rule in rules:
             assert isinstance(rule.address.sets, AttributeRef), "only attributes are set here"
             winners[rule.address.sets.name] = rule
-            self.met.use(rule)
+            self.usage.use(rule)
         values: dict[Attribute[Any], Found] = {}
         faults: list[Diagnostic] = []
         for name, rule in winners.items():
@@ -315,7 +315,7 @@ class ApplicationSettings:
     def unmatched(self, *, allow_unknown: bool = False) -> list[Diagnostic]:
         """A fault for every key that matched nothing, with the most similar name. Call this after all other methods."""
         return unmatched(
-            self.met,
+            self.usage,
             self.settings.malformed,
             self.settings.strangers,
             self.settings.config.asked,

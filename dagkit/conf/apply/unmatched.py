@@ -57,7 +57,7 @@ _BEARERS = {Scope.APPLICATION: "the application", Scope.OPERATOR: "an operator",
 
 
 def unmatched(
-    met: KeyUsage,
+    usage: KeyUsage,
     malformed: Sequence[tuple[Entry, Malformed]],
     strangers: Sequence[Entry],
     asked: Collection[str],
@@ -70,8 +70,8 @@ def unmatched(
     faults: list[Diagnostic] = []
     faults += [_malformed(entry, fault) for entry, fault in malformed if canonical(entry.key) not in own]
     faults += [_stranger(e, own) for e in strangers if e.key not in own and not e.key.startswith(FOREIGN)]
-    reader = _Reader(met, templates)
-    for rule in (*met.elsewhere, *met.unused()):
+    reader = _Reader(usage, templates)
+    for rule in (*usage.elsewhere, *usage.unused()):
         if canonical(rule.origin.key or "") not in own:
             faults += reader.faults_of(rule)
     severity = Severity.WARNING if allow_unknown else Severity.ERROR
@@ -100,8 +100,8 @@ def _stranger(entry: Entry, asked: Collection[str]) -> Diagnostic:
 class _Reader:
     """Finds out why each unused key matched nothing."""
 
-    def __init__(self, met: KeyUsage, templates: Collection[str]) -> None:
-        self.met = met
+    def __init__(self, usage: KeyUsage, templates: Collection[str]) -> None:
+        self.usage = usage
         self.templates = templates
         self.suggested: dict[str, str] = {}
 
@@ -118,9 +118,9 @@ class _Reader:
         address = rule.address
         faulty = next((p for p in (address.application, address.name, address.port) if p is not None and p.fault), None)
         section = address.application
-        if section is not None and not section.fit(self.met.application) and not faulty:
+        if section is not None and not section.fit(self.usage.application) and not faulty:
             if not self._is_for_another(rule, section.text):
-                known = did_you_mean(section.text, [self.met.application], f"it is called {self.met.application!r}")
+                known = did_you_mean(section.text, [self.usage.application], f"it is called {self.usage.application!r}")
                 yield self._fault(rule, f"the application is not called {section.text!r}", known)
         elif isinstance(address.sets, AttributeRef) and not scopes_set_by(address.element, address.sets):
             yield self._attribute(rule, address.sets)
@@ -132,7 +132,7 @@ class _Reader:
 
     def _is_for_another(self, rule: Rule, section: str) -> bool:
         """Whether the section, in a shared file, names another application, not a misspelling of this one."""
-        near = get_close_matches(section.casefold(), [self.met.application.casefold()], n=1, cutoff=0.8)
+        near = get_close_matches(section.casefold(), [self.usage.application.casefold()], n=1, cutoff=0.8)
         return rule.origin.source in SHARED and not near
 
     def _missed(self, rule: Rule) -> Diagnostic:
@@ -158,17 +158,17 @@ class _Reader:
     def _stream(self, rule: Rule) -> Diagnostic:
         assert rule.address.name is not None, "a stream has a name"
         word, name = str(rule.address.sets), rule.address.name
-        if any(name.fit(stream) for stream in self.met.streams):
+        if any(name.fit(stream) for stream in self.usage.streams):
             help_ = "keys define streams and operators only in an application that is itself a property file"
             return self._fault(rule, f"the application itself defines the {word} of stream {name.text!r}", help_)
-        otherwise = "" if self.met.streams else "the application has no streams"
-        near = self.near(name.text, self.met.streams, otherwise)
+        otherwise = "" if self.usage.streams else "the application has no streams"
+        near = self.near(name.text, self.usage.streams, otherwise)
         return self._fault(rule, f"there is no stream {name.text!r}", near)
 
     def _template(self, rule: Rule) -> Diagnostic:
         assert rule.address.name is not None, "a template has a name"
         name = rule.address.name.text
-        if rule.position in self.met.unknown:
+        if rule.position in self.usage.unknown:
             return self._unknown(rule)
         if isinstance(rule.address.sets, Keyword):
             why_not = refusal(str(rule.raw).strip())
@@ -183,11 +183,11 @@ class _Reader:
     def _of_application(self, rule: Rule, path: PropertyPath) -> Diagnostic:
         """The fault in a key for the application: a misspelt section, or a property that it does not have."""
         first = path.first
-        fields: Iterable[str] = getattr(self.met.application_class, "model_fields", ())
+        fields: Iterable[str] = getattr(self.usage.application_class, "model_fields", ())
         near = get_close_matches(first, (*SECTION_WORDS, "attr", "prop"), n=1, cutoff=0.7)
         if near and len(path.steps) > 1:
             return self._fault(rule, f"there is no section {first!r}", f"did you mean {near[0]!r}?")
-        if rule.position in self.met.unknown and len(path.steps) > 1 and first in fields:
+        if rule.position in self.usage.unknown and len(path.steps) > 1 and first in fields:
             return self._unknown(rule)
         otherwise = "neither dagkit nor the application reads a property of this name"
         return self._fault(
@@ -199,16 +199,16 @@ class _Reader:
 
     def _of_operator(self, rule: Rule) -> Diagnostic:
         name = rule.address.name
-        fitting = self.met.fitting(name)
+        fitting = self.usage.fitting(name)
         if name is not None and not fitting:
-            known = self.near(name.text, self.met.operators, self._known_operators())
+            known = self.near(name.text, self.usage.operators, self._known_operators())
             return self._fault(rule, f"there is no operator {name.text!r}", known)
-        if rule.position in self.met.unknown:
+        if rule.position in self.usage.unknown:
             return self._unknown(rule)
         if isinstance(rule.address.sets, Keyword):
             return self._keyword(rule, rule.address.sets)
-        if rule.position in self.met.stranded:
-            bearer = self.met.stranded[rule.position]
+        if rule.position in self.usage.stranded:
+            bearer = self.usage.stranded[rule.position]
             help_ = "connect a stream to the port, or set the attribute on a connected port"
             return self._fault(
                 rule, f"{rule.address.sets} is for {bearer}, which no stream uses", help_, "attribute-stranded"
@@ -225,14 +225,14 @@ class _Reader:
         """The names that the pattern of a template is matched against."""
         assert isinstance(rule.address.sets, Keyword), "a template matches by a word of the grammar"
         if rule.address.sets.word == "matchAppNameRegExp":
-            return f"the application is called {self.met.application!r}"
+            return f"the application is called {self.usage.application!r}"
         if rule.address.sets.word != "matchClassNameRegExp":
             return self._known_operators()
-        names = list(dict.fromkeys(repr(cls.__qualname__) for cls in self.met.operators.values() if cls is not None))
+        names = list(dict.fromkeys(repr(cls.__qualname__) for cls in self.usage.operators.values() if cls is not None))
         return f"classes here: {', '.join(names[:12])}{', …' * (len(names) > 12)}" if names else "there is no operator"
 
     def _known_operators(self) -> str:
-        names = [repr(name) for name in self.met.operators]
+        names = [repr(name) for name in self.usage.operators]
         return (
             f"operators here: {', '.join(names[:12])}{', …' * (len(names) > 12)}" if names else "there is no operator"
         )
@@ -266,7 +266,7 @@ class _Reader:
 
     def _unknown(self, rule: Rule) -> Diagnostic:
         """The fault for an unknown property; for a key that names several components, that of the last one."""
-        return self.met.unknown[rule.position].diagnostic
+        return self.usage.unknown[rule.position].diagnostic
 
     def _fault(self, rule: Rule, problem: str, help_: str, code: Code = "key-unmatched") -> Diagnostic:
         return Diagnostic(code, f"{rule.origin.key}: {problem}", help_, _where(rule))

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from dagkit.engine.checkpoint.additions import StoredState
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.compatibility import OperatorRenamed
 from dagkit.engine.checkpoint.discoveries import Discovery, DiscoveryCodec
@@ -75,10 +76,12 @@ class Journal:
         """The last window that this run knows; all its plans follow that window."""
         self._heads = {source: root.head for source, root in self.roots.items()}
         """The last discovery that this run knows, by input operator; all its discoveries follow that one."""
-        self._states: dict[str, SavedState] = {
-            source: {} if root.standing.source_state is None else json.loads(root.standing.source_state.value)
-            for source, root in self.roots.items()
-        }
+        self._states: dict[str, SavedState] = {}
+        """The state of each input operator when this run began."""
+        self._stored: dict[str, StoredState] = {}
+        """The last stored state of each input operator."""
+        for source, root in self.roots.items():
+            self._stored[source], self._states[source] = _stored_in(root)
 
     # ---- resuming
 
@@ -93,7 +96,7 @@ class Journal:
         return self.checkpoint()
 
     def state_of(self, operator: str) -> SavedState:
-        """The state of an input operator after its last discovery."""
+        """The state of an input operator when this run began."""
         return self._states[operator]
 
     def findings(self) -> list[Discovery]:
@@ -132,15 +135,17 @@ class Journal:
             raise root.log.taken(self._heads[finding.operator].seq + 1)
         rows = list(self.writing.rows(finding, planned.next_offset))
         content = lines_of(rows)
+        stored, document = self._stored[finding.operator].after(state, root.standing.next_seq)
         event = planned.add_data(
             new_data=slice_of(content, planned.next_offset, len(rows)) if rows else None,
             source_state=SourceState(
                 source_name=finding.operator,
                 kind=NAMED_STATE_KIND if finding.operator in self.writing.named else STATE_KIND,
-                value=_text(state, finding.operator),
+                value=_text(document, finding.operator),
             ),
         )
         record = root.append(event, [content] if rows else [], planned=planned)
+        self._stored[finding.operator] = stored
         self._heads[finding.operator] = root.head
         return Discovery(finding.operator, finding.emitted, record.seq)
 
@@ -195,6 +200,22 @@ class Journal:
     def _read(self, name: str, root: Chain, record: Record) -> Discovery:
         content = root.data(record)
         return self.writing.finding(name, record.seq, [] if content is None else rows_of(content))
+
+
+def _stored_in(root: Chain) -> tuple[StoredState, SavedState]:
+    """The state of an input operator in its root chain: as it was stored, and whole."""
+    state, at = root.standing.source_state, root.standing.data_at
+    if state is None or at is None:
+        return StoredState({}), {}
+    return StoredState.read(json.loads(state.value), at.seq, lambda seq: _document_of(root, seq))
+
+
+def _document_of(root: Chain, seq: int) -> Mapping[str, Any]:
+    event = root.read(seq).block.event
+    assert isinstance(event, AddData), f"block {seq} of {root.name} is named as one that holds state"
+    assert event.new_source_state is not None, f"block {seq} of {root.name} is named as one that holds state"
+    document: Mapping[str, Any] = json.loads(event.new_source_state.value)
+    return document
 
 
 def _later(before: datetime | None, now: datetime | None) -> datetime | None:

@@ -29,7 +29,7 @@ class EventPublisher:
 
     def found(self, finding: Discovery, waiting: Sequence[WorkItem]) -> None:
         """Publish a discovery; `waiting` is its part that goes to the queue."""
-        positions = sum(each.length for each in waiting)
+        positions = sum(each.positions for each in waiting)
         self.tell(Found(finding.operator, len(waiting), positions, len(finding.emitted) - len(waiting)))
 
     def started(self, flight: InFlightWindow) -> None:

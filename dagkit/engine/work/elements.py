@@ -1,7 +1,8 @@
 """The elements of a splittable operator: the work that they describe, and their JSON form."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from math import inf
 from typing import Any
 
 from pydantic import JsonValue
@@ -12,9 +13,18 @@ from dagkit.engine.address import Address
 from dagkit.engine.codec import JsonCodec
 from dagkit.engine.entrances import code_of, made_by
 from dagkit.engine.program.program import Program
+from dagkit.engine.restrictions import KEPT_SHARES, Restrictions, divided_at, intervals
 from dagkit.engine.work.item import Number, WorkItem, name_of
+from dagkit.engine.work.split import Pieces
 from dagkit.errors import RunFailure, Scene
-from dagkit.ranges import OffsetRange, split_near
+from dagkit.ranges import (
+    ByteKeyRange,
+    OffsetRange,
+    Progress,
+    RestrictionTracker,
+    UnsplittableRestrictionTracker,
+    split_near,
+)
 
 
 class PartsWrong(RunFailure):
@@ -22,7 +32,7 @@ class PartsWrong(RunFailure):
 
     code = "parts-mismatched"
 
-    def __init__(self, into: Address, whole: OffsetRange, told: str) -> None:
+    def __init__(self, into: Address, whole: Any, told: str) -> None:
         super().__init__(
             f"{into.operator}.split divided {whole} so that {told}",
             "yield parts that touch, from its start to its end",
@@ -35,7 +45,7 @@ class TruncatedWrong(RunFailure):
 
     code = "truncation-invalid"
 
-    def __init__(self, into: Address, whole: OffsetRange, kept: OffsetRange) -> None:
+    def __init__(self, into: Address, whole: Any, kept: Any) -> None:
         super().__init__(
             f"{into.operator}.truncate made {kept} of {whole}",
             "return the part that is still done, from its start on, or None",
@@ -60,10 +70,12 @@ class ElementUnreadable(RunFailure):
 class Elements:
     """The elements of one splittable operator: the work that they describe, and their JSON form."""
 
-    def __init__(self, into: Address, operator: SplittableOperator[Any], payload: Any) -> None:
+    def __init__(self, into: Address, operator: SplittableOperator[Any, Any], payload: Any) -> None:
         self.into = into
         self.operator = operator
+        self.restrictions = Restrictions(into, operator)
         self._payload = payload
+        self._takes_offsets = type(operator).restriction_type is OffsetRange
         self._is_sized = type(operator).size is not SplittableOperator.size
 
     @property
@@ -92,16 +104,19 @@ class Elements:
         if source is None:
             source = element.source if is_placed(element) else name_of(written)
         element_id = element.number if is_sourced(element) else None
-        for part in self._parts(element, whole):
+        for start, end, part in self._parts(element, whole):
+            restriction = None if isinstance(part, OffsetRange) else self.restrictions.written(part)
+            is_sized = self._is_sized or restriction is not None
             yield WorkItem(
                 into=self.into,
                 number=number,
                 element=written,
-                start=part.start,
-                end=part.stop,
+                start=start,
+                end=end,
                 source=source,
                 element_id=element_id,
-                size=self._size(element, part),
+                size=self.restrictions.size(element, part) if is_sized else None,
+                restriction=restriction,
             )
 
     def back(self, each: WorkItem) -> Any:
@@ -112,52 +127,149 @@ class Elements:
             raise ElementUnreadable(self.into, each.element, error) from error
         return element.part(each.start, each.end) if is_sourced(element) else element
 
+    def restriction(self, each: WorkItem) -> Any:
+        """Return what an item is restricted to."""
+        if each.restriction is None and self._takes_offsets:
+            return OffsetRange(each.start, each.end)
+        return self.restrictions.of(each)
+
+    def tracker(self, each: WorkItem, element: Any) -> RestrictionTracker[Any, Any]:
+        """Return the tracker of an item; the last share of an element is not split."""
+        tracker = self._tracker(element, self.restriction(each))
+        return UnsplittableRestrictionTracker(tracker) if each.restriction is not None and each.length == 1 else tracker
+
+    def _tracker(self, element: Any, restriction: Any) -> RestrictionTracker[Any, Any]:
+        with code_of(self.into.operator):
+            return self.operator.tracker(element, restriction)
+
+    def rest_of(self, each: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any], residual: Any) -> WorkItem:
+        """Return the item that a split of a running item left."""
+        if each.restriction is None:
+            return each.part(residual.start, residual.stop)
+        if not tracker.is_started():
+            return self._holding(each, element, residual, each.start, each.end)
+        done, left = (self.restrictions.size(element, part) for part in (tracker.current_restriction(), residual))
+        return self._holding(each, element, residual, divided_at(each, done, left, least=1), each.end)
+
+    def progress(self, each: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any], rest: WorkItem) -> Progress:
+        """Return how much of an item was done, and how much its rest is: positions, or the sizes of restrictions."""
+        if each.restriction is None:
+            return Progress(rest.start - each.start, rest.length if rest.has_end else inf)
+        done = self.restrictions.size(element, tracker.current_restriction()) if tracker.is_started() else 0.0
+        return Progress(done, rest.amount if rest.has_end else inf)
+
     def truncated(self, each: WorkItem) -> tuple[WorkItem | None, WorkItem | None]:
         """Return the part that is still done when the application drains, and the part left to a later launch."""
-        element = self.back(each)
+        element, whole = self.back(each), self.restriction(each)
         with code_of(self.into.operator):
-            kept = self.operator.truncate(element, each.restriction)
+            kept = self.operator.truncate(element, whole)
         if kept is None:
             return None, each
+        if each.restriction is not None:
+            if self.restrictions.written(kept) != each.restriction:
+                raise TruncatedWrong(self.into, whole, kept)
+            return each, None
         if kept.start != each.start or kept.stop > each.end:
-            raise TruncatedWrong(self.into, each.restriction, kept)
+            raise TruncatedWrong(self.into, whole, kept)
         if kept.stop == each.end:
             return each, None
         later = each.part(kept.stop, each.end)
         return (each.part(each.start, kept.stop) if kept.stop > each.start else None), later
 
-    def cut_near(self, each: WorkItem, position: int) -> int | None:
-        """Return where the tracker of an item allows a split near a position; None if nowhere."""
+    def cut_near(self, each: WorkItem, position: int) -> int | Pieces | None:
+        """Return where the tracker of an item allows a split near a position, or the pieces; None if nowhere."""
         element = self.back(each)
-        with code_of(self.into.operator):
-            tracker = self.operator.tracker(element, each.restriction)
+        tracker = self._tracker(element, self.restriction(each))
+        if each.restriction is not None:
+            return self._cut_at(each, element, tracker, (position - each.start) / (each.end - each.start))
         # the share counts from the offset before the first one: that is where a tracker without a claim stands
-        split = split_near(tracker, position, (position - each.start + 1) / (each.end - each.start + 1))
+        with code_of(self.into.operator):
+            split = split_near(tracker, position, (position - each.start + 1) / (each.end - each.start + 1))
         return None if split is None else split.primary.stop
 
-    def _divided(self, element: Any, whole: OffsetRange) -> Iterator[OffsetRange]:
-        yield from self.operator.split(element, whole)
-
-    def _size(self, element: Any, part: OffsetRange) -> float | None:
-        if not self._is_sized:
+    def _cut_at(
+        self, each: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any], share: float
+    ) -> Pieces | None:
+        if each.length < 2 * KEPT_SHARES:
             return None
         with code_of(self.into.operator):
-            return self.operator.size(element, part)
+            split = tracker.try_split(share)
+        if split is None:
+            return None
+        sizes = [self.restrictions.size(element, part) for part in split]
+        at = divided_at(each, *sizes, least=KEPT_SHARES)
+        first = self._holding(each, element, split.primary, each.start, at)
+        return first, self._holding(each, element, split.residual, at, each.end)
 
-    def _whole(self, element: Any) -> OffsetRange:
+    def _holding(self, each: WorkItem, element: Any, restriction: Any, start: int, end: int) -> WorkItem:
+        """Return the part of an item that holds these shares."""
+        kept = {
+            "restriction": self.restrictions.written(restriction),
+            "size": self.restrictions.size(element, restriction),
+        }
+        return each.part(start, end).model_copy(update=kept)
+
+    def _checked(self, element: Any, given: Any, method: str) -> Any:
+        if self._takes_offsets and isinstance(given, OffsetRange):
+            return given
+        return self.restrictions.checked(element, given, method)
+
+    def _whole(self, element: Any) -> Any:
         if is_sourced(element):
             return OffsetRange(element.start, element.end)
-        return self.operator.initial_restriction(element)
+        with code_of(self.into.operator):
+            whole = self.operator.initial_restriction(element)
+        return self._checked(element, whole, "initial_restriction")
 
-    def _parts(self, element: Any, whole: OffsetRange) -> Iterator[OffsetRange]:
-        reached = whole.start
-        for part in made_by(self.into.operator, self._divided(element, whole)):
-            if part.start != reached:
-                raise PartsWrong(self.into, whole, f"{part} follows what ends at {reached}")
-            reached = part.stop
-            yield part
-        if reached != whole.stop:
-            raise PartsWrong(self.into, whole, f"the last part ends at {reached}")
+    def _divided(self, element: Any, whole: Any) -> Iterator[Any]:
+        yield from self.operator.split(element, whole)
+
+    def _parts(self, element: Any, whole: Any) -> Iterator[tuple[int, int, Any]]:
+        divided = made_by(self.into.operator, self._divided(element, whole))
+        parts = (self._checked(element, part, "split") for part in divided)
+        return (
+            _touching(self.into, whole, parts)
+            if isinstance(whole, OffsetRange)
+            else self._shared(element, whole, parts)
+        )
+
+    def _shared(self, element: Any, whole: Any, parts: Iterable[Any]) -> Iterator[tuple[int, int, Any]]:
+        """Parts of a restriction that is no range of offsets, with the shares of each."""
+        made = list(parts)
+        if not made:
+            raise PartsWrong(self.into, whole, "there is no part")
+        if isinstance(whole, ByteKeyRange):
+            _refuse_unless_touching(self.into, whole, made)
+        bounded = [self.restrictions.is_bounded(element, part) for part in made]
+        if not all(bounded[:-1]):
+            raise PartsWrong(self.into, whole, f"{made[bounded.index(False)]!r:.80} has no end and is not the last")
+        sizes = [self.restrictions.size(element, part) for part in made]
+        for (start, end), part in zip(intervals(sizes, last_ends=bounded[-1]), made, strict=True):
+            yield start, end, part
+
+
+def _touching(
+    into: Address, whole: OffsetRange, parts: Iterable[OffsetRange]
+) -> Iterator[tuple[int, int, OffsetRange]]:
+    """Parts of a range of offsets, one by one: there may be many."""
+    reached = whole.start
+    for part in parts:
+        if part.start != reached:
+            raise PartsWrong(into, whole, f"{part} follows what ends at {reached}")
+        reached = part.stop
+        yield part.start, part.stop, part
+    if reached != whole.stop:
+        raise PartsWrong(into, whole, f"the last part ends at {reached}")
+
+
+def _refuse_unless_touching(into: Address, whole: ByteKeyRange, parts: Sequence[ByteKeyRange]) -> None:
+    reached = whole.start
+    for part in parts:
+        if part.start != reached:
+            raise PartsWrong(into, whole, f"{part} follows what ends at {reached!r}")
+        reached = part.stop
+    if reached != whole.stop:
+        raise PartsWrong(into, whole, f"the last part ends at {reached!r}")
 
 
 def elements_of(program: Program, name: str, operator: Operator) -> Elements | None:

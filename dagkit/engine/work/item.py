@@ -7,7 +7,7 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dagkit.engine.address import Address
-from dagkit.ranges import OFFSET_INFINITY, OffsetRange
+from dagkit.ranges import OFFSET_INFINITY
 
 Number = tuple[int, ...]
 ItemKey = tuple[Address, str | None, Number]
@@ -47,10 +47,11 @@ class WorkItem(BaseModel):
     """How long those took."""
     done_apart: int = 0
     """How many positions lie between those and this item: they belong to other items."""
+    restriction: JsonValue = None
+    """The JSON form of a restriction that is no range of offsets; `start` and `end` are then shares of the element.
 
-    @property
-    def restriction(self) -> OffsetRange:
-        return OffsetRange(self.start, self.end)
+    None: `start` and `end` are offsets, and the restriction.
+    """
 
     @property
     def key(self) -> ItemKey:
@@ -92,8 +93,16 @@ class WorkItem(BaseModel):
         """The sort key: by number and start; items without an end come last, in turns."""
         return (0, 0, self.number, self.start) if self.has_end else (1, self.turn, self.number, self.start)
 
+    @property
+    def positions(self) -> int:
+        """How many positions of its source it has; shares are none."""
+        return self.length if self.restriction is None else 0
+
     def part(self, start: int, end: int) -> "WorkItem":
-        """Return the part of the item from `start` to `end`, or the item itself if that is the whole."""
+        """Return the part of the item from `start` to `end`, or the item itself if that is the whole.
+
+        Of shares, it is an estimate only: `Elements` divides the restriction with them.
+        """
         if (start, end) == (self.start, self.end):
             return self
         bounded = self.has_end and self.size is not None

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from dagkit.engine.address import Address
 from dagkit.engine.facts import Split
+from dagkit.engine.work.item import WorkItem
 
 PromisedItem = tuple[tuple[int, ...], int, int]
 """A stretch of a work item: its number, where it starts and where it ends."""
@@ -24,6 +25,8 @@ class WindowPromise(BaseModel):
     """The splits that were made to share the work."""
     last: bool = False
     """Whether this window notifies operators that no more input is expected for now."""
+    divided: tuple[tuple[WorkItem, WorkItem], ...] = ()
+    """The items that operators divided for it, in order: a second division might differ."""
 
     def as_notes(self) -> dict[str, Any]:
         """The promise as plain data, for the ledger."""

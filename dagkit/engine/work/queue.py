@@ -29,14 +29,14 @@ class InputQueue:
 
     def append(self, each: WorkItem) -> None:
         self.new.append(each)
-        self.new_positions += each.length
+        self.new_positions += each.positions
         self.new_work += each.amount
 
     def pop(self) -> WorkItem:
         if self.returned:
             return self.returned.popleft()
         each = self.new.popleft()
-        self.new_positions -= each.length
+        self.new_positions -= each.positions
         self.new_work = self.new_work - each.amount if self.new else 0.0  # an empty queue clears rounding errors
         return each
 
@@ -51,7 +51,7 @@ class InputQueue:
 
     @property
     def positions(self) -> int:
-        return sum(each.length for each in self.returned) + self.new_positions
+        return sum(each.positions for each in self.returned) + self.new_positions
 
     def millis(self, forecast: CostEstimate) -> float:
         """How long one slot would be busy with all of it; blocks that were not begun have the usual cost."""
@@ -152,6 +152,16 @@ class WorkQueue:
                 hand.extend(further)
         return allocation
 
+    def divide(self, divided: Iterable[tuple[WorkItem, WorkItem]]) -> None:
+        """What waits as one waits as two, as an operator divided it for a window that was promised."""
+        for pieces in divided:
+            self.deferred = _in_pieces(self.deferred, pieces)
+            line = self._line(pieces[0].into)
+            line.returned = deque(_in_pieces(line.returned, pieces))
+            found, line.new, line.new_positions, line.new_work = line.new, deque(), 0, 0.0
+            for each in _in_pieces(found, pieces):
+                line.append(each)
+
     def take_these(
         self, promised: Mapping[Address, Sequence[Sequence[PromisedItem]]], slots: Mapping[Address, int]
     ) -> Allocation:
@@ -213,6 +223,16 @@ class WorkQueue:
         return self.lines.setdefault(into, InputQueue())
 
 
+def _in_pieces(work: Iterable[WorkItem], pieces: tuple[WorkItem, WorkItem]) -> list[WorkItem]:
+    """Work with these pieces in the place of what they were; other work as it is."""
+    first, rest = pieces
+    return [
+        part
+        for each in work
+        for part in (pieces if (each.start, each.end_key) == (first.start, rest.end_key) else (each,))
+    ]
+
+
 def _taken_out(found: Sequence[list[WorkItem]], start: int, end: int) -> WorkItem | None:
     """Take one stretch out of one or several parts; what lies before and after it stays in its place."""
     pieces = [(each, parts) for parts in found for each in parts]
@@ -229,6 +249,8 @@ def _taken_out(found: Sequence[list[WorkItem]], start: int, end: int) -> WorkIte
     if not over or reached < end:
         return None
     first, last = over[0][0], over[-1][0]
+    is_whole = len(over) == 1 and (first.start, last.end) == (start, end)
+    assert is_whole or first.restriction is None, f"only its operator divides {first.name}"
     before, after = first.part(first.start, start), last.part(end, last.end)
     for each, parts in over:
         at = next(index for index, part in enumerate(parts) if part is each)

@@ -56,7 +56,7 @@ class Recorder:
             self._settled.add(each.source, each.start, stop)
         else:
             self._folded_elements += 1
-            self._folded_positions += each.length
+            self._folded_positions += each.positions
 
     def record(self) -> WorkRecord:
         """Return the complete record."""

@@ -12,7 +12,16 @@ from dagkit.engine.work.cost import CostEstimate, learnt
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.promise import WindowPromise
 from dagkit.engine.work.queue import WorkQueue
-from dagkit.engine.work.split import Allocation, CutNear, ItemEnd, SlotResult, SplitBackoff, SplitPlanner, all_in
+from dagkit.engine.work.split import (
+    Allocation,
+    CutNear,
+    ItemEnd,
+    SlotResult,
+    SplitBackoff,
+    SplitPlanner,
+    all_in,
+    place_in,
+)
 from dagkit.engine.work.window_size import WindowSizer
 
 BESIDES = 2.0
@@ -29,8 +38,18 @@ class WindowSchedule:
     """The estimate that the allocation is based on."""
     cuts: tuple[Split, ...] = ()
     """The cuts that were made for the allocation."""
-    places: frozenset[ItemEnd] = frozenset()
-    """The positions of those cuts."""
+    pieces: tuple[tuple[WorkItem, WorkItem], ...] = ()
+    """The two pieces of each cut, in the same order."""
+
+    @property
+    def places(self) -> frozenset[ItemEnd]:
+        """The positions of the cuts between offsets: pieces that were not begun are joined there again."""
+        return frozenset(place_in(rest, rest.start) for _, rest in self.pieces if rest.restriction is None)
+
+    @property
+    def divided(self) -> tuple[tuple[WorkItem, WorkItem], ...]:
+        """The items that an operator divided."""
+        return tuple(pieces for pieces in self.pieces if pieces[0].restriction is not None)
 
     @property
     def is_endless(self) -> bool:
@@ -44,7 +63,7 @@ class WindowSchedule:
             into: tuple(tuple((each.number, each.start, each.end) for each in work) for work in slot_work)
             for into, slot_work in self.allocation.items()
         }
-        return WindowPromise(deal=deal, lasts_millis=self.lasts_millis, cuts=self.cuts, last=last)
+        return WindowPromise(deal=deal, lasts_millis=self.lasts_millis, cuts=self.cuts, last=last, divided=self.divided)
 
 
 @dataclass
@@ -68,12 +87,14 @@ class Scheduler:
         work = {into: min(millis, length.work_millis) for into, millis in each.items()}
         cutter = SplitPlanner(forecast, cuts, self.patience, window_id)
         allocation = self.queue.take(slots, work, cutter, besides=0.0 if overlaps else BESIDES)
-        return WindowSchedule(allocation, length.lasts_millis, forecast, tuple(cutter.made), frozenset(cutter.places))
+        pieces = tuple(cutter.pieces)
+        return WindowSchedule(allocation, length.lasts_millis, forecast, tuple(cutter.made), pieces)
 
     def again(self, promise: WindowPromise, slots: Mapping[Address, int]) -> WindowSchedule:
         """Take the work of a promised, uncommitted window from the queue, without an estimate of its duration."""
+        self.queue.divide(promise.divided)
         allocation = self.queue.take_these(promise.deal, slots)
-        return WindowSchedule(allocation, promise.lasts_millis, CostEstimate(), promise.cuts)
+        return WindowSchedule(allocation, promise.lasts_millis, CostEstimate(), promise.cuts, promise.divided)
 
     def over(self, given: WindowSchedule, worked: Sequence[SlotResult], whole_millis: float | None = None) -> None:
         """Return the rest of an ended window to the queue, and learn from its measurements."""

@@ -36,8 +36,10 @@ ENOUGH_PIECES = 1 << 16
 
 ItemEnd = tuple[str, str | None, Number, int]
 """A position of an element, such as the place of a cut."""
-CutNear = Callable[[WorkItem, int], int | None]
-"""Returns where a block may be cut near a position; None: nowhere."""
+Pieces = tuple[WorkItem, WorkItem]
+"""An item that was cut: what lies before the cut, and the rest."""
+CutNear = Callable[[WorkItem, int], int | Pieces | None]
+"""Returns where an item may be cut near a position, or the items that its operator divided it into; None: nowhere."""
 SlotWork = list[list[WorkItem]]
 Allocation = Mapping[Address, Sequence[Sequence[WorkItem]]]
 """The blocks of one window, by input and slot."""
@@ -48,12 +50,11 @@ def all_in(allocation: Allocation) -> list[WorkItem]:
     return [each for slot_work in allocation.values() for hand in slot_work for each in hand]
 
 
-def nowhere(_: WorkItem, position: int) -> int | None:  # noqa: ARG001 - the signature of CutNear
+def nowhere(_: WorkItem, position: int) -> None:
     """Return None: the work cannot be cut."""
-    return None
 
 
-def anywhere(_: WorkItem, position: int) -> int | None:
+def anywhere(_: WorkItem, position: int) -> int:
     """Return the position itself: lines and numbers may be cut anywhere."""
     return position
 
@@ -111,33 +112,41 @@ class SplitPlanner:
     patience: SplitBackoff = field(default_factory=SplitBackoff)
     window: int = 0
     made: list[Split] = field(default_factory=list)
-    places: list[ItemEnd] = field(default_factory=list)
-    """The positions of the cuts, in the same order."""
+    pieces: list[Pieces] = field(default_factory=list)
+    """The two pieces of each cut, in the same order."""
 
-    def at(self, each: WorkItem, position: int, why: str) -> tuple[WorkItem, WorkItem] | None:
+    def at(self, each: WorkItem, position: int, why: str) -> Pieces | None:
         """Cut a block in two near a position. Return None if a piece would be too small or the reader refuses."""
         pieces = self._pieces(each, position)
         if pieces is None or not self.patience.allows(each, self.window):
             return None
-        place = self.near.get(each.into, nowhere)(each, position)
-        if place != position:
-            pieces = None if place is None else self._pieces(each, place)
-        if place is None or pieces is None:
+        cut = self.near.get(each.into, nowhere)(each, position)
+        if isinstance(cut, tuple):
+            pieces = self._worth(cut)
+        elif cut != position:
+            pieces = None if cut is None else self._pieces(each, cut)
+        if cut is None or pieces is None:
             self.patience.refused(each, self.window)
             return None
         self.patience.came_of_it(each)
-        self.made.append(split_of(each, place, why))
-        self.places.append(place_in(each, place))
+        self.made.append(split_of(each, pieces[1].start, why))
+        self.pieces.append(pieces)
         return pieces
+
+    def take_back(self, count: int) -> None:
+        """Forget all cuts but the first `count`."""
+        del self.made[count:], self.pieces[count:]
 
     def millis(self, each: WorkItem) -> float:
         return self.forecast.millis(each)
 
-    def _pieces(self, each: WorkItem, position: int) -> tuple[WorkItem, WorkItem] | None:
+    def _pieces(self, each: WorkItem, position: int) -> Pieces | None:
         """Return the two pieces of a block, or None if it has no end or a piece takes less than `least`."""
         if not each.has_end or not each.start < position < each.end:
             return None
-        pieces = each.part(each.start, position), each.part(position, each.end)
+        return self._worth((each.part(each.start, position), each.part(position, each.end)))
+
+    def _worth(self, pieces: Pieces) -> Pieces | None:
         return pieces if min(map(self.millis, pieces)) >= self.least * (1 - 1e-9) else None
 
     @property
@@ -164,7 +173,7 @@ def _dealt_by_time(timed: Sequence[tuple[float, WorkItem]], slots: int, cutter: 
     cut, most_cut = wrapped([each for _, each in timed], slots, max(share, cutter.least), cutter)
     if most_cut < most:
         return cut
-    del cutter.made[made:], cutter.places[made:]
+    cutter.take_back(made)
     return slot_work
 
 
@@ -284,7 +293,7 @@ def backlog_of(waiting: Sequence[WorkItem], near: CutNear) -> Backlog:
     pieces = sum(max(1, length // PIECE) for length in lengths) if cut else len(lengths)
     return Backlog(
         blocks=len(waiting),
-        positions=sum(lengths),
+        positions=sum(each.positions for each in waiting),
         pieces=min(pieces, ENOUGH_PIECES),
         endless=sum(not each.has_end for each in waiting),
     )

@@ -2,10 +2,11 @@
 
 import threading
 import time
+from typing import Any
 
-from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.ranges import RestrictionTracker
 
-Tracker = RestrictionTracker[OffsetRange, int]
+Tracker = RestrictionTracker[Any, Any]
 
 AGAIN_SECONDS = 0.002
 """How soon after the deadline the watchdog first tries again to split work without a claim."""
@@ -21,7 +22,7 @@ class Deadline:
         self._splits: float | None = None
         """When to split the watched work."""
         self._tracker: Tracker | None = None
-        self._residual: OffsetRange | None = None
+        self._residual: Any = None
         self._again = AGAIN_SECONDS
         self._changed = threading.Condition(threading.RLock())
         self._ended = False
@@ -51,7 +52,7 @@ class Deadline:
             self._watchdog = threading.Thread(target=self._keep_watch, name="deadline", daemon=True)
             self._watchdog.start()
 
-    def residual(self) -> OffsetRange | None:
+    def residual(self) -> Any:
         """Stop watching the work. Return the part that was split off, if any."""
         with self._changed:
             self._tracker = None

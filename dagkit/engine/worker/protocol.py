@@ -11,7 +11,7 @@ from dagkit.engine.work.record import WorkRecord
 from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.outbox import Sent
-from dagkit.ranges import Deferred, OffsetRange
+from dagkit.ranges import Deferred, Progress
 
 if TYPE_CHECKING:
     from dagkit.compiler import Compilation
@@ -85,8 +85,10 @@ class Report:
     parts: tuple[Part, ...] = ()
     left: tuple[WorkItem, ...] = ()
     """Work that was not done in the window: whole elements, and the rests of others."""
-    put_off: Mapping[ItemEnd, Deferred[OffsetRange]] = field(default_factory=dict)
+    put_off: Mapping[ItemEnd, Deferred[Any]] = field(default_factory=dict)
     """The delays of deferred work, keyed by the end of its range; the driver adds them to its own clock."""
+    progress: Mapping[ItemEnd, Progress] = field(default_factory=dict)
+    """How far the items came that have a rest, keyed by the end of their range."""
     records: Mapping[str, WorkRecord] = field(default_factory=dict)
     """The work that was found and done, by input."""
     positions: int = 0

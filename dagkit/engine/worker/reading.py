@@ -20,7 +20,7 @@ from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.deadline import Deadline
 from dagkit.engine.worker.instances import GATHERED_ITEMS
 from dagkit.engine.worker.protocol import Stretch, WindowTask
-from dagkit.ranges import Deferred, OffsetRange, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
+from dagkit.ranges import Deferred, Progress, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
 from dagkit.schema.batch import Batch
 
 STRETCHES_TOLD = 1000
@@ -41,9 +41,9 @@ class Reading:
         flush: Callable[[], None] = lambda: None,
     ) -> None:
         self.elements = elements
-        self.operator: SplittableOperator[Any] = elements.operator
+        self.operator: SplittableOperator[Any, Any] = elements.operator
         self.left: list[WorkItem] = []
-        self.put_off: dict[ItemEnd, Deferred[OffsetRange]] = {}
+        self.put_off: dict[ItemEnd, Deferred[Any]] = {}
         """Deferred work, keyed by the end of its range."""
         self.positions = 0
         """How many positions were read."""
@@ -51,6 +51,9 @@ class Reading:
         """The amount of that work, in the unit of the operator."""
         self.reached: datetime | None = None
         """The latest watermark."""
+        self.progress: dict[ItemEnd, Progress] = {}
+        """How far the items came that have a rest, keyed by the end of their range."""
+        self._running: tuple[WorkItem, RestrictionTracker[Any, Any]] | None = None
         self.begun = 0
         """How many elements, or parts of elements, were begun."""
         self.stretches: list[Stretch] = []
@@ -71,6 +74,14 @@ class Reading:
         self._made = time.monotonic()
         self.deadline: Deadline | None = None
         """Set when the work begins: each operator of a slot gets the whole time of the window."""
+
+    def running(self) -> tuple[WorkItem, Progress] | None:
+        """Return the item that is worked on now, and its progress; None between two. Any thread may call it.
+
+        The progress is what the tracker says: its claims, in a unit of its own.
+        """
+        running = self._running  # one read: the slot may go on to the next item meanwhile
+        return None if running is None else (running[0], running[1].current_progress())
 
     def take(self, element: Any) -> None:
         """Accept an element from another operator; it is processed after all input of this window has arrived."""
@@ -105,8 +116,8 @@ class Reading:
 
     def _work_on(self, each: WorkItem, deadline: Deadline, among: int) -> Iterator[None]:
         element, name = self.elements.back(each), self.elements.into.operator
+        tracker = self.elements.tracker(each, element)
         with code_of(name):
-            tracker = self.operator.tracker(element, each.restriction)
             times = self.operator.watermark(element, each.reached)
         staging = self._staging() if each.element_id is not None else None
         self.order = 0 if each.element_id is None else each.start
@@ -115,13 +126,14 @@ class Reading:
         began = time.monotonic()
         deadline.watch(tracker, among)
         self.element = element
+        self._running = each, tracker
         self.begun += 1
         with code_of(name):
             made = self.operator.process(element, tracker)
         if made is not None:
             yield from made_by(name, self._send(made))
         self._check_done(tracker)
-        self.element = None
+        self.element = self._running = None
         deferred, taken = tracker.deferred(), deadline.residual()
         self._flush()
         if staging is not None:
@@ -133,15 +145,16 @@ class Reading:
         if reached is not None:
             self.reached = reached if self.reached is None else max(self.reached, reached)
         residual = taken if deferred is None else deferred.residual
-        self.recorder.do(each, each.end if residual is None else residual.start)
+        rest = None if residual is None else self.elements.rest_of(each, element, tracker, residual)
+        self.recorder.do(each, each.end if rest is None else rest.start)
         ended = time.monotonic()
         if each.source is not None and len(self.stretches) < STRETCHES_TOLD:
-            stop = each.end if residual is None else residual.start
+            stop = each.end if rest is None else rest.start
             after, millis = (began - self._made) * 1000, (ended - began) * 1000
             self.stretches.append(Stretch(each.source, each.start, stop, after, millis))
-        done = each.length if residual is None else residual.start - each.start
-        self.positions += done if self.operator.reads_positions else 0
-        if residual is None:
+        done = each.length if rest is None else rest.start - each.start
+        self.positions += done if self.operator.reads_positions and each.restriction is None else 0
+        if rest is None:
             self.worked += each.amount
             return
         self.worked += done * each.density
@@ -154,11 +167,12 @@ class Reading:
             "done_millis": (ended - began) * 1000,
             "done_apart": 0,
         }
-        self.left.append(each.part(residual.start, residual.stop).model_copy(update=changes))
+        self.left.append(rest.model_copy(update=changes))
+        self.progress[rest.end_key] = self.elements.progress(each, element, tracker, rest)
         if deferred is not None:
             self.put_off[self.left[-1].end_key] = deferred
 
-    def _check_done(self, tracker: RestrictionTracker[OffsetRange, int]) -> None:
+    def _check_done(self, tracker: RestrictionTracker[Any, Any]) -> None:
         """Raise `OperatorFailed` unless all work was claimed, given back or deferred."""
         try:
             tracker.check_done()

@@ -114,6 +114,7 @@ class SlotRun:
             left=tuple(each for reading in self.readings.values() for each in reading.left),
             put_off={end: each for reading in self.readings.values() for end, each in reading.put_off.items()},
             records={each.elements.into: each.recorder.record() for each in self.readings.values()},
+            progress={end: each for reading in self.readings.values() for end, each in reading.progress.items()},
             positions=sum(reading.positions for reading in self.readings.values()),
             work=sum(reading.worked for reading in self.readings.values()),
             busy_millis=self._since_start(),

@@ -33,14 +33,14 @@ def flaws_of(chain: Chain, record: Record) -> Iterator[Fault]:
         yield _wrong(chain.name, record, "checkpoint-damaged", problem)
 
 
-def _slice(chain: str, record: Record, said: DataSlice, content: bytes) -> Iterator[Fault]:
-    if len(content) != said.size:
+def _slice(chain: str, record: Record, recorded: DataSlice, content: bytes) -> Iterator[Fault]:
+    if len(content) != recorded.size:
         yield _wrong(
-            chain, record, "data-damaged", f"its slice has {len(content)} bytes, but the block records {said.size}"
+            chain, record, "data-damaged", f"its slice has {len(content)} bytes, but the block records {recorded.size}"
         )
     found = lines_hash(content)
-    if found != said.logical_hash:
-        problem = f"its slice has the logical hash {found}, but the block records {said.logical_hash}"
+    if found != recorded.logical_hash:
+        problem = f"its slice has the logical hash {found}, but the block records {recorded.logical_hash}"
         yield _wrong(chain, record, "data-damaged", problem)
 
 

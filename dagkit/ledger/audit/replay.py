@@ -97,8 +97,8 @@ def _links(chain: str, standing: Standing, record: Record) -> None:
 def _numbers(event: Event, record: Record) -> Mapping[str, int | None]:
     if not isinstance(event, ExecuteTransform):
         return {}
-    said = record.carry.consumed or ()
-    return {given.dataset_id: number for given, number in zip(event.query_inputs, said, strict=False)}
+    consumed = record.carry.consumed or ()
+    return {given.dataset_id: number for given, number in zip(event.query_inputs, consumed, strict=False)}
 
 
 def _forged(chain: str, seq: int) -> Fault:

@@ -202,11 +202,11 @@ class Log:
         """The block that the last writer noted; None if there is no hint or it is torn."""
         for key in self.hint_keys:
             try:
-                said = self.store.get(key)
+                content = self.store.get(key)
             except KeyMissing:
                 continue
             try:
-                document = read_json(said)
+                document = read_json(content)
                 checked = document.pop("check") == _check(document)
             except (ValueError, TypeError, KeyError, AttributeError):
                 return None  # torn: the listing finds the head
@@ -215,8 +215,8 @@ class Log:
 
     def set_hint(self, pointer: Pointer, dataset: str | None = None) -> None:
         """Note the head for the next opening; log a warning if that fails."""
-        said = Hint(seq=pointer.seq, hash=pointer.hash, dataset=dataset).as_json()
-        text = canonical({**said, "check": _check(said)})
+        hint = Hint(seq=pointer.seq, hash=pointer.hash, dataset=dataset).as_json()
+        text = canonical({**hint, "check": _check(hint)})
         try:
             self.store.note(self.hint_keys[0], f"{text:<{_HINT_SIZE}}\n".encode())
         except StoreError as error:
@@ -334,7 +334,7 @@ class Log:
         )
 
 
-def _check(said: Mapping[str, Any]) -> str:
+def _check(fields: Mapping[str, Any]) -> str:
     """A checksum that separates a torn hint from a forged one."""
-    parts = [said["seq"], said["hash"], *([said["dataset"]] if "dataset" in said else [])]
+    parts = [fields["seq"], fields["hash"], *([fields["dataset"]] if "dataset" in fields else [])]
     return hash_of(" ".join(map(str, parts)).encode())[-16:]

@@ -64,8 +64,8 @@ def _taken(chain: str) -> Fault:
 
 
 def _sealed(promise: Promise) -> bytes:
-    said = promise.as_json()
-    return canonical({**said, "check": _check(said)}).encode() + b"\n"
+    fields = promise.as_json()
+    return canonical({**fields, "check": _check(fields)}).encode() + b"\n"
 
 
 def _unsealed(content: bytes, chain: str, place: str) -> Promise:
@@ -84,8 +84,8 @@ def _unsealed(content: bytes, chain: str, place: str) -> Promise:
     return promise
 
 
-def _check(said: Mapping[str, Any]) -> str:
-    return hash_of(canonical(said).encode())
+def _check(fields: Mapping[str, Any]) -> str:
+    return hash_of(canonical(fields).encode())
 
 
 def _damaged(chain: str, place: str) -> Fault:

@@ -90,11 +90,11 @@ def export(ledger: Ledger, out: Path, form: Form = "yaml") -> Export:
     """Write every chain to `out`, up to the block that was its last at the start."""
     try:
         (out / "chains").mkdir(parents=True, exist_ok=True)
-        said = Export(chains=tuple(_export(ledger.chain(name), out, form) for name in ledger.names()))
-        (out / "export.json").write_text(json.dumps(said.as_json(), indent=2) + "\n", encoding="utf-8")
+        export_ = Export(chains=tuple(_export(ledger.chain(name), out, form) for name in ledger.names()))
+        (out / "export.json").write_text(json.dumps(export_.as_json(), indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise refused(str(out), error) from error
-    return said
+    return export_
 
 
 def _file(chain: str, form: str) -> str:
@@ -141,56 +141,58 @@ def _keep(path: Path, content: bytes) -> None:
 
 def import_into(ledger: Ledger, source: Path) -> Export:
     """Import every chain of the export, checking each block and the exported heads; import all chains or none."""
-    said = _said(source / "export.json")
-    roots_first = sorted(said.chains, key=lambda chain: chain.kind is DatasetKind.DERIVATIVE)
+    export_ = _read_export(source / "export.json")
+    roots_first = sorted(export_.chains, key=lambda chain: chain.kind is DatasetKind.DERIVATIVE)
     # The heads can be compared only at the end, when a cut or changed chain would already be committed and look valid.
     # So the whole import is first tried in memory.
-    tried = ledger.rehearsal([chain.name for chain in said.chains])
+    tried = ledger.rehearsal([chain.name for chain in export_.chains])
     for target in (tried, ledger):
         for chain in roots_first:
             _import(target, chain, source)
-    return said
+    return export_
 
 
-def _said(path: Path) -> Export:
+def _read_export(path: Path) -> Export:
     try:
         document = read_json(path.read_bytes())
     except (OSError, ValueError) as error:
         raise ChainBroken(_unreadable(str(path), str(error))) from error
-    said = parse(Export, document, EXPORT_FORMAT)
-    if canonical(said.as_json()) != canonical(document):
+    export_ = parse(Export, document, EXPORT_FORMAT)
+    if canonical(export_.as_json()) != canonical(document):
         raise ChainBroken(_unreadable(str(path), "it is not in the form that an export writes"))
-    for chain in said.chains:
+    for chain in export_.chains:
         if chain.file not in (_file(chain.name, "yaml"), _file(chain.name, "json")):
             raise ChainBroken(_unreadable(str(path), f"{chain.file!r} is not the file of {chain.name!r}"))
-    return said
+    return export_
 
 
-def _import(ledger: Ledger, said: ExportedChain, source: Path) -> None:
+def _import(ledger: Ledger, entry: ExportedChain, source: Path) -> None:
     chain: Chain | None = None
     cursors: dict[str, Iterator[Record]] = {}
-    for block in read_blocks(source / said.file, said.name):
+    for block in read_blocks(source / entry.file, entry.name):
         if chain is None:
             if not isinstance(block.event, Seed):
                 raise BlockRefused(
-                    Fault("seed-missing", "it does not begin with a Seed", "export it again", said.name, 0)
+                    Fault("seed-missing", "it does not begin with a Seed", "export it again", entry.name, 0)
                 )
-            chain = ledger.adopt(said.name)
+            chain = ledger.adopt(entry.name)
         chain.append_block(
-            block, _contents(block, _shelves(source, said.name)), numbers=_numbers(ledger, block, cursors)
+            block, _contents(block, _shelves(source, entry.name)), numbers=_numbers(ledger, block, cursors)
         )
-    if chain is None or chain.head.hash != said.head:
+    if chain is None or chain.head.hash != entry.head:
         head = "nothing" if chain is None else chain.head.hash
-        problem = f"its head is {head}, but {said.head} was exported"
-        raise BlockRefused(Fault("hash-mismatch", problem, "the export was cut or changed: export it again", said.name))
-    found = ExportedChain(
-        name=said.name, kind=chain.kind, file=said.file, blocks=chain.standing.next_seq, head=chain.head.hash
-    )
-    if found != said:
-        problem = (
-            f"it is a {chain.kind} chain of {found.blocks} blocks, but export.json says {said.kind} and {said.blocks}"
+        problem = f"its head is {head}, but {entry.head} was exported"
+        raise BlockRefused(
+            Fault("hash-mismatch", problem, "the export was cut or changed: export it again", entry.name)
         )
-        raise BlockRefused(Fault("manifest-unreadable", problem, "the export was changed: export it again", said.name))
+    found = ExportedChain(
+        name=entry.name, kind=chain.kind, file=entry.file, blocks=chain.standing.next_seq, head=chain.head.hash
+    )
+    if found != entry:
+        problem = (
+            f"it is a {chain.kind} chain of {found.blocks} blocks, but export.json says {entry.kind} and {entry.blocks}"
+        )
+        raise BlockRefused(Fault("manifest-unreadable", problem, "the export was changed: export it again", entry.name))
 
 
 def read_blocks(path: Path, chain: str) -> Iterator[MetadataBlock]:

@@ -161,9 +161,9 @@ WireT = TypeVar("WireT", bound=Wire)
 
 def parse(model: type[WireT], document: Any, known: str, chain: str | None = None, seq: int | None = None) -> WireT:
     """The document as a value; raise `VersionUnreadable` for a later version or an unknown field."""
-    said = document.get("format", known) if isinstance(document, dict) else known
-    if said != known:
-        raise VersionUnreadable(unreadable(str(said), known, chain, seq))
+    named = document.get("format", known) if isinstance(document, dict) else known
+    if named != known:
+        raise VersionUnreadable(unreadable(str(named), known, chain, seq))
     try:
         return model.model_validate(document)
     except ValidationError as error:
@@ -185,12 +185,12 @@ def _refuse_outdated(document: Any, chain: str | None, seq: int | None) -> None:
         raise VersionUnreadable(fault)
 
 
-def unreadable(said: str, known: str, chain: str | None = None, seq: int | None = None) -> Fault:
+def unreadable(named: str, known: str, chain: str | None = None, seq: int | None = None) -> Fault:
     """The fault of a format that this dagkit does not read, with the release that does."""
     return Fault(
         code="version-unreadable",
-        problem=f"it is written as {said!r}, but this dagkit reads {known!r}",
-        help=f"use a dagkit that reads {said!r}; ledger.json names the first release that can ('readableBy')",
+        problem=f"it is written as {named!r}, but this dagkit reads {known!r}",
+        help=f"use a dagkit that reads {named!r}; ledger.json names the first release that can ('readableBy')",
         chain=chain,
         block=seq,
     )

@@ -105,7 +105,7 @@ class Work(Wire):
 
     @property
     def by_input(self) -> Mapping[str, InputWork]:
-        return {each.input: each for each in self.inputs or ()}
+        return {part.input: part for part in self.inputs or ()}
 
 
 WORK_SCHEMA = DataSchema(
@@ -332,12 +332,12 @@ class Audit:
 
     def _given(self, given: Sequence[Span], inputs: Sequence[InputWork]) -> list[Flaw]:
         """Whether what root chains list came to operators, and to each of them once."""
-        taken = [span for each in inputs for span in each.given]
+        taken = [span for part in inputs for span in part.given]
         flaws = [Flaw("doubled", span, "was given twice") for span in overlaps(given)]
         flaws += [Flaw("missing", span, "was given to no operator") for span in without(given, taken)]
         flaws += [Flaw("doubled", span, "was not the window's to take") for span in without(taken, given)]
-        for each in inputs:
-            flaws += [Flaw("doubled", span, f"was given to {each.input} twice") for span in overlaps(each.given)]
+        for part in inputs:
+            flaws += [Flaw("doubled", span, f"was given to {part.input} twice") for span in overlaps(part.given)]
         return flaws
 
     def _by_input(self, inputs: Mapping[str, InputWork]) -> list[Flaw]:
@@ -390,5 +390,5 @@ def length_of(span: Span) -> int:
 
 def work_of(checkpoint: Any) -> Work | None:
     """The entry `work` of a checkpoint, if it has one."""
-    said = checkpoint.get("work") if isinstance(checkpoint, dict) else None
-    return None if said is None else Work.model_validate(said)
+    work = checkpoint.get("work") if isinstance(checkpoint, dict) else None
+    return None if work is None else Work.model_validate(work)

@@ -20,7 +20,7 @@ _HEAD = '{{"format":"{format}","first":{first:20d},"count":{count:6d},"ends":['
 _HEAD_SIZE = len(_HEAD.format(format=SEGMENT_FORMAT, first=0, count=0))
 _ENTRY = 13
 _INDEX_SIZE = _HEAD_SIZE + SEGMENT_SIZE * _ENTRY + len("]}\n") - 1
-_SAID = re.compile(rb'\{"format":"([^"]*)"')
+_FORMAT = re.compile(rb'\{"format":"([^"]*)"')
 _NUMBER = re.compile(rb" *[0-9]+")
 
 
@@ -61,11 +61,11 @@ def record_range(place: int, entries: bytes, chain: str, seq: int) -> tuple[int,
 
 def refuse_unknown(head: bytes, chain: str, seq: int) -> None:
     """Raise `VersionUnreadable` for a segment of a later version."""
-    said = _SAID.match(head)
-    if said is None:
+    name = _FORMAT.match(head)
+    if name is None:
         raise ChainBroken(_damaged(chain, seq))
-    if said[1].decode(errors="replace") != SEGMENT_FORMAT:
-        raise VersionUnreadable(unreadable(said[1].decode(errors="replace"), SEGMENT_FORMAT, chain, seq))
+    if name[1].decode(errors="replace") != SEGMENT_FORMAT:
+        raise VersionUnreadable(unreadable(name[1].decode(errors="replace"), SEGMENT_FORMAT, chain, seq))
 
 
 def unpack(content: bytes, chain: str, first: int) -> Iterator[bytes]:

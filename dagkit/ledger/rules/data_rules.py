@@ -81,11 +81,11 @@ def a_watermark_never_goes_back(at: Proposal) -> Iterator[Fault]:
     """Windows that a watermark closed stay closed; once set, it is always carried."""
     watermark, before = _data(at).new_watermark, at.standing.watermark
     if before is not None and (watermark is None or watermark < before):
-        said = "is missing here" if watermark is None else f"goes back to {watermark.isoformat()}"
+        problem = "is missing here" if watermark is None else f"goes back to {watermark.isoformat()}"
         yield fault(
             at,
             "watermark-reversed",
-            f"the watermark was {before.isoformat()}, but {said}",
+            f"the watermark was {before.isoformat()}, but {problem}",
             "carry the last watermark when there is no later one",
         )
 

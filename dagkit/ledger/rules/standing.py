@@ -143,21 +143,21 @@ def resume(record: Record, read: Reader) -> Standing:
     else:
         data = None if carried.data is None else read(carried.data)
         keyed = record
-    said = keyed.block.event
+    key_event = keyed.block.event
     done = None if data is None else data.block.event
-    if isinstance(said, AddData | ExecuteTransform) or not isinstance(done, AddData | ExecuteTransform | None):
+    if isinstance(key_event, AddData | ExecuteTransform) or not isinstance(done, AddData | ExecuteTransform | None):
         raise ChainBroken(_forged(here))
     return Standing(
         head=here,
         system_time=record.block.system_time,
-        dataset=_dataset(said, keyed.carry.dataset),
+        dataset=_dataset(key_event, keyed.carry.dataset),
         data=done,
         data_at=None if data is None else data.pointer,
         slice_at=here if _adds_data(event) else carried.slice,
         state_at=here if _leaves_new_state(event) else carried.state,
         key_at=keyed.pointer,
-        keys={**(keyed.carry.keys or {}), said.kind: keyed.pointer},
-        inputs=_inputs(said, keyed.carry.inputs or ()),
+        keys={**(keyed.carry.keys or {}), key_event.kind: keyed.pointer},
+        inputs=_inputs(key_event, keyed.carry.inputs or ()),
         consumed={} if data is None or done is None else _consumed(done, data.carry),
     )
 

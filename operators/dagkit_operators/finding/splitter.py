@@ -181,9 +181,9 @@ class FileSplitterInput(InputOperator):
         facts: dict[str, Any] = {"length": cut.length, "modified_millis": cut.modified_millis}
         starts = range(cut.next_start, cut.length, self._block_size)[:most]
         for block_id, start in enumerate(starts, self.next_block_id):
-            end = min(start + self._block_size, cut.length)
+            end, previous = min(start + self._block_size, cut.length), block_id - 1 if start else None
             self.blocks_metadata_output.emit(
-                Block(block_id, cut.path, start, end, end == cut.length, cut.version, facts)
+                Block(block_id, cut.path, start, end, end == cut.length, cut.version, facts, previous)
             )
         self.next_block_id += len(starts)
         after = starts[-1] + self._block_size

@@ -1,6 +1,7 @@
 """Reading blocks in a window: split at the deadline, left where it came too late, and never nothing at all."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,7 @@ from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.instances import GATHERED_ITEMS, bind_output, of_items
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.worker.reading import Reading
-from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker, WorkUnclaimed
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, Progress, RestrictionTracker, WorkUnclaimed
 from tests.engine.items import block_in, item_of
 
 
@@ -209,3 +210,28 @@ def test_window_by_window_every_position_is_read_once(lengths: list[int], split_
         waiting, windows = reading.left, windows + 1
         assert windows <= 2 * sum(lengths) + len(lengths)
     assert sorted(read) == list(range(sum(lengths)))
+
+
+def test_another_thread_sees_what_is_worked_on_and_how_far_it_came() -> None:
+    seen: list[Any] = []
+    block = Block(1, "a", 10, 14)
+    elements = Elements(INTO, Hooked(after_claim=lambda _: seen.append(pool.submit(asked).result())), Block)
+    bind_output(elements.operator, "numbers", [of_items(lambda _: None)])
+    given = item_of(INTO, block, block.path)
+    reading = Reading(elements, 3, WindowTask(7), [given])
+
+    def asked() -> Any:
+        return reading.running()
+
+    with ThreadPoolExecutor(1) as pool:
+        for _ in reading.work():
+            pass
+    assert seen == [(given, Progress(done, 4 - done)) for done in range(4)]
+    assert reading.running() is None
+
+
+def test_what_is_left_says_how_far_its_work_came() -> None:
+    slot = Slot(split_at=frozenset({3}))
+    reading = slot.work(Block(1, "a", 0, 10))
+    (left,) = reading.left
+    assert reading.progress == {left.end_key: Progress(left.start, 10 - left.start)}

@@ -72,7 +72,8 @@ def test_blocks_lie_end_to_end_and_the_last_says_so(
     assert infos == [FileInfo(str(path), length, 7000, len(stretches))]
     facts = {"length": length, "modified_millis": 7000}
     assert blocks == [
-        Block(number, str(path), start, end, end == length, "", facts) for number, (start, end) in enumerate(stretches)
+        Block(number, str(path), start, end, end == length, "", facts, number - 1 if number else None)
+        for number, (start, end) in enumerate(stretches)
     ]
 
 

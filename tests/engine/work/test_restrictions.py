@@ -1,0 +1,202 @@
+"""Restrictions of any type: launched, split at deadlines and beforehand, stopped anywhere and resumed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagkit.api.running import Until
+from dagkit.compiler import compile_application
+from dagkit.engine.address import Address
+from dagkit.engine.facts import Split
+from dagkit.engine.history.history import history
+from dagkit.engine.points import Point
+from dagkit.engine.program.lower import program_of
+from dagkit.engine.restrictions import (
+    KEPT_SHARES,
+    SHARES,
+    RestrictionInvalid,
+    RestrictionUnreadable,
+    divided_at,
+    intervals,
+)
+from dagkit.engine.work.elements import Elements
+from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.promise import WindowPromise
+from dagkit.engine.work.queue import WorkQueue
+from dagkit.engine.work.schedule import Scheduler
+from dagkit.engine.work.window_size import WindowSizer
+from dagkit.errors import RunFailure
+from dagkit.ledger.audit.verify import verify
+from dagkit.ranges import OFFSET_INFINITY, ByteKeyRange
+from dagkit.testing.crashes import CrashAfter
+from dagkit.testing.fake_clock import FakeClock
+from tests.engine.cast import Desk, Hurried
+from tests.engine.restriction_cast import CountFn, Follower, Pairs, ShardReader, Since, TableReader
+from tests.engine.work.test_item import numbers
+from tests.engine.work_cast import Looks, Named, numbers_expected, numbers_of_names
+
+LOOKS: Looks = ((("x", 5), ("y", 2)), (("z", 7),))
+INTO = Address.of("numbered", "names")
+KINDS = [CountFn, TableReader, ShardReader, Follower]
+
+
+def desk_of(home: Path, kind: Any, *, looks: Looks = LOOKS, until: Until = Until.IDLE, **given: Any) -> Desk:
+    draw = numbers_of_names(looks, kind=kind, **given)
+    return Desk(home, draw, until=until, backend=Hurried, clock=FakeClock())
+
+
+@pytest.mark.parametrize("senders", [0, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_part_is_done_once_in_windows_that_are_over_at_once(tmp_path: Path, kind: Any, senders: int) -> None:
+    desk = desk_of(tmp_path, kind, senders=senders)
+    assert numbers(desk.run()) == numbers_expected(LOOKS, 0, doubled=bool(senders))
+    verdict = verify(desk.ledger())
+    assert (verdict.faults, verdict.is_complete) == ((), True)
+
+
+@pytest.mark.parametrize("window", [1, 2])
+@pytest.mark.parametrize("point", Point)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_crash_after_any_step_changes_nothing(tmp_path: Path, kind: Any, point: Point, window: int) -> None:
+    desk = desk_of(tmp_path, kind, defers_at=(3,))
+    desk.crash(CrashAfter(point, window), CrashAfter(point))
+    assert numbers(desk.run()) == numbers_expected(LOOKS, 0, doubled=False)
+    assert desk.faults() == []
+
+
+def test_work_without_an_end_goes_on_in_the_next_launch(tmp_path: Path) -> None:
+    looks: Looks = ((("tail", -1), ("x", 3)),)
+    assert numbers(desk_of(tmp_path, Follower, looks=looks, by_now=2).run()) == numbers_expected(
+        looks, 2, doubled=False
+    )
+    desk_of(tmp_path, Follower, looks=looks, by_now=9, until=Until.DRAINED).run()
+    desk = desk_of(tmp_path, Follower, looks=looks, by_now=6)
+    assert numbers(desk.run()) == numbers_expected(looks, 6, doubled=False)
+    assert desk.faults() == []
+
+
+@pytest.mark.parametrize("kind", [TableReader, ShardReader])
+def test_a_split_at_the_deadline_is_recorded(tmp_path: Path, kind: Any) -> None:
+    desk = desk_of(tmp_path, kind, defers_at=(3,))
+    desk.run()
+    splits = [fact for entry in history(desk.ledger()) for fact in entry.checkpoint.facts if isinstance(fact, Split)]
+    assert splits
+    assert all(split.start < split.at < (split.end or OFFSET_INFINITY) for split in splits)
+
+
+def elements_of(kind: Any) -> Elements:
+    return Elements.of(program_of(compile_application(numbers_of_names(LOOKS, kind=kind))))[INTO]
+
+
+@pytest.mark.parametrize(
+    ("kind", "whole", "parts"),
+    [
+        (TableReader, ("x", 8), (ByteKeyRange(b"", b"\xf0\x04"), ByteKeyRange(b"\xf0\x04", b"\xf0\x08"))),
+        (ShardReader, ("x", 2), (Pairs((("even", 0), ("odd", 1))),)),
+        (Follower, ("x", 2), (Since(0, 2),)),
+    ],
+)
+def test_what_waits_reads_back_as_it_was(kind: Any, whole: Named, parts: tuple[Any, ...]) -> None:
+    elements = elements_of(kind)
+    work = [WorkItem.model_validate_json(each.model_dump_json()) for each in elements.work_of(whole, (1,))]
+    assert tuple(map(elements.restrictions.of, work)) == parts
+    assert (work[0].start, work[-1].end) == (0, SHARES)
+    assert [each.positions for each in work] == [0] * len(parts)
+
+
+def test_parts_are_divided_by_their_sizes() -> None:
+    elements = elements_of(ShardReader)
+    (work,) = elements.work_of(("x", 100), (1,))
+    pieces = elements.cut_near(work, SHARES // 4)
+    assert pieces is not None
+    first, rest = pieces
+    assert (first.start, first.end, rest.end) == (0, rest.start, SHARES)
+    assert first.end == pytest.approx(SHARES / 4, rel=1e-3)
+    assert (first.size, rest.size) == (25.0, 75.0)
+    assert len(elements.restrictions.of(first).pairs) == 25
+
+
+def test_a_promised_window_is_given_what_was_divided_for_it() -> None:
+    """Its operator is not asked again: it might divide the work elsewhere."""
+    elements = elements_of(ShardReader)
+    waiting = list(elements.work_of(("x", 100), (1,)))
+
+    def scheduler() -> Scheduler:
+        return Scheduler(WorkQueue.of(waiting), WindowSizer(100.0, positions=100.0, millis=1000.0))
+
+    first = scheduler()
+    given = first.next(1, {INTO: 2}, {INTO: elements.cut_near}, overlaps=True)
+    hands = given.allocation[INTO]
+    assert [len(hand) for hand in hands] == [1, 1]
+    promise = WindowPromise.model_validate(given.promise(last=False).as_notes())
+    second = scheduler()
+    again = second.again(promise, {INTO: 2})
+    assert again.allocation == given.allocation
+    assert second.queue.all() == first.queue.all()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ((0, 1.5), "which is no pair of integers"),
+        ((0,), "which is no pair of integers"),
+        ((0, 1, 2), "which is no pair of integers"),
+        ((False, True), "which is no pair of integers"),
+        ((3, 1), "stops before it starts"),
+        ("0-3", "which is no range"),
+        (None, "which is no range"),
+    ],
+)
+@pytest.mark.parametrize("senders", [0, 1])
+def test_what_is_no_restriction_is_refused_in_words_that_name_the_operator(
+    tmp_path: Path, given: Any, words: str, senders: int
+) -> None:
+    class Wrong(CountFn):
+        def initial_restriction(self, element: Named) -> Any:
+            return given
+
+    desk = desk_of(tmp_path, Wrong, senders=senders)
+    with pytest.raises(RunFailure) as refused:
+        desk.run()
+    assert refused.value.code == "restriction-invalid"
+    assert refused.value.scene.operator == "numbered"
+    assert words in str(refused.value)
+    assert "Wrong.initial_restriction" in str(refused.value)
+
+
+def test_what_is_not_of_the_declared_type_is_refused() -> None:
+    class Undeclared(ShardReader):
+        def initial_restriction(self, element: Named) -> Any:
+            return Since(0, 2)
+
+    with pytest.raises(RestrictionInvalid, match="cannot be kept as Pairs"):
+        list(elements_of(Undeclared).work_of(("x", 2), (1,)))
+
+
+def test_work_of_another_type_of_restriction_is_refused() -> None:
+    (pairs,) = elements_of(ShardReader).work_of(("x", 2), (1,))
+    (offsets,) = elements_of(CountFn).work_of(("x", 2), (1,))
+    for kind, waiting in ((Follower, pairs), (CountFn, pairs), (ShardReader, offsets)):
+        with pytest.raises(RestrictionUnreadable, match="numbered: work on"):
+            elements_of(kind).restrictions.of(waiting)
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=50), st.booleans())
+def test_shares_touch_and_every_part_can_be_divided_often(sizes: list[float], ends: bool) -> None:
+    found = list(intervals(sizes, last_ends=ends))
+    assert [start for start, _ in found] == [0, *(end for _, end in found[:-1])]
+    assert found[-1][1] == (SHARES if ends else OFFSET_INFINITY)
+    assert all(end - start >= KEPT_SHARES for start, end in found)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 1e9)), min_size=1, max_size=200), st.booleans())
+def test_work_is_divided_as_often_as_it_takes(splits: list[tuple[float, float]], ends: bool) -> None:
+    """However wrong the sizes are, there are shares left for the next split."""
+    item = WorkItem(into=INTO, number=(1,), element=None, start=0, end=SHARES if ends else OFFSET_INFINITY)
+    for done, left in splits:
+        at = divided_at(item, done, left, least=1)
+        assert item.start < at < item.end
+        item = item.part(at, item.end)
