@@ -1,7 +1,7 @@
-"""Scaling: how many partitions an operator has, by what waits for it. Pure: the same inputs give the same answer.
+"""Scaling: the number of partitions of an operator, by its backlog. Pure: equal inputs give equal decisions.
 
-A `ScalingPolicy` decides. A `BacklogPartitioner` lets a splittable operator follow its policy; `Follower` keeps what is
-needed between two looks. `registry.py` says how a policy is found by its name.
+A `ScalingPolicy` decides. A `BacklogPartitioner` lets a splittable operator follow its policy; a `Follower` keeps the
+state between two decisions. `registry.py` finds policies by name.
 """
 
 from dagkit.scaling.apex import Apex

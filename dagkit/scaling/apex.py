@@ -1,6 +1,6 @@
-"""The policy of Apex Malhar's block reader, to the number: one partition for each block that waits, in powers of two.
+"""The policy of Apex Malhar's block reader: one partition for each waiting block, in powers of two.
 
-It knows neither how long blocks are nor how many cores there are, and it goes up and down at once.
+It considers neither the lengths of blocks nor the number of cores, and it changes the count at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ MAX_READERS = 16
 
 
 class Apex(ScalingPolicy):
-    """Answers what Malhar's `processStats` answers."""
+    """Computes the number that Malhar's `processStats` computes."""
 
     name = "apex"
     default_interval_millis: ClassVar[int] = 120_000
 
     apex_compat: bool = False
-    """Whether it also does what Malhar's documents deny: it begins with one, and rounds to less than the minimum."""
+    """Whether it also does what Malhar's documents deny: it begins with one, and may round below the minimum."""
 
     def decide(self, inputs: ScalingInputs) -> Decision:
         least = inputs.settings.min_partitions
@@ -41,9 +41,10 @@ class Apex(ScalingPolicy):
         return Decision(power if self.apex_compat else max(least, power), POWER)
 
     def backlog(self, stats: BatchedOperatorStats, queued: Mapping[int, int]) -> Backlog | None:
-        """Blocks alone count, so that the queues of partitions are enough to decide from.
+        """The number of blocks, which the queues of the partitions show.
 
-        As in Malhar, the first partition that reports decides for all, with what is known by then.
+        With `apex_compat`, the first partition that reports decides for all, with the queues known by then, as in
+        Malhar.
         """
         if not self.apex_compat and (stats.backlog is not None or stats.partition < stats.partitions - 1):
             return super().backlog(stats, queued)
@@ -55,5 +56,5 @@ class Apex(ScalingPolicy):
     def begins_with(self, settings: ScalingSettings) -> int:
         return 1 if self.apex_compat else settings.min_partitions
 
-    def explain(self, inputs: ScalingInputs, after: int) -> Sequence[str]:  # noqa: ARG002 - blocks alone are considered
+    def explain(self, inputs: ScalingInputs, after: int) -> Sequence[str]:  # noqa: ARG002 - only blocks are considered
         return []

@@ -13,10 +13,10 @@ from dagkit.scaling.policy import ScalingSettings
 
 
 class BacklogPartitioner(ScalingSettings, Partitioner, StatsListener):
-    """As many partitions of a splittable operator as its policy wants for what waits.
+    """Makes as many partitions of a splittable operator as its policy decides from the backlog.
 
-    It is set as the PARTITIONER of the operator, in a property file as `BacklogPartitioner:drain:maxPartitions=8`, and
-    listens there to the statistics that it needs. Operators that mirror these partitions follow them.
+    Set it as the PARTITIONER of the operator, in a property file as `BacklogPartitioner:drain:maxPartitions=8`. It then
+    receives the statistics that it needs. Operators that mirror these partitions follow them.
     """
 
     _follower: Follower = PrivateAttr(default_factory=Follower)
@@ -28,7 +28,7 @@ class BacklogPartitioner(ScalingSettings, Partitioner, StatsListener):
         return self._follower.answer(self, stats)
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
-        """As many as mirrored operators have, or the policy wants; before it has looked, as many as it begins with."""
+        """Make as many partitions as are wanted or mirrored; at first, as many as the policy begins with."""
         operator = partitions[0].operator
         if not isinstance(operator, SplittableOperator):
             raise TypeError(f"nothing waits for a {type(operator).__name__}: only a SplittableOperator has a backlog")

@@ -1,7 +1,7 @@
-"""The policy that works a backlog off as soon as it can, with as few partitions as that takes, and does not flap.
+"""The policy that drains a backlog as soon as possible, with as few partitions as that takes, and does not flap.
 
-It grows at once where that pays, and shrinks only when fewer have been enough for a while: what a partition costs that
-has nothing to do is little, and what it costs to come too late is the time of everybody who waits.
+It grows at once if that pays. It shrinks only after fewer partitions have been enough for a while: an idle partition
+costs little, but too few partitions delay all pending work.
 """
 
 from collections.abc import Sequence
@@ -26,21 +26,21 @@ COOLING = "fewer would do, and have to do so for longer"
 ALIKE = 0.5
 """The share of a window's own cost that may be added to the wait, for fewer partitions."""
 WORTH = 1.1
-"""How many times faster it must become, or how many times more there must be than needed, for a change."""
+"""A change needs this speed-up, or this many times as many partitions as necessary."""
 GROWTH_MILLIS = 5_000.0
-"""How much work there must be for cores that the cluster does not have yet: so long it takes to get them."""
+"""The least work for which further cores are requested: the cluster takes about this time to start them."""
 MOST_PATIENCE = 32
 
 
 @dataclass(frozen=True, slots=True)
 class DrainEstimate:
-    """How long a backlog would last with so many partitions."""
+    """Estimates the time to drain a backlog with a given number of partitions."""
 
     inputs: ScalingInputs
 
     @property
     def work_millis(self) -> float:
-        """Of one slot alone, without what windows cost."""
+        """The time of one slot alone, without the cost of windows."""
         per_second = self.inputs.capacity.positions_per_second
         assert per_second, "an estimate needs something that was measured"
         return self.inputs.backlog.positions * 1000 / per_second
@@ -56,7 +56,7 @@ class DrainEstimate:
         return windows * (capacity.window_millis + capacity.slot_millis * rounds)
 
     def fewest(self, most: int, target_millis: float) -> int:
-        """The fewest that are about as soon done as `most`, or within the target."""
+        """The fewest partitions that finish about as soon as `most`, or within the target."""
         soonest = self.millis(most)
         limit = max(target_millis, soonest + ALIKE * self.inputs.capacity.window_millis)
         left = limit - self._own_cost(most, self.work_millis / most)
@@ -64,38 +64,38 @@ class DrainEstimate:
 
 
 class DrainMemory(BaseModel):
-    """What the policy remembers of its earlier looks."""
+    """What the policy remembers of its earlier decisions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     shrunk_at_millis: int | None = None
     low_since_millis: int | None = None
-    """Since when fewer partitions would have been enough."""
+    """The time since which fewer partitions would have been enough."""
     low_half_millis: int | None = None
-    """When the half of a cool-down began that is under way."""
+    """The start of the current half of a cool-down."""
     low_most: int = 0
-    """The most that were needed in it."""
+    """The most partitions needed in the current half."""
     low_most_before: int = 0
-    """The most that were needed in the half before: what was needed earlier is forgotten."""
+    """The most partitions needed in the half before; earlier needs are forgotten."""
     patience: PositiveInt = 1
-    """How many times the cool-down is waited for: it grows with each change that came to be regretted."""
+    """The factor of the cool-down: it doubles with each reduction that was soon reversed."""
 
 
 class Drain(ScalingPolicy):
-    """As many partitions as work the backlog off soonest, within the bounds and what the cluster has."""
+    """As many partitions as drain the backlog soonest, within the bounds and the cores of the cluster."""
 
     name = "drain"
 
     target_drain_millis: NonNegativeInt = 0
-    """How soon a backlog is to be worked off: it takes no more partitions than that needs. 0: as soon as may be."""
+    """The time in which to drain a backlog, with as few partitions as that takes; 0: as soon as possible."""
     cool_down_millis: NonNegativeInt = 10_000
-    """How long fewer partitions must be enough before some are taken away."""
+    """How long fewer partitions must have been enough before the policy reduces them."""
 
     def decide(self, inputs: ScalingInputs) -> Decision:
-        return _Look(self, inputs, DrainMemory.model_validate(inputs.memory)).decision()
+        return _Deciding(self, inputs, DrainMemory.model_validate(inputs.memory)).decision()
 
     def explain(self, inputs: ScalingInputs, after: int) -> Sequence[str]:
-        """The cores, and how long the backlog would last before and after."""
+        """The cores, and the estimated times with the counts before and after."""
         parts = [available(inputs.capacity)]
         if inputs.capacity.positions_per_second and inputs.backlog.positions:
             estimate, counts = DrainEstimate(inputs), sorted({inputs.before, after})
@@ -104,8 +104,8 @@ class Drain(ScalingPolicy):
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """One look at a backlog."""
+class _Deciding:
+    """One decision."""
 
     policy: Drain
     inputs: ScalingInputs
@@ -129,7 +129,7 @@ class _Look:
         return self._changed(wanted, rule)
 
     def _wanted(self) -> tuple[int, str]:
-        """How many there would be, were there none, and why."""
+        """The best count, regardless of the current one, and the rule."""
         least, backlog = self.inputs.settings.min_partitions, self.inputs.backlog
         if not backlog.blocks:
             return least, NOTHING_WAITS
@@ -141,7 +141,7 @@ class _Look:
         return wanted, ALL if wanted == most else ENOUGH
 
     def _reach(self) -> int:
-        """The most that can work at once; where the cluster can grow and it is worth the wait, as many again."""
+        """The most slots that can run at once; up to twice as many if the cluster can grow in time."""
         capacity = self.inputs.capacity
         reach = capacity.cores
         if capacity.most_cores > capacity.cores and capacity.positions_per_second:
@@ -151,7 +151,7 @@ class _Look:
         return max(1, min(reach, self.inputs.settings.max_partitions or reach))
 
     def _pays(self, wanted: int) -> bool:
-        """Whether so many more are worth a change, which costs about a window."""
+        """Whether more partitions are worth a change, which costs about a window."""
         inputs = self.inputs
         if not inputs.capacity.positions_per_second or inputs.backlog.endless > inputs.before:
             return True
@@ -160,7 +160,7 @@ class _Look:
         return now > max(self.policy.target_drain_millis, WORTH * (then + inputs.capacity.window_millis))
 
     def _fewer(self, wanted: int, rule: str) -> Decision:
-        """Some are taken away once clearly fewer have been enough for as long as the cool-down asks."""
+        """Reduce the count once clearly fewer have been enough for the cool-down."""
         memory, at = self._lower(wanted), self.inputs.at_millis
         assert memory.low_since_millis is not None, "it is low now"
         most = max(memory.low_most, memory.low_most_before)
@@ -169,7 +169,7 @@ class _Look:
         return _decided(self.inputs.before, COOLING, memory)
 
     def _lower(self, wanted: int) -> DrainMemory:
-        """What is remembered of a time in which fewer would do: the most that were needed in its last half."""
+        """The memory of a time in which fewer are enough: the most needed in its last two halves."""
         memory, at = self.memory, self.inputs.at_millis
         if memory.low_since_millis is None or memory.low_half_millis is None:
             return memory.model_copy(update={"low_since_millis": at, "low_half_millis": at, "low_most": wanted})
@@ -182,7 +182,7 @@ class _Look:
         return self.policy.cool_down_millis * self.memory.patience
 
     def _changed(self, after: int, rule: str) -> Decision:
-        """A change, remembered: where it takes back one that was just made, the next is waited for longer."""
+        """A change. If it soon reverses a reduction, the next reduction waits longer."""
         shrunk, at, patience = self.memory.shrunk_at_millis, self.inputs.at_millis, self.memory.patience
         shrinks = after < self.inputs.before
         if not shrinks and shrunk is not None:

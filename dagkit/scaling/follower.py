@@ -1,4 +1,4 @@
-"""Following a backlog: what is kept between two looks, and how statistics become a decision."""
+"""Following a backlog: turns statistics into decisions, and keeps the state between two decisions."""
 
 from collections.abc import Mapping
 
@@ -9,17 +9,17 @@ from dagkit.scaling.policy import Decision, ScalingInputs, ScalingSettings, deci
 
 
 class Follower:
-    """Asks the policy of one operator: one look for each round of its partitions."""
+    """Asks the policy of one operator once for each round of its partitions."""
 
     def __init__(self) -> None:
         self._looked_at_millis: int | None = None
         self._memory: Mapping[str, JsonValue] = {}
         self._queued: dict[int, int] = {}
-        """How much waits for each partition whose statistics came since the last look."""
+        """The queue size of each partition that has reported since the last decision."""
         self._rule: str | None = None
 
     def answer(self, settings: ScalingSettings, stats: BatchedOperatorStats) -> Response:
-        """What to do, once the policy has heard enough partitions of a round; until then, nothing."""
+        """The response, once enough partitions of a round have reported for the policy; until then, an empty one."""
         self._take(stats)
         policy = settings.chosen
         backlog = policy.backlog(stats, self._queued)
@@ -45,7 +45,7 @@ class Follower:
     def look(
         self, settings: ScalingSettings, before: int, at_millis: int, backlog: Backlog, capacity: Capacity
     ) -> tuple[ScalingInputs, Decision] | None:
-        """What is decided, and from what; None before the interval is over."""
+        """The decision and its inputs; None before the interval is over."""
         inputs = ScalingInputs(
             settings=settings,
             before=before,

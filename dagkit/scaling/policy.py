@@ -1,4 +1,4 @@
-"""What a policy is, what it decides from, and what comes of it. All inputs have a JSON form, for the ledger."""
+"""Policies, their inputs and their decisions. All inputs have a JSON form, for the ledger."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -22,38 +22,38 @@ from dagkit.scaling.registry import class_named
 from dagkit.scaling.wording import available
 
 LONGEST_MILLIS = 10_000.0
-"""Of a window in the middle of a large backlog: so long that what a window costs besides its work hardly shows."""
+"""The length of windows in a large backlog: long enough that the fixed cost of a window hardly matters."""
 PIECE = 1 << 20
-"""Positions that are worth a slot of their own, where nothing is known of what they cost."""
+"""The number of positions that justify a separate slot, if their cost is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How many partitions there are to be, and why."""
+    """The number of partitions, and the reason."""
 
     after: int
     rule: str
-    """Which rule settled it, in a few words; equal words mean an equal reason."""
+    """The rule that decided, in a few words; equal words mean equal reasons."""
     memory: Mapping[str, JsonValue] = field(default_factory=dict)
-    """What the policy wants to find in `ScalingInputs.memory` at its next look."""
+    """The policy receives this as `ScalingInputs.memory` with its next decision."""
 
 
 class ScalingPolicy(BaseModel, ABC):
     """Decides how many partitions follow a backlog. Its fields are its settings.
 
-    `decide` is a pure function of its inputs: a recorded decision can be made again. What a policy has to remember, it
-    returns as `Decision.memory`, and is given back at the next look.
+    `decide` is a pure function of its inputs, so a recorded decision can be repeated. A policy returns what it must
+    remember as `Decision.memory`, and receives it with its next decision.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: ClassVar[str]
-    """What ledgers, metrics and explanations call it."""
+    """The policy's name in ledgers, metrics and explanations."""
     default_interval_millis: ClassVar[int] = 0
-    """The time between two looks, where `interval_millis` is not set."""
+    """The time between two decisions, unless `interval_millis` is set."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Call a policy by the name of its class where it declares none."""
+        """Name the policy after its class, unless it declares a name."""
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
@@ -65,13 +65,13 @@ class ScalingPolicy(BaseModel, ABC):
     def backlog(self, stats: BatchedOperatorStats, queued: Mapping[int, int]) -> Backlog | None:  # noqa: ARG002 - for those that count queues
         """The backlog to decide from, or None to wait for the statistics of the next partition.
 
-        It is asked for each partition of a round, in order; `queued` is how many blocks wait for each partition so
-        far. Unless overridden, the policy waits for the last partition, and decides from the backlog of all.
+        Called for each partition of a round, in order; `queued` holds the number of waiting blocks of each partition
+        so far. By default, the policy waits for the last partition, and decides from the backlog of all.
         """
         return stats.backlog if stats.partition == stats.partitions - 1 else None
 
     def begins_with(self, settings: "ScalingSettings") -> int:
-        """How many partitions there are before the first look."""
+        """The number of partitions before the first decision."""
         return settings.min_partitions
 
     def explain(self, inputs: "ScalingInputs", after: int) -> Sequence[str]:  # noqa: ARG002 - for those that compare
@@ -91,21 +91,21 @@ class ScalingSettings(_Value):
     policy_settings: Mapping[str, Any] = {}
     """The policy's own settings; all of them are filled in."""
     min_partitions: PositiveInt = 1
-    """Partitions at least."""
+    """The minimum number of partitions."""
     max_partitions: PositiveInt | None = None
-    """Partitions at most; without it the policy decides: 16 by `apex`, every core of the cluster by `drain`."""
+    """The maximum number of partitions; None: the default of the policy: 16 of `apex`, one for each core of `drain`."""
     interval_millis: NonNegativeInt | None = None
-    """The time between two looks; without it, what the policy declares: two minutes by `apex`, and none by `drain`."""
+    """The time between two decisions; None: the default of the policy: two minutes of `apex`, none of `drain`."""
 
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, given: Any) -> Any:
-        """Settings that the policy refuses are refused here; those left out get the policy's defaults."""
+        """Validate the policy's own settings, and add its defaults."""
         if not isinstance(given, Mapping):
             return given
         name, own = given.get("policy", "drain"), given.get("policy_settings", {})
         if not isinstance(name, str) or not isinstance(own, Mapping):
-            return given  # pydantic refuses it in its own words
+            return given  # pydantic reports the wrong type
         return {**given, "policy_settings": policy_of(name, own).model_dump(mode="json")}
 
     @model_validator(mode="after")
@@ -119,7 +119,7 @@ class ScalingSettings(_Value):
         return policy_of(self.policy, self.policy_settings)
 
     def changed(self, values: Mapping[str, Any]) -> Self:
-        """The same with these settings, common ones or the policy's own; another policy begins with its defaults."""
+        """A copy with these settings, common ones or the policy's own; another policy begins with its defaults."""
         policy = policy_class(str(values.get("policy", self.policy)))
         shared = [name for name in type(self).model_fields if name != "policy_settings"]
         unknown = next((name for name in values if name not in (*shared, *policy.model_fields)), None)
@@ -136,17 +136,17 @@ class ScalingSettings(_Value):
 
     @property
     def interval(self) -> int:
-        """The milliseconds between two looks."""
+        """The milliseconds between two decisions."""
         return self.chosen.default_interval_millis if self.interval_millis is None else self.interval_millis
 
 
 def policy_class(name: str) -> type[ScalingPolicy]:
-    """The policy of this name, or at this place; `PolicyUnknown` says what is wrong with it."""
+    """The policy class of this name or path. Raise PolicyUnknown if there is none."""
     return class_named(name, ScalingPolicy)  # type: ignore[type-abstract] # only compared with
 
 
 def policy_of(name: str, settings: Mapping[str, JsonValue]) -> ScalingPolicy:
-    """The policy of this name with its own settings; ValueError says which of them it refuses."""
+    """The policy of this name with its own settings. Raise ValueError if it refuses one of them."""
     cls = policy_class(name)
     for setting in settings:
         if setting not in cls.model_fields:
@@ -160,7 +160,7 @@ def policy_of(name: str, settings: Mapping[str, JsonValue]) -> ScalingPolicy:
 
 
 def in_a_line(invalid: ValueError) -> str:
-    """What is wrong with settings, in one line."""
+    """The faults of settings, in one line."""
     if not isinstance(invalid, ValidationError):
         return str(invalid)
     faults = invalid.errors(include_url=False)
@@ -169,29 +169,29 @@ def in_a_line(invalid: ValueError) -> str:
 
 
 def refuse_crossed(least_name: str, least: int, most_name: str, most: int | None) -> None:
-    """Raise ValueError unless there is a count between the bounds."""
+    """Raise ValueError if the minimum is greater than the maximum."""
     if most is not None and least > most:
         raise ValueError(f"{least_name} {least} is greater than {most_name} {most}")
 
 
 class ScalingInputs(_Value):
-    """All that a decision is made of."""
+    """All inputs of a decision."""
 
     settings: ScalingSettings = Field(default_factory=ScalingSettings)
     before: PositiveInt
-    """How many partitions there are."""
+    """The current number of partitions."""
     at_millis: int
-    """When it is decided, in milliseconds since 1970."""
+    """The time of the decision, in milliseconds since 1970."""
     backlog: Backlog = Backlog()
     capacity: Capacity = Capacity()
     looked_at_millis: int | None = None
-    """When the policy decided last; None before its first look."""
+    """The time of the last decision; None before the first."""
     memory: Mapping[str, JsonValue] = {}
-    """What the policy remembers of its earlier looks; empty before the first."""
+    """The `Decision.memory` of the last decision; empty before the first."""
 
     @classmethod
     def of(cls, recorded: Mapping[str, JsonValue]) -> Self:
-        """The inputs that were recorded."""
+        """The inputs from their JSON form."""
         return cls.model_validate(recorded)
 
     def as_json(self) -> dict[str, Any]:
@@ -199,13 +199,13 @@ class ScalingInputs(_Value):
 
     @property
     def is_due(self) -> bool:
-        """Whether the interval since the last look is over."""
+        """Whether the interval since the last decision is over."""
         looked = self.looked_at_millis
         return looked is None or self.at_millis >= looked + self.settings.interval
 
 
 def decide(inputs: ScalingInputs) -> Decision:
-    """How many partitions there are to be, by the policy that is set."""
+    """The decision of the policy that is set. Raise ValueError if it decides for less than one partition."""
     policy = inputs.settings.chosen
     decision = policy.decide(inputs)
     if decision.after < 1:

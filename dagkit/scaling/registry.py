@@ -1,8 +1,8 @@
-"""The registry of scaling policies: a name leads to the class that decides.
+"""The registry of scaling policies: finds the class of a policy by name.
 
 A policy is built in, or an installed distribution names it in the entry-point group `dagkit.policies`, or a setting
-gives its place, `package.module:Class`, in the author's code or in a library of operators. No other module is imported,
-and nothing that is found is called before it is known to be a policy.
+gives its path, `package.module:Class`, in the author's code or in a library of operators. No other module is imported,
+and no object is called before it is known to be a policy.
 """
 
 import importlib
@@ -23,16 +23,16 @@ BUILT_IN: Mapping[str, str] = {"drain": "dagkit.scaling.drain:Drain", "apex": "d
 
 
 class PolicyUnknown(ValueError):
-    """A name leads to no policy."""
+    """There is no policy of this name."""
 
 
 def policy_names() -> list[str]:
-    """Every name that can be set without the place of a class: built-in policies first."""
+    """Every name of a policy besides class paths: built-in policies first."""
     return list(dict.fromkeys([*BUILT_IN, *sorted(point.name for point in _entry_points())]))
 
 
 def class_named(name: str, base: type[T]) -> type[T]:
-    """The policy class of this name or at this place; `base` is what each policy is a subclass of."""
+    """The policy class of this name or path, a concrete subclass of `base`. Raise PolicyUnknown if there is none."""
     place = BUILT_IN.get(name) or next((point.value for point in _entry_points() if point.name == name), None)
     if place is None and not {".", ":"} & set(name):
         help_ = did_you_mean(name, policy_names(), "name one by package.module:Class")
@@ -52,7 +52,7 @@ def _entry_points() -> importlib.metadata.EntryPoints:
 
 
 def _refuse_foreign(place: str) -> None:
-    """Raise PolicyUnknown if a module would be imported that settings may not name: importing it runs it."""
+    """Raise PolicyUnknown if settings may not name this module, because importing a module runs it."""
     module, _ = _parts(place)
     if module not in sys.modules and not may_be_named(module, None):
         problem = f"the module {module!r} is neither the application's nor a library's of operators"
@@ -70,7 +70,7 @@ def _parts(place: str) -> tuple[str, str]:
 
 
 def _found_at(place: str) -> Any:
-    """What stands there; nothing is called."""
+    """The object at a path, without calling it."""
     module_name, path = _parts(place)
     try:
         found: Any = importlib.import_module(module_name)

@@ -12,7 +12,7 @@ def waiting(backlog: Backlog) -> str:
 
 
 def available(capacity: Capacity) -> str:
-    """The cores, and how fast one reads."""
+    """The cores, and the speed of one."""
     more = f" of {capacity.most_cores} to be had" if capacity.most_cores > capacity.cores else ""
     cores = f"1 core{more}" if capacity.cores == 1 else f"{capacity.cores} cores{more}"
     rate = capacity.positions_per_second
@@ -20,7 +20,7 @@ def available(capacity: Capacity) -> str:
 
 
 def amount(number: float) -> str:
-    """A number in three digits, with the letter of its thousands."""
+    """A number with three digits and a unit prefix."""
     for letter in ("", "k", "M", "G", "T"):
         if abs(number) < 999.5:
             return f"{number:.3g}{letter}"

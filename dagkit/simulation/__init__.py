@@ -1,7 +1,7 @@
-"""Simulation: how windows and partitions would go on a machine that is imagined, decided by the code that really runs.
+"""Simulation of windows and partitions on an imagined machine, with the engine's own scheduler and policies.
 
-The engine's scheduler gives out the work, the policies say how many partitions there are, and both are given what the
-engine would have measured. Only the machine and the clock are imagined: nothing sleeps and nothing is read.
+The scheduler allocates the work, the policies decide the number of partitions, and both receive what the engine would
+have measured. Only the machine and the clock are imagined: nothing sleeps and nothing is read.
 """
 
 from dagkit.engine.history.backlogs import Arrival

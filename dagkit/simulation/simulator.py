@@ -29,20 +29,20 @@ from dagkit.simulation.world import ARRIVED, Change, Course, World
 
 INTO = Address("reader.blocks")
 MOST_ITEMS = 500
-"""Of one arrival: more blocks that can be cut anywhere stand together in one item, which makes no difference to who
-reads what."""
+"""The most items of one arrival. More blocks are grouped into items, if they can be cut anywhere: the allocation is the
+same."""
 
 Chooser = Callable[[int, float, Backlog, Capacity], tuple[int, str]]
-"""How many partitions there are to be: given how many there are, when, and what there is to do with what."""
+"""Returns a number of partitions and the rule, from the current number, the time, the backlog and the capacity."""
 
 
 def fixed(count: int) -> Chooser:
-    """Always as many."""
+    """Always this number."""
     return lambda *_: (count, "")
 
 
 def following(settings: ScalingSettings) -> Chooser:
-    """As many as a policy says."""
+    """The number that a policy decides."""
     follower = Follower()
 
     def choose(before: int, at: float, backlog: Backlog, capacity: Capacity) -> tuple[int, str]:
@@ -55,13 +55,13 @@ def following(settings: ScalingSettings) -> Chooser:
 def simulated(
     world: World, choose: Chooser, *, begins_with: int = 1, given_up_after: float = inf, most_windows: float = inf
 ) -> Course:
-    """How it goes. A course may be given up after an instant; more than `most_windows` are an error."""
+    """Simulate a run. Stop at `given_up_after`; more than `most_windows` windows are an error."""
     return _Simulation(world, choose, begins_with).run(min(world.ends_millis, given_up_after), most_windows)
 
 
 @dataclass
 class _InFlight:
-    """A window that runs."""
+    """A running window."""
 
     given: WindowSchedule
     worked: list[SlotResult]
@@ -86,12 +86,12 @@ class _Simulation:
         self.in_flight: deque[_InFlight] = deque()
         self.now = 0.0
         self.counted_up_to = 0.0
-        """Up to when the time of slots is counted."""
+        """The time up to which the time of slots is counted."""
         self.count = self.wanted = begins_with
         self.began_with = begins_with
         self.rule = ""
         self.has_news = True
-        """Whether anything was found or committed since the policy was asked."""
+        """Whether work was found or committed since the policy was asked."""
         self.windows = 0
         self.slot_millis = 0.0
         self.changes: list[Change] = []
@@ -133,9 +133,9 @@ class _Simulation:
             self.has_news = True
 
     def _look(self) -> None:
-        """Ask the policy, as listeners are asked: before a window, and from time to time while nothing is to do."""
+        """Ask the policy when listeners would be asked: before a window, and at intervals while idle."""
         self.has_news = False
-        given = [item for flight in self.in_flight for item in all_in(flight.given.allocation)]
+        given = [item for window in self.in_flight for item in all_in(window.given.allocation)]
         backlog = self.came.counted(backlog_of([*self.scheduler.queue.all(), *given], self.near[INTO]))
         cores = self.world.cores_at(self.now)
         available = Cores(cores, max(cores, self.world.most_cores or cores))
@@ -152,9 +152,9 @@ class _Simulation:
         given = self.scheduler.next(self.windows, {INTO: self.count}, self.near, overlaps=world.overlap > 1)
         self.splits += [(self.windows, split) for split in given.cuts]
         worked, ends = [], self.now
-        for slot, hand in enumerate(given.allocation[INTO]):
+        for slot, items in enumerate(given.allocation[INTO]):
             begins = max(heapq.heappop(self.free), self.now + world.window_millis / 2)
-            result = self._work(slot, hand, given.lasts_millis)
+            result = self._work(slot, items, given.lasts_millis)
             is_free = begins + result.busy_millis + world.slot_millis
             heapq.heappush(self.free, is_free)
             ends = max(ends, is_free)
@@ -163,7 +163,7 @@ class _Simulation:
         self.in_flight.append(_InFlight(given, worked, self.windows, self.now, ends, not self.in_flight))
 
     def _await(self) -> None:
-        """The oldest window ends, or something arrives before, for which another window may begin."""
+        """Wait until the oldest window ends, or until work arrives for which another window may begin."""
         arrives = self.arrivals[0].at_millis if self.arrivals else inf
         if len(self.in_flight) < self.world.overlap and arrives < self.in_flight[0].ends:
             self.now = max(self.now, arrives)
@@ -171,24 +171,24 @@ class _Simulation:
             self._complete()
 
     def _complete(self) -> None:
-        """The oldest window ends: what it left waits again, and what it showed is known."""
+        """End the oldest window: queue the work that it left, and record its figures."""
         at_once = len(self.in_flight) * self.count
-        flight = self.in_flight.popleft()
-        self.now = max(self.now, flight.ends)
-        since = max(flight.began, self.counted_up_to)
+        window = self.in_flight.popleft()
+        self.now = max(self.now, window.ends)
+        since = max(window.began, self.counted_up_to)
         self.slot_millis += (self.now - since) * min(at_once, self.world.cores_at(self.now))
         self.counted_up_to = self.now
-        self.splits += [(flight.window_id, split) for split in split_at_the_end(flight.given.allocation, flight.worked)]
-        took, busy = self.now - flight.began, [result.busy_millis for result in flight.worked]
+        self.splits += [(window.window_id, split) for split in split_at_the_end(window.given.allocation, window.worked)]
+        took, busy = self.now - window.began, [result.busy_millis for result in window.worked]
         self.costs.committed(took, max(busy, default=0.0))
-        self.speed.read(sum(result.work for result in flight.worked), sum(busy))
-        self.scheduler.over(flight.given, flight.worked, took if flight.alone else None)
+        self.speed.read(sum(result.work for result in window.worked), sum(busy))
+        self.scheduler.over(window.given, window.worked, took if window.alone else None)
         self.has_news = True
         if not self.in_flight and not len(self.scheduler.queue):
             self.drained.append(self.now)
 
     def _sleep(self) -> bool:
-        """Until listeners are asked, or something arrives; False if nothing ever will."""
+        """Wait until listeners are asked or work arrives. Return False if no work will ever arrive."""
         if not self.arrivals and self.world.ends_millis == inf:
             return False
         self._look()
@@ -197,12 +197,12 @@ class _Simulation:
             self.now = min(self.now + self.world.look_millis, arrives)
         return True
 
-    def _work(self, slot: int, hand: Sequence[WorkItem], lasts: float) -> SlotResult:
-        """One slot reads what it was given, as a slot does: what it has begun is split at the deadline."""
+    def _work(self, slot: int, items: Sequence[WorkItem], lasts: float) -> SlotResult:
+        """The result of one slot: it reads its work in order, and splits the item that it reads at the deadline."""
         world = self.world
         slower = exp(world.noise * self.random.gauss()) if world.noise else 1.0
         busy, positions, left = 0.0, 0, list[WorkItem]()
-        for number, item in enumerate(hand):
+        for number, item in enumerate(items):
             if number and busy >= lasts:
                 left.append(item)
                 continue
@@ -223,18 +223,18 @@ class _Simulation:
 
 @dataclass
 class _Came:
-    """What arrived so far: blocks of one source, of which many may stand in one item."""
+    """The arrivals so far: blocks of one source, which may be grouped into items."""
 
     number: int = 0
     end: int = 0
-    each: float | None = None
-    """How long the newest blocks are, where they stand together."""
+    block_length: float | None = None
+    """The length of the newest blocks, if they are grouped."""
 
     def blocks(self, arrival: Arrival, *, grouped: bool) -> list[Block]:
-        """The blocks of one arrival, or the same stretches in fewer."""
+        """The blocks of one arrival; if they are grouped, fewer blocks over the same range."""
         together = ceil(arrival.blocks / MOST_ITEMS) if grouped else 1
         if together > 1:
-            self.each = arrival.positions_each
+            self.block_length = arrival.positions_each
         begins, found = self.end, list[Block]()
         for first in range(0, arrival.blocks, together):
             end = begins + round(min(first + together, arrival.blocks) * arrival.positions_each)
@@ -243,10 +243,10 @@ class _Came:
         return found
 
     def counted(self, backlog: Backlog) -> Backlog:
-        """The backlog with each block counted, also those that stand together."""
-        if self.each is None:
+        """The backlog with the number of blocks before grouping."""
+        if self.block_length is None:
             return backlog
-        return replace(backlog, blocks=max(backlog.blocks, ceil(backlog.positions / self.each)))
+        return replace(backlog, blocks=max(backlog.blocks, ceil(backlog.positions / self.block_length)))
 
 
 def _items(blocks: Sequence[Block]) -> list[WorkItem]:
@@ -265,7 +265,7 @@ def _items(blocks: Sequence[Block]) -> list[WorkItem]:
 
 
 def _cores_free_at(world: World) -> list[float]:
-    """When each core has nothing to do; those that come later are free once they are there."""
+    """The time from which each core is free; a core that is added later is free from then on."""
     free: list[float] = []
     for since, cores in world.cores:
         free += [since] * (cores - len(free))

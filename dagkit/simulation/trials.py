@@ -9,16 +9,16 @@ from dagkit.engine.history.backlogs import Recorded
 from dagkit.simulation.simulator import fixed, simulated
 from dagkit.simulation.world import World
 
-EACH = 64
-"""Up to here every number is tried."""
+ALL_UP_TO = 64
+"""Every number up to this one is tried."""
 STEP = 0.1
-"""Beyond, each number that is tried is smaller than the one before by this part."""
+"""Above it, each number tried is smaller than the one before by this part."""
 
 
 def best_fixed(world: World, most: int) -> tuple[int, float]:
-    """The fixed number that ends the first backlog soonest, and how long that takes.
+    """The fixed number that drains the first backlog soonest, and the time that it takes.
 
-    Numbers that could be no better, however well their windows went, are left out.
+    Numbers whose lower bound is no better than the best result are not simulated.
     """
     arrivals = [arrival for arrival in world.arrivals if arrival.at_millis <= 0]
     alone = replace(world, arrivals=arrivals, ends_millis=inf)
@@ -36,22 +36,22 @@ def _tried(most: int) -> Iterator[int]:
     count = most
     while count > 0:
         yield count
-        count = min(count - 1, round(count * (1 - STEP))) if count > EACH else count - 1
+        count = min(count - 1, round(count * (1 - STEP))) if count > ALL_UP_TO else count - 1
 
 
-def world_of(told: Recorded) -> World:
-    """All of a recorded run that was not decided, as far as it was measured."""
-    capacities = [inputs.capacity for inputs in told.inputs]
+def world_of(recorded: Recorded) -> World:
+    """The world of a recorded run: everything that no policy decided, as far as it was measured."""
+    capacities = [inputs.capacity for inputs in recorded.inputs]
     rates = [capacity.positions_per_second for capacity in capacities if capacity.positions_per_second]
     cores: list[tuple[float, int]] = [(0.0, capacities[0].cores)]
-    for inputs in told.inputs:
+    for inputs in recorded.inputs:
         if inputs.capacity.cores > cores[-1][1]:
-            cores.append((inputs.at_millis - told.began.timestamp() * 1000, inputs.capacity.cores))
+            cores.append((inputs.at_millis - recorded.began.timestamp() * 1000, inputs.capacity.cores))
     return World(
-        told.arrivals,
+        recorded.arrivals,
         cores=cores,
         most_cores=max(capacity.most_cores for capacity in capacities),
-        per_milli=(median(rates) if rates else told.positions_per_second()) / 1000,
+        per_milli=(median(rates) if rates else recorded.positions_per_second()) / 1000,
         window_millis=capacities[-1].window_millis,
         slot_millis=capacities[-1].slot_millis,
     )

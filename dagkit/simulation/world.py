@@ -1,4 +1,4 @@
-"""What a simulation is given, and what came of it: work that arrives, a machine, and the course of a run."""
+"""The inputs and results of a simulation: arriving work, a machine, and the course of a run."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,10 @@ from dagkit.engine.history.backlogs import Arrival
 
 @dataclass(frozen=True)
 class Cost:
-    """What each position of a source costs: from each start on, so many milliseconds."""
+    """The cost of each position of a source, in milliseconds."""
 
     millis: Mapping[int, float]
-    """By the position from which on it holds; from 0 on something must."""
+    """Costs by the position from which they hold. Position 0 must have one."""
     _starts: Sequence[int] = field(init=False)
     _before: Sequence[float] = field(init=False)
 
@@ -28,7 +28,7 @@ class Cost:
         object.__setattr__(self, "_before", [0.0, *accumulate(spans)])
 
     def upto(self, position: int) -> float:
-        """What all positions before this one cost."""
+        """The cost of all positions before this one."""
         at = bisect_right(self._starts, position) - 1
         return self._before[at] + self.millis[self._starts[at]] * (position - self._starts[at])
 
@@ -36,7 +36,7 @@ class Cost:
         return self.upto(end) - self.upto(start)
 
     def reached(self, start: int, millis: float) -> int:
-        """The position that is come to in so much time."""
+        """The position reached in this time."""
         goal = self.upto(start) + millis
         at = bisect_right(self._before, goal) - 1
         rate = self.millis[self._starts[at]]
@@ -45,43 +45,43 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """All that neither the scheduler nor a policy decides."""
+    """Everything that neither the scheduler nor a policy decides."""
 
     arrivals: Sequence[Arrival] = ()
-    """In the order of time; their blocks lie one behind the other in one source."""
+    """In the order of time; their blocks are adjacent in one source."""
     blocks: Sequence[Block] = ()
-    """Blocks that are there at the beginning, besides."""
+    """Further blocks that wait at the start."""
     cores: Sequence[tuple[float, int]] = ((0.0, 1),)
-    """How many cores there are from an instant on; they only become more."""
+    """The number of cores from a time on. It only grows."""
     most_cores: int | None = None
-    """What the cluster says it can have; None: what it has."""
+    """The most cores that the cluster can have; None: the cores that it has."""
     per_milli: float = 100_000.0
-    """Positions that a slot reads in a millisecond, where no cost is given."""
+    """Positions that a slot reads in a millisecond, unless `cost` is given."""
     cost: Cost | Mapping[str, Cost] | None = None
-    """What positions cost: those of every source, or by source."""
+    """The cost of positions: one for all sources, or by source."""
     noise: float = 0.0
     """The spread of the speed: the deviation of its logarithm, from slot to slot and window to window."""
     seed: int = 0
     splits: bool = True
-    """Whether work can be split while it is worked on."""
+    """Whether work can be split while it is processed."""
     cuts: bool = True
-    """Whether it can be cut before."""
+    """Whether waiting work can be cut."""
     claim: int = 1
-    """Positions that are claimed at once: work is split between claims."""
+    """Positions of one claim: work is split between claims."""
     overlap: int = 2
-    """Windows in flight: 2 where no state goes from one to the next, else 1."""
+    """Windows in flight: 2 for stateless operators, else 1."""
     window_millis: float = 40.0
-    """What a window costs besides its work."""
+    """The fixed cost of a window."""
     slot_millis: float = 10.0
-    """What a slot costs besides its work."""
+    """The fixed cost of a slot."""
     change_millis: float = 100.0
-    """What a change of the number of partitions costs."""
+    """The cost of a change of the number of partitions."""
     shortest_millis: float = 500.0
     """STREAMING_WINDOW_SIZE_MILLIS."""
     look_millis: float = 1000.0
-    """How often listeners are asked while there is nothing to do."""
+    """The interval at which listeners are asked while idle."""
     ends_millis: float = inf
-    """When it ends at last; else when all has been read."""
+    """The end of the simulation; by default it ends when all work is done."""
 
     def cores_at(self, millis: float) -> int:
         return self.cores[max(0, bisect_right(self.cores, (millis, inf)) - 1)][1]
@@ -93,15 +93,17 @@ class World:
 
     @property
     def first_work_millis(self) -> float:
-        """What one slot would need for all that is there at the beginning, windows apart."""
+        """The time of one slot for all work that waits at the start, without the cost of windows."""
         blocks = sum(self.cost_of(block.source).between(block.start, block.end) for block in self.blocks)
-        length = sum(round(each.blocks * each.positions_each) for each in self.arrivals if each.at_millis <= 0)
+        length = sum(
+            round(arrival.blocks * arrival.positions_each) for arrival in self.arrivals if arrival.at_millis <= 0
+        )
         return blocks + (self.cost_of(ARRIVED).upto(length) if length else 0.0)
 
     def soonest_millis(self, count: int) -> float:
-        """When so many partitions have done what is there at the beginning, at the soonest and but for luck.
+        """A lower bound of the time in which this many partitions do the work that waits at the start, but for luck.
 
-        Each of them has a slot in every window in flight. In the mean, noise speeds up more than it slows down.
+        Each of them has a slot in every window in flight. On average, noise speeds up more than it slows down.
         """
         left, speed = self.first_work_millis, exp(self.noise**2 / 2)
         for (since, cores), (until, _) in pairwise([*self.cores, (inf, 0)]):
@@ -113,12 +115,12 @@ class World:
 
 
 ARRIVED = "arrived"
-"""The source of all that arrives."""
+"""The source of all arrivals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Another number of partitions."""
+    """A change of the number of partitions."""
 
     at_millis: float
     before: int
@@ -128,24 +130,24 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How it went."""
+    """The result of a simulation."""
 
     changes: tuple[Change, ...]
     drained: tuple[float, ...]
-    """When nothing waited any more, each time."""
+    """The times at which the backlog became empty."""
     windows: int
     slot_millis: float
-    """Time of slots, whether they had something to do or not, as far as there are cores: what the cluster gave."""
+    """The time of all slots, busy or idle, as far as there are cores: the time that the cluster provided."""
     ended: float
     began_with: int = 1
     splits: tuple[tuple[int, Split], ...] = ()
-    """By the window that they were made in, or for."""
+    """The splits, each with its window."""
 
     def drained_after(self, millis: float) -> float:
-        """When the first backlog ended that ended after an instant; never, if none did."""
+        """The first time after an instant at which the backlog became empty; infinite if there is none."""
         return next((at for at in self.drained if at > millis), inf)
 
     def turns(self, since: float, until: float = inf) -> int:
-        """How often the number turned from growing to shrinking, or back, between two instants."""
+        """The number of changes from growing to shrinking, or back, between two instants."""
         grows = [change.after > change.before for change in self.changes if since <= change.at_millis < until]
         return sum(one != other for one, other in pairwise(grows))

@@ -1,4 +1,4 @@
-"""What a test needs: an operator alone, an application in memory, a clock that waits, crashes, proofs."""
+"""Tools for tests: one operator alone, an application in memory, a fake clock, crashes, and checks of splits."""
 
 from dagkit.testing.alone import Alone
 from dagkit.testing.crashes import Crash, CrashAfter

@@ -1,4 +1,4 @@
-"""One operator alone: its callbacks called, its outputs gathered, its state saved and restored, and no engine.
+"""Runs one operator without an engine: calls its callbacks, collects its outputs, saves and restores its state.
 
 alone = Alone(Tokenize(min_length=4))
 with alone.window():
@@ -27,7 +27,7 @@ OperatorT = TypeVar("OperatorT", bound=Operator)
 
 
 class MemoryFile:
-    """A file that a test looks at."""
+    """A file in memory, for a test to inspect."""
 
     def __init__(self, block: int | None) -> None:
         self.block = block
@@ -56,12 +56,12 @@ class MemoryFiles:
         self.finished.add(name)
 
     def contents(self) -> dict[str, bytes]:
-        """What stands in each file."""
+        """The content of each file."""
         return {name: bytes(file.content) for name, file in self.opened.items()}
 
 
 class Alone(Generic[OperatorT]):
-    """An operator at work alone. What it sends is kept until it is asked for; what it was built from stays as it is."""
+    """Runs a copy of one operator. Keeps its items until `sent` returns them. The given operator is not changed."""
 
     def __init__(
         self,
@@ -78,14 +78,14 @@ class Alone(Generic[OperatorT]):
     ) -> None:
         faults = [f"{fault.path}: {fault.message}" for fault in operator.faults]
         assert not faults, f"{type(operator).__name__} cannot run: {'; '.join(faults)}"
-        self.operator: OperatorT = live(operator, state or {})  # type: ignore[assignment] # of the class it was given
+        self.operator: OperatorT = live(operator, state or {})  # type: ignore[assignment] # an instance of the same class
         self.files: dict[str, MemoryFiles] = {name: MemoryFiles() for name in output_files(type(operator))}
-        """What was written, by the name of the declaration."""
+        """The files written, by the name of their declaration."""
         self.window_id = window_id
         self.deferred: Deferred[OffsetRange] | None = None
-        """What was put off by the last work on an element."""
+        """What the operator deferred in the last call of `work`."""
         self.ended = False
-        """Whether an input operator said that nothing will ever come again."""
+        """Whether an input operator raised Shutdown."""
         self._found_window = 0
         """The window of the last look."""
         self._sent: dict[str, list[Any]] = {}
@@ -100,7 +100,7 @@ class Alone(Generic[OperatorT]):
             if port != worked:
                 keying = Keying(None, declared.key, declared.key_field)
                 self._into[port] = receiver(self.operator, port, keying)
-        self.operator._services.update(self.files)  # noqa: SLF001 - in the place of the engine
+        self.operator._services.update(self.files)  # noqa: SLF001 - as the engine does
         context = Context(
             application="alone",
             operator=type(operator).__name__,
@@ -135,7 +135,7 @@ class Alone(Generic[OperatorT]):
 
     @contextmanager
     def window(self, *, last: bool = False) -> Iterator[int]:
-        """One window; what is sent to the operator inside belongs to it. After the last one nothing comes for now."""
+        """Run one window with the items sent to the operator inside the `with`. The last window calls `drained`."""
         start_over(self.operator)
         self._life.commit(self.window_id - 1)
         self._life.begin(self.window_id)
@@ -148,19 +148,19 @@ class Alone(Generic[OperatorT]):
         self.window_id += 1
 
     def send(self, *items: Any, to: str | None = None) -> None:
-        """Let items flow in one by one, into the only input or the one that is named."""
+        """Send items one by one to the only input or the named one."""
         for item in items:
             self._receiver(to).item(item)
 
     def send_batch(self, batch: "Batch[Any] | Sequence[Any]", *, to: str | None = None) -> None:
-        """Let items flow in many at once."""
+        """Send many items at once, as a batch."""
         self._receiver(to).batch(batch if isinstance(batch, Batch) else Batch.of(batch))
 
     def look(self) -> None:
-        """One look of an input operator; after one in vain, the next is for the same window."""
+        """Run one look of an input operator. After a look without results, the next one has the same window."""
         name = type(self.operator).__name__
         assert isinstance(self.operator, InputOperator), f"{name} is no input operator"
-        assert not self.ended, f"{name} has ended, and is not asked again"
+        assert not self.ended, f"{name} has ended, and cannot look again"
         if self.window_id != self._found_window:
             self._life.commit(self._found_window)
             start_over(self.operator)
@@ -178,11 +178,11 @@ class Alone(Generic[OperatorT]):
         split_after: int | None = None,
         split_at: Any = None,
     ) -> "Any":
-        """Let a splittable operator work through an element, or a part of it; gives what was split off, to be worked
-        through in turn. What the operator deferred is in `deferred`.
+        """Let a splittable operator process an element, or the range `within` it; return the residual of a split.
 
-        The work is split once the operator yielded so often, 0 being before it began: at a position, or, where none is
-        named, behind all that is claimed. What cannot be split any more is done to its end, and None is given.
+        The work is split after the operator has yielded `split_after` times, 0: before it begins; at `split_at`, or by
+        default after everything that is claimed. If it cannot be split there, it is processed to its end, and the
+        result is None. `deferred` holds what the operator deferred.
         """
         operator = self.operator
         assert isinstance(operator, SplittableOperator), f"{type(operator).__name__} is not splittable"
@@ -208,7 +208,7 @@ class Alone(Generic[OperatorT]):
         return sum(map(len, self._sent.values())) + len(self._controls)
 
     def sent(self, port: str | None = None) -> list[Any]:
-        """What was sent since this was last asked, from the main output or the one that is named."""
+        """The items sent since the last call, from the main output or the named one."""
         name = self._output(port)
         items = list(self._sent[name])
         self._sent[name].clear()
@@ -216,11 +216,11 @@ class Alone(Generic[OperatorT]):
         return items
 
     def batches(self, port: str | None = None) -> list[list[Any]]:
-        """What was sent many at once since `sent` was last asked, batch by batch."""
+        """The batches sent since the last call of `sent`."""
         return list(self._batches[self._output(port)])
 
     def written(self) -> dict[str, bytes]:
-        """What stands in each file of the only declaration of files."""
+        """The content of each file, for an operator with one declaration of files."""
         (files,) = self.files.values()
         return files.contents()
 
@@ -235,11 +235,11 @@ class Alone(Generic[OperatorT]):
         return saved(self.operator)
 
     def restarted(self) -> "Alone[OperatorT]":
-        """The operator in another process: its saved state and the files are there, and nothing else of what it was."""
+        """The operator as in another process: with its saved state and its files only."""
         self._life.tear_down()
         again = Alone(self.operator, state=self.state, window_id=self.window_id, **self._again)
         again.files = self.files
-        again.operator._services.update(self.files)  # noqa: SLF001 - in the place of the engine
+        again.operator._services.update(self.files)  # noqa: SLF001 - as the engine does
         return again
 
     def _receiver(self, port: str | None) -> Receiver:
@@ -256,9 +256,9 @@ class Alone(Generic[OperatorT]):
 
 
 def split(tracker: RestrictionTracker[Any, Any], position: Any = None) -> Any:
-    """What is taken from a tracker: from a position on, or all that is not claimed. None where that is too late.
+    """Split a tracker at a position, or after everything that is claimed. Return the residual; None if it is too late.
 
-    A tracker of bytes splits just there; one that knows where records begin splits at the next.
+    A tracker of bytes splits exactly there; one that knows the starts of records splits at the next.
     """
     if position is None:
         taken = tracker.try_split(0.0)

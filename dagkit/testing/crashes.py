@@ -1,4 +1,4 @@
-"""Crashes as values: a run that ends at a chosen step of a chosen window, as if its process had been killed there."""
+"""Simulated crashes: end a run at a chosen step of a chosen window, as if its process had been killed there."""
 
 from dataclasses import dataclass
 
@@ -6,12 +6,12 @@ from dagkit.engine.points import Point
 
 
 class Crash(BaseException):
-    """The run ends here. Nothing in dagkit catches it, as nothing catches a kill."""
+    """Ends the run. dagkit never catches it, as it cannot catch a kill."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrashAfter:
-    """Given to a launch as its `probe`, it ends the run after this step of this window, or of any."""
+    """A `probe` for a launch: ends the run after this step of this window, or of the first that reaches it."""
 
     point: Point
     window_id: int | None = None

@@ -27,7 +27,7 @@ from dagkit.testing.fake_clock import FakeClock
 
 
 class Rehearsal:
-    """An application at work. Between two calls nothing is known but what is in the ledger."""
+    """A running application. Between two calls only the ledger keeps what it did."""
 
     def __init__(
         self, application: Author, conf: Config | Mapping[str, Any] | None = None, *, clock: Timer | None = None
@@ -41,15 +41,15 @@ class Rehearsal:
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
     def window(self) -> None:
-        """Run one window; nothing happens where there is nothing to do."""
+        """Run one window, if there is work."""
         self._run(1)
 
     def run(self) -> None:
-        """Run until all is done that there is now."""
+        """Run until all available work is done."""
         self._run(None)
 
     def state_of(self, operator: str) -> Sequence[SavedState]:
-        """The state that each partition of an operator was left in."""
+        """The state of each partition of an operator."""
         return [dict(state) for state in self.loop.run_state.state.get(operator, ())]
 
     def _run(self, windows: int | None) -> None:

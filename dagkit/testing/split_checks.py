@@ -1,4 +1,4 @@
-"""Whether a source survives being split: at every position, after every record, and while others read."""
+"""Checks that a source can be split: at every position, after every record, and while a thread reads it."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -19,11 +19,11 @@ Other = TypeVar("Other")
 Record_co = TypeVar("Record_co", covariant=True)
 
 PIECES = 64
-"""How many fractions are tried where positions cannot be counted."""
+"""The number of fractions tried if positions cannot be counted."""
 
 
 class Splittable(Protocol):
-    """What is asked of a range tracker here."""
+    """The methods of a range tracker that the check uses."""
 
     def start_position(self) -> Any: ...
     def stop_position(self) -> Any: ...
@@ -35,10 +35,10 @@ Tracker = TypeVar("Tracker", bound=Splittable)
 
 
 class SplittableSource(Protocol[P_contra, Tracker, Record_co]):
-    """What is read by positions, as far as this check is concerned; reading twice gives the same records."""
+    """A source that is read by positions. Reading it twice must give the same records."""
 
     def range_tracker(self, start: P_contra | None, stop: P_contra | None, /) -> Tracker:
-        """A new tracker of `[start, stop)`, where None is the source's own bound."""
+        """A new tracker of `[start, stop)`, None: the source's own bound."""
 
     def read(self, tracker: Tracker, /) -> Iterator[Record_co]:
         """The records of the tracker's range, in the order of their positions, each claimed before it is returned."""
@@ -50,7 +50,7 @@ class SplitsBroken(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class SplitsProven:
-    """How hard the source was tried."""
+    """The numbers of cuts, splits and races that the check tried."""
 
     records: int
     cuts: int
@@ -69,14 +69,14 @@ class SplitsProven:
 def check_every_split(
     source: SplittableSource[P, Tracker, Record], positions: Sequence[P] | None = None, cuts: Sequence[P] | None = None
 ) -> SplitsProven:
-    """The source gives the same records however it is split; otherwise `SplitsBroken` says where it does not.
+    """Check that a source gives the same records however it is split. Raise SplitsBroken if it does not.
 
     It is cut beforehand at every position, and into pieces of every width. It is split at every position after every
     record, with the two parts read in turns. And it is split while a thread reads it, with the parts read at once.
 
-    Positions are all integers between the bounds, or fractions of the range if they are no integers, unless given; and
-    it is cut beforehand at all of them, unless some are given. The work grows with positions times records squared: a
-    source of a few dozen records proves as much as a large one.
+    By default, the positions are all integers between the bounds, or fractions of the range if bounds are not
+    integers, and `cuts` are all positions. The work grows with positions times records squared: a source of a few
+    dozen records proves as much as a large one.
     """
     check = _Check(source, positions, cuts)
     check.cut_beforehand()
@@ -101,7 +101,7 @@ class _Check(Generic[P, Tracker, Record]):
         return list(self.source.read(self.source.range_tracker(start, stop)))
 
     def compare(self, found: Sequence[Record], how: str) -> None:
-        """Returns if these are the records of the whole source."""
+        """Raise SplitsBroken unless these are the records of the whole source, in order."""
         if list(found) == self.whole:
             return
         lost, extra = _without(self.whole, found), _without(found, self.whole)
@@ -109,7 +109,7 @@ class _Check(Generic[P, Tracker, Record]):
         raise SplitsBroken(f"{how}: {' and '.join(wrong) or 'the records come in another order'}")
 
     def cut_beforehand(self) -> None:
-        """Ranges that meet give what the whole gives, also if a range holds no record, or part of one."""
+        """Check that adjacent ranges give the records of the whole, also if a range holds no record, or part of one."""
         for position in self.cuts:
             self.compare(self.read(None, position) + self.read(position, None), f"cut at {position!r}")
         for width in range(1, len(self.cuts)):
@@ -118,7 +118,7 @@ class _Check(Generic[P, Tracker, Record]):
             self.compare(list(chain(*pieces)), f"cut at every position, {width} at a time")
 
     def split_after_every_record(self) -> tuple[int, int]:
-        """How many splits were granted and refused; each left two parts that are the whole."""
+        """Check the two parts of each split. Return the numbers of granted and refused splits."""
         granted = refused = 0
         moved = False
         for count in range(len(self.whole) + 1):
@@ -146,7 +146,7 @@ class _Check(Generic[P, Tracker, Record]):
         return self.source.read(self.source.range_tracker(split.position, split.stop))
 
     def split_while_reading(self) -> tuple[int, int]:
-        """How many races there were, and how many the splitter won; each left two parts that are the whole."""
+        """Check the two parts after each race. Return the number of races, and how many the splitter won."""
         with ThreadPoolExecutor(2) as threads, _threads_taking_turns():
             won = [
                 self.race(position, count, threads, splitter_leads=splitter_leads)
@@ -157,7 +157,7 @@ class _Check(Generic[P, Tracker, Record]):
         return len(won), sum(won)
 
     def race(self, position: P, count: int, threads: ThreadPoolExecutor, *, splitter_leads: bool) -> bool:
-        """Whether the split came in time, asked for at once with the record after the first so many."""
+        """Request a split while the record after the first `count` is read. Return whether the split was granted."""
         tracker = self.source.range_tracker(None, None)
         reading = self.source.read(tracker)
         head = list(islice(reading, count))
@@ -172,17 +172,17 @@ class _Check(Generic[P, Tracker, Record]):
 
 
 def _positions_of(tracker: Splittable) -> Sequence[Any]:
-    """All positions between the bounds if they are integers, else what lies at equal fractions."""
+    """All positions between the bounds if they are integers, else the positions at equal fractions."""
     start, stop = tracker.start_position(), tracker.stop_position()
     if isinstance(start, int) and isinstance(stop, int):
-        tracker.position_at_fraction(0.5)  # says what is wrong with a range that has no end
+        tracker.position_at_fraction(0.5)  # raises a clear error for a range without an end
         return range(start + 1, stop)
     places = (tracker.position_at_fraction(i / PIECES) for i in range(1, PIECES))
     return [place for place in dict.fromkeys(places) if place is not None and place != start]
 
 
 def _in_turns(one: Iterator[Record], other: Iterator[Record]) -> tuple[list[Record], list[Record]]:
-    """What two readers give that read alternately, so that what they share shows."""
+    """The records of two readers that read alternately, which reveals state that they share."""
     found: tuple[list[Record], list[Record]] = ([], [])
     going = [(one, found[0]), (other, found[1])]
     while going:
@@ -195,7 +195,7 @@ def _in_turns(one: Iterator[Record], other: Iterator[Record]) -> tuple[list[Reco
 
 
 def _without(records: Sequence[Record], others: Sequence[Record]) -> list[Record]:
-    """The records that are not among the others, each as often as it is missing there."""
+    """The multiset difference of records and others."""
     left = list(others)
     missing = []
     for record in records:
@@ -226,15 +226,15 @@ def _at_once(
         return other()
 
     if other_leads:
-        answer, other_answer = threads.submit(first), threads.submit(second)
+        result, other_result = threads.submit(first), threads.submit(second)
     else:
-        other_answer, answer = threads.submit(second), threads.submit(first)
-    return answer.result(), other_answer.result()
+        other_result, result = threads.submit(second), threads.submit(first)
+    return result.result(), other_result.result()
 
 
 @contextmanager
 def _threads_taking_turns() -> Iterator[None]:
-    """Threads are switched as often as possible, so that races happen in small sources too."""
+    """Switch threads as often as possible, so that races happen in small sources too."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

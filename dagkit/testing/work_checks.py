@@ -1,4 +1,4 @@
-"""Whether a splittable operator survives being split: its work on an element, checked as a source of records."""
+"""Checks that the work of a splittable operator on an element can be split, treating it as a source of records."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
@@ -20,12 +20,11 @@ def check_every_split_of(
     output: str | None = None,
     positions: Sequence[int] | None = None,
 ) -> SplitsProven:
-    """The operator sends the same items of an element however the work on it is split; else `SplitsBroken` says where.
+    """Check that an operator sends the same items of an element however its work is split; else raise SplitsBroken.
 
-    It is split as the engine does it, by the operator's own tracker, at each of the positions, after every item, and
-    while a thread works on it; residuals are worked through by a further operator meanwhile. What is deferred is gone
-    on with at once. Work without an end is checked `within` a range that has one. What is compared is what the main
-    output sends, or the one that is named.
+    The work is split as the engine splits it, by the operator's own tracker: at each position, after every item, and
+    while a thread processes it; another instance processes the residual meanwhile. Deferred work resumes at once. For
+    work without an end, give a range `within`. The check compares the items of the main output or the named one.
     """
     work = _Work(operator, element, within, output)
     every = range(work.whole.start + 1, work.whole.stop) if positions is None else positions
@@ -36,7 +35,7 @@ def check_every_split_of(
 
 
 class _Work:
-    """The work on one element. Idle workers take it; two that work at once are two instances, as in two slots."""
+    """The work on one element. Work that runs at the same time runs in separate instances, as in two slots."""
 
     def __init__(
         self,
@@ -53,7 +52,7 @@ class _Work:
         self._idle: list[Alone[SplittableOperator[Any]]] = []
 
     def range_tracker(self, start: int | None, stop: int | None) -> "_Part":
-        """The work between two offsets."""
+        """A tracker of the work between two offsets."""
         part = OffsetRange(
             self.whole.start if start is None else start,
             self.whole.stop if stop is None else stop,
@@ -64,14 +63,14 @@ class _Work:
         return _Part(element, self.operator.tracker(element, part))
 
     def cut_near(self, position: int) -> int | None:
-        """Where the operator's tracker lets work be cut that was not begun."""
+        """The position nearest to `position` at which the tracker lets unstarted work be cut; None if there is none."""
         tracker = self.operator.tracker(self.element, self.whole)
-        # the half is rounded off, where a tracker knows shares only
+        # the half makes up for rounding in trackers that know fractions only
         taken = split_near(tracker, position, (position - self.whole.start + 1.5) / (self.whole.size + 1))
         return None if taken is None else taken.residual.start
 
     def read(self, tracker: "_Part") -> Iterator[Any]:
-        """What is sent, item by item; the operator goes on when the next is asked for."""
+        """Yield the items sent, one by one; the operator resumes when the next one is requested."""
         alone = self._idle.pop() if self._idle else Alone(self.operator)
         made = alone.operator.process(tracker.element, tracker.work)
         if made is None:
@@ -87,7 +86,7 @@ class _Work:
         deferred = tracker.work.deferred()
         if deferred is not None:
             if deferred.residual.start == tracker.start_position():
-                raise SplitsBroken(f"{deferred.residual} was put off as a whole; that would go round for ever")
+                raise SplitsBroken(f"{deferred.residual} was deferred as a whole, which would repeat for ever")
             yield from self.read(self.range_tracker(deferred.residual.start, deferred.residual.stop))
 
 
@@ -109,6 +108,6 @@ class _Part:
         return whole.start + round(whole.size * fraction)
 
     def try_split_at_position(self, position: int) -> Split[int] | None:
-        """As the engine splits: never before the first claim, and where the operator's tracker lets it."""
+        """Split as the engine does: never before the first claim, and only where the operator's tracker allows it."""
         residual = split(self.work, position) if self.work.is_started() else None
         return None if residual is None else Split(residual.start, None, residual.stop)

@@ -282,7 +282,7 @@ class GoesRound(Count):
         (LosesWhatItGivesAway(), SplitsBroken, "split at 1 after 1 records: lost 1"),
         (SharesItsPlace(), SplitsBroken, r"split at \d+ after \d+ records: (lost|one too many) "),
         (SendsAllAtOnce(), SplitsBroken, "SendsAllAtOnce.process sends all at once; let it yield"),
-        (GoesRound(), SplitsBroken, r"OffsetRange\(0, 12\) was put off as a whole"),
+        (GoesRound(), SplitsBroken, r"OffsetRange\(0, 12\) was deferred as a whole"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Count) else "",
 )
