@@ -49,7 +49,7 @@ def test_what_a_cluster_can_grow_to_is_in_its_settings(settings: dict[str, str],
     assert most_cores(lambda name: settings.get(name, "")) == most
 
 
-WISHED = {"spark.default.parallelism": "50"}
+REQUESTED = {"spark.default.parallelism": "50"}
 FIXED = {"spark.master": "yarn", "spark.executor.instances": "3", "spark.executor.cores": "4"}
 ALLOCATED = {"spark.master": "yarn", "spark.dynamicAllocation.enabled": "true", "spark.executor.cores": "4"}
 
@@ -57,21 +57,21 @@ ALLOCATED = {"spark.master": "yarn", "spark.dynamicAllocation.enabled": "true", 
 @pytest.mark.parametrize(
     ("settings", "counted", "cores"),
     [
-        pytest.param({"spark.master": "local[2]", **WISHED}, None, Cores(2, 2), id="a wish makes no cores"),
-        pytest.param({"spark.master": "local[2, 4]", **WISHED}, None, Cores(2, 2), id="where tasks may fail, too"),
-        pytest.param({"spark.master": "local", **WISHED}, None, Cores(1, 1), id="one thread"),
+        pytest.param({"spark.master": "local[2]", **REQUESTED}, None, Cores(2, 2), id="a request makes no cores"),
+        pytest.param({"spark.master": "local[2, 4]", **REQUESTED}, None, Cores(2, 2), id="where tasks may fail, too"),
+        pytest.param({"spark.master": "local", **REQUESTED}, None, Cores(1, 1), id="one thread"),
         pytest.param({"spark.master": "local[*]"}, 8, Cores(8, 8), id="all threads there are"),
         pytest.param({"spark.master": "local[4]", "spark.task.cpus": "2"}, 4, Cores(2, 2), id="two cores for a task"),
         pytest.param({**FIXED, "spark.master": "local[2]"}, 2, Cores(2, 2), id="no executors"),
         pytest.param(FIXED, 8, Cores(8, 12), id="executors that are still to come"),
-        pytest.param({**FIXED, **WISHED}, None, Cores(12, 12), id="what the settings say, and no wish"),
+        pytest.param({**FIXED, **REQUESTED}, None, Cores(12, 12), id="what the settings say, and no request"),
         pytest.param({**FIXED, "spark.task.cpus": "3"}, 12, Cores(3, 3), id="three cores for a task"),
-        pytest.param({**ALLOCATED, **WISHED}, None, Cores(50, NO_LIMIT), id="nothing but a wish to go by"),
+        pytest.param({**ALLOCATED, **REQUESTED}, None, Cores(50, NO_LIMIT), id="nothing but a request to go by"),
         pytest.param(
-            {**ALLOCATED, **WISHED, "spark.dynamicAllocation.maxExecutors": "5"},
+            {**ALLOCATED, **REQUESTED, "spark.dynamicAllocation.maxExecutors": "5"},
             None,
             Cores(20, 20),
-            id="a wish beyond what there can be",
+            id="a request beyond what there can be",
         ),
         pytest.param({"spark.master": "spark://there:7077"}, 6, Cores(6, 6), id="nothing is set"),
     ],
@@ -81,13 +81,13 @@ def test_as_many_tasks_as_run_at_once_are_counted(settings: dict[str, str], coun
 
 
 def test_all_threads_of_a_machine_are_known_though_more_were_requested() -> None:
-    settings = {"spark.master": "local[*]", **WISHED}
+    settings = {"spark.master": "local[*]", **REQUESTED}
     assert cores_of(lambda name: settings.get(name, ""), None) == Cores(os.cpu_count() or 1, os.cpu_count() or 1)
 
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_wish_for_tasks_is_not_taken_for_cores(session: SparkSession) -> None:
+def test_a_request_for_tasks_is_not_taken_for_cores(session: SparkSession) -> None:
     name = "spark.sql.leafNodeDefaultParallelism"
     session.conf.set(name, "50")
     try:

@@ -116,13 +116,13 @@ class Runs:
         self.backend = backend
         self.ledger = Ledger(MemoryStore())
 
-    def window(self, *wishes: Scaling) -> None:
-        """Run one window, after other counts are wished for, and forget all that is not in the ledger."""
+    def window(self, *changes: Scaling) -> None:
+        """Run one window, after requests for other counts, and forget all that is not in the ledger."""
         self.loop = Loop(
             RunState(self.compilation, self.backend, self.ledger, RunSettings("nowhere", until=Until.ONCE, windows=1))
         )
-        for wish in wishes:
-            self.loop.run_state.changing.wish(wish)
+        for change in changes:
+            self.loop.run_state.changing.request_change(change)
         self.loop.run()
         self.ledger.forget()
 
@@ -218,8 +218,8 @@ def test_partitions_change_between_two_windows_and_what_is_counted_moves_along(s
         count >> dag.add_operator("collect", Collect())
 
     runs, counts = start(draw), []
-    for wishes in ([], [Scaling("count", 3)], [], [Scaling("count", 1)]):
-        runs.window(*wishes)
+    for changes in ([], [Scaling("count", 3)], [], [Scaling("count", 1)]):
+        runs.window(*changes)
         counts.append(len(runs.state_of("count")))
     assert counts == [2, 3, 3, 1]
     (arrived,) = runs.state_of("collect")

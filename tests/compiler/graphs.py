@@ -551,7 +551,7 @@ def promise_what_upstream_may_lose(dag: Dag) -> Code:
     return "mode-mismatch"
 
 
-def wish_for_the_company_of_nobody(dag: Dag) -> Code:
+def ask_for_affinity_with_none(dag: Dag) -> Code:
     rule = AffinityRule(type=AffinityType.AFFINITY, operators=(dag.placements[0].name, "none at all"))
     dag.set_attribute(DagContext.AFFINITY_RULES_SET, AffinityRulesSet(affinity_rules=(rule,)))
     return "affinity-invalid"
@@ -587,7 +587,7 @@ BREAKS: tuple[Break, ...] = (
     put_a_codec_into_a_mirror,
     share_a_thread_between_two_roots,
     promise_what_upstream_may_lose,
-    wish_for_the_company_of_nobody,
+    ask_for_affinity_with_none,
 )
 
 

@@ -56,7 +56,7 @@ class _Listened:
 class StatsListeners:
     """All listeners of an application."""
 
-    def __init__(self, shape: RunningPlan, began: datetime) -> None:
+    def __init__(self, plan: RunningPlan, began: datetime) -> None:
         self._began = began
         self._numbers = 0
         self._costs = WindowCosts()
@@ -66,7 +66,7 @@ class StatsListeners:
         """Whether there are statistics that the listeners have not received."""
         self._asked = began
         """When the listeners were last asked."""
-        self.follow(shape)
+        self.follow(plan)
 
     @property
     def has_news(self) -> bool:
@@ -75,15 +75,15 @@ class StatsListeners:
 
     def is_time(self, now: datetime) -> bool:
         """Whether the heartbeat is due, at which listeners are asked while there is nothing to do."""
-        return bool(self._listened) and now >= self._asked + self._traits.heartbeat
+        return bool(self._listened) and now >= self._asked + self._summary.heartbeat
 
-    def follow(self, shape: RunningPlan) -> None:
+    def follow(self, plan: RunningPlan) -> None:
         """Follow a changed application: keep the statistics of the operators that remain."""
-        self._shape, self._traits = shape, ProgramSummary.of(shape.program)
+        self._plan, self._summary = plan, ProgramSummary.of(plan.program)
         before, self._listened = self._listened, {}
-        for node in shape.compilation.graph.nodes:
-            listeners = _listeners_of(shape, node)
-            if not listeners or node.name not in shape.program.stage_of:
+        for node in plan.compilation.graph.nodes:
+            listeners = _listeners_of(plan, node)
+            if not listeners or node.name not in plan.program.stage_of:
                 continue
             known = before.get(node.name)
             if known is None:
@@ -100,13 +100,13 @@ class StatsListeners:
             return
         self._costs.committed(millis, max((report.busy_millis for report in answer.reports), default=0.0))
         for name, listened in self._listened.items():
-            level = self._shape.program.stage_of[name].level
+            level = self._plan.program.stage_of[name].level
             read = busy = 0.0
             for report in answer.reports:
                 figures = report.figures.get(name)
                 if report.level != level or figures is None:
                     continue
-                operator = self._shape.program.operators[name][0]
+                operator = self._plan.program.operators[name][0]
                 busy_millis = report.busy_millis
                 stats = stats_of(operator, figures, window_id=window_id, busy_millis=busy_millis, ended=at)
                 self._course(listened, report.slot).add(stats, at, figures.millis)
@@ -119,53 +119,53 @@ class StatsListeners:
     ) -> tuple[list[Scaling], list[Scaled]]:
         """Ask all listeners, given the backlog of each input. Return requested changes and reviews without change."""
         self.news, self._asked = False, now
-        wishes, facts = [], []
+        changes, facts = [], []
         for name, listened in self._listened.items():
-            stats = self._told(listened, window_id, backlogs, cores, now)
+            stats = self._stats_of(listened, window_id, backlogs, cores, now)
             responses = self._answers(listened, stats)
             if any(response.repartition_required for response in responses):
-                wish = self._wish(listened, stats, responses)
-                if (name, wish.wanted) not in self._refused:
-                    wishes.append(wish)
+                change = self._change(listened, stats, responses)
+                if (name, change.wanted) not in self._refused:
+                    changes.append(change)
             else:
-                facts += [self._looked(name, each, now) for each in responses if each.inputs is not None]
-        return wishes, facts
+                facts += [self._reviewed(name, response, now) for response in responses if response.inputs is not None]
+        return changes, facts
 
-    def tell_partitioned(self, operator: str) -> None:
+    def notify_partitioned(self, operator: str) -> None:
         """Report the partitions of an operator to its partitioner, by their physical IDs."""
-        graph = self._shape.compilation.graph
+        graph = self._plan.compilation.graph
         partitioner, _ = partitioner_of(graph, graph.by_name[operator])
         if partitioner is None:
             return
         listened = self._listened.get(operator)
-        partitions = self._shape.compilation.partitioned[operator].partitions
+        partitions = self._plan.compilation.partitioned[operator].partitions
         ids = [i if listened is None else self._course(listened, i).number for i in range(len(partitions))]
         try:
             partitioner.partitioned(dict(zip(ids, partitions, strict=True)))
         except Exception:
             _logger.exception("%s.partitioned raised for the partitions of %s", type(partitioner).__name__, operator)
 
-    def refused(self, wish: Scaling) -> None:
+    def refused(self, change: Scaling) -> None:
         """Ignore later requests for a change that was refused."""
-        self._refused.add((wish.operator, wish.wanted))
+        self._refused.add((change.operator, change.wanted))
 
-    def _told(
+    def _stats_of(
         self, listened: _Listened, window_id: int, backlogs: Mapping[Address, Backlog], cores: Cores, now: datetime
     ) -> list[BatchedOperatorStats]:
         """Return the statistics of each partition for the listeners."""
         name = listened.node.name
-        count = self._shape.count(name)
+        count = self._plan.count(name)
         port = self._queued_port(name)
         backlog = None if port is None else backlogs.get(Address.of(name, port), NO_BACKLOG)
         capacity = capacity_of(cores, listened.speed, self._costs)
-        told = []
+        stats_of_all = []
         for partition in range(count):
             course = self._course(listened, partition)
             windows, course.since = course.since, []
             if port is not None and backlog is not None:
                 share = (backlog.blocks + count - 1 - partition) // count, backlog.positions // count
                 windows = _with_queue(windows or [OperatorStats(window_id)], port, *share)
-            told.append(
+            stats_of_all.append(
                 BatchedOperatorStats(
                     operator_id=course.number,
                     current_window_id=window_id,
@@ -182,21 +182,21 @@ class StatsListeners:
                     capacity=capacity,
                 )
             )
-        return told
+        return stats_of_all
 
     def _answers(self, listened: _Listened, stats: Sequence[BatchedOperatorStats]) -> list[Response]:
         """Return the responses in partition order. A listener that raises is removed; the run continues."""
         responses = []
         for listener in list(listened.listeners):
             try:
-                responses += [_said(listener, listener.process_stats(each)) for each in stats]
+                responses += [_checked(listener, listener.process_stats(one)) for one in stats]
             except Exception:
                 named = f"{type(listener).__name__} of {listened.node.name}"
                 _logger.exception("the listener %s raised, and is not called again", named)
                 listened.listeners.remove(listener)
         return responses
 
-    def _wish(
+    def _change(
         self, listened: _Listened, stats: Sequence[BatchedOperatorStats], responses: Sequence[Response]
     ) -> Scaling:
         """Return the requested scaling of an operator; of several requests, the one with the most partitions."""
@@ -204,19 +204,19 @@ class StatsListeners:
         loads = [0] * len(stats)
         for index, response in enumerate(responses):
             loads[index % len(stats)] = response.load_indicator or loads[index % len(stats)]
-        said = max(asking, key=lambda response: response.partitions or 0)
+        chosen = max(asking, key=lambda response: response.partitions or 0)
         return Scaling(
             operator=listened.node.name,
-            wanted=said.partitions or 0,
+            wanted=chosen.partitions or 0,
             loads=tuple(loads),
             stats=tuple(stats),
-            policy=said.policy or _names(listened),
-            rule=said.repartition_note or "asked for by its listener",
-            inputs=said.inputs or {},
+            policy=chosen.policy or _names(listened),
+            rule=chosen.repartition_note or "asked for by its listener",
+            inputs=chosen.inputs or {},
         )
 
-    def _looked(self, name: str, response: Response, now: datetime) -> Scaled:
-        count = self._shape.count(name)
+    def _reviewed(self, name: str, response: Response, now: datetime) -> Scaled:
+        count = self._plan.count(name)
         return Scaled(
             operator=name,
             at=now,
@@ -228,7 +228,7 @@ class StatsListeners:
         )
 
     def _queued_port(self, operator: str) -> str | None:
-        return next((into.port for into in self._traits.slots if into.operator == operator), None)
+        return next((into.port for into in self._summary.slots if into.operator == operator), None)
 
     def _course(self, listened: _Listened, partition: int) -> _Course:
         if partition not in listened.courses:
@@ -237,17 +237,17 @@ class StatsListeners:
         return listened.courses[partition]
 
 
-def _listeners_of(shape: RunningPlan, node: Node) -> list[StatsListener]:
+def _listeners_of(plan: RunningPlan, node: Node) -> list[StatsListener]:
     """The listeners in STATS_LISTENERS, and the partitioner and the operator if they are listeners.
 
     A partitioner that listens replaces an operator that partitions itself. A listener that STATS_LISTENERS also names
     is asked once.
     """
-    given: Any = shape.compilation.graph.value(node, OperatorContext.STATS_LISTENERS)
+    given: Any = plan.compilation.graph.value(node, OperatorContext.STATS_LISTENERS)
     many = given if isinstance(given, list | tuple) else [] if given is None else [given]
-    listeners = [each for each in many if isinstance(each, StatsListener)]
+    listeners = [one for one in many if isinstance(one, StatsListener)]
     operator: Any = node.operator
-    partitioner: Any = partitioner_of(shape.compilation.graph, node)[0]
+    partitioner: Any = partitioner_of(plan.compilation.graph, node)[0]
     replaced = isinstance(partitioner, StatsListener) and isinstance(operator, Partitioner)
     for own in [partitioner] if replaced else [partitioner, operator]:
         if isinstance(own, StatsListener) and not any(type(listener) is type(own) for listener in listeners):
@@ -259,15 +259,15 @@ def _names(listened: _Listened) -> str:
     return ", ".join(type(listener).__name__ for listener in listened.listeners)
 
 
-def _said(listener: StatsListener, said: Any) -> Response:
-    if not isinstance(said, Response):
-        raise TypeError(f"process_stats of {type(listener).__name__} gave {type(said).__name__}, not Response")
-    return said
+def _checked(listener: StatsListener, response: Any) -> Response:
+    if not isinstance(response, Response):
+        raise TypeError(f"process_stats of {type(listener).__name__} gave {type(response).__name__}, not Response")
+    return response
 
 
 def _with_queue(windows: Sequence[OperatorStats], port: str, blocks: int, positions: int) -> list[OperatorStats]:
     """Add the present queue size to the last window."""
     last = windows[-1]
-    others = [each for each in last.input_ports if each.port != port]
-    mine = next((each for each in last.input_ports if each.port == port), PortStats(port, bytes=positions))
+    others = [one for one in last.input_ports if one.port != port]
+    mine = next((one for one in last.input_ports if one.port == port), PortStats(port, bytes=positions))
     return [*windows[:-1], replace(last, input_ports=(replace(mine, queue_size=blocks), *others))]

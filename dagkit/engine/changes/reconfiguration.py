@@ -31,8 +31,8 @@ class Setting:
     request: str | None = None
     """The ID of the request to answer; None if the change has no outside request."""
 
-    def on(self, shape: RunningPlan) -> RunningPlan:
-        return shape.setting(self.operator, self.name, self.value)
+    def on(self, plan: RunningPlan) -> RunningPlan:
+        return plan.setting(self.operator, self.name, self.value)
 
     def fact(self, before: RunningPlan, after: RunningPlan, at: datetime) -> Fact:
         """Return the fact that records the change. Secrets are masked: both values are as a plan shows them."""
@@ -55,8 +55,8 @@ class Scaling:
     inputs: Mapping[str, JsonValue] = field(default_factory=dict)
     request: str | None = None
 
-    def on(self, shape: RunningPlan) -> RunningPlan:
-        return shape.asked_for(self.operator, wanted=self.wanted, loads=self.loads, stats=self.stats)
+    def on(self, plan: RunningPlan) -> RunningPlan:
+        return plan.asked_for(self.operator, wanted=self.wanted, loads=self.loads, stats=self.stats)
 
     def fact(self, before: RunningPlan, after: RunningPlan, at: datetime) -> Fact:
         return Scaled(
@@ -76,17 +76,17 @@ PendingChange = Setting | Scaling
 class Reconfiguration:
     """The running plan of an application, and its requested changes."""
 
-    def __init__(self, shape: RunningPlan, inbox: RequestInbox) -> None:
-        self.shape = shape
+    def __init__(self, plan: RunningPlan, inbox: RequestInbox) -> None:
+        self.plan = plan
         self.inbox = inbox
-        self._wishes: list[PendingChange] = []
+        self._pending: list[PendingChange] = []
         self._made: list[tuple[PendingChange, Fact]] = []
         """Changes that took effect after the last commit."""
 
     @property
-    def is_wished(self) -> bool:
+    def is_pending(self) -> bool:
         """Whether a change is pending; it takes effect once no window is in flight."""
-        return bool(self._wishes)
+        return bool(self._pending)
 
     @property
     def is_made(self) -> bool:
@@ -96,16 +96,16 @@ class Reconfiguration:
     @property
     def in_force(self) -> ChangesInForce:
         """The changes that the next checkpoint contains, and the requests that it answers."""
-        answered = tuple(wish.request for wish, _ in self._made if wish.request is not None)
-        return ChangesInForce(self.shape.partitions, self.shape.altered, answered)
+        answered = tuple(change.request for change, _ in self._made if change.request is not None)
+        return ChangesInForce(self.plan.partitions, self.plan.altered, answered)
 
-    def wish(self, wish: PendingChange) -> None:
+    def request_change(self, change: PendingChange) -> None:
         """Queue a change: it takes effect before the next window, or is refused."""
-        self._wishes.append(wish)
+        self._pending.append(change)
 
-    def hear(self, window_id: int) -> None:
+    def read_requests(self, window_id: int) -> None:
         """Queue the changes that users have requested from outside."""
-        self._wishes += map(_wish_of, self.inbox.hear(window_id))
+        self._pending += map(_change_of, self.inbox.read_requests(window_id))
 
     def perform(
         self,
@@ -118,61 +118,61 @@ class Reconfiguration:
         `take` switches the application to another plan, or raises the reason why it cannot; `refused` is called for a
         refused change without an outside request.
         """
-        wishes, self._wishes = self._wishes, []
+        changes, self._pending = self._pending, []
         facts = []
-        for wish in wishes:
-            before = self.shape
+        for change in changes:
+            before = self.plan
             try:
-                if wish.request is not None and not self.inbox.is_there(wish.request):
+                if change.request is not None and not self.inbox.is_there(change.request):
                     continue  # the request was withdrawn
-                after = wish.on(before)
+                after = change.on(before)
                 if after is not before:
                     take(after)
             except DagkitError as error:
-                self._refuse(wish, error)
-                if wish.request is None:
-                    refused(wish)
+                self._refuse(change, error)
+                if change.request is None:
+                    refused(change)
                 continue
-            self.shape = after
-            fact = wish.fact(before, after, now)
-            self._made.append((wish, fact))
-            facts += [fact, *_counted(wish, before, after, now)]
+            self.plan = after
+            fact = change.fact(before, after, now)
+            self._made.append((change, fact))
+            facts += [fact, *_counted(change, before, after, now)]
         return facts
 
     def committed(self, window_id: int) -> None:
         """Answer the requests that the committed window contains."""
         made, self._made = self._made, []
-        for wish, fact in made:
-            if wish.request is not None:
+        for change, fact in made:
+            if change.request is not None:
                 before, after = (fact.before, fact.after) if isinstance(fact, Changed | Scaled) else (None, None)
                 name = fact.name if isinstance(fact, Changed) else None
-                reply = Reply(id=wish.request, done=True, window=window_id, name=name, before=before, after=after)
+                reply = Reply(id=change.request, done=True, window=window_id, name=name, before=before, after=after)
                 self.inbox.reply(reply)
 
     def failed(self, error: DagkitError) -> None:
         """Refuse uncommitted changes: the run ends with an error that they may have caused; the next omits them."""
         made, self._made = self._made, []
-        for wish, _ in made:
-            self._refuse(wish, error)
+        for change, _ in made:
+            self._refuse(change, error)
 
-    def _refuse(self, wish: PendingChange, error: DagkitError) -> None:
-        told = "\n".join(map(str, error.diagnostics)) if isinstance(error, ApplicationFaults) else str(error)
-        if wish.request is None:
-            _log.warning("%s stays as it is: %s", wish.operator, told)
+    def _refuse(self, change: PendingChange, error: DagkitError) -> None:
+        reason = "\n".join(map(str, error.diagnostics)) if isinstance(error, ApplicationFaults) else str(error)
+        if change.request is None:
+            _log.warning("%s stays as it is: %s", change.operator, reason)
         else:
-            self.inbox.reply(Reply(id=wish.request, done=False, refused=told))
+            self.inbox.reply(Reply(id=change.request, done=False, refused=reason))
 
 
-def _counted(wish: PendingChange, before: RunningPlan, after: RunningPlan, at: datetime) -> list[Fact]:
+def _counted(change: PendingChange, before: RunningPlan, after: RunningPlan, at: datetime) -> list[Fact]:
     """Return the fact of another number of partitions, if setting a value caused it."""
-    if isinstance(wish, Scaling) or before.count(wish.operator) == after.count(wish.operator):
+    if isinstance(change, Scaling) or before.count(change.operator) == after.count(change.operator):
         return []
-    name = name_of(after.configured, wish.operator, wish.name)
-    counted = Scaling(wish.operator, rule=f"{name} was set by hand")
+    name = name_of(after.configured, change.operator, change.name)
+    counted = Scaling(change.operator, rule=f"{name} was set by hand")
     return [counted.fact(before, after, at)]
 
 
-def _wish_of(request: Request) -> PendingChange:
+def _change_of(request: Request) -> PendingChange:
     asks = request.asks
     if isinstance(asks, SetValue):
         return Setting(asks.operator, asks.name, asks.value, request.id)

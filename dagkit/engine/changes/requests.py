@@ -20,7 +20,7 @@ from dagkit.ledger import StoreError
 from dagkit.ledger.stores import KeyMissing, KeyTaken, Store
 
 ASKED, ANSWERED = "requests", "answers"
-HEARD_EVERY = timedelta(seconds=1)
+READ_EVERY = timedelta(seconds=1)
 """The shortest time between two looks of a driver for requests."""
 KEPT_FOR = timedelta(days=1)
 """How long an answer is kept for a requester that may be gone."""
@@ -135,46 +135,46 @@ class RequestInbox:
         """IDs that have been read, and need not be read again."""
         self._answered = set(answered)
         """Requests that took effect with the last window of a run that was killed before it could answer."""
-        self._unsaid: dict[str, Reply] = {}
+        self._unwritten_replies: dict[str, Reply] = {}
         """Replies that could not be written yet, by request ID."""
         self.due = now()
 
-    def hear(self, window_id: int) -> list[Request]:
+    def read_requests(self, window_id: int) -> list[Request]:
         """Return the new requests, oldest first; return none before the next look is due."""
         now = self._now()
         if now < self.due:
             return []
-        self.due = now + HEARD_EVERY
-        for reply in list(self._unsaid.values()):
+        self.due = now + READ_EVERY
+        for reply in list(self._unwritten_replies.values()):
             self.reply(reply)
-        heard = []
+        new = []
         try:
             ids = sorted(name.removesuffix(".json") for name in self._store.names(ASKED) if name.endswith(".json"))
-            for each in ids:
-                if each in self._known:
+            for request_id in ids:
+                if request_id in self._known:
                     continue
-                request = self._read(each, window_id)
-                self._known.add(each)
+                request = self._read(request_id, window_id)
+                self._known.add(request_id)
                 if request is not None:
-                    heard.append(request)
+                    new.append(request)
         except StoreError as error:  # unread requests wait for the next look; the run continues
             _log.warning("requests cannot be read now: %s", error)
-        return heard
+        return new
 
-    def _read(self, each: str, window_id: int) -> Request | None:
+    def _read(self, request_id: str, window_id: int) -> Request | None:
         """Return a request; None if it is answered, withdrawn or invalid."""
-        if each in self._answered:
-            self.reply(Reply(id=each, done=True, window=window_id))
+        if request_id in self._answered:
+            self.reply(Reply(id=request_id, done=True, window=window_id))
             return None
         try:
-            request = Request.model_validate_json(self._store.get(f"{ASKED}/{each}.json"))
+            request = Request.model_validate_json(self._store.get(f"{ASKED}/{request_id}.json"))
         except KeyMissing:  # it was withdrawn
             return None
         except ValidationError as error:
-            self.reply(Reply(id=each, done=False, refused=f"the request cannot be read: {error}"))
+            self.reply(Reply(id=request_id, done=False, refused=f"the request cannot be read: {error}"))
             return None
-        if request.id != each:
-            self.reply(Reply(id=each, done=False, refused=f"the request says that it is {request.id}"))
+        if request.id != request_id:
+            self.reply(Reply(id=request_id, done=False, refused=f"the request says that it is {request.id}"))
             return None
         return request
 
@@ -190,9 +190,9 @@ class RequestInbox:
             self._store.delete([f"{ASKED}/{reply.id}.json"])
         except StoreError as error:
             _log.warning("request %s cannot be answered now: %s", reply.id, error)
-            self._unsaid[reply.id] = reply
+            self._unwritten_replies[reply.id] = reply
         else:
-            self._unsaid.pop(reply.id, None)
+            self._unwritten_replies.pop(reply.id, None)
 
     def tidy(self) -> None:
         """Delete answers that no requester collected within a day. If the store fails, leave them to a later launch."""

@@ -46,16 +46,16 @@ class RunningPlan:
 
         An edit of a property file that is newer than a value set at run time wins.
         """
-        shape = cls.of(compilation)
-        for each in checkpoint.altered:
-            if value_of(compilation, each.operator, each.name) != each.configured:
-                _log.warning("%s.%s is as its configuration says now, for that was edited", each.operator, each.name)
+        plan = cls.of(compilation)
+        for one in checkpoint.altered:
+            if value_of(compilation, one.operator, one.name) != one.configured:
+                _log.warning("%s.%s is as its configuration says now, for that was edited", one.operator, one.name)
                 continue
             try:
-                shape = shape.setting(each.operator, each.name, each.value)
+                plan = plan.setting(one.operator, one.name, one.value)
             except ApplicationFaults as faults:
-                _log.warning("what %s.%s was set to does not fit any more: %s", each.operator, each.name, faults)
-        return shape.partitioned_as(checkpoint.partitions)
+                _log.warning("what %s.%s was set to does not fit any more: %s", one.operator, one.name, faults)
+        return plan.partitioned_as(checkpoint.partitions)
 
     @cached_property
     def program(self) -> Program:
@@ -74,11 +74,11 @@ class RunningPlan:
         """Return the plan with a new value of a property or an attribute. Raise `ApplicationFaults` if invalid."""
         name = name_of(self.configured, operator, name)
         configured = reconfigured(self.configured, operator, name, raw)
-        said = value_of(self.launched, operator, name)
-        mine = Altered(operator=operator, name=name, value=raw, configured=said)
-        others = tuple(each for each in self.altered if (each.operator, each.name) != (operator, name))
-        shape = RunningPlan(self.launched, configured, configured, {}, (*others, mine))
-        return shape.partitioned_as(self.partitions)
+        configured_value = value_of(self.launched, operator, name)
+        mine = Altered(operator=operator, name=name, value=raw, configured=configured_value)
+        others = tuple(one for one in self.altered if (one.operator, one.name) != (operator, name))
+        plan = RunningPlan(self.launched, configured, configured, {}, (*others, mine))
+        return plan.partitioned_as(self.partitions)
 
     def asked_for(
         self,
@@ -101,8 +101,8 @@ class RunningPlan:
         kept = Partitioned(
             configured=self.configured.partitioned[operator].count,
             keys=tuple(
-                {port: Keys(mask=keys.mask, keys=tuple(sorted(keys.keys))) for port, keys in each.keys.items()}
-                for each in given
+                {port: Keys(mask=keys.mask, keys=tuple(sorted(keys.keys))) for port, keys in one.keys.items()}
+                for one in given
             ),
         )
         compilation = repartitioned(self.compilation, {operator: given})
@@ -110,17 +110,17 @@ class RunningPlan:
 
     def partitioned_as(self, kept: Mapping[str, Partitioned]) -> "RunningPlan":
         """Return the plan with these partitions, if its configuration still gives the counts that it gave then."""
-        shape = self
+        plan = self
         for operator, partitioned in kept.items():
-            there = shape.configured.partitioned.get(operator)
+            there = plan.configured.partitioned.get(operator)
             if there is None or (there.head, there.count) != (operator, partitioned.configured):
                 _log.warning("%s has the partitions that its configuration says now, for that has changed", operator)
                 continue
             try:
-                shape = shape.given(operator, shape.made_of(operator, partitioned))
+                plan = plan.given(operator, plan.made_of(operator, partitioned))
             except ApplicationFaults as faults:
                 _log.warning("the partitions that %s was given do not fit any more: %s", operator, faults)
-        return shape
+        return plan
 
     def made_of(self, operator: str, kept: Partitioned) -> list[Partition]:
         """Return partitions with the kept keys, and with the operators that the partitioner creates now."""
@@ -130,6 +130,6 @@ class RunningPlan:
         except ApplicationFaults:  # the partitioner follows loads and takes no wanted count
             made = (self.compilation.partitioned[operator].partitions[0],) * count
         return [
-            Partition(each.operator, {port: PartitionKeys(k.mask, frozenset(k.keys)) for port, k in keys.items()})
-            for each, keys in zip(made, kept.keys, strict=True)
+            Partition(one.operator, {port: PartitionKeys(k.mask, frozenset(k.keys)) for port, k in keys.items()})
+            for one, keys in zip(made, kept.keys, strict=True)
         ]

@@ -55,7 +55,7 @@ class LoopState:
     """Whether an operator overrides `drained` and has not been called yet."""
     next_beat: datetime | None = None
     """When a window without work is due, to close open application windows."""
-    wished: bool = False
+    change_pending: bool = False
     """Whether a change of the application is requested before the next window."""
     changed: bool = False
     """Whether the application has changed, and no window has been committed since."""
@@ -123,7 +123,7 @@ def next_action(outlook: LoopState) -> Action:
         return Await()
     if outlook.windows_left == 0:
         return Await() if outlook.in_flight else Stop()
-    if outlook.wished and not outlook.promised:
+    if outlook.change_pending and not outlook.promised:
         return Await() if outlook.in_flight else Change()
     if _should_look(outlook):
         return Look()

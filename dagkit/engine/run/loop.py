@@ -100,7 +100,7 @@ class Loop:
     def _next(self) -> Action:
         """Read requests, ask listeners if it is time, and return the next action."""
         run = self.run_state
-        run.changing.hear(run.checkpoint.window)
+        run.changing.read_requests(run.checkpoint.window)
         action = next_action(self.outlook())
         if run.promise is None and self._asks_listeners(action):
             self._ask_around()
@@ -125,10 +125,10 @@ class Loop:
         waiting = [*run.queue.all(), *found, *run.in_flight.allocated]
         now = run.clock.now()
         backlogs = backlogs_of(waiting, run.summary.near, now)
-        wishes, facts = run.listeners.ask(run.checkpoint.window, backlogs, run.backend.cores(), now)
+        changes, facts = run.listeners.ask(run.checkpoint.window, backlogs, run.backend.cores(), now)
         run.facts += facts
-        for wish in wishes:
-            run.changing.wish(wish)
+        for change in changes:
+            run.changing.request_change(change)
 
     def outlook(self) -> LoopState:
         """Return the present state for the decision."""
@@ -146,7 +146,7 @@ class Loop:
             overlap=run.overlap,
             waiting=run.pending_work.ready(now),
             next_due=run.pending_work.next_due,
-            plenty=run.pending_work.plenty(slots, run.changing.shape.capacity(slots), run.in_flight.ahead),
+            plenty=run.pending_work.plenty(slots, run.changing.plan.capacity(slots), run.in_flight.ahead),
             found=len(run.driver_inputs.found),
             promised=run.promise is not None,
             has_delayed_items=bool(run.held) and not run.in_flight,
@@ -156,7 +156,7 @@ class Loop:
             looked_in_vain=run.driver_inputs.looked_in_vain,
             undrained=self._has_ends() and not run.checkpoint.drained and run.checkpoint.window > 0,
             next_beat=run.beat,
-            wished=run.changing.is_wished,
+            change_pending=run.changing.is_pending,
             changed=run.changing.is_made,
         )
 
@@ -166,7 +166,7 @@ class Loop:
         make_output_folders(run.program, run.settings.home, durable=run.settings.durable)
         run.changing.inbox.tidy()
         run.driver_inputs.begin(run.program, run.checkpoint.window + 1, run.checkpoint.ended)
-        waiting = len(run.queue) + sum(len(finding.emitted) for finding in run.driver_inputs.found)
+        waiting = len(run.queue) + sum(len(discovery.emitted) for discovery in run.driver_inputs.found)
         promised = run.promise is not None
         run.publisher.tell(Resumed(run.program.application, run.checkpoint.window, waiting, promised))
 
@@ -199,13 +199,13 @@ class Loop:
         run.facts += facts
         for fact in facts:
             if isinstance(fact, Scaled):
-                run.listeners.tell_partitioned(fact.operator)
+                run.listeners.notify_partitioned(fact.operator)
             run.publisher.tell(Reshaped(window_id, fact))
 
-    def _refused(self, wish: PendingChange) -> None:
+    def _refused(self, change: PendingChange) -> None:
         run = self.run_state
-        if isinstance(wish, Scaling):
-            run.listeners.refused(wish)
+        if isinstance(change, Scaling):
+            run.listeners.refused(change)
 
     def _take(self, plan: RunningPlan) -> None:
         """Run another plan from the next window on. If that is impossible, raise and change nothing."""
@@ -220,9 +220,9 @@ class Loop:
         """Let the input operators that are due look for more."""
         run = self.run_state
         window_id = run.next_window
-        for finding in run.driver_inputs.look(window_id, run.summary.millis):
+        for discovery in run.driver_inputs.look(window_id, run.summary.millis):
             run.listeners.news = True
-            run.publisher.found(finding, run.driver_inputs.work_in(run.program, run.summary.elements, finding))
+            run.publisher.found(discovery, run.driver_inputs.work_in(run.program, run.summary.elements, discovery))
 
     def _start(self, *, last: bool) -> None:
         """Start the next window; if it is the oldest in flight, the ledger gets its promise first."""

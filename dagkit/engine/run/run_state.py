@@ -120,7 +120,7 @@ class RunState:
     @property
     def program(self) -> Program:
         """The program that runs now."""
-        return self.changing.shape.program
+        return self.changing.plan.program
 
     @property
     def queue(self) -> WorkQueue:

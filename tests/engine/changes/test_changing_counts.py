@@ -177,24 +177,24 @@ def everything(looks: tuple[tuple[int, ...], ...], counts: Mapping[str, int], wa
 
 @dataclass
 class Restless:
-    """A probe that wishes for other counts at steps of a run."""
+    """A probe that requests other counts at steps of a run."""
 
-    wishes: Mapping[int, tuple[str, int]]
+    changes: Mapping[int, tuple[str, int]]
     """By window: once it is committed, this operator is to have so many partitions."""
     loop: Loop | None = None
     told: list[int] = field(default_factory=list)
 
     def __call__(self, point: Point, window_id: int) -> None:
-        if point is Point.APPENDED and window_id in self.wishes:
+        if point is Point.APPENDED and window_id in self.changes:
             assert self.loop is not None
-            operator, count = self.wishes[window_id]
-            self.loop.run_state.changing.wish(Scaling(operator, count))
+            operator, count = self.changes[window_id]
+            self.loop.run_state.changing.request_change(Scaling(operator, count))
             self.told.append(window_id)
 
 
-def run(desk: Desk, wishes: Mapping[int, tuple[str, int]], *, crash: CrashAfter | None = None) -> Loop:
+def run(desk: Desk, changes: Mapping[int, tuple[str, int]], *, crash: CrashAfter | None = None) -> Loop:
     """A run whose counts change, and which may end in a crash."""
-    restless = Restless(wishes)
+    restless = Restless(changes)
 
     def probe(point: Point, window_id: int) -> None:
         restless(point, window_id)
@@ -299,10 +299,10 @@ def test_what_cannot_be_is_refused_by_name_and_the_run_goes_on(
     assert came(loop) == expected(LOOKS)
     assert why in caplog.text
     assert scaled(desk) == []
-    assert loop.run_state.changing.shape.partitions == {}
+    assert loop.run_state.changing.plan.partitions == {}
 
 
-wished = st.dictionaries(st.integers(1, 9), st.tuples(st.sampled_from(SCALED), st.integers(1, 4)), max_size=5)
+change_pending = st.dictionaries(st.integers(1, 9), st.tuples(st.sampled_from(SCALED), st.integers(1, 4)), max_size=5)
 crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.integers(1, 8)), max_size=3)
 
 
@@ -312,7 +312,7 @@ crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.intege
 @given(
     looks=st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4).map(tuple), min_size=1, max_size=4).map(tuple),
     counts=st.fixed_dictionaries({name: st.integers(1, 3) for name in SCALED}),
-    wishes=wished,
+    changes=change_pending,
     probes=crashes,
 )
 def test_whatever_counts_change_and_whenever_it_crashes_the_outcome_is_the_same(
@@ -321,7 +321,7 @@ def test_whatever_counts_change_and_whenever_it_crashes_the_outcome_is_the_same(
     fused: bool,
     looks: tuple[tuple[int, ...], ...],
     counts: dict[str, int],
-    wishes: dict[int, tuple[str, int]],
+    changes: dict[int, tuple[str, int]],
     probes: list[CrashAfter],
 ) -> None:
     draw = everything(looks, counts)
@@ -330,7 +330,7 @@ def test_whatever_counts_change_and_whenever_it_crashes_the_outcome_is_the_same(
         desk.backend = lambda _: Hurried(InSlots(compile_application(draw)))
     for probe in probes:
         with suppress(Crash):
-            run(desk, wishes, crash=probe)
-    loop = run(desk, wishes)
+            run(desk, changes, crash=probe)
+    loop = run(desk, changes)
     assert came(loop) == expected(looks)
     assert desk.faults() == []

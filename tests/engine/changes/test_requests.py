@@ -412,13 +412,13 @@ def test_whatever_keeps_a_ledger_carries_requests_and_answers(tmp_path: Path, pl
     store, clock = place(tmp_path), FakeClock()
     inbox = RequestInbox(store, clock.now)
     inbox.tidy()
-    assert inbox.hear(0) == []
+    assert inbox.read_requests(0) == []
     request = ask(store, SetCount(operator="a", count=2), clock.now())
-    assert inbox.hear(0) == []  # it is not a second since
+    assert inbox.read_requests(0) == []  # it is not a second since
     clock.advance(seconds=1)
-    assert inbox.hear(0) == [request]
+    assert inbox.read_requests(0) == [request]
     clock.advance(seconds=1)
-    assert inbox.hear(0) == []
+    assert inbox.read_requests(0) == []
     reply = Reply(id=request.id, done=True, window=1, before=1, after=2)
     inbox.reply(reply)
     assert store.names("requests") == []
@@ -463,14 +463,14 @@ def test_what_cannot_be_read_now_is_heard_later_and_nothing_is_heard_before_what
     inbox = RequestInbox(store, clock.now)
     first, second, third = (ask(store, times(str(number)), clock.advance(seconds=1)) for number in range(3))
     store.refuses = {("get", second.id)}
-    assert inbox.hear(0) == [first]
+    assert inbox.read_requests(0) == [first]
     clock.advance(seconds=1)
-    assert inbox.hear(0) == []
+    assert inbox.read_requests(0) == []
     store.refuses = set()
     clock.advance(seconds=1)
-    assert inbox.hear(0) == [second, third]
+    assert inbox.read_requests(0) == [second, third]
     clock.advance(seconds=1)
-    assert inbox.hear(0) == []
+    assert inbox.read_requests(0) == []
 
 
 @pytest.mark.parametrize("refuses", [("create", "answers"), ("delete", "requests")])
@@ -478,17 +478,17 @@ def test_what_cannot_be_answered_now_is_answered_later(refuses: tuple[str, str])
     store, clock = Faltering(), FakeClock()
     inbox = RequestInbox(store, clock.now)
     request = ask(store, times("10"), clock.now())
-    assert inbox.hear(0) == [request]
+    assert inbox.read_requests(0) == [request]
     store.refuses = {refuses}
     reply = Reply(id=request.id, done=True, window=1)
     inbox.reply(reply)
     assert store.names("requests") == [f"{request.id}.json"]
     store.refuses = set()
     clock.advance(seconds=1)
-    assert inbox.hear(1) == []
+    assert inbox.read_requests(1) == []
     assert (store.names("requests"), reply_to(store, request)) == ([], reply)
     clock.advance(seconds=1)
-    assert inbox.hear(1) == []
+    assert inbox.read_requests(1) == []
     assert store.names("answers") == []
 
 
@@ -509,7 +509,7 @@ def test_a_request_of_an_unknown_kind_is_refused_and_the_run_continues() -> None
         RunningPlan.of(compile_application(multiplied(), Config.of({}))), RequestInbox(store, clock.now)
     )
     request = ask(store, times("10"), clock.now())
-    changing.hear(0)
+    changing.read_requests(0)
     store.refuses = {("exists", "requests")}
     assert changing.perform(lambda _: None, clock.now()) == []
     reply = reply_to(store, request)

@@ -69,14 +69,16 @@ def seen(outlook: LoopState = QUIET, **known: Any) -> LoopState:
             Await(),
             id="who looks no more is not waited for",
         ),
-        pytest.param(seen(wished=True, waiting=9), Change(), id="what is wished comes before the next window"),
         pytest.param(
-            seen(wished=True, waiting=9, in_flight=1, overlap=2),
-            Await(),
-            id="what is wished waits for what is in flight",
+            seen(change_pending=True, waiting=9), Change(), id="a pending change comes before the next window"
         ),
-        pytest.param(seen(wished=True, promised=True), Start(), id="a promise comes before what is wished"),
-        pytest.param(seen(wished=True, stopping=Stopping.AFTER_WINDOW), Stop(), id="who stops changes nothing"),
+        pytest.param(
+            seen(change_pending=True, waiting=9, in_flight=1, overlap=2),
+            Await(),
+            id="a pending change waits for windows in flight",
+        ),
+        pytest.param(seen(change_pending=True, promised=True), Start(), id="a promise comes before a pending change"),
+        pytest.param(seen(change_pending=True, stopping=Stopping.AFTER_WINDOW), Stop(), id="who stops changes nothing"),
         pytest.param(seen(changed=True), Start(), id="what changed is committed with a window of its own"),
         pytest.param(seen(changed=True, in_flight=1, overlap=2), Await(LATER), id="and with no more than one"),
         pytest.param(seen(has_delayed_items=True, next_look=LATER), Start(), id="what circles goes round at once"),
