@@ -16,6 +16,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from dagkit.ranges import Progress
+
 
 @dataclass(frozen=True, slots=True)
 class PortStats:
@@ -28,6 +30,23 @@ class PortStats:
     bytes: int = 0
     end_window_timestamp: datetime | None = None
     """The time at which the window ended at this port."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkProgress:
+    """How far the work on an element, or on a part of one, has come that a window left unfinished."""
+
+    source: str
+    """The name of the element in the ledger."""
+    completed: float
+    """The work that is done: positions, or the unit of the operator's `size` if its restrictions are no offsets."""
+    remaining: float | None
+    """The work that is left; None if it has no end."""
+
+    @property
+    def fraction(self) -> float | None:
+        """The fraction of the work that is done; None if it has no end."""
+        return None if self.remaining is None else Progress(self.completed, self.remaining).fraction_completed
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +65,8 @@ class OperatorStats:
     """The number of positions of blocks that were read. For files, positions are bytes."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     """The metrics of the operator, by name."""
+    underway: tuple[WorkProgress, ...] = ()
+    """The work that was begun and is not finished, without what no slot has begun."""
 
 
 @dataclass(frozen=True, slots=True)

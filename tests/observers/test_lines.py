@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from dagkit.api.stats import OperatorStats, PortStats
+from dagkit.api.stats import OperatorStats, PortStats, WorkProgress
 from dagkit.engine.facts import Scaled
 from dagkit.engine.reports.run_events import (
     Committed,
@@ -36,7 +36,7 @@ HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
         {"window": 3, "operator": "op", "message": "ValueError: no", "again": True},
     ),
     "committed": (
-        Committed(3, 1.5, 10, 1, 8, 0, 0),
+        Committed(3, 1.5, 10, 1, 8, 0, 0, {"op": [WorkProgress("a", 4, 6)]}),
         {
             "window": 3,
             "millis": 1.5,
@@ -45,6 +45,7 @@ HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
             "written": 8,
             "waiting": 0,
             "waiting_positions": 0,
+            "underway": {"op": [{"source": "a", "completed": 4, "remaining": 6}]},
         },
     ),
     "measured": (

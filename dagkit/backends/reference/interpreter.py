@@ -367,7 +367,6 @@ class _Window:
                     parts=() if partition.staging is None else tuple(partition.staging.parts()),
                     left=() if reading is None else tuple(reading.left),
                     put_off={} if reading is None else reading.put_off,
-                    progress={} if reading is None else reading.progress,
                     records={} if reading is None else {reading.elements.into: reading.recorder.record()},
                     positions=0 if reading is None else reading.positions,
                     work=0.0 if reading is None else reading.worked,
@@ -386,7 +385,8 @@ class _Window:
             taken[work_port(reading.operator)] = reading.begun
         read = 0 if reading is None else reading.positions
         stretches = () if reading is None else tuple(reading.stretches)
-        return Figures(taken, sent, read, partition.cpu_nanos, partition.millis, partition.metrics, stretches)
+        underway = () if reading is None else tuple(reading.underway)
+        return Figures(taken, sent, read, partition.cpu_nanos, partition.millis, partition.metrics, stretches, underway)
 
 
 def _reached(reading: Reading | None) -> dict[str, datetime]:

@@ -2,8 +2,9 @@
 
 import shlex
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import rich_click as click
 from click import get_current_context
 
 from dagkit.api.running import Until
+from dagkit.api.stats import WorkProgress
 from dagkit.backends.spark.master import Master
 from dagkit.cli.application.opening import opened
 from dagkit.cli.application.options import Asked, application, spoken
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 LOCAL = "127.0.0.1"
 """The default address of the metrics: this machine only."""
 
+MOST_PRINTED = 3
+"""How much unfinished work a line of progress names."""
 _SECONDS_BETWEEN = 2.0
 """The shortest time between two lines of progress."""
 
@@ -148,6 +152,8 @@ class Totals:
     written: int = 0
     files: int = 0
     millis: float = 0.0
+    underway: Mapping[str, Sequence[WorkProgress]] = field(default_factory=dict)
+    """The work that the last window began and did not finish, by operator."""
 
 
 class Progress:
@@ -187,7 +193,7 @@ class Progress:
             rate = f", {in_bytes(totals.read / seconds)}/s" if totals.read and seconds else ""
             done = (
                 f"{counted(totals.windows, 'window')}, {in_bytes(totals.read)} read, {in_bytes(totals.written)} "
-                f"written to {counted(totals.files, 'file')} in {seconds:.1f} s{rate}"
+                f"written to {counted(totals.files, 'file')} in {seconds:.1f} s{rate}{_underway(totals.underway)}"
             )
         place = shlex.quote(_shown(launched.application_path))
         return f"{launched.application}: {done}\nledger: dagkit ledger show {place}"
@@ -198,14 +204,28 @@ class Progress:
         totals.read += committed.positions
         totals.written += committed.written
         totals.files += committed.files
+        totals.underway = committed.underway
         pending = f"; {counted(committed.waiting, 'element')} pending, {in_bytes(committed.waiting_positions)}"
         line = (
             f"window {committed.window_id}: {in_bytes(committed.positions)} read, {in_bytes(committed.written)} "
             f"written in {committed.millis / 1000:.1f} s{pending if committed.waiting else ''}"
+            f"{_underway(committed.underway)}"
         )
         if self.output.verbose or now - self._printed >= _SECONDS_BETWEEN:
             self._printed = now
             self.output.message(line)
+
+
+def _underway(underway: Mapping[str, Sequence[WorkProgress]]) -> str:
+    """How far unfinished work has come: `; under way: Count a 40 %`. Work without an end is left out."""
+    found = [
+        f"{name} {printable(work.source):.60} {work.fraction:.0%}"
+        for name, works in underway.items()
+        for work in works
+        if work.fraction is not None
+    ]
+    more = [f"and {len(found) - MOST_PRINTED} more"] if len(found) > MOST_PRINTED else []
+    return f"; under way: {', '.join([*found[:MOST_PRINTED], *more])}" if found else ""
 
 
 def _shown(place: str) -> str:

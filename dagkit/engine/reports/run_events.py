@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from dagkit.api.stats import OperatorStats
+from dagkit.api.stats import OperatorStats, WorkProgress
 from dagkit.engine.facts import Fact
 from dagkit.engine.worker.protocol import Stretch
 
@@ -58,6 +58,8 @@ class Committed:
     waiting: int
     """How many blocks are pending now."""
     waiting_positions: int
+    underway: Mapping[str, Sequence[WorkProgress]] = field(default_factory=dict)
+    """The work that was begun and is not finished, by operator: the first of it, the furthest behind first."""
 
 
 @dataclass(frozen=True, slots=True)

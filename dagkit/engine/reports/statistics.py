@@ -63,6 +63,7 @@ def stats_of(
         busy_millis=busy_millis,
         positions=figures.read,
         metrics=figures.metrics,
+        underway=figures.underway,
     )
 
 

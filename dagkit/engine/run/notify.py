@@ -1,8 +1,10 @@
 """Publish the events of a run to its observers, built from the state of the loop."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from math import inf
 
+from dagkit.api.stats import WorkProgress
 from dagkit.engine.checkpoint.discoveries import Discovery
 from dagkit.engine.checkpoint.outcome import WindowOutcome
 from dagkit.engine.failures import OperatorFailed, WindowLost
@@ -13,8 +15,11 @@ from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.split import all_in
 from dagkit.engine.work.summary import ProgramSummary
-from dagkit.engine.worker.protocol import Answer, Figures
+from dagkit.engine.worker.protocol import Answer, Figures, Report
 from dagkit.graph import Graph
+
+MOST_UNDERWAY = 10
+"""How much unfinished work of each operator an event lists: a line of a log must not grow with the cluster."""
 
 
 class EventPublisher:
@@ -56,6 +61,7 @@ class EventPublisher:
                 written=sum(part.length for part in answer.parts),
                 waiting=len(queue),
                 waiting_positions=queue.positions,
+                underway=underway_in(answer.reports),
             )
         )
 
@@ -82,6 +88,20 @@ class EventPublisher:
             committed=committed,
         )
         self.tell(measured)
+
+
+def underway_in(reports: Iterable[Report]) -> Mapping[str, Sequence[WorkProgress]]:
+    """The work that a window began and did not finish, by operator: the furthest behind first, then what has no end."""
+    found: dict[str, list[WorkProgress]] = {}
+    for report in reports:
+        for name, figures in report.figures.items():
+            if figures.underway:
+                found.setdefault(name, []).extend(figures.underway)
+    return {name: sorted(work, key=_how_far)[:MOST_UNDERWAY] for name, work in found.items()}
+
+
+def _how_far(work: WorkProgress) -> float:
+    return inf if work.fraction is None else work.fraction
 
 
 def queues_of(queue: WorkQueue, traits: ProgramSummary) -> list[Queue]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from math import inf
 from typing import Any
 
 from pydantic import JsonValue
@@ -20,7 +19,6 @@ from dagkit.errors import RunFailure, Scene
 from dagkit.ranges import (
     ByteKeyRange,
     OffsetRange,
-    Progress,
     RestrictionTracker,
     UnsplittableRestrictionTracker,
     split_near,
@@ -151,12 +149,11 @@ class Elements:
         done, left = (self.restrictions.size(element, part) for part in (tracker.current_restriction(), residual))
         return self._holding(each, element, residual, divided_at(each, done, left, least=1), each.end)
 
-    def progress(self, each: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any], rest: WorkItem) -> Progress:
-        """Return how much of an item was done, and how much its rest is: positions, or the sizes of restrictions."""
+    def done_of(self, each: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any], rest: WorkItem) -> float:
+        """Return how much of an item was done, in the unit of its amount."""
         if each.restriction is None:
-            return Progress(rest.start - each.start, rest.length if rest.has_end else inf)
-        done = self.restrictions.size(element, tracker.current_restriction()) if tracker.is_started() else 0.0
-        return Progress(done, rest.amount if rest.has_end else inf)
+            return (rest.start - each.start) * each.density
+        return self.restrictions.size(element, tracker.current_restriction()) if tracker.is_started() else 0.0
 
     def truncated(self, each: WorkItem) -> tuple[WorkItem | None, WorkItem | None]:
         """Return the part that is still done when the application drains, and the part left to a later launch."""

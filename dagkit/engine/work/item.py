@@ -47,6 +47,8 @@ class WorkItem(BaseModel):
     """How long those took."""
     done_apart: int = 0
     """How many positions lie between those and this item: they belong to other items."""
+    completed: float = 0.0
+    """How much was done before it by those who had it as their rest, in the unit of its amount: for reports only."""
     restriction: JsonValue = None
     """The JSON form of a restriction that is no range of offsets; `start` and `end` are then shares of the element.
 
@@ -108,7 +110,9 @@ class WorkItem(BaseModel):
         bounded = self.has_end and self.size is not None
         size = self.size * (end - start) / (self.end - self.start) if bounded and self.size is not None else self.size
         apart = self.done_apart + start - self.start if self.done_positions else 0
-        return self.model_copy(update={"start": start, "end": end, "size": size, "done_apart": apart})
+        completed = self.completed if start == self.start else 0.0
+        changes = {"start": start, "end": end, "size": size, "done_apart": apart, "completed": completed}
+        return self.model_copy(update=changes)
 
 
 LONGEST_NAME = 200

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dagkit.api.stats import WorkProgress
 from dagkit.engine.files.staging import Part, StagingPlace
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.record import WorkRecord
 from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.outbox import Sent
-from dagkit.ranges import Deferred, Progress
+from dagkit.ranges import Deferred
 
 if TYPE_CHECKING:
     from dagkit.compiler import Compilation
@@ -73,6 +74,8 @@ class Figures:
     """Its metrics at the end of the window, by name."""
     stretches: tuple[Stretch, ...] = ()
     """The blocks that were read, or the first of them."""
+    underway: tuple[WorkProgress, ...] = ()
+    """The work that was begun and is not finished, or the first of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +90,6 @@ class Report:
     """Work that was not done in the window: whole elements, and the rests of others."""
     put_off: Mapping[ItemEnd, Deferred[Any]] = field(default_factory=dict)
     """The delays of deferred work, keyed by the end of its range; the driver adds them to its own clock."""
-    progress: Mapping[ItemEnd, Progress] = field(default_factory=dict)
-    """How far the items came that have a rest, keyed by the end of their range."""
     records: Mapping[str, WorkRecord] = field(default_factory=dict)
     """The work that was found and done, by input."""
     positions: int = 0

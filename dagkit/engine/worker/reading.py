@@ -9,6 +9,7 @@ from typing import Any
 
 from dagkit.api.operators import main_outlet
 from dagkit.api.ports import Outlet
+from dagkit.api.stats import WorkProgress
 from dagkit.api.work import SplittableOperator
 from dagkit.engine.entrances import code_of, failing_among, made_by
 from dagkit.engine.failures import Failure, OperatorFailed, offsets_in
@@ -20,7 +21,7 @@ from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.deadline import Deadline
 from dagkit.engine.worker.instances import GATHERED_ITEMS
 from dagkit.engine.worker.protocol import Stretch, WindowTask
-from dagkit.ranges import Deferred, Progress, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
+from dagkit.ranges import Deferred, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
 from dagkit.schema.batch import Batch
 
 STRETCHES_TOLD = 1000
@@ -51,9 +52,8 @@ class Reading:
         """The amount of that work, in the unit of the operator."""
         self.reached: datetime | None = None
         """The latest watermark."""
-        self.progress: dict[ItemEnd, Progress] = {}
-        """How far the items came that have a rest, keyed by the end of their range."""
-        self._running: tuple[WorkItem, RestrictionTracker[Any, Any]] | None = None
+        self.underway: list[WorkProgress] = []
+        """How far the items have come that have a rest."""
         self.begun = 0
         """How many elements, or parts of elements, were begun."""
         self.stretches: list[Stretch] = []
@@ -74,14 +74,6 @@ class Reading:
         self._made = time.monotonic()
         self.deadline: Deadline | None = None
         """Set when the work begins: each operator of a slot gets the whole time of the window."""
-
-    def running(self) -> tuple[WorkItem, Progress] | None:
-        """Return the item that is worked on now, and its progress; None between two. Any thread may call it.
-
-        The progress is what the tracker says: its claims, in a unit of its own.
-        """
-        running = self._running  # one read: the slot may go on to the next item meanwhile
-        return None if running is None else (running[0], running[1].current_progress())
 
     def take(self, element: Any) -> None:
         """Accept an element from another operator; it is processed after all input of this window has arrived."""
@@ -126,14 +118,13 @@ class Reading:
         began = time.monotonic()
         deadline.watch(tracker, among)
         self.element = element
-        self._running = each, tracker
         self.begun += 1
         with code_of(name):
             made = self.operator.process(element, tracker)
         if made is not None:
             yield from made_by(name, self._send(made))
         self._check_done(tracker)
-        self.element = self._running = None
+        self.element = None
         deferred, taken = tracker.deferred(), deadline.residual()
         self._flush()
         if staging is not None:
@@ -158,7 +149,9 @@ class Reading:
             self.worked += each.amount
             return
         self.worked += done * each.density
+        completed = each.completed + self.elements.done_of(each, element, tracker, rest)
         changes = {
+            "completed": completed,
             "due": None,
             "in_vain": deferred is not None and not done,
             "turn": self._assignment.window_id,
@@ -168,7 +161,8 @@ class Reading:
             "done_apart": 0,
         }
         self.left.append(rest.model_copy(update=changes))
-        self.progress[rest.end_key] = self.elements.progress(each, element, tracker, rest)
+        if len(self.underway) < STRETCHES_TOLD:
+            self.underway.append(WorkProgress(each.name, completed, rest.amount if rest.has_end else None))
         if deferred is not None:
             self.put_off[self.left[-1].end_key] = deferred
 

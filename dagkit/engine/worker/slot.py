@@ -114,7 +114,6 @@ class SlotRun:
             left=tuple(each for reading in self.readings.values() for each in reading.left),
             put_off={end: each for reading in self.readings.values() for end, each in reading.put_off.items()},
             records={each.elements.into: each.recorder.record() for each in self.readings.values()},
-            progress={end: each for reading in self.readings.values() for end, each in reading.progress.items()},
             positions=sum(reading.positions for reading in self.readings.values()),
             work=sum(reading.worked for reading in self.readings.values()),
             busy_millis=self._since_start(),
@@ -134,7 +133,9 @@ class SlotRun:
             sent = {port: passed() for (sender, port), passed in self.binding.leaving.items() if sender == name}
             read = 0 if reading is None else reading.positions
             stretches = () if reading is None else tuple(reading.stretches)
-            yield name, Figures(taken, sent, read, cpu_nanos, self._millis[name], self._metrics[name], stretches)
+            underway = () if reading is None else tuple(reading.underway)
+            millis, metrics = self._millis[name], self._metrics[name]
+            yield name, Figures(taken, sent, read, cpu_nanos, millis, metrics, stretches, underway)
 
     def _since_start(self) -> float:
         return (time.monotonic() - self._started) * 1000

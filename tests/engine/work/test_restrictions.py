@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit.api.running import Until
+from dagkit.api.stats import WorkProgress
 from dagkit.compiler import compile_application
 from dagkit.engine.address import Address
 from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
 from dagkit.engine.points import Point
 from dagkit.engine.program.lower import program_of
+from dagkit.engine.reports.run_events import Committed, Measured, RunEvent
 from dagkit.engine.restrictions import (
     KEPT_SHARES,
     SHARES,
@@ -200,3 +202,16 @@ def test_work_is_divided_as_often_as_it_takes(splits: list[tuple[float, float]],
         at = divided_at(item, done, left, least=1)
         assert item.start < at < item.end
         item = item.part(at, item.end)
+
+
+def test_observers_and_statistics_show_how_far_unfinished_work_has_come(tmp_path: Path) -> None:
+    draw = numbers_of_names(((("x", 4),),), kind=ShardReader, defers_at=(1, 3))
+    events: list[RunEvent] = []
+    Desk(tmp_path, draw, until=Until.IDLE, clock=FakeClock()).loop(observers=[events.append]).run()
+    underway = [event.underway for event in events if isinstance(event, Committed) and event.underway]
+    (first,), (second,) = (one["numbered"] for one in underway)
+    assert first == WorkProgress('["x",4]', 1.0, 3.0)
+    assert second == WorkProgress('["x",4]', 3.0, 1.0)
+    assert (first.fraction, second.fraction) == (0.25, 0.75)
+    stats = [event.operators["numbered"][0] for event in events if isinstance(event, Measured)]
+    assert [one.underway for one in stats if one.underway] == [(first,), (second,)]

@@ -1,7 +1,6 @@
 """Reading blocks in a window: split at the deadline, left where it came too late, and never nothing at all."""
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator
+from dagkit.api.stats import WorkProgress
 from dagkit.engine.address import Address
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.work.elements import Elements
@@ -17,7 +17,7 @@ from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.instances import GATHERED_ITEMS, bind_output, of_items
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.worker.reading import Reading
-from dagkit.ranges import OFFSET_INFINITY, OffsetRange, Progress, RestrictionTracker, WorkUnclaimed
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker, WorkUnclaimed
 from tests.engine.items import block_in, item_of
 
 
@@ -212,26 +212,17 @@ def test_window_by_window_every_position_is_read_once(lengths: list[int], split_
     assert sorted(read) == list(range(sum(lengths)))
 
 
-def test_another_thread_sees_what_is_worked_on_and_how_far_it_came() -> None:
-    seen: list[Any] = []
-    block = Block(1, "a", 10, 14)
-    elements = Elements(INTO, Hooked(after_claim=lambda _: seen.append(pool.submit(asked).result())), Block)
-    bind_output(elements.operator, "numbers", [of_items(lambda _: None)])
-    given = item_of(INTO, block, block.path)
-    reading = Reading(elements, 3, WindowTask(7), [given])
-
-    def asked() -> Any:
-        return reading.running()
-
-    with ThreadPoolExecutor(1) as pool:
-        for _ in reading.work():
-            pass
-    assert seen == [(given, Progress(done, 4 - done)) for done in range(4)]
-    assert reading.running() is None
+def test_unfinished_work_reports_how_far_it_has_come_since_it_began() -> None:
+    """Not since its last window: progress would fall back with each window."""
+    first = Slot(split_at=frozenset({3})).work(Block(1, "a", 0, 10))
+    assert first.underway == [WorkProgress("a", 4.0, 6.0)]
+    second = Slot(split_at=frozenset({6})).work(*first.left)
+    assert second.underway == [WorkProgress("a", 7.0, 3.0)]
+    assert second.underway[0].fraction == 0.7
+    assert Slot().work(*second.left).underway == []
 
 
-def test_what_is_left_says_how_far_its_work_came() -> None:
-    slot = Slot(split_at=frozenset({3}))
-    reading = slot.work(Block(1, "a", 0, 10))
-    (left,) = reading.left
-    assert reading.progress == {left.end_key: Progress(left.start, 10 - left.start)}
+def test_work_without_an_end_reports_what_was_done() -> None:
+    reading = Slot(split_at=frozenset({3})).work(Block(1, "a", 0, OFFSET_INFINITY))
+    assert reading.underway == [WorkProgress("a", 4.0, None)]
+    assert reading.underway[0].fraction is None

@@ -1,0 +1,52 @@
+"""What `dagkit launch` prints of work that a window did not finish."""
+
+COUNTING = """
+from dagkit import *
+
+
+class Names(InputOperator):
+    names = OutputPort[tuple[str, int]]()
+
+    def emit_tuples(self) -> None:
+        self.names.emit(("a", 4))
+        raise Shutdown
+
+
+class Count(SplittableOperator[tuple[str, int]]):
+    names = InputPort[tuple[str, int]]()
+    numbers = OutputPort(int)
+
+    def initial_restriction(self, element):
+        return (0, element[1])
+
+    def process(self, element, tracker):
+        if tracker.try_claim(tracker.current_restriction().start):
+            tracker.defer_remainder()
+        yield from ()
+
+
+class Ignore(Operator):
+    input = InputPort(int)
+
+    def process(self, item: int) -> None:
+        pass
+
+
+class App(StreamingApplication):
+    def populate_dag(self, dag, conf):
+        dag.add_operator("Names", Names()) >> dag.add_operator("Count", Count()) >> dag.add_operator("Ignore", Ignore())
+"""
+
+
+def test_progress_names_unfinished_work_and_how_far_it_has_come(dagkit, write):
+    write("counting.py", COUNTING)
+    answer = dagkit("launch", "counting.py", "--until-idle", "--reference", "-v", "--windows", "2")
+    assert [line.partition("; under way: ")[2] for line in answer.err.splitlines() if line.startswith("window ")] == [
+        'Count ["a",4] 25%',
+        'Count ["a",4] 50%',
+    ]
+    assert '; under way: Count ["a",4] 50%' in answer.out
+    answer = dagkit("launch", "counting.py", "--until-idle", "--reference", "--windows", "1", "--json")
+    assert answer.document["underway"] == {"Count": [{"source": '["a",4]', "completed": 3.0, "remaining": 1.0}]}
+    answer = dagkit("launch", "counting.py", "--until-idle", "--reference", "--json")
+    assert answer.document["underway"] == {}
