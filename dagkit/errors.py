@@ -133,6 +133,12 @@ RunCode = Literal[
     "progress-invalid",
     "delay-invalid",
     "watermark-invalid",
+    # files that are read
+    "file-changed",
+    "line-too-long",
+    "line-rejected",
+    "compression-broken",
+    "avro-broken",
     # resuming
     "application-mismatched",
     "operator-renamed",

@@ -6,8 +6,9 @@ Concatenated compressed streams are read as one.
 
 import io
 from collections.abc import Callable
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal
 
+from dagkit.errors import RunFailure
 from dagkit.urls import shown
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.filesystem.snapshot import FileChanged
@@ -32,17 +33,17 @@ SKIPPED = 1 << 20
 """Decompressed bytes discarded at a time when seeking forwards."""
 
 
-class CompressionBroken(ValueError):
+class CompressionBroken(RunFailure):
     """A file is not valid for its codec, or is truncated."""
+
+    code = "compression-broken"
+    usual_help: ClassVar[str] = "set the property compression to how the file is compressed, or replace the file"
 
     def __init__(self, path: str, codec: str, reason: str) -> None:
         self.path = path
         self.codec = codec
         self.reason = reason
-        super().__init__(f"{shown(path)} cannot be read as {codec}: {reason}; set compression to what it is, or none")
-
-    def __reduce__(self) -> tuple[type[Self], tuple[str, str, str]]:
-        return type(self), (self.path, self.codec, self.reason)
+        super().__init__(f"{shown(path)} cannot be read as {codec}: {reason}")
 
 
 def codec_of(path: str, compression: Compression) -> Codec | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dagkit import Block
+from dagkit.errors import RunFailure
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.urls import shown
 from dagkit_operators.filesystem.access import Seekable, looked_up, opened, reading_from, refuse_special
@@ -12,8 +13,10 @@ from dagkit_operators.filesystem.access import Seekable, looked_up, opened, read
 _log = logging.getLogger(__name__)
 
 
-class FileChanged(OSError):
+class FileChanged(RunFailure):
     """The file differs from what the splitter saw, and its blocks cannot be read."""
+
+    code = "file-changed"
 
 
 @contextmanager
@@ -29,8 +32,9 @@ def open_snapshot(block: Block) -> Iterator[Seekable]:
         now = looked_up(block.path)
     if now is None:
         raise FileChanged(
-            f"{shown(block.path)} is gone, and {_of(block)} is still to be read; files must stay until "
-            "then: bring it back with its old time (cp -p), else all of it is read once more"
+            f"{shown(block.path)} is gone, and {_of(block)} is still to be read",
+            "bring it back with its old time (cp -p), else all of it is read once more; files must stay until they are "
+            "read",
         )
     seen = facts.get("length"), facts.get("modified_millis", now.modified_millis)
     if now.length == seen[0] and now.modified_millis != seen[1]:
@@ -70,7 +74,8 @@ class _Snapshot:
         if not got and self._place < self._least:
             raise FileChanged(
                 f"{shown(self._block.path)} ends at byte {self._place}, and had {self._least} bytes when it was split; "
-                f"{_of(self._block)} is still to be read, and files must not be cut before that"
+                f"{_of(self._block)} is still to be read",
+                "bring its content back, and do not cut files before they are read",
             )
         return got
 

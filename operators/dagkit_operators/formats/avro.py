@@ -8,9 +8,10 @@ claimed as a whole; it belongs to the range in which it starts.
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 from dagkit import Batch, Block, OutputPort
+from dagkit.errors import RunFailure
 from dagkit.schema.columns import Listed
 from dagkit.urls import shown
 from dagkit_operators.filesystem.access import Seekable
@@ -24,8 +25,11 @@ MARKER = 16
 """Bytes of the marker between data blocks."""
 
 
-class AvroBroken(ValueError):
+class AvroBroken(RunFailure):
     """The bytes at a position of a file are not valid Avro."""
+
+    code = "avro-broken"
+    usual_help: ClassVar[str] = "bring back an undamaged copy of the file; files of other kinds cannot be read as Avro"
 
     def __init__(self, path: str, place: int, reason: str) -> None:
         self.path = path
@@ -33,9 +37,6 @@ class AvroBroken(ValueError):
         self.reason = reason
         what = f"the data block at byte {place} cannot be read" if place else "this is no Avro container file"
         super().__init__(f"{shown(path)}: {what}: {reason}")
-
-    def __reduce__(self) -> tuple[type[Self], tuple[str, int, str]]:
-        return type(self), (self.path, self.place, self.reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ Lines are read in chunks into a reused buffer. If a line is longer than the buff
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from dagkit.errors import printable
+from dagkit.errors import RunFailure, printable
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.reading.chunk import FIRST_SEARCH, Chunk, run_before
 
@@ -19,18 +19,18 @@ LONGEST_LINE = 1 << 30
 """The most bytes of a line; a longer one raises LineTooLong."""
 
 
-class LineTooLong(ValueError):
-    """A line is longer than `longest_line`; the message says where it starts."""
+class LineTooLong(RunFailure):
+    """A line is longer than `longest_line`; the problem names where it starts."""
+
+    code = "line-too-long"
+    usual_help: ClassVar[str] = "raise the property longest_line, or set the delimiter that ends the lines"
 
     def __init__(self, start: int, longest: int, path: str = "") -> None:
         self.start = start
         self.longest = longest
         self.path = path
         of_file = f"{printable(path)}: " if path else ""
-        super().__init__(f"{of_file}the line at byte {start} is longer than {longest} bytes; raise longest_line")
-
-    def __reduce__(self) -> tuple[type, tuple[int, int, str]]:
-        return LineTooLong, (self.start, self.longest, self.path)
+        super().__init__(f"{of_file}the line at byte {start} is longer than {longest} bytes")
 
 
 def delimiter_of(text: str | bytes) -> bytes:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any, Generic
+from typing import Any, ClassVar, Generic
 
 from pydantic import PositiveInt
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Block, Column, InputPort, OutputPort, SplittableOperator
+from dagkit.errors import RunFailure
 from dagkit.ranges import (
     OFFSET_INFINITY,
     OffsetRange,
@@ -28,19 +29,17 @@ from dagkit_operators.reading.text_format import TextForm
 T = TypeVar("T", default=Any)
 
 
-class LineRejected(ValueError):
+class LineRejected(RunFailure):
     """A line could not be parsed, and the output `rejected` is not connected."""
+
+    code = "line-rejected"
+    usual_help: ClassVar[str] = "connect the output `rejected` to continue without such lines"
+    caused_by_author: ClassVar[bool] = True
 
     def __init__(self, rejected: Rejected) -> None:
         self.rejected = rejected
         where = line_at(rejected.start)
-        super().__init__(
-            f"{shown(rejected.path)}: {where} is rejected: {rejected.reason}: {rejected.text!r:.80}; "
-            "connect the output `rejected` to continue without such lines"
-        )
-
-    def __reduce__(self) -> tuple[type["LineRejected"], tuple[Rejected]]:
-        return LineRejected, (self.rejected,)
+        super().__init__(f"{shown(rejected.path)}: {where} is rejected: {rejected.reason}: {rejected.text!r:.80}")
 
 
 class ReadFiles(TextForm, SplittableOperator[FileInfo], Generic[T]):

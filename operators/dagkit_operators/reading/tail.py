@@ -121,7 +121,8 @@ class TailFiles(ReadFiles[T], Generic[T]):
         if not self.lost.is_connected:
             raise FileChanged(
                 f"{shown(lost.path)} {lost.reason}, after it was read to byte {lost.start}: what it held from there "
-                "on is lost; connect the output `lost` to continue with the other files"
+                "on is lost",
+                "connect the output `lost` to continue with the other files",
             )
         self.lost.emit(lost)
 

@@ -133,7 +133,7 @@ def test_a_marker_that_is_not_there_is_reported_with_its_block(codec: str, tmp_p
     content[third - 1] ^= 1
     fault = broken(bytes(content), tmp_path)
     assert fault.place == second
-    assert str(fault).endswith(f"the data block at byte {second} cannot be read: expected sync marker not found")
+    assert fault.problem.endswith(f"the data block at byte {second} cannot be read: expected sync marker not found")
 
 
 def test_a_reader_that_begins_behind_what_is_broken_does_not_pass_over_it_unsaid(tmp_path: Path) -> None:

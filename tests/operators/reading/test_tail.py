@@ -312,7 +312,7 @@ def test_without_a_receiver_of_lost_files_one_is_an_error(happens: object, tmp_p
     assert callable(happens)
     happens(log)
     alone = Alone(TailFiles(), connected=["messages"])
-    with pytest.raises(FileChanged, match=r"after it was read to byte 355: .* connect the output `lost`"):
+    with pytest.raises(FileChanged, match=r"after it was read to byte 355: (.|\n)* connect the output `lost`"):
         alone.work(log.file, log.left)
 
 
