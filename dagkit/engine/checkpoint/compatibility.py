@@ -68,9 +68,9 @@ class FindingsStranded(RunFailure):
         )
 
 
-def refuse_stranded_findings(program: Program, findings: Iterable[Discovery]) -> None:
+def refuse_stranded_discoveries(program: Program, discoveries: Iterable[Discovery]) -> None:
     """Raise `FindingsStranded` if a discovery that no window has processed came from a port without a stream."""
-    left = Counter((found.operator, emitted.port) for found in findings for emitted in found.emitted)
+    left = Counter((found.operator, emitted.port) for found in discoveries for emitted in found.emitted)
     for (operator, port), count in sorted(left.items()):
         if not program.sources[operator].get(port):
             raise FindingsStranded(operator, port, count)
@@ -80,14 +80,14 @@ def refuse_stranded(program: Program, checkpoint: Checkpoint, promised: Iterable
     """Raise unless there is an input for every pending block and every item that a delay holds."""
     inputs = sorted({target.address for target in program.targets.values()})
     queues = program.queued_slots
-    waiting = [each.into for each in checkpoint.queue]
+    waiting = [item.into for item in checkpoint.queue]
     for into in [*waiting, *promised]:
         blocks = max(1, waiting.count(into))
-        told = f"{blocks} block{'s wait' if blocks > 1 else ' waits'}"
+        blocks_wait = f"{blocks} block{'s wait' if blocks > 1 else ' waits'}"
         if into not in inputs:
-            raise WorkStranded(told, into, inputs)
+            raise WorkStranded(blocks_wait, into, inputs)
         if into not in queues:
-            raise ReaderReplaced(told, into)
+            raise ReaderReplaced(blocks_wait, into)
     for held in checkpoint.held:
         if held.into not in inputs:
             raise WorkStranded(f"{len(held.items)} items were held back by a delay", held.into, inputs)

@@ -74,12 +74,12 @@ class DiscoveryCodec:
         """The name of an element's source in the ledger."""
         return f"{operator}: {element.source}" if operator in self.named else element.source
 
-    def rows(self, finding: Discovery, first: int) -> Iterator[JsonValue]:
+    def rows(self, discovery: Discovery, first: int) -> Iterator[JsonValue]:
         """Return the rows of a discovery, numbered from `first` on."""
-        for offset, emitted in enumerate(finding.emitted, start=first):
-            yield self._row(finding.operator, emitted, offset)
+        for offset, emitted in enumerate(discovery.emitted, start=first):
+            yield self._row(discovery.operator, emitted, offset)
 
-    def finding(self, operator: str, seq: int, rows: Sequence[Mapping[str, Any]]) -> Discovery:
+    def discovery(self, operator: str, seq: int, rows: Sequence[Mapping[str, Any]]) -> Discovery:
         """Rebuild a discovery from its rows."""
         return Discovery(operator, tuple(self._emitted(operator, row) for row in rows), seq)
 

@@ -1,6 +1,6 @@
-"""The chronicle: an application's ledger in the engine's terms. Findings go in, windows are promised and committed.
+"""The journal: appends the discoveries, promises and checkpoints of a run to the ledger, and reads them back.
 
-Opening reads a constant number of blocks, and those findings that no window was given yet.
+Opening reads a constant number of blocks, and the discoveries that no window has taken yet.
 """
 
 import json
@@ -99,7 +99,7 @@ class Journal:
         """The state of an input operator when this run began."""
         return self._states[operator]
 
-    def findings(self) -> list[Discovery]:
+    def discoveries(self) -> list[Discovery]:
         """Return the discoveries that no window has taken yet, in order."""
         found = []
         for name, root in self.roots.items():
@@ -110,7 +110,7 @@ class Journal:
                 for record in root.records(first, self._heads[name].seq)
                 if isinstance(record.block.event, AddData)
             ]
-        return [finding for _, finding in sorted(found, key=lambda each: (each[0], each[1].operator, each[1].seq))]
+        return [discovery for _, discovery in sorted(found, key=lambda pair: (pair[0], pair[1].operator, pair[1].seq))]
 
     def promised(self) -> tuple[WindowPromise, Mapping[str, int]] | None:
         """Return the promise of the uncommitted window and each input's last discovery in it, or None."""
@@ -127,27 +127,27 @@ class Journal:
 
     # ---- writing
 
-    def add(self, finding: Discovery, state: SavedState) -> Discovery:
+    def add(self, discovery: Discovery, state: SavedState) -> Discovery:
         """Append a discovery to the ledger with the state of its operator after it."""
-        root = self.roots[finding.operator]
+        root = self.roots[discovery.operator]
         planned = root.plan_next()
-        if root.head != self._heads[finding.operator]:  # another driver has written to this chain
-            raise root.log.taken(self._heads[finding.operator].seq + 1)
-        rows = list(self.writing.rows(finding, planned.next_offset))
+        if root.head != self._heads[discovery.operator]:  # another driver has written to this chain
+            raise root.log.taken(self._heads[discovery.operator].seq + 1)
+        rows = list(self.writing.rows(discovery, planned.next_offset))
         content = lines_of(rows)
-        stored, document = self._stored[finding.operator].after(state, root.standing.next_seq)
+        stored, document = self._stored[discovery.operator].after(state, root.standing.next_seq)
         event = planned.add_data(
             new_data=slice_of(content, planned.next_offset, len(rows)) if rows else None,
             source_state=SourceState(
-                source_name=finding.operator,
-                kind=NAMED_STATE_KIND if finding.operator in self.writing.named else STATE_KIND,
-                value=_text(document, finding.operator),
+                source_name=discovery.operator,
+                kind=NAMED_STATE_KIND if discovery.operator in self.writing.named else STATE_KIND,
+                value=_text(document, discovery.operator),
             ),
         )
         record = root.append(event, [content] if rows else [], planned=planned)
-        self._stored[finding.operator] = stored
-        self._heads[finding.operator] = root.head
-        return Discovery(finding.operator, finding.emitted, record.seq)
+        self._stored[discovery.operator] = stored
+        self._heads[discovery.operator] = root.head
+        return Discovery(discovery.operator, discovery.emitted, record.seq)
 
     def promise(self, upto: Mapping[str, int], promise: WindowPromise) -> None:
         """Promise the next window: it takes the discoveries up to these and runs as noted, even after a crash."""
@@ -199,11 +199,11 @@ class Journal:
 
     def _read(self, name: str, root: Chain, record: Record) -> Discovery:
         content = root.data(record)
-        return self.writing.finding(name, record.seq, [] if content is None else rows_of(content))
+        return self.writing.discovery(name, record.seq, [] if content is None else rows_of(content))
 
 
 def _stored_in(root: Chain) -> tuple[StoredState, SavedState]:
-    """The state of an input operator in its root chain: as it was stored, and whole."""
+    """The state of an input operator in its root chain: in the stored form and as a whole."""
     state, at = root.standing.source_state, root.standing.data_at
     if state is None or at is None:
         return StoredState({}), {}
@@ -260,7 +260,7 @@ class CheckpointUnwritable(RunFailure):
 
 
 def _text(state: Any, whose: str) -> str:
-    """State as JSON, in plain letters: it may hold text of files that are no UTF-8."""
+    """State as JSON in ASCII: it may hold text from files that are not valid UTF-8."""
     try:
         return json.dumps(state, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (ValueError, TypeError, RecursionError) as error:
@@ -271,7 +271,7 @@ def _refuse_another(ledger: Ledger, name: str, program: Program) -> None:
     """Raise if the ledger is another application's, or a missing input operator left discoveries or was renamed."""
     known = ledger.names()
     if name not in known:
-        kept = next((each for each in known if ledger.chain(each).kind is DatasetKind.DERIVATIVE), None)
+        kept = next((other for other in known if ledger.chain(other).kind is DatasetKind.DERIVATIVE), None)
         if kept is not None:
             raise AnotherApplication(kept, name)
         return

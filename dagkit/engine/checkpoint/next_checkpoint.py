@@ -13,7 +13,7 @@ from dagkit.engine.checkpoint.delays import kept
 from dagkit.engine.checkpoint.outcome import ChangesInForce, InputStatus, RemainingWork, State, WindowOutcome
 from dagkit.engine.checkpoint.watermarks import watermarks_after
 from dagkit.engine.checkpoint.work_records import work_recorded
-from dagkit.engine.files.staging import NAMED_BY_BLOCK, FileShared, Part, by_file, told_of
+from dagkit.engine.files.staging import NAMED_BY_BLOCK, FileShared, Part, by_file, element_text
 from dagkit.engine.program.program import Program, Target
 from dagkit.engine.work.item import ItemKey, WorkItem
 from dagkit.engine.work.split import Allocation, SlotResult, all_in
@@ -95,7 +95,7 @@ def refuse_shared(before: Iterable[Part], parts: Sequence[Part], operators: Cont
         writers = sorted({piece.operator for piece in pieces if piece.operator in operators})
         if len(writers) > 1:
             raise FileShared(file, f"by {writers[0]} and {writers[1]}", "give each of them a file_path of its own")
-        blocks = sorted({told_of(piece.element_id) for piece in pieces if piece.part})
+        blocks = sorted({element_text(piece.element_id) for piece in pieces if piece.part})
         if len(blocks) > 1:
             raise FileShared(file, f"by {pieces[0].operator} for {blocks[0]} and {blocks[1]}", NAMED_BY_BLOCK)
 
@@ -117,19 +117,21 @@ def is_among(number: int, stretches: Sequence[tuple[int, int]]) -> bool:
     return place >= 0 and number < stretches[place][1]
 
 
-def _lies_in(each: WorkItem, given: Iterable[WorkItem]) -> bool:
+def _lies_in(item: WorkItem, given: Iterable[WorkItem]) -> bool:
     """Whether an item is one of these, or a part of one."""
-    return any(other.start <= each.start and each.end <= other.end for other in given)
+    return any(other.start <= item.start and item.end <= other.end for other in given)
 
 
 def worked_in(answer: Answer) -> list[SlotResult]:
     """The result of each slot in a window."""
-    return [SlotResult(each.level, each.slot, each.work, each.busy_millis, each.left) for each in answer.reports]
+    return [
+        SlotResult(report.level, report.slot, report.work, report.busy_millis, report.left) for report in answer.reports
+    ]
 
 
 def elements_of(work: Iterable[WorkItem]) -> set[int]:
     """The numbers of the elements that have one."""
-    return {each.element_id for each in work if each.element_id is not None}
+    return {item.element_id for item in work if item.element_id is not None}
 
 
 def settled(parts: Sequence[Part], open_elements: set[int], *, last: bool = False) -> tuple[list[Part], list[Part]]:
@@ -179,7 +181,7 @@ def work_by_slot(
     work: dict[tuple[int, int], tuple[WorkItem, ...]] = {}
     for into, slot_work in allocation.items():
         level = addresses[into].level
-        for slot, hand in enumerate(slot_work):
-            if hand:
-                work[level, slot] = (*work.get((level, slot), ()), *hand)
+        for slot, slot_items in enumerate(slot_work):
+            if slot_items:
+                work[level, slot] = (*work.get((level, slot), ()), *slot_items)
     return work

@@ -33,21 +33,21 @@ class StateStranded(RunFailure):
 def redistribute_state(program: Program, kept: Mapping[str, Sequence[SavedState]]) -> dict[str, tuple[SavedState, ...]]:
     """Return the state of every remaining operator, distributed to its present partitions."""
     return {
-        name: _dealt(name, program, states)
+        name: _distributed(name, program, states)
         for name, states in kept.items()
         if operator_of_state(name) in program.stage_of and any(states)
     }
 
 
-def _dealt(name: str, program: Program, states: Sequence[SavedState]) -> tuple[SavedState, ...]:
+def _distributed(name: str, program: Program, states: Sequence[SavedState]) -> tuple[SavedState, ...]:
     if name not in program.operators:
-        return _panes_dealt(states, len(program.operators[operator_of_state(name)]))
+        return _panes_distributed(states, len(program.operators[operator_of_state(name)]))
     operators = program.operators[name]
     declared = declared_state(type(operators[0]))
     states = [{n: value for n, value in state.items() if n in declared} for state in states]
     owners = _owners(name, program)
     if len(states) == len(operators):
-        return _dealt_anew(states, owners, declared)
+        return _redistributed(states, owners, declared)
     follows = {n for n, kind in declared.items() if isinstance(kind, KeyedState) and (owners or len(operators) == 1)}
     staying = sorted(
         {n for state in states[len(operators) :] for n, value in state.items() if value and n not in follows}
@@ -65,7 +65,7 @@ def _dealt(name: str, program: Program, states: Sequence[SavedState]) -> tuple[S
     return tuple(allocated)
 
 
-def _dealt_anew(
+def _redistributed(
     states: Sequence[SavedState], owners: Sequence[PartitionKeys], declared: Mapping[str, Declared[Any]]
 ) -> tuple[SavedState, ...]:
     """Redistribute among as many partitions as before; keys that several partitions hold stay where they are."""
@@ -91,7 +91,7 @@ def _entries(state: SavedState, state_name: str) -> Sequence[Any]:
     return entries  # type: ignore[no-any-return] # as it was written
 
 
-def _panes_dealt(states: Sequence[SavedState], count: int) -> tuple[SavedState, ...]:
+def _panes_distributed(states: Sequence[SavedState], count: int) -> tuple[SavedState, ...]:
     """Distribute the panes of a sliding window: the receivers are the same for every sender."""
     if len(states) <= count:
         return (*states, *({} for _ in range(count - len(states))))

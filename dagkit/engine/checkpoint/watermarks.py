@@ -24,12 +24,12 @@ def watermarks_after(
     waiting = list(waiting)
     after: dict[str, datetime | None] = {}
     for into in timed_inputs:
-        left = [each.reached for each in waiting if each.into == into]
+        left = [item.reached for item in waiting if item.into == into]
         known = [reached for reached in left if reached is not None]
-        told = [times[into] for report in answer.reports for times in [report.reached] if into in times]
+        reported = [times[into] for report in answer.reports for times in [report.reached] if into in times]
         now = [before[into]] if before.get(into) is not None else []
         if into not in coming and len(known) == len(left):
-            now += [min(known)] if known else told
+            now += [min(known)] if known else reported
         after[into] = max((instant for instant in now if instant is not None), default=None)
     return after
 

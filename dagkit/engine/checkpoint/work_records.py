@@ -19,8 +19,8 @@ Coverage = Mapping[str, list[Bounds]]
 def work_recorded(given: Iterable[WorkItem], reports: Sequence[Report], waiting: Iterable[WorkItem]) -> Work:
     """Return the record of a window: the work that came to each input, that was done, and that is pending."""
     given = list(given)
-    listed = _by_input(each for each in given if each.element_id is not None)
-    came = _by_input(each for each in given if each.element_id is None)
+    listed = _by_input(item for item in given if item.element_id is not None)
+    came = _by_input(item for item in given if item.element_id is None)
     waits = _by_input(waiting)
     inputs = sorted({*listed, *came, *waits, *(into for report in reports for into in report.records)})
     return Work(inputs=tuple(_of_input(into, listed, came, waits, reports) for into in inputs))
@@ -55,11 +55,11 @@ def _of_input(
 
 def unreported(work: Iterable[WorkItem], reports: Sequence[Report]) -> str:
     """Describe work that the slots had and did not report as done or left, or reported twice; "" if none."""
-    dealt = _by_input(work)
-    left = _by_input(each for report in reports for each in report.left)
-    for into in sorted({*dealt, *left, *(into for report in reports for into in report.records)}):
+    allocated = _by_input(work)
+    left = _by_input(item for report in reports for item in report.left)
+    for into in sorted({*allocated, *left, *(into for report in reports for into in report.records)}):
         records = [report.records[into] for report in reports if into in report.records]
-        had = _covered(chain(dealt.get(into, ()), *(record.found for record in records)))
+        had = _covered(chain(allocated.get(into, ()), *(record.found for record in records)))
         has = _covered(chain(left.get(into, ()), *(record.done for record in records)))
         if had != has:
             source = min(source for source in {*had, *has} if had.get(source) != has.get(source))
@@ -69,9 +69,9 @@ def unreported(work: Iterable[WorkItem], reports: Sequence[Report]) -> str:
 
 def _by_input(work: Iterable[WorkItem]) -> dict[str, list[Extent]]:
     found: defaultdict[str, list[Extent]] = defaultdict(list)
-    for each in work:
-        if each.source is not None:
-            found[each.into].append(Extent(each.source, each.start, each.end))
+    for item in work:
+        if item.source is not None:
+            found[item.into].append(Extent(item.source, item.start, item.end))
     return found
 
 

@@ -68,8 +68,10 @@ def make_output_folders(program: Program, home: str, *, durable: bool) -> None:
     """Create each output folder on this machine and check that it is writable. Raise `FolderRefused` otherwise."""
     for name, partitions in program.operators.items():
         declared = output_files(type(partitions[0])).values()
-        folders = (folder_at(each.directory(operator), home) for operator in partitions for each in declared)
-        for folder in dict.fromkeys(each for each in folders if isinstance(each, LocalFolder)):
+        folders = (
+            folder_at(declaration.directory(operator), home) for operator in partitions for declaration in declared
+        )
+        for folder in dict.fromkeys(folder for folder in folders if isinstance(folder, LocalFolder)):
             try:
                 make_folder(folder.path, durable=durable)
                 tempfile.TemporaryFile(dir=folder.path).close()

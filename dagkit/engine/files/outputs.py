@@ -57,7 +57,7 @@ class Outputs:
         self._began: int | None = None
         self._replaced: Sequence[Part] = ()
         """Pieces that the next commit replaces."""
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         """Older files of which a warning has been logged."""
         self._uncommitted: list[StagingPlace] = []
         if committed.finished and not is_finished(application_path, committed.window):
@@ -87,12 +87,12 @@ class Outputs:
         if written:
             self._began = self._began or when_began(self._path)
             older = refuse_written_again(written, self._began)
-            self._tell_of_replacing([file for file in older if file not in self._told])
+            self._warn_of_replacing([file for file in older if file not in self._warned])
 
-    def _tell_of_replacing(self, files: Sequence[str]) -> None:
+    def _warn_of_replacing(self, files: Sequence[str]) -> None:
         """Warn once of each file that will be replaced, while the user can still copy it."""
         if files:
-            self._told.update(files)
+            self._warned.update(files)
             others = f" and {len(files) - 1} more" if len(files) > 1 else ""
             _logger.warning("%s%s: older than this application, and replaced by what it writes", files[0], others)
 

@@ -1,4 +1,4 @@
-"""Staging: what a window writes lies under a name of the attempt, until the commit says which attempt it was.
+"""Staging: each attempt at a window writes its pieces to a folder of its own; the commit names the attempt that counts.
 
 APPLICATION_PATH/staging/<window>/<attempt>/<task>/<number>.part
 """
@@ -36,7 +36,7 @@ class StagingFailed(RunFailure):
 
 
 Key = tuple[str, str, int]
-"""An operator, a file, and where the stretch of work starts."""
+"""An operator, a file, and the start of the range of work."""
 MOST_OPEN = 64
 """The highest number of open files of a slot; another one closes the least recently written file."""
 FEW_OPEN = 8
@@ -58,7 +58,7 @@ class FileShared(RunFailure):
         )
 
 
-def told_of(element_id: int | None) -> str:
+def element_text(element_id: int | None) -> str:
     """An element in a message."""
     return "no element" if element_id is None else f"element {element_id}"
 
@@ -116,10 +116,10 @@ class Staging:
         self.slot = slot
         self.folder = f"{place.folder}/{secrets.token_hex(8)}"
         self.order = 0
-        """Where the present stretch of work starts: its output belongs there."""
+        """The start of the current range of work, which orders its output in the file."""
         self._below: Folder | None = None
         self._pieces: dict[Key, _Piece] = {}
-        """The pieces being written, by operator, file and stretch of work."""
+        """The pieces being written, by operator, file and range of work."""
         self._open: dict[_Piece, None] = {}
         """The pieces with an open file, least recently used first."""
         self._suspended: dict[_Piece, None] = {}
@@ -174,9 +174,9 @@ class Staging:
             piece = self._pieces[key] = _Piece(self, key, element_id)
             self.begin(piece)
         elif len(self._open) == MOST_OPEN and piece in self._open:
-            self._open[piece] = self._open.pop(piece)  # the last one to make room
+            self._open[piece] = self._open.pop(piece)  # as the most recently used
         if piece.element_id != element_id:
-            both = f"{told_of(piece.element_id)} and {told_of(element_id)}"
+            both = f"{element_text(piece.element_id)} and {element_text(element_id)}"
             raise FileShared(file, f"by {operator} for {both}", NAMED_BY_BLOCK)
         return piece
 
@@ -266,7 +266,7 @@ class Staging:
 
 
 class _Piece:
-    """The output to one file in one stretch of work; its file may be closed meanwhile to let others open one."""
+    """The output to one file in one range of work. Its file may be closed meanwhile, to keep few files open."""
 
     name: str
     stream: BinaryIO
@@ -301,7 +301,7 @@ class _Piece:
         self.length += content.nbytes if isinstance(content, memoryview) else len(content)
 
     def hand_over(self, closing: Callable[[BinaryIO], None]) -> None:
-        """Flush everything to the file. The receiver of the file closes it; if handing it over fails, this does."""
+        """Flush everything, and pass the file to `closing`, which closes it. If that fails, this method closes it."""
         if self.stream.closed:  # it was suspended, and nothing of it need survive a power cut
             return
         try:
@@ -325,8 +325,8 @@ class StagedFiles:
 
     def open(self, name: str, *, block: int | None = None) -> _Piece:
         if block is not None and not self._of_blocks:
-            told = f"{self._operator} opens {name} for block {block}, and its files are declared to be of none"
-            raise ValueError(f"{told}: leave of_blocks=False away from its OutputFiles")
+            problem = f"{self._operator} opens {name} for block {block}, and its files are declared to be of none"
+            raise ValueError(f"{problem}: leave of_blocks=False away from its OutputFiles")
         return self._staging.piece(self._operator, self._path_of(name), block)
 
     def finish(self, name: str) -> None:

@@ -65,7 +65,7 @@ class Recorded:
 
     @property
     def inputs(self) -> list[ScalingInputs]:
-        return [inputs for each in self.decisions if (inputs := each.inputs) is not None]
+        return [inputs for decision in self.decisions if (inputs := decision.inputs) is not None]
 
     def positions_per_second(self) -> float:
         """Positions that a partition read per second while there was a backlog."""
@@ -73,7 +73,7 @@ class Recorded:
         if not millis:
             raise NothingDecided(f"nothing of what {self.operator} was given has been read yet", "ask again later")
         most = max(decided.fact.after for decided in self.decisions)
-        return sum(each.blocks * each.positions_each for each in self.arrivals) * 1000 / millis / most
+        return sum(arrival.blocks * arrival.positions_each for arrival in self.arrivals) * 1000 / millis / most
 
 
 def decisions(ledger: Ledger, operator: str | None = None) -> list[Decided]:
@@ -117,7 +117,7 @@ def recorded(ledger: Ledger, operator: str | None = None) -> Recorded:
 
 def backlog_millis(arrivals: Iterable[Arrival], drained: Iterable[float]) -> float:
     """The total time with a backlog, up to the last time without one."""
-    left, total = sorted(each.at_millis for each in arrivals), 0.0
+    left, total = sorted(arrival.at_millis for arrival in arrivals), 0.0
     for end in drained:
         begun = [at for at in left if at < end]
         total += end - begun[0] if begun else 0.0
@@ -138,9 +138,9 @@ def _sources_of_others(entries: Iterable[Entry], operator: str) -> set[str]:
     """The sources that only other operators were given or had in their queues."""
     seen: dict[str, set[str]] = {}
     for entry in entries:
-        for each in entry.checkpoint.queue:
-            if each.source is not None:
-                seen.setdefault(each.into.operator, set()).add(each.source)
+        for item in entry.checkpoint.queue:
+            if item.source is not None:
+                seen.setdefault(item.into.operator, set()).add(item.source)
         for work in entry.checkpoint.work.inputs or ():
             seen.setdefault(Address(work.input).operator, set()).update(span.source for span in work.given)
     mine = seen.pop(operator, set())
@@ -171,7 +171,7 @@ def _found(ledger: Ledger) -> list[tuple[datetime, WorkBlock]]:
             if isinstance(record.block.event, AddData):
                 rows = map(row_of, rows_of(chain.data(record) or b""))
                 found += [(record.block.system_time, row) for row in rows if isinstance(row, WorkBlock)]
-    return sorted(found, key=lambda each: each[0])
+    return sorted(found, key=lambda pair: pair[0])
 
 
 def _arrivals(found: Iterable[tuple[datetime, int]], began: datetime) -> tuple[Arrival, ...]:
@@ -179,7 +179,10 @@ def _arrivals(found: Iterable[tuple[datetime, int]], began: datetime) -> tuple[A
     lengths: dict[datetime, list[int]] = {}
     for at, length in found:
         lengths.setdefault(at, []).append(length)
-    return tuple(Arrival(_millis(at, began), len(each), sum(each) / len(each)) for at, each in lengths.items())
+    return tuple(
+        Arrival(_millis(at, began), len(positions), sum(positions) / len(positions))
+        for at, positions in lengths.items()
+    )
 
 
 def _drained(
@@ -191,15 +194,15 @@ def _drained(
 ) -> tuple[float, ...]:
     """The times at which all blocks found by then had been read, and more than the previous time."""
     ends: list[float] = []
-    arrived = read = index = told = 0
+    arrived = read = index = reported = 0
     for entry in entries:
         read += _read_in(entry, operator, foreign)
         while index < len(coming) and coming[index][0] <= entry.committed:
             arrived += coming[index][1]
             index += 1
-        if arrived <= read and read > told:
+        if arrived <= read and read > reported:
             ends.append(_millis(entry.committed, began))
-            told = read
+            reported = read
     return tuple(ends)
 
 

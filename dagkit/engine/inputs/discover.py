@@ -25,11 +25,11 @@ class DriverInputs:
     """All input operators of an application."""
 
     def __init__(self, journal: Journal, until: Until, clock: Timer) -> None:
-        self.found: deque[Discovery] = deque(journal.findings())
+        self.found: deque[Discovery] = deque(journal.discoveries())
         """Discoveries that no window has taken yet, in order."""
         self._work: dict[tuple[str, int], list[WorkItem]] = {}
         """The cached work of each discovery, by operator and number."""
-        self._chronicle = journal
+        self._journal = journal
         self._until = until
         self._clock = clock
         self._at_work: dict[str, DriverInput] = {}
@@ -39,7 +39,7 @@ class DriverInputs:
     def begin(self, program: Program, window_id: int, ended: Container[str]) -> None:
         """Set up the input operators, each with its state from the ledger."""
         for name in sorted(program.sources):
-            state = self._chronicle.state_of(name)
+            state = self._journal.state_of(name)
             self._at_work[name] = self._lively(program, name, state, window_id, ended=name in ended)
 
     def change(self, before: Program, after: Program, window_id: int) -> None:
@@ -57,18 +57,18 @@ class DriverInputs:
 
     def commit(self, window_id: int) -> None:
         """Notify the input operators that a window is committed."""
-        for each in self._at_work.values():
-            each.commit(window_id)
+        for driver_input in self._at_work.values():
+            driver_input.commit(window_id)
 
     def end(self, window_id: int) -> None:
         """Tear down the input operators."""
-        for each in self._at_work.values():
-            each.end(window_id)
+        for driver_input in self._at_work.values():
+            driver_input.end(window_id)
 
     def tear_down(self, window_id: int) -> None:
         """Tear down the input operators after the run has failed; what they raise is only logged."""
-        for each in self._at_work.values():
-            each.abandon(window_id)
+        for driver_input in self._at_work.values():
+            driver_input.abandon(window_id)
 
     def _lively(self, program: Program, name: str, state: SavedState, window_id: int, *, ended: bool) -> DriverInput:
         """Return a live input operator with its last state."""
@@ -80,75 +80,77 @@ class DriverInputs:
     @property
     def next_look(self) -> datetime | None:
         """When an input operator wants to look again; None: all have ended."""
-        return min((each.next_look or _DISTANT_PAST for each in self._awake), default=None)
+        return min((driver_input.next_look or _DISTANT_PAST for driver_input in self._awake), default=None)
 
     @property
     def looked_in_vain(self) -> bool:
         """Whether all inputs that have not ended have looked since the last work, and found nothing."""
-        return all(each.in_vain for each in self._awake)
+        return all(driver_input.in_vain for driver_input in self._awake)
 
     def look(self, window_id: int, spin_millis: int) -> Iterator[Discovery]:
         """Let the inputs that are due look; the ledger records each discovery before it is returned."""
         now = self._clock.now()
-        for each in self._at_work.values():
-            if not each.due(now):
+        for driver_input in self._at_work.values():
+            if not driver_input.due(now):
                 continue
-            finding = each.look(window_id, spin_millis)
-            if not finding.emitted:
+            discovery = driver_input.look(window_id, spin_millis)
+            if not discovery.emitted:
                 continue
-            self.found.append(self._chronicle.add(finding, each.state))
-            yield finding
+            self.found.append(self._journal.add(discovery, driver_input.state))
+            yield discovery
             if self._until is Until.IDLE:  # inputs that found nothing before look once more after this
                 for other in self._at_work.values():
                     other.in_vain = False
 
     @property
     def _awake(self) -> list[DriverInput]:
-        return [each for each in self._at_work.values() if not each.ended]
+        return [driver_input for driver_input in self._at_work.values() if not driver_input.ended]
 
     # ---- discoveries
 
     @property
     def upto(self) -> dict[str, int]:
         """The number of the last discovery that no window has taken, by input operator."""
-        return {finding.operator: finding.seq for finding in self.found}
+        return {discovery.operator: discovery.seq for discovery in self.found}
 
     def given(
         self, program: Program, elements: Mapping[Address, Elements], upto: Mapping[str, int]
     ) -> tuple[list[Sent], list[WorkItem]]:
         """Give a window the discoveries up to these: items for the workers, and work for the queue."""
-        mine = [finding for finding in self.found if finding.seq <= upto.get(finding.operator, -1)]
-        self.found = deque(finding for finding in self.found if finding not in mine)
-        waiting = self.work_in(program, elements, *sorted(mine, key=lambda finding: finding.operator))
-        for finding in mine:
-            del self._work[finding.operator, finding.seq]
+        mine = [discovery for discovery in self.found if discovery.seq <= upto.get(discovery.operator, -1)]
+        self.found = deque(discovery for discovery in self.found if discovery not in mine)
+        waiting = self.work_in(program, elements, *sorted(mine, key=lambda discovery: discovery.operator))
+        for discovery in mine:
+            del self._work[discovery.operator, discovery.seq]
         return delivered(program, mine), waiting
 
-    def work_in(self, program: Program, elements: Mapping[Address, Elements], *findings: Discovery) -> list[WorkItem]:
+    def work_in(
+        self, program: Program, elements: Mapping[Address, Elements], *discoveries: Discovery
+    ) -> list[WorkItem]:
         """The work in these discoveries. Elements are split and encoded once, on the first call."""
-        return [each for finding in findings for each in self._work_of(program, elements, finding)]
+        return [item for discovery in discoveries for item in self._work_of(program, elements, discovery)]
 
-    def _work_of(self, program: Program, elements: Mapping[Address, Elements], finding: Discovery) -> list[WorkItem]:
-        key = finding.operator, finding.seq
+    def _work_of(self, program: Program, elements: Mapping[Address, Elements], discovery: Discovery) -> list[WorkItem]:
+        key = discovery.operator, discovery.seq
         if key not in self._work:
-            self._work[key] = queued(program, self._chronicle.writing, elements, finding)
+            self._work[key] = queued(program, self._journal.writing, elements, discovery)
         return self._work[key]
 
     def coming(self, program: Program) -> set[str]:
         """The inputs that discoveries go to that no window has taken yet."""
         return {
             target.address
-            for finding in self.found
-            for emitted in finding.emitted
-            for target in program.sources[finding.operator][emitted.port]
+            for discovery in self.found
+            for emitted in discovery.emitted
+            for target in program.sources[discovery.operator][emitted.port]
         }
 
     @property
     def exhausted(self) -> list[str]:
         """The input operators that have ended and whose discoveries are all taken."""
-        left = {finding.operator for finding in self.found}
-        return [name for name, each in self._at_work.items() if each.ended and name not in left]
+        left = {discovery.operator for discovery in self.found}
+        return [name for name, driver_input in self._at_work.items() if driver_input.ended and name not in left]
 
     def figures(self, window_id: int) -> dict[str, Figures]:
         """The figures of each input operator for a committed window."""
-        return {name: each.figures(window_id) for name, each in self._at_work.items()}
+        return {name: driver_input.figures(window_id) for name, driver_input in self._at_work.items()}

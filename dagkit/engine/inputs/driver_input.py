@@ -81,7 +81,7 @@ class DriverInput:
         return found
 
     def _after_look(self, before: Figures, millis: float, cpu_nanos: int, metrics: Mapping[str, Any]) -> Figures:
-        emitted = Counter(each.port for each in self._emitted if not isinstance(each.item, Stamped))
+        emitted = Counter(emission.port for emission in self._emitted if not isinstance(emission.item, Stamped))
         sent = {port: before.sent.get(port, 0) + emitted[port] for port in self._ports}
         return Figures({}, sent, 0, before.cpu_nanos + cpu_nanos, before.millis + millis, metrics)
 
@@ -122,14 +122,16 @@ def _no_clock() -> datetime:
     raise AssertionError("an input operator is set up with a clock")
 
 
-def delivered(program: Program, findings: Sequence[Discovery]) -> list[Sent]:
+def delivered(program: Program, discoveries: Sequence[Discovery]) -> list[Sent]:
     """Return the items of discoveries that go to the workers at once; the others join the queue."""
     sent: list[Sent] = []
-    for name in sorted({finding.operator for finding in findings}):
+    for name in sorted({discovery.operator for discovery in discoveries}):
         outbox = Outbox(0)
-        slits = {port: [(t, outbox.channel(t)) for t in targets] for port, targets in program.sources[name].items()}
-        for emitted in (each for finding in findings if finding.operator == name for each in finding.emitted):
-            for target, channel in slits.get(emitted.port, ()):
+        channels = {port: [(t, outbox.channel(t)) for t in targets] for port, targets in program.sources[name].items()}
+        for emitted in (
+            emission for discovery in discoveries if discovery.operator == name for emission in discovery.emitted
+        ):
+            for target, channel in channels.get(emitted.port, ()):
                 if _waits(target, emitted):
                     continue
                 if isinstance(emitted.item, Stamped) and channel.control is not None:
@@ -141,24 +143,24 @@ def delivered(program: Program, findings: Sequence[Discovery]) -> list[Sent]:
 
 
 def queued(
-    program: Program, writing: DiscoveryCodec, elements: Mapping[Address, Elements], finding: Discovery
+    program: Program, writing: DiscoveryCodec, elements: Mapping[Address, Elements], discovery: Discovery
 ) -> list[WorkItem]:
     """Yield the work of a discovery for the queue, once for each reader."""
     return [
-        each
-        for index, emitted in enumerate(finding.emitted)
-        for target in program.sources[finding.operator].get(emitted.port, ())
+        item
+        for index, emitted in enumerate(discovery.emitted)
+        for target in program.sources[discovery.operator].get(emitted.port, ())
         if _waits(target, emitted)
-        for each in _work_of(elements[target.address], writing, finding, index)
+        for item in _work_of(elements[target.address], writing, discovery, index)
     ]
 
 
-def _work_of(elements: Elements, writing: DiscoveryCodec, finding: Discovery, index: int) -> Iterator[WorkItem]:
+def _work_of(elements: Elements, writing: DiscoveryCodec, discovery: Discovery, index: int) -> Iterator[WorkItem]:
     """Number a stretch of a source by itself, under its name in the root chain; number other items by their place."""
-    item = finding.emitted[index].item
+    item = discovery.emitted[index].item
     if is_sourced(item):
-        return elements.work_of(item, (item.number,), writing.source(finding.operator, item))
-    return elements.work_of(item, (finding.seq, index))
+        return elements.work_of(item, (item.number,), writing.source(discovery.operator, item))
+    return elements.work_of(item, (discovery.seq, index))
 
 
 def _waits(target: Target, emitted: Emitted) -> bool:

@@ -81,7 +81,7 @@ def _attributes(graph: Graph, node: Node) -> Mapping[str, Any]:
 
 
 def _window_of(graph: Graph, node: Node) -> int:
-    """Streaming windows between `begin_window` and `end_window`: those of a pane, where windows slide."""
+    """The streaming windows between `begin_window` and `end_window`; if windows slide, those of a pane."""
     count: int = graph.value(node, OperatorContext.APPLICATION_WINDOW_COUNT)
     return _sliding(graph, node, "").pane if slides(graph, node) else count
 
@@ -113,7 +113,7 @@ def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -
     is_work = takes_work(fused.graph.by_name[wire.sink.node], port)
     keyed, senders = receiver.keyed_on(port) and not is_work, fused.partitioned[wire.source.node].count
     delayed = wire.routing is Routing.DELAYED
-    routing = when_it_comes_round(senders, receiver.count, keyed=keyed) if delayed else wire.routing
+    routing = routing_after_delay(senders, receiver.count, keyed=keyed) if delayed else wire.routing
     routing = Routing.DEALT if is_work and routing is Routing.BROADCAST else routing
     slid = slides(fused.graph, fused.graph.by_name[wire.source.node])
     unifier = fused.graph.by_name[wire.source.node].output_ports[wire.source.port].unifier
@@ -132,7 +132,7 @@ def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -
     )
 
 
-def when_it_comes_round(senders: int, receivers: int, *, keyed: bool) -> Routing:
+def routing_after_delay(senders: int, receivers: int, *, keyed: bool) -> Routing:
     """The routing of items that a delay held, in the next window."""
     if keyed:
         return Routing.KEYED

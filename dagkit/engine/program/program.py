@@ -1,4 +1,4 @@
-"""The program of a plan: what every worker needs to know to run its slot of any stage. Plain, picklable data.
+"""The program: the part of a plan that workers need to run a slot of any stage, as plain picklable data.
 
 A worker loads this module and not the compiler, which makes programs in `lower.py`.
 """
@@ -55,7 +55,7 @@ class Keying:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The far end of a wire that leaves a stage: where items go, and how each finds its slot."""
+    """The receiving end of a wire that leaves a stage: the input, and how items are routed to its slots."""
 
     wire: int
     into: Port
@@ -64,23 +64,23 @@ class Target:
     level: int
     keying: Keying
     payload: Any = Any
-    """The type of what flows, as it was settled."""
+    """The type of the items, as the compiler inferred it."""
     keys: tuple[PartitionKeys, ...] = ()
     """The keys of each slot, if items are keyed."""
     unifier: Callable[[], Unifier[Any]] | None = None
-    """Makes the operator that merges what several senders sent, before it goes into the port."""
+    """Makes the operator that merges the items of several senders before the input."""
     delayed: bool = False
     """Whether the items arrive in the next window."""
     queued: bool = False
-    """Whether what comes is work, of which what is not done in a window waits on the driver and is dealt again."""
+    """Whether the items are elements; work that a window leaves waits on the driver and is allocated again."""
 
     @property
     def address(self) -> Address:
-        """How a checkpoint names the input at the end of the wire; an input has one wire."""
+        """The name of the input in checkpoints. An input has one wire."""
         return Address.of(*self.into)
 
     def slots_of(self, item: Any, sender: int, number: int) -> Sequence[int]:
-        """Which slots get the item, the `number`-th that this sender sends on this wire."""
+        """The slots that receive an item, the `number`-th that this sender sends on this wire."""
         match self.routing:
             case Routing.STRAIGHT:
                 return (sender,)
@@ -95,7 +95,7 @@ class Target:
                 return range(self.slots)
 
     def shares(self, batch: Batch[Any], sender: int, number: int) -> Iterator[tuple[int, Batch[Any]]]:
-        """What of a batch each slot gets, where its first item is the `number`-th that this sender sends."""
+        """The share of each slot in a batch whose first item is the `number`-th that this sender sends."""
         match self.routing:
             case Routing.STRAIGHT:
                 yield sender, batch
@@ -132,7 +132,7 @@ class Target:
 
 
 def _owned(keys: tuple[PartitionKeys, ...], codes: "npt.NDArray[np.int64]") -> "Iterator[tuple[int, npt.NDArray[Any]]]":
-    """Which of the codes each slot owns."""
+    """The mask of the codes that each slot owns."""
     import numpy as np  # noqa: PLC0415 - compiling alone does not load Arrow
 
     table = _owners(keys)
@@ -148,7 +148,7 @@ LARGEST_TABLE = 1 << 16
 
 @lru_cache(maxsize=256)
 def _owners(keys: tuple[PartitionKeys, ...]) -> "npt.NDArray[np.int64] | None":
-    """The slot that owns each key of the mask; none where masks differ, are wide, or a key has several owners."""
+    """The slot that owns each key of the mask; None if masks differ or are wide, or a key has several owners."""
     import numpy as np  # noqa: PLC0415 - compiling alone does not load Arrow
 
     size = keys[0].mask + 1
@@ -165,7 +165,7 @@ def _owners(keys: tuple[PartitionKeys, ...]) -> "npt.NDArray[np.int64] | None":
 
 @dataclass(frozen=True, slots=True)
 class StageProgram:
-    """One stage: its operators in order, the outputs that lead to the next one, and those that lead out."""
+    """One stage: its operators in order, the outputs that link them, and the outputs that leave the stage."""
 
     name: str
     operators: tuple[str, ...]
@@ -177,7 +177,7 @@ class StageProgram:
 
 @dataclass(frozen=True, slots=True)
 class Sliding:
-    """How the windows of one output slide, counted in streaming windows."""
+    """The length and step of the sliding windows of an output, in streaming windows."""
 
     length: int
     step: int
@@ -186,33 +186,33 @@ class Sliding:
 
     @property
     def pane(self) -> int:
-        """How long a pane is: windows and steps are whole numbers of panes."""
+        """The length of a pane: the windows and the step are multiples of it."""
         return gcd(self.length, self.step)
 
 
 @dataclass(frozen=True)
 class Program:
-    """All stages of an application, its operators slot by slot, and how their windows are counted."""
+    """All stages of an application, its operators by slot, and the lengths of their windows."""
 
     application: str
     stages: tuple[StageProgram, ...]
-    """Those of the workers, upstream first."""
+    """The stages of the workers, upstream first."""
     sources: Mapping[str, Mapping[str, tuple[Target, ...]]]
-    """The input operators, which run on the driver, and where each of their outputs leads."""
+    """The input operators, which run on the driver, and the targets of each of their outputs."""
     operators: Mapping[str, tuple[Operator, ...]]
     windows: Mapping[str, int]
     """Streaming windows in an application window, by operator."""
     keyings: Mapping[Port, Keying]
-    """Of every input there is."""
+    """The keying of every input."""
     sliders: Mapping[Port, Sliding]
     """The outputs whose windows overlap."""
     attributes: Mapping[str, Mapping[str, Any]]
-    """What holds for each operator: its own attributes and those of the application, by qualified name."""
+    """The attributes of each operator and of the application, by qualified name."""
     outputs: Mapping[Port, Any]
     """The payload of every output of the input operators."""
 
     def for_workers(self) -> "Program":
-        """The program without what runs on the driver alone: input operators, and what they emit there."""
+        """The program without the parts that only the driver needs: input operators and their payloads."""
         names = {name for stage in self.stages for name in stage.operators}
         running = {name: slots for name, slots in self.operators.items() if name in names}
         return replace(self, operators=running, outputs={})
@@ -230,7 +230,7 @@ class Program:
         return {operator: stage for stage in self.stages for operator in stage.operators}
 
     def context_of(self, operator: str, partition: int, window_id: int, home: str = "") -> Context:
-        """What a partition of an operator is set up with."""
+        """The context of a partition of an operator."""
         return Context(
             application=self.application,
             operator=operator,
@@ -242,17 +242,17 @@ class Program:
         )
 
     def slots_at(self, level: int) -> int:
-        """As many as the widest stage of the level has."""
+        """The number of slots of the widest stage of a level."""
         return max((stage.slots for stage in self.stages_at(level)), default=1)
 
     @cached_property
     def fed(self) -> frozenset[Port]:
-        """The inputs that a stream leads into."""
+        """The connected inputs."""
         linked = {into for stage in self.stages for into in stage.links.values()}
         return frozenset(linked | {target.into for target in self.targets.values()})
 
     def after(self, operator: str) -> frozenset[str]:
-        """All operators that anything reaches in a window which this one sends."""
+        """All operators that the items of an operator may reach in the same window."""
         found: set[str] = set()
         follow = [operator]
         while follow:

@@ -31,7 +31,7 @@ def _stages(program: Program, reports: Iterable[Report]) -> Iterator[StageRun]:
             by_stage.setdefault(program.stage_of[name].name, []).append(name)
         for stage, operators in by_stage.items():
             assert report.began is not None, "a report with figures has a begin"
-            blocks = {name: told for name in operators if (told := report.figures[name].stretches)}
+            blocks = {name: ranges for name in operators if (ranges := report.figures[name].stretches)}
             yield StageRun(stage, report.slot, tuple(operators), report.began, report.busy_millis, blocks)
 
 
@@ -60,9 +60,9 @@ class Measuring:
         reports, waiting = list(reports), {queue.operator: queue.blocks for queue in queues}
         operators = window_stats(program, window_id, reports, found=found, waiting=waiting, ended=committed)
         metrics = {name: self._metrics(program, name, window_id, partitions) for name, partitions in operators.items()}
-        told = {name: values for name, values in metrics.items() if values}
+        reported = {name: values for name, values in metrics.items() if values}
         stages = tuple(_stages(program, reports))
-        return Measured(window_id, began, ended, committed, operators, told, stages, tuple(queues), tuple(facts))
+        return Measured(window_id, began, ended, committed, operators, reported, stages, tuple(queues), tuple(facts))
 
     def _metrics(self, program: Program, name: str, window_id: int, partitions: Partitions) -> Mapping[str, Any]:
         if name in self._silenced:

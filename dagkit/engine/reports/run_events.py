@@ -142,10 +142,10 @@ class Observers:
     def __init__(self, observers: "tuple[Observer, ...] | list[Observer]" = ()) -> None:
         self._observers = list(observers)
 
-    def tell(self, happening: RunEvent) -> None:
+    def publish(self, event: RunEvent) -> None:
         for observer in list(self._observers):
             try:
-                observer(happening)
+                observer(event)
             except Exception:  # an observer must not end the run that it observes
                 _logger.exception("an observer raised, and is not called again: %r", observer)
                 self._observers.remove(observer)

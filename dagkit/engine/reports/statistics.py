@@ -29,14 +29,14 @@ def window_stats(
     ended: datetime,
 ) -> Mapping[str, Partitions]:
     """The statistics of a window by operator, from slot reports, the figures of driver inputs and queue lengths."""
-    told: dict[str, dict[int, tuple[Figures, float]]] = {
+    by_operator: dict[str, dict[int, tuple[Figures, float]]] = {
         name: {0: (figures, figures.millis)} for name, figures in found.items()
     }
     for report in reports:
         for name, figures in report.figures.items():
-            told.setdefault(name, {})[report.slot] = figures, report.busy_millis
+            by_operator.setdefault(name, {})[report.slot] = figures, report.busy_millis
     stats = {}
-    for name, by_slot in told.items():
+    for name, by_slot in by_operator.items():
         operator, count = program.operators[name][0], len(by_slot)
         shares = [waiting.get(name, 0) // count + (index < waiting.get(name, 0) % count) for index in range(count)]
         stats[name] = tuple(
@@ -96,20 +96,20 @@ class Lately:
 
     @property
     def processed_per_second(self) -> float:
-        return self._per_second(sum(each.taken for each in self._windows))
+        return self._per_second(sum(window.taken for window in self._windows))
 
     @property
     def emitted_per_second(self) -> float:
-        return self._per_second(sum(each.sent for each in self._windows))
+        return self._per_second(sum(window.sent for window in self._windows))
 
     @property
     def cpu_percentage(self) -> float:
-        return self._per_second(sum(each.cpu_nanos for each in self._windows)) / 1e7
+        return self._per_second(sum(window.cpu_nanos for window in self._windows)) / 1e7
 
     @property
     def latency_millis(self) -> float:
         """The average latency of a window; 0 before the first."""
-        return sum(each.latency_millis for each in self._windows) / max(1, len(self._windows))
+        return sum(window.latency_millis for window in self._windows) / max(1, len(self._windows))
 
     def _per_second(self, total: float) -> float:
         if not self._windows:

@@ -66,9 +66,9 @@ class InFlightWindows:
     def __init__(self, backend: Backend, most: int, completed: Callable[[], object]) -> None:
         self._backend = backend
         self._most = most
-        self._landed = completed
+        self._completed = completed
         """Called when a window has ended, on any thread."""
-        self._flying: deque[InFlightWindow] = deque()
+        self._windows: deque[InFlightWindow] = deque()
 
     def __enter__(self) -> Self:
         self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="window")
@@ -78,43 +78,46 @@ class InFlightWindows:
         self._threads.shutdown()
 
     def __len__(self) -> int:
-        return len(self._flying)
+        return len(self._windows)
 
     def __iter__(self) -> Iterator[InFlightWindow]:
-        return iter(self._flying)
+        return iter(self._windows)
 
     @property
     def has_completed(self) -> bool:
         """Whether the oldest window has ended."""
-        return bool(self._flying) and self._flying[0].answer.done()
+        return bool(self._windows) and self._windows[0].answer.done()
 
     @property
     def allocated(self) -> list[WorkItem]:
         """All work of the windows in flight."""
-        return [each for flight in self._flying for each in all_in(flight.round.allocation)]
+        return [item for window in self._windows for item in all_in(window.round.allocation)]
 
     @property
     def ahead(self) -> int:
         """How many items of work the windows in flight hold."""
         return sum(
-            len(hand) for flight in self._flying for slot_work in flight.round.allocation.values() for hand in slot_work
+            len(slot_items)
+            for window in self._windows
+            for slot_work in window.round.allocation.values()
+            for slot_items in slot_work
         )
 
-    def submit(self, flight: InFlightWindow) -> None:
+    def submit(self, window: InFlightWindow) -> None:
         """Start a window as the youngest."""
-        self._hand_over(flight)
-        self._flying.append(flight)
+        self._start(window)
+        self._windows.append(window)
 
-    def resubmit(self, flight: InFlightWindow, assignment: WindowTask) -> None:
+    def resubmit(self, window: InFlightWindow, assignment: WindowTask) -> None:
         """Start another attempt at the window that was the oldest; it becomes the oldest again."""
-        flight.assignment = assignment
-        self._hand_over(flight)
-        self._flying.appendleft(flight)
+        window.assignment = assignment
+        self._start(window)
+        self._windows.appendleft(window)
 
     def oldest(self) -> InFlightWindow:
         """Remove and return the oldest window."""
-        return self._flying.popleft()
+        return self._windows.popleft()
 
-    def _hand_over(self, flight: InFlightWindow) -> None:
-        flight.answer = self._threads.submit(self._backend.run, flight.assignment)
-        flight.answer.add_done_callback(lambda _: self._landed())
+    def _start(self, window: InFlightWindow) -> None:
+        window.answer = self._threads.submit(self._backend.run, window.assignment)
+        window.answer.add_done_callback(lambda _: self._completed())

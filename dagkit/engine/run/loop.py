@@ -78,7 +78,7 @@ class Loop:
                 while not isinstance(action := self._next(), Stop):
                     self._perform(action)
                 run.driver_inputs.end(run.checkpoint.window + 1)
-                run.publisher.tell(Ended(run.checkpoint.window))
+                run.publisher.publish(Ended(run.checkpoint.window))
             except BaseException as error:
                 run.backend.close()  # so that no thread waits for an abandoned window
                 run.driver_inputs.tear_down(run.checkpoint.window + 1)
@@ -168,7 +168,7 @@ class Loop:
         run.driver_inputs.begin(run.program, run.checkpoint.window + 1, run.checkpoint.ended)
         waiting = len(run.queue) + sum(len(discovery.emitted) for discovery in run.driver_inputs.found)
         promised = run.promise is not None
-        run.publisher.tell(Resumed(run.program.application, run.checkpoint.window, waiting, promised))
+        run.publisher.publish(Resumed(run.program.application, run.checkpoint.window, waiting, promised))
 
     # ---- perform
 
@@ -200,7 +200,7 @@ class Loop:
         for fact in facts:
             if isinstance(fact, Scaled):
                 run.listeners.notify_partitioned(fact.operator)
-            run.publisher.tell(Reshaped(window_id, fact))
+            run.publisher.publish(Reshaped(window_id, fact))
 
     def _refused(self, change: PendingChange) -> None:
         run = self.run_state

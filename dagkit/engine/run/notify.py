@@ -29,33 +29,33 @@ class EventPublisher:
         self._observers = Observers(list(observers))
         self._measuring = Measuring(aggregators_of(graph))
 
-    def tell(self, happening: RunEvent) -> None:
-        self._observers.tell(happening)
+    def publish(self, event: RunEvent) -> None:
+        self._observers.publish(event)
 
-    def found(self, finding: Discovery, waiting: Sequence[WorkItem]) -> None:
+    def found(self, discovery: Discovery, waiting: Sequence[WorkItem]) -> None:
         """Publish a discovery; `waiting` is its part that goes to the queue."""
         positions = sum(each.positions for each in waiting)
-        self.tell(Found(finding.operator, len(waiting), positions, len(finding.emitted) - len(waiting)))
+        self.publish(Found(discovery.operator, len(waiting), positions, len(discovery.emitted) - len(waiting)))
 
-    def started(self, flight: InFlightWindow) -> None:
+    def started(self, window: InFlightWindow) -> None:
         """Publish the start of a window; later calls for the same window do nothing."""
-        if not flight.is_published:
-            flight.is_published = True
-            self.tell(Started(flight.window_id, len(all_in(flight.round.allocation)), flight.round.lasts_millis))
+        if not window.is_published:
+            window.is_published = True
+            self.publish(Started(window.window_id, len(all_in(window.round.allocation)), window.round.lasts_millis))
 
-    def failed(self, flight: InFlightWindow, error: OperatorFailed | WindowLost, *, again: bool) -> None:
+    def failed(self, window: InFlightWindow, error: OperatorFailed | WindowLost, *, again: bool) -> None:
         """Publish a failed attempt at a window."""
         failure = error.failure if isinstance(error, OperatorFailed) else None
         message = f"{type(error).__name__}: {error.problem}" if failure is None else failure.message
         operator = None if failure is None else failure.operator
-        self.tell(Failed(flight.window_id, operator, message, again))
+        self.publish(Failed(window.window_id, operator, message, again))
 
-    def committed(self, flight: InFlightWindow, answer: Answer, *, files: int, queue: WorkQueue, now: datetime) -> None:
+    def committed(self, window: InFlightWindow, answer: Answer, *, files: int, queue: WorkQueue, now: datetime) -> None:
         """Publish a committed window; `queue` is the queue after it."""
-        self.tell(
+        self.publish(
             Committed(
-                window_id=flight.window_id,
-                millis=(now - flight.began).total_seconds() * 1000,
+                window_id=window.window_id,
+                millis=(now - window.began).total_seconds() * 1000,
                 positions=sum(report.positions for report in answer.reports),
                 files=files,
                 written=sum(part.length for part in answer.parts),
@@ -67,7 +67,7 @@ class EventPublisher:
 
     def measured(
         self,
-        flight: InFlightWindow,
+        window: InFlightWindow,
         outcome: WindowOutcome,
         *,
         found: Mapping[str, Figures],
@@ -83,11 +83,11 @@ class EventPublisher:
             found=found,
             queues=queues,
             facts=outcome.facts,
-            began=flight.began,
+            began=window.began,
             ended=ended,
             committed=committed,
         )
-        self.tell(measured)
+        self.publish(measured)
 
 
 def underway_in(reports: Iterable[Report]) -> Mapping[str, Sequence[WorkProgress]]:
@@ -104,6 +104,6 @@ def _how_far(work: WorkProgress) -> float:
     return inf if work.fraction is None else work.fraction
 
 
-def queues_of(queue: WorkQueue, traits: ProgramSummary) -> list[Queue]:
+def queues_of(queue: WorkQueue, summary: ProgramSummary) -> list[Queue]:
     """The length of the queue of each input."""
-    return [Queue(*traits.addresses[into].into, *lengths) for into, lengths in queue.lengths().items()]
+    return [Queue(*summary.addresses[into].into, *lengths) for into, lengths in queue.lengths().items()]

@@ -13,7 +13,7 @@ from dagkit.engine.changes.reconfiguration import Reconfiguration
 from dagkit.engine.changes.requests import RequestInbox
 from dagkit.engine.changes.running_plan import RunningPlan
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
-from dagkit.engine.checkpoint.compatibility import refuse_renamed, refuse_stranded, refuse_stranded_findings
+from dagkit.engine.checkpoint.compatibility import refuse_renamed, refuse_stranded, refuse_stranded_discoveries
 from dagkit.engine.checkpoint.delays import first_of_delays, restored
 from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.checkpoint.outcome import State
@@ -106,7 +106,7 @@ class RunState:
         self.summary = ProgramSummary.of(program)
         self.pending_work = PendingWork(checkpoint.queue, settings.until, self.summary.millis)
         self.driver_inputs = DriverInputs(self.journal, settings.until, self.clock)
-        refuse_stranded_findings(program, self.driver_inputs.found)
+        refuse_stranded_discoveries(program, self.driver_inputs.found)
         self.outputs = Outputs(checkpoint, settings.application_path, durable=settings.durable, home=settings.home)
         self.in_flight = InFlightWindows(self.backend, settings.overlap, self.woken.set)
         if self.promise is None:

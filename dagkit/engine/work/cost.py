@@ -24,34 +24,34 @@ class CostEstimate:
     None before any work was measured: then only amounts are compared.
     """
 
-    def millis(self, each: WorkItem) -> float:
+    def millis(self, item: WorkItem) -> float:
         """How long a block will take one slot; 0 for one without an end."""
-        if not each.done_positions:
-            return each.amount * (self.usual or 1.0)
-        near, length = self._near(each), each.length
-        further = (length - near) * self._otherwise(each) if near < length else 0.0
-        return near * self._measured(each) + further
+        if not item.done_positions:
+            return item.amount * (self.usual or 1.0)
+        near, length = self._near(item), item.length
+        further = (length - near) * self._otherwise(item) if near < length else 0.0
+        return near * self._measured(item) + further
 
-    def reached(self, each: WorkItem, millis: float) -> int:
+    def reached(self, item: WorkItem, millis: float) -> int:
         """The position of a block that a slot reaches in the given time."""
-        start, end = each.start, each.end
-        near = self._near(each)
-        measured = self._measured(each)
+        start, end = item.start, item.end
+        near = self._near(item)
+        measured = self._measured(item)
         if millis < near * measured:
             return start + int(millis / measured)
-        otherwise = self._otherwise(each)
+        otherwise = self._otherwise(item)
         return min(end, start + near + int((millis - near * measured) / otherwise)) if otherwise else end
 
-    def _near(self, each: WorkItem) -> int:
+    def _near(self, item: WorkItem) -> int:
         """How many of its first positions are expected to cost the same as those measured before it."""
-        known = each.done_positions - each.done_apart
-        return min(each.length, known) if known > 0 else 0
+        known = item.done_positions - item.done_apart
+        return min(item.length, known) if known > 0 else 0
 
-    def _otherwise(self, each: WorkItem) -> float:
-        return each.density * (self.usual or 1.0)
+    def _otherwise(self, item: WorkItem) -> float:
+        return item.density * (self.usual or 1.0)
 
-    def _measured(self, each: WorkItem) -> float:
-        return each.done_millis / each.done_positions if each.done_positions else 0.0
+    def _measured(self, item: WorkItem) -> float:
+        return item.done_millis / item.done_positions if item.done_positions else 0.0
 
 
 def learnt(before: WorkItem, left: WorkItem) -> WorkItem:
@@ -70,6 +70,6 @@ def learnt(before: WorkItem, left: WorkItem) -> WorkItem:
 
 def usual_of(waiting: Iterable[WorkItem]) -> float | None:
     """The average time per unit of work over all pending items that were begun; None if none was begun."""
-    begun = [each for each in waiting if each.done_positions]
-    done = sum(each.done_positions * each.density for each in begun)
-    return sum(each.done_millis for each in begun) / done if done else None
+    begun = [item for item in waiting if item.done_positions]
+    done = sum(item.done_positions * item.density for item in begun)
+    return sum(item.done_millis for item in begun) / done if done else None

@@ -24,34 +24,34 @@ class DrainPolicy:
         self._truncated: set[tuple[str, Number]] = set()
         """Elements that were truncated once: the rest of those that have an end is not truncated again."""
 
-    def asks_again(self, each: WorkItem) -> bool:
+    def asks_again(self, item: WorkItem) -> bool:
         """Whether this launch resumes a deferred item once it is due, and does not end before."""
-        if each.has_end or self._until is Until.STOPPED:
+        if item.has_end or self._until is Until.STOPPED:
             return True
-        return self._until is Until.IDLE and not each.in_vain
+        return self._until is Until.IDLE and not item.in_vain
 
     def truncated(self, work: Iterable[WorkItem], elements: Mapping[Address, Elements]) -> list[WorkItem]:
         """Return the work that this launch still does. If the application drains, put the rest aside."""
         work = list(work)
         if self._until is not Until.DRAINED:
             return work
-        now = [part for each in work for part in self._truncated_of(each, elements[each.into])]
-        self._truncated |= {(each.into, each.number) for each in work}
+        now = [part for item in work for part in self._truncated_of(item, elements[item.into])]
+        self._truncated |= {(item.into, item.number) for item in work}
         return now
 
-    def _truncated_of(self, each: WorkItem, elements: Elements) -> list[WorkItem]:
-        if each.has_end and (each.into, each.number) in self._truncated:
-            return [each]
-        now, later = elements.truncated(each)
+    def _truncated_of(self, item: WorkItem, elements: Elements) -> list[WorkItem]:
+        if item.has_end and (item.into, item.number) in self._truncated:
+            return [item]
+        now, later = elements.truncated(item)
         self.aside += [part for part in (later,) if part is not None]
         return [part for part in (now,) if part is not None]
 
 
 def renewed(work: Iterable[WorkItem]) -> list[WorkItem]:
     """Return pending work for a new launch: work without an end is due at once, even if it was deferred."""
-    return [each if each.has_end or each.due is None else each.model_copy(update={"due": None}) for each in work]
+    return [item if item.has_end or item.due is None else item.model_copy(update={"due": None}) for item in work]
 
 
 def next_due(deferred: Iterable[WorkItem]) -> datetime | None:
     """When the first deferred item is due; None if there is none."""
-    return min((each.due for each in deferred if each.due is not None), default=None)
+    return min((item.due for item in deferred if item.due is not None), default=None)

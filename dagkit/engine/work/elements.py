@@ -30,9 +30,9 @@ class PartsWrong(RunFailure):
 
     code = "parts-mismatched"
 
-    def __init__(self, into: Address, whole: Any, told: str) -> None:
+    def __init__(self, into: Address, whole: Any, problem: str) -> None:
         super().__init__(
-            f"{into.operator}.split divided {whole} so that {told}",
+            f"{into.operator}.split divided {whole} so that {problem}",
             "yield parts that touch, from its start to its end",
             Scene(into.operator),
         )
@@ -77,7 +77,7 @@ class Elements:
         self._is_sized = type(operator).size is not SplittableOperator.size
 
     @property
-    def tells_time(self) -> bool:
+    def has_watermark(self) -> bool:
         """Whether the operator estimates watermarks for its elements."""
         return type(self.operator).watermark is not SplittableOperator.watermark
 
@@ -117,94 +117,94 @@ class Elements:
                 restriction=restriction,
             )
 
-    def back(self, each: WorkItem) -> Any:
+    def back(self, item: WorkItem) -> Any:
         """Decode the element. If it is a stretch of a source, return its pending part."""
         try:
-            element = self._written.back(each.element)
+            element = self._written.back(item.element)
         except (ValueError, TypeError) as error:
-            raise ElementUnreadable(self.into, each.element, error) from error
-        return element.part(each.start, each.end) if is_sourced(element) else element
+            raise ElementUnreadable(self.into, item.element, error) from error
+        return element.part(item.start, item.end) if is_sourced(element) else element
 
-    def restriction(self, each: WorkItem) -> Any:
+    def restriction(self, item: WorkItem) -> Any:
         """Return what an item is restricted to."""
-        if each.restriction is None and self._takes_offsets:
-            return OffsetRange(each.start, each.end)
-        return self.restrictions.of(each)
+        if item.restriction is None and self._takes_offsets:
+            return OffsetRange(item.start, item.end)
+        return self.restrictions.of(item)
 
-    def tracker(self, each: WorkItem, element: Any) -> RestrictionTracker[Any, Any]:
+    def tracker(self, item: WorkItem, element: Any) -> RestrictionTracker[Any, Any]:
         """Return the tracker of an item; the last share of an element is not split."""
-        tracker = self._tracker(element, self.restriction(each))
-        return UnsplittableRestrictionTracker(tracker) if each.restriction is not None and each.length == 1 else tracker
+        tracker = self._tracker(element, self.restriction(item))
+        return UnsplittableRestrictionTracker(tracker) if item.restriction is not None and item.length == 1 else tracker
 
     def _tracker(self, element: Any, restriction: Any) -> RestrictionTracker[Any, Any]:
         with code_of(self.into.operator):
             return self.operator.tracker(element, restriction)
 
-    def rest_of(self, each: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any], residual: Any) -> WorkItem:
+    def rest_of(self, item: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any], residual: Any) -> WorkItem:
         """Return the item that a split of a running item left."""
-        if each.restriction is None:
-            return each.part(residual.start, residual.stop)
+        if item.restriction is None:
+            return item.part(residual.start, residual.stop)
         if not tracker.is_started():
-            return self._holding(each, element, residual, each.start, each.end)
+            return self._holding(item, element, residual, item.start, item.end)
         done, left = (self.restrictions.size(element, part) for part in (tracker.current_restriction(), residual))
-        return self._holding(each, element, residual, divided_at(each, done, left, least=1), each.end)
+        return self._holding(item, element, residual, divided_at(item, done, left, least=1), item.end)
 
-    def done_of(self, each: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any], rest: WorkItem) -> float:
+    def done_of(self, item: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any], rest: WorkItem) -> float:
         """Return how much of an item was done, in the unit of its amount."""
-        if each.restriction is None:
-            return (rest.start - each.start) * each.density
+        if item.restriction is None:
+            return (rest.start - item.start) * item.density
         return self.restrictions.size(element, tracker.current_restriction()) if tracker.is_started() else 0.0
 
-    def truncated(self, each: WorkItem) -> tuple[WorkItem | None, WorkItem | None]:
+    def truncated(self, item: WorkItem) -> tuple[WorkItem | None, WorkItem | None]:
         """Return the part that is still done when the application drains, and the part left to a later launch."""
-        element, whole = self.back(each), self.restriction(each)
+        element, whole = self.back(item), self.restriction(item)
         with code_of(self.into.operator):
             kept = self.operator.truncate(element, whole)
         if kept is None:
-            return None, each
-        if each.restriction is not None:
-            if self.restrictions.written(kept) != each.restriction:
+            return None, item
+        if item.restriction is not None:
+            if self.restrictions.written(kept) != item.restriction:
                 raise TruncatedWrong(self.into, whole, kept)
-            return each, None
-        if kept.start != each.start or kept.stop > each.end:
+            return item, None
+        if kept.start != item.start or kept.stop > item.end:
             raise TruncatedWrong(self.into, whole, kept)
-        if kept.stop == each.end:
-            return each, None
-        later = each.part(kept.stop, each.end)
-        return (each.part(each.start, kept.stop) if kept.stop > each.start else None), later
+        if kept.stop == item.end:
+            return item, None
+        later = item.part(kept.stop, item.end)
+        return (item.part(item.start, kept.stop) if kept.stop > item.start else None), later
 
-    def cut_near(self, each: WorkItem, position: int) -> int | Pieces | None:
+    def cut_near(self, item: WorkItem, position: int) -> int | Pieces | None:
         """Return where the tracker of an item allows a split near a position, or the pieces; None if nowhere."""
-        element = self.back(each)
-        tracker = self._tracker(element, self.restriction(each))
-        if each.restriction is not None:
-            return self._cut_at(each, element, tracker, (position - each.start) / (each.end - each.start))
+        element = self.back(item)
+        tracker = self._tracker(element, self.restriction(item))
+        if item.restriction is not None:
+            return self._cut_at(item, element, tracker, (position - item.start) / (item.end - item.start))
         # the share counts from the offset before the first one: that is where a tracker without a claim stands
         with code_of(self.into.operator):
-            split = split_near(tracker, position, (position - each.start + 1) / (each.end - each.start + 1))
+            split = split_near(tracker, position, (position - item.start + 1) / (item.end - item.start + 1))
         return None if split is None else split.primary.stop
 
     def _cut_at(
-        self, each: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any], share: float
+        self, item: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any], share: float
     ) -> Pieces | None:
-        if each.length < 2 * KEPT_SHARES:
+        if item.length < 2 * KEPT_SHARES:
             return None
         with code_of(self.into.operator):
             split = tracker.try_split(share)
         if split is None:
             return None
         sizes = [self.restrictions.size(element, part) for part in split]
-        at = divided_at(each, *sizes, least=KEPT_SHARES)
-        first = self._holding(each, element, split.primary, each.start, at)
-        return first, self._holding(each, element, split.residual, at, each.end)
+        at = divided_at(item, *sizes, least=KEPT_SHARES)
+        first = self._holding(item, element, split.primary, item.start, at)
+        return first, self._holding(item, element, split.residual, at, item.end)
 
-    def _holding(self, each: WorkItem, element: Any, restriction: Any, start: int, end: int) -> WorkItem:
+    def _holding(self, item: WorkItem, element: Any, restriction: Any, start: int, end: int) -> WorkItem:
         """Return the part of an item that holds these shares."""
         kept = {
             "restriction": self.restrictions.written(restriction),
             "size": self.restrictions.size(element, restriction),
         }
-        return each.part(start, end).model_copy(update=kept)
+        return item.part(start, end).model_copy(update=kept)
 
     def _checked(self, element: Any, given: Any, method: str) -> Any:
         if self._takes_offsets and isinstance(given, OffsetRange):

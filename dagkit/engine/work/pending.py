@@ -23,20 +23,20 @@ class PendingWork:
         self.queue = WorkQueue.of(renewed(waiting))
         self._drains = until is Until.DRAINED
         self._later = DrainPolicy(until)
-        self._dealer = Scheduler(self.queue, WindowSizer(float(shortest_millis)))
+        self._scheduler = Scheduler(self.queue, WindowSizer(float(shortest_millis)))
 
     def all(self) -> list[WorkItem]:
         """All work that is not done, for this launch and for later ones."""
         return [*self.queue.all(), *self._later.aside]
 
-    def truncate(self, traits: ProgramSummary) -> None:
+    def truncate(self, summary: ProgramSummary) -> None:
         """If the application drains, keep only the work in the queue that this launch still does."""
         if self._drains:
-            self.queue.replace(self._later.truncated(self.queue.all(), traits.elements))
+            self.queue.replace(self._later.truncated(self.queue.all(), summary.elements))
 
     def ready(self, now: datetime) -> int:
         """How many items can be processed now."""
-        return len(self.queue) + sum(each.due is not None and each.due <= now for each in self._deferred)
+        return len(self.queue) + sum(item.due is not None and item.due <= now for item in self._deferred)
 
     @property
     def next_due(self) -> datetime | None:
@@ -45,7 +45,7 @@ class PendingWork:
 
     @property
     def _deferred(self) -> list[WorkItem]:
-        return [each for each in self.queue.deferred if self._later.asks_again(each)]
+        return [item for item in self.queue.deferred if self._later.asks_again(item)]
 
     def plenty(self, slots: Mapping[Address, int], capacity: int, ahead: int) -> int:
         """How many items are enough for the next windows: work for the longest window, if its duration is known.
@@ -54,30 +54,30 @@ class PendingWork:
         than its readers is not asked before they have caught up.
         """
         enough = 4 * max(1, sum(slots.values()))
-        if self._dealer.pace.usual is None or self._dealer.backlog_millis(slots) >= LONGEST_MILLIS:
+        if self._scheduler.pace.usual is None or self._scheduler.backlog_millis(slots) >= LONGEST_MILLIS:
             return enough
         return min(len(self.queue) + 1, max(0, max(enough, capacity) - ahead))
 
-    def next(self, window_id: int, traits: ProgramSummary, now: datetime, *, overlaps: bool) -> WindowSchedule:
+    def next(self, window_id: int, summary: ProgramSummary, now: datetime, *, overlaps: bool) -> WindowSchedule:
         """Schedule the work of the next window."""
-        self.truncate(traits)
+        self.truncate(summary)
         self.queue.wake(now, self._later.asks_again)
-        return self._dealer.next(window_id, traits.slots, traits.near, overlaps=overlaps)
+        return self._scheduler.next(window_id, summary.slots, summary.near, overlaps=overlaps)
 
-    def again(self, promise: WindowPromise, traits: ProgramSummary) -> WindowSchedule:
+    def again(self, promise: WindowPromise, summary: ProgramSummary) -> WindowSchedule:
         """Schedule the work of a promised window."""
-        given = self._dealer.again(promise, traits.slots)
-        self.truncate(traits)
+        given = self._scheduler.again(promise, summary.slots)
+        self.truncate(summary)
         return given
 
     def over(
         self,
         given: WindowSchedule,
         worked: Sequence[SlotResult],
-        traits: ProgramSummary,
+        summary: ProgramSummary,
         *,
         whole_millis: float | None = None,
     ) -> None:
         """Return the rest of an ended window to the queue."""
-        self._dealer.over(given, worked, whole_millis)
-        self.truncate(traits)
+        self._scheduler.over(given, worked, whole_millis)
+        self.truncate(summary)

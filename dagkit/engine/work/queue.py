@@ -27,18 +27,18 @@ class InputQueue:
     new_positions: int = 0
     new_work: float = 0.0
 
-    def append(self, each: WorkItem) -> None:
-        self.new.append(each)
-        self.new_positions += each.positions
-        self.new_work += each.amount
+    def append(self, item: WorkItem) -> None:
+        self.new.append(item)
+        self.new_positions += item.positions
+        self.new_work += item.amount
 
     def pop(self) -> WorkItem:
         if self.returned:
             return self.returned.popleft()
-        each = self.new.popleft()
-        self.new_positions -= each.positions
-        self.new_work = self.new_work - each.amount if self.new else 0.0  # an empty queue clears rounding errors
-        return each
+        item = self.new.popleft()
+        self.new_positions -= item.positions
+        self.new_work = self.new_work - item.amount if self.new else 0.0  # an empty queue clears rounding errors
+        return item
 
     def put_back(self, blocks: Iterable[WorkItem]) -> None:
         self.returned.extendleft(reversed(list(blocks)))
@@ -51,7 +51,7 @@ class InputQueue:
 
     @property
     def positions(self) -> int:
-        return sum(each.positions for each in self.returned) + self.new_positions
+        return sum(item.positions for item in self.returned) + self.new_positions
 
     def millis(self, forecast: CostEstimate) -> float:
         """How long one slot would be busy with all of it; blocks that were not begun have the usual cost."""
@@ -75,11 +75,11 @@ class WorkQueue:
 
     def add(self, blocks: Iterable[WorkItem]) -> None:
         """Append blocks that were found."""
-        for each in blocks:
-            if each.due is None:
-                self._line(each.into).append(each)
+        for item in blocks:
+            if item.due is None:
+                self._line(item.into).append(item)
             else:
-                self.deferred.append(each)
+                self.deferred.append(item)
 
     def put_back(self, blocks: Iterable[WorkItem], cuts: Container[ItemEnd] = ()) -> None:
         """Put the rest of a window at the front, since it is the oldest; append blocks without an end to their input.
@@ -87,26 +87,26 @@ class WorkQueue:
         Pieces that were cut for the window and still touch become one block again.
         """
         returned = list(blocks)
-        self.deferred += [each for each in returned if each.due is not None]
-        returned = [each for each in returned if each.due is None]
-        for into in {each.into for each in returned}:
-            mine = sorted((each for each in returned if each.into == into), key=attrgetter("order"))
-            line, ending = self._line(into), [each for each in mine if each.has_end]
+        self.deferred += [item for item in returned if item.due is not None]
+        returned = [item for item in returned if item.due is None]
+        for into in {item.into for item in returned}:
+            mine = sorted((item for item in returned if item.into == into), key=attrgetter("order"))
+            line, ending = self._line(into), [item for item in mine if item.has_end]
             if ending and line.returned:  # it may be the rest of the block that was cut last
                 ending.append(line.pop())
             line.put_back(joined(ending, cuts))
-            for each in mine:
-                if not each.has_end:
-                    self._line(into).append(each)
+            for item in mine:
+                if not item.has_end:
+                    self._line(into).append(item)
 
     def all(self) -> list[WorkItem]:
-        return [each for line in self.lines.values() for each in line.all()] + self.deferred
+        return [item for line in self.lines.values() for item in line.all()] + self.deferred
 
     def wake(self, now: datetime, asks_again: Callable[[WorkItem], bool]) -> None:
         """Put deferred items that are due back into their queues, if this launch asks them again."""
-        awake = [each for each in self.deferred if each.due is not None and each.due <= now and asks_again(each)]
-        self.deferred = [each for each in self.deferred if all(each is not other for other in awake)]
-        self.put_back(each.model_copy(update={"due": None}) for each in awake)
+        awake = [item for item in self.deferred if item.due is not None and item.due <= now and asks_again(item)]
+        self.deferred = [item for item in self.deferred if all(item is not other for other in awake)]
+        self.put_back(item.model_copy(update={"due": None}) for item in awake)
 
     def replace(self, blocks: Iterable[WorkItem]) -> None:
         """Make these blocks the whole content of the queue."""
@@ -148,8 +148,8 @@ class WorkQueue:
             todo = work_millis[into] * count
             allocation[into] = allocated(self._first(into, count, todo, cutter), count, cutter)
             more = self._first(into, 0, todo * besides, cutter)
-            for hand, further in zip(allocation[into], allocated(more, count, cutter), strict=True):
-                hand.extend(further)
+            for slot_items, further in zip(allocation[into], allocated(more, count, cutter), strict=True):
+                slot_items.extend(further)
         return allocation
 
     def divide(self, divided: Iterable[tuple[WorkItem, WorkItem]]) -> None:
@@ -159,8 +159,8 @@ class WorkQueue:
             line = self._line(pieces[0].into)
             line.returned = deque(_in_pieces(line.returned, pieces))
             found, line.new, line.new_positions, line.new_work = line.new, deque(), 0, 0.0
-            for each in _in_pieces(found, pieces):
-                line.append(each)
+            for item in _in_pieces(found, pieces):
+                line.append(item)
 
     def take_these(
         self, promised: Mapping[Address, Sequence[Sequence[PromisedItem]]], slots: Mapping[Address, int]
@@ -168,13 +168,15 @@ class WorkQueue:
         """Take exactly the stretches that a window was promised (number, start, end), for the present slots."""
         taken: dict[Address, SlotWork] = {}
         deferred, self.deferred = self.deferred, []
-        for each in deferred:  # a promised stretch may have been deferred since
-            self._line(each.into).append(each)
+        for item in deferred:  # a promised stretch may have been deferred since
+            self._line(item.into).append(item)
         for into, slot_work in promised.items():
-            stretches = [(slot, n, start, end) for slot, hand in enumerate(slot_work) for n, start, end in hand]
+            stretches = [
+                (slot, n, start, end) for slot, slot_items in enumerate(slot_work) for n, start, end in slot_items
+            ]
             taken[into] = [[] for _ in range(slots[into])]
-            for slot, each in self._stretches(into, stretches):
-                taken[into][slot % slots[into]].append(each)
+            for slot, item in self._stretches(into, stretches):
+                taken[into][slot % slots[into]].append(item)
         if deferred:
             self.replace(self.all())
         return taken
@@ -186,10 +188,10 @@ class WorkQueue:
         """The pending parts of each wanted element; they shrink as stretches are taken out one by one."""
         kept: list[tuple[bool, list[WorkItem]]] = []
         for is_new, work in ((False, line.returned), (True, line.new)):
-            for each in work:
-                kept.append((is_new, [each]))
-                if each.number in numbers:
-                    parts.setdefault(each.number, []).append(kept[-1][1])
+            for item in work:
+                kept.append((is_new, [item]))
+                if item.number in numbers:
+                    parts.setdefault(item.number, []).append(kept[-1][1])
         asked: list[tuple[int, WorkItem]] = []
         for slot, number, start, end in wanted:
             taken = _taken_out(parts.get(number, ()), start, end)
@@ -197,8 +199,8 @@ class WorkQueue:
             asked.append((slot, taken))
         line.returned, line.new, line.new_positions, line.new_work = deque(), deque(), 0, 0.0
         for is_new, work_now in kept:
-            for each in work_now:
-                line.append(each) if is_new else line.returned.append(each)
+            for item in work_now:
+                line.append(item) if is_new else line.returned.append(item)
         return asked
 
     def _first(self, into: Address, slots: int, millis: float, cutter: SplitPlanner) -> list[WorkItem]:
@@ -208,14 +210,14 @@ class WorkQueue:
         """
         line, taken = self._line(into), list[WorkItem]()
         while len(line) and (len(taken) < slots or millis > 0):
-            each = line.pop()
-            takes = cutter.millis(each)
+            item = line.pop()
+            takes = cutter.millis(item)
             if not len(line) and takes > WORTH_LEAVING * millis > 0:
-                pieces = cutter.at(each, cutter.forecast.reached(each, millis), LATER)
+                pieces = cutter.at(item, cutter.forecast.reached(item, millis), LATER)
                 if pieces is not None:
                     line.put_back(pieces[1:])
                     return [*taken, pieces[0]]
-            taken.append(each)
+            taken.append(item)
             millis -= takes
         return taken
 
@@ -228,33 +230,33 @@ def _in_pieces(work: Iterable[WorkItem], pieces: tuple[WorkItem, WorkItem]) -> l
     first, rest = pieces
     return [
         part
-        for each in work
-        for part in (pieces if (each.start, each.end_key) == (first.start, rest.end_key) else (each,))
+        for item in work
+        for part in (pieces if (item.start, item.end_key) == (first.start, rest.end_key) else (item,))
     ]
 
 
 def _taken_out(found: Sequence[list[WorkItem]], start: int, end: int) -> WorkItem | None:
     """Take one stretch out of one or several parts; what lies before and after it stays in its place."""
-    pieces = [(each, parts) for parts in found for each in parts]
-    whole = [(each, parts) for each, parts in pieces if each.start <= start and end <= each.end][:1]
+    pieces = [(item, parts) for parts in found for item in parts]
+    whole = [(item, parts) for item, parts in pieces if item.start <= start and end <= item.end][:1]
     over = whole or sorted(
-        ((each, parts) for each, parts in pieces if each.start < end and start < each.end),
+        ((item, parts) for item, parts in pieces if item.start < end and start < item.end),
         key=lambda pair: pair[0].order,
     )
     reached = start
-    for each, _ in over:
-        if each.start > reached:
+    for item, _ in over:
+        if item.start > reached:
             return None
-        reached = each.end
+        reached = item.end
     if not over or reached < end:
         return None
     first, last = over[0][0], over[-1][0]
     is_whole = len(over) == 1 and (first.start, last.end) == (start, end)
     assert is_whole or first.restriction is None, f"only its operator divides {first.name}"
     before, after = first.part(first.start, start), last.part(end, last.end)
-    for each, parts in over:
-        at = next(index for index, part in enumerate(parts) if part is each)
-        rest = [*([before] if each is first else []), *([after] if each is last else [])]
+    for item, parts in over:
+        at = next(index for index, part in enumerate(parts) if part is item)
+        rest = [*([before] if item is first else []), *([after] if item is last else [])]
         parts[at : at + 1] = [part for part in rest if part.start < part.end]
     one = first if len(over) == 1 else first.model_copy(update={"end": last.end, "size": None})
     return one.part(start, end)

@@ -41,33 +41,33 @@ class Recorder:
         self._folded_elements = 0
         self._folded_positions = 0
 
-    def find(self, each: WorkItem) -> None:
+    def find(self, item: WorkItem) -> None:
         """Record work that came from another operator."""
-        self._new[each.number, each.start] = each
+        self._new[item.number, item.start] = item
 
-    def do(self, each: WorkItem, stop: int) -> None:
+    def do(self, item: WorkItem, stop: int) -> None:
         """Record that an item was done up to a position."""
-        if each.source is None or stop == each.start < each.end:
+        if item.source is None or stop == item.start < item.end:
             return
-        is_settled = stop == each.end and self._new.pop((each.number, each.start), None) is not None
+        is_settled = stop == item.end and self._new.pop((item.number, item.start), None) is not None
         if not is_settled:
-            self._done.add(each.source, each.start, stop)
-        elif len(self._settled.extents) < LISTED or self._settled.touches(each.source, each.start):
-            self._settled.add(each.source, each.start, stop)
+            self._done.add(item.source, item.start, stop)
+        elif len(self._settled.extents) < LISTED or self._settled.touches(item.source, item.start):
+            self._settled.add(item.source, item.start, stop)
         else:
             self._folded_elements += 1
-            self._folded_positions += each.positions
+            self._folded_positions += item.positions
 
     def record(self) -> WorkRecord:
         """Return the complete record."""
         found = _Joined()
-        for each in self._new.values():
-            if each.source is not None:
-                found.add(each.source, each.start, each.end)
+        for item in self._new.values():
+            if item.source is not None:
+                found.add(item.source, item.start, item.end)
         settled = self._settled.extents
         return WorkRecord(
-            found=tuple(Extent(*each) for each in [*found.extents, *settled]),
-            done=tuple(Extent(*each) for each in [*self._done.extents, *settled]),
+            found=tuple(Extent(*item) for item in [*found.extents, *settled]),
+            done=tuple(Extent(*item) for item in [*self._done.extents, *settled]),
             folded_elements=self._folded_elements,
             folded_positions=self._folded_positions,
         )

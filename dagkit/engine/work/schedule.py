@@ -55,12 +55,12 @@ class WindowSchedule:
     def is_endless(self) -> bool:
         """Whether all its work has no end: such a window only polls for more."""
         allocated = all_in(self.allocation)
-        return bool(allocated) and not any(each.has_end for each in allocated)
+        return bool(allocated) and not any(item.has_end for item in allocated)
 
     def promise(self, *, last: bool) -> WindowPromise:
         """Return what `Scheduler.again` needs to allocate the same work again."""
         deal = {
-            into: tuple(tuple((each.number, each.start, each.end) for each in work) for work in slot_work)
+            into: tuple(tuple((item.number, item.start, item.end) for item in work) for work in slot_work)
             for into, slot_work in self.allocation.items()
         }
         return WindowPromise(deal=deal, lasts_millis=self.lasts_millis, cuts=self.cuts, last=last, divided=self.divided)
@@ -82,9 +82,9 @@ class Scheduler:
         self, window_id: int, slots: Mapping[Address, int], cuts: Mapping[Address, CutNear], *, overlaps: bool
     ) -> WindowSchedule:
         """Take the work of the next window from the queue."""
-        forecast, each = CostEstimate(self.pace.usual), self._by_input(slots)
-        length = self.pace.next(max(each.values(), default=0.0))
-        work = {into: min(millis, length.work_millis) for into, millis in each.items()}
+        forecast, by_input = CostEstimate(self.pace.usual), self._by_input(slots)
+        length = self.pace.next(max(by_input.values(), default=0.0))
+        work = {into: min(millis, length.work_millis) for into, millis in by_input.items()}
         cutter = SplitPlanner(forecast, cuts, self.patience, window_id)
         allocation = self.queue.take(slots, work, cutter, besides=0.0 if overlaps else BESIDES)
         pieces = tuple(cutter.pieces)
@@ -98,7 +98,7 @@ class Scheduler:
 
     def over(self, given: WindowSchedule, worked: Sequence[SlotResult], whole_millis: float | None = None) -> None:
         """Return the rest of an ended window to the queue, and learn from its measurements."""
-        allocated = {each.end_key: each for each in all_in(given.allocation)}
+        allocated = {item.end_key: item for item in all_in(given.allocation)}
         undone: dict[ItemEnd, float] = {}
         returned: list[WorkItem] = []
         for left in (left for one in worked for left in one.left):
@@ -110,8 +110,8 @@ class Scheduler:
         self.queue.put_back(returned, given.places)
         expected: dict[int, float] = {}
         for slot_work in given.allocation.values():
-            for slot, hand in enumerate(slot_work):
-                did = sum(given.forecast.millis(each) - undone.get(each.end_key, 0.0) for each in hand)
+            for slot, slot_items in enumerate(slot_work):
+                did = sum(given.forecast.millis(item) - undone.get(item.end_key, 0.0) for item in slot_items)
                 expected[slot] = expected.get(slot, 0.0) + did
         self._learn(given, [one for one in worked if one.work], expected, whole_millis)
 

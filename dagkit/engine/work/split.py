@@ -47,7 +47,7 @@ Allocation = Mapping[Address, Sequence[Sequence[WorkItem]]]
 
 def all_in(allocation: Allocation) -> list[WorkItem]:
     """All blocks of an allocation."""
-    return [each for slot_work in allocation.values() for hand in slot_work for each in hand]
+    return [item for slot_work in allocation.values() for slot_items in slot_work for item in slot_items]
 
 
 def nowhere(_: WorkItem, position: int) -> None:
@@ -77,19 +77,19 @@ class SplitBackoff:
     _refused: dict[tuple[str, str | Number], tuple[int, int]] = field(default_factory=dict)
     """The number of refusals in a row, and the last window without another attempt, by source."""
 
-    def allows(self, each: WorkItem, window: int) -> bool:
-        return self._refused.get(_source_of(each), (0, 0))[1] <= window
+    def allows(self, item: WorkItem, window: int) -> bool:
+        return self._refused.get(_source_of(item), (0, 0))[1] <= window
 
-    def refused(self, each: WorkItem, window: int) -> None:
+    def refused(self, item: WorkItem, window: int) -> None:
         """Record a refused cut: the pause before the next attempt doubles each time."""
-        key = _source_of(each)
+        key = _source_of(item)
         times, until = self._refused.get(key, (0, 0))
         if until <= window:
             self._refused[key] = times + 1, window + 1 + min(LONGEST_PATIENCE, 2**times)
             self._forget(window)
 
-    def came_of_it(self, each: WorkItem) -> None:
-        self._refused.pop(_source_of(each), None)
+    def came_of_it(self, item: WorkItem) -> None:
+        self._refused.pop(_source_of(item), None)
 
     def _forget(self, window: int) -> None:
         """Forget sources without a recent attempt: they are done, or so rare that another attempt is cheap."""
@@ -97,9 +97,9 @@ class SplitBackoff:
         self._refused = {key: refused for key, refused in self._refused.items() if refused[1] > old}
 
 
-def _source_of(each: WorkItem) -> tuple[str, str | Number]:
+def _source_of(item: WorkItem) -> tuple[str, str | Number]:
     """The unit that is left whole: a source, or one element without a source."""
-    return each.into, each.number if each.source is None else each.source
+    return item.into, item.number if item.source is None else item.source
 
 
 @dataclass
@@ -115,21 +115,21 @@ class SplitPlanner:
     pieces: list[Pieces] = field(default_factory=list)
     """The two pieces of each cut, in the same order."""
 
-    def at(self, each: WorkItem, position: int, why: str) -> Pieces | None:
+    def at(self, item: WorkItem, position: int, why: str) -> Pieces | None:
         """Cut a block in two near a position. Return None if a piece would be too small or the reader refuses."""
-        pieces = self._pieces(each, position)
-        if pieces is None or not self.patience.allows(each, self.window):
+        pieces = self._pieces(item, position)
+        if pieces is None or not self.patience.allows(item, self.window):
             return None
-        cut = self.near.get(each.into, nowhere)(each, position)
+        cut = self.near.get(item.into, nowhere)(item, position)
         if isinstance(cut, tuple):
             pieces = self._worth(cut)
         elif cut != position:
-            pieces = None if cut is None else self._pieces(each, cut)
+            pieces = None if cut is None else self._pieces(item, cut)
         if cut is None or pieces is None:
-            self.patience.refused(each, self.window)
+            self.patience.refused(item, self.window)
             return None
-        self.patience.came_of_it(each)
-        self.made.append(split_of(each, pieces[1].start, why))
+        self.patience.came_of_it(item)
+        self.made.append(split_of(item, pieces[1].start, why))
         self.pieces.append(pieces)
         return pieces
 
@@ -137,14 +137,14 @@ class SplitPlanner:
         """Forget all cuts but the first `count`."""
         del self.made[count:], self.pieces[count:]
 
-    def millis(self, each: WorkItem) -> float:
-        return self.forecast.millis(each)
+    def millis(self, item: WorkItem) -> float:
+        return self.forecast.millis(item)
 
-    def _pieces(self, each: WorkItem, position: int) -> Pieces | None:
+    def _pieces(self, item: WorkItem, position: int) -> Pieces | None:
         """Return the two pieces of a block, or None if it has no end or a piece takes less than `least`."""
-        if not each.has_end or not each.start < position < each.end:
+        if not item.has_end or not item.start < position < item.end:
             return None
-        return self._worth((each.part(each.start, position), each.part(position, each.end)))
+        return self._worth((item.part(item.start, position), item.part(position, item.end)))
 
     def _worth(self, pieces: Pieces) -> Pieces | None:
         return pieces if min(map(self.millis, pieces)) >= self.least * (1 - 1e-9) else None
@@ -157,20 +157,20 @@ class SplitPlanner:
 
 def allocated(blocks: Sequence[WorkItem], slots: int, cutter: SplitPlanner) -> SlotWork:
     """Allocate blocks to slots: whole ones if that is even enough; otherwise cut some, fewer than one for each slot."""
-    timed = [(cutter.millis(each), each) for each in blocks]
-    told = [(millis, each) for millis, each in timed if millis]
-    slot_work = _dealt_by_time(told, slots, cutter) if told else [[] for _ in range(slots)]
-    return _spread([each for millis, each in timed if not millis], slot_work)
+    timed = [(cutter.millis(item), item) for item in blocks]
+    measured = [(millis, item) for millis, item in timed if millis]
+    slot_work = _allocated_by_time(measured, slots, cutter) if measured else [[] for _ in range(slots)]
+    return _spread([item for millis, item in timed if not millis], slot_work)
 
 
-def _dealt_by_time(timed: Sequence[tuple[float, WorkItem]], slots: int, cutter: SplitPlanner) -> SlotWork:
+def _allocated_by_time(timed: Sequence[tuple[float, WorkItem]], slots: int, cutter: SplitPlanner) -> SlotWork:
     """Allocate blocks so that all slots are expected to end together."""
     slot_work, most = whole_blocks(timed, slots)
     share = sum(millis for millis, _ in timed) / slots
     if most <= EVEN_ENOUGH * share:
         return slot_work
     made = len(cutter.made)
-    cut, most_cut = wrapped([each for _, each in timed], slots, max(share, cutter.least), cutter)
+    cut, most_cut = wrapped([item for _, item in timed], slots, max(share, cutter.least), cutter)
     if most_cut < most:
         return cut
     cutter.take_back(made)
@@ -179,14 +179,14 @@ def _dealt_by_time(timed: Sequence[tuple[float, WorkItem]], slots: int, cutter: 
 
 def _spread(blocks: Sequence[WorkItem], slot_work: SlotWork) -> SlotWork:
     """Spread work of unknown duration, such as work without an end, over the slots, empty ones first."""
-    counts = [(0, len(hand), slot) for slot, hand in enumerate(slot_work)]
+    counts = [(0, len(slot_items), slot) for slot, slot_items in enumerate(slot_work)]
     heapq.heapify(counts)
-    for each in sorted(blocks, key=attrgetter("order")):
+    for item in sorted(blocks, key=attrgetter("order")):
         spread, others, slot = counts[0]
-        slot_work[slot].append(each)
+        slot_work[slot].append(item)
         heapq.heapreplace(counts, (spread + 1, others, slot))
-    for hand in slot_work:
-        hand.sort(key=attrgetter("order"))
+    for slot_items in slot_work:
+        slot_items.sort(key=attrgetter("order"))
     return slot_work
 
 
@@ -194,12 +194,12 @@ def whole_blocks(timed: Sequence[tuple[float, WorkItem]], slots: int) -> tuple[S
     """Give each block, longest first, to the slot with the least work; return also the time of the fullest slot."""
     slot_work: SlotWork = [[] for _ in range(slots)]
     loads = [(0.0, slot) for slot in range(slots)]
-    for millis, each in sorted(timed, key=lambda pair: (-pair[0], pair[1].order)):
+    for millis, item in sorted(timed, key=lambda pair: (-pair[0], pair[1].order)):
         load, slot = loads[0]
-        slot_work[slot].append(each)
+        slot_work[slot].append(item)
         heapq.heapreplace(loads, (load + millis, slot))
-    for hand in slot_work:
-        hand.sort(key=attrgetter("order"))
+    for slot_items in slot_work:
+        slot_items.sort(key=attrgetter("order"))
     return slot_work, max(load for load, _ in loads)
 
 
@@ -210,21 +210,21 @@ def wrapped(blocks: Sequence[WorkItem], slots: int, share: float, cutter: SplitP
     loads = [0.0] * slots
     given, slot = 0.0, 0
     while left:
-        each = left.pop()
+        item = left.pop()
         room, is_full = share * (slot + 1) - given, False
-        millis = cutter.millis(each)
+        millis = cutter.millis(item)
         if slot < slots - 1 and room < millis:
-            pieces = cutter.at(each, max(each.start + 1, cutter.forecast.reached(each, room)), EVEN)
+            pieces = cutter.at(item, max(item.start + 1, cutter.forecast.reached(item, room)), EVEN)
             if pieces is not None:
-                each, rest = pieces
-                millis = cutter.millis(each)
+                item, rest = pieces
+                millis = cutter.millis(item)
                 left.append(rest)
                 is_full = True
             elif room < millis / 2 and slot_work[slot]:
-                left.append(each)
+                left.append(item)
                 slot += 1
                 continue
-        slot_work[slot].append(each)
+        slot_work[slot].append(item)
         loads[slot] += millis
         given += millis
         while slot < slots - 1 and (is_full or given >= share * (slot + 1) * (1 - 1e-9)):
@@ -232,15 +232,15 @@ def wrapped(blocks: Sequence[WorkItem], slots: int, share: float, cutter: SplitP
     return slot_work, max(loads)
 
 
-def split_of(each: WorkItem, at: int, why: str, slot: int | None = None) -> Split:
+def split_of(item: WorkItem, at: int, why: str, slot: int | None = None) -> Split:
     """Return the fact that records a cut."""
     return Split(
-        into=each.into,
-        source=each.name,
-        start=each.start,
+        into=item.into,
+        source=item.name,
+        start=item.start,
         at=at,
-        end=each.end if each.has_end else None,
-        element_id=each.element_id,
+        end=item.end if item.has_end else None,
+        element_id=item.element_id,
         slot=slot,
         why=why,
     )
@@ -248,7 +248,7 @@ def split_of(each: WorkItem, at: int, why: str, slot: int | None = None) -> Spli
 
 def split_at_the_end(allocation: Allocation, worked: Iterable[SlotResult]) -> list[Split]:
     """The splits of work in progress: because the window was over, or because the operator deferred the rest."""
-    allocated = {each.end_key: each for each in all_in(allocation)}
+    allocated = {item.end_key: item for item in all_in(allocation)}
     return [
         split_of(before, left.start, OVER if left.due is None else PUT_OFF, one.slot)
         for one in worked
@@ -260,40 +260,40 @@ def split_at_the_end(allocation: Allocation, worked: Iterable[SlotResult]) -> li
 def joined(work: Sequence[WorkItem], cuts: Container[ItemEnd]) -> list[WorkItem]:
     """Return the work with neighbours joined that touch at one of these cuts: no slot began there."""
     found: list[WorkItem] = []
-    for each in work:
+    for item in work:
         before = found[-1] if found else None
-        if before is not None and before.end_key == (*each.key, each.start) and place_in(each, each.start) in cuts:
-            sizes = (before.size, each.size)
+        if before is not None and before.end_key == (*item.key, item.start) and place_in(item, item.start) in cuts:
+            sizes = (before.size, item.size)
             size = None if None in sizes else sum(size for size in sizes if size is not None)
-            found[-1] = before.model_copy(update={"end": each.end, "size": size})
+            found[-1] = before.model_copy(update={"end": item.end, "size": size})
         else:
-            found.append(each)
+            found.append(item)
     return found
 
 
-def place_in(each: WorkItem, position: int) -> ItemEnd:
+def place_in(item: WorkItem, position: int) -> ItemEnd:
     """A position of an element."""
-    return *each.key, position
+    return *item.key, position
 
 
 def backlogs_of(waiting: Iterable[WorkItem], near: Mapping[Address, CutNear], now: datetime) -> dict[Address, Backlog]:
     """The backlog of due work, by input."""
     by_input: dict[Address, list[WorkItem]] = {}
-    for each in waiting:
-        if each.due is None or each.due <= now:
-            by_input.setdefault(each.into, []).append(each)
+    for item in waiting:
+        if item.due is None or item.due <= now:
+            by_input.setdefault(item.into, []).append(item)
     return {into: backlog_of(work, near.get(into, nowhere)) for into, work in by_input.items()}
 
 
 def backlog_of(waiting: Sequence[WorkItem], near: CutNear) -> Backlog:
     """The backlog of all partitions together. If the first long item can be cut, all are assumed to be."""
-    lengths = [each.length for each in waiting]
-    long = next((each for each, length in zip(waiting, lengths, strict=True) if length >= 2 * PIECE), None)
+    lengths = [item.length for item in waiting]
+    long = next((item for item, length in zip(waiting, lengths, strict=True) if length >= 2 * PIECE), None)
     cut = long is not None and near(long, long.start + long.length // 2) is not None
     pieces = sum(max(1, length // PIECE) for length in lengths) if cut else len(lengths)
     return Backlog(
         blocks=len(waiting),
-        positions=sum(each.positions for each in waiting),
+        positions=sum(item.positions for item in waiting),
         pieces=min(pieces, ENOUGH_PIECES),
-        endless=sum(not each.has_end for each in waiting),
+        endless=sum(not item.has_end for item in waiting),
     )

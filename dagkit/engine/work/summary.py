@@ -45,18 +45,18 @@ class ProgramSummary:
     def of(cls, program: Program) -> "ProgramSummary":
         workers = [type(program.operators[name][0]) for name in program.stage_of]
         counts = frozenset(count for name, count in program.windows.items() if name in program.stage_of)
-        keeps = any(declared_state(each) or issubclass(each, DelayOperator) for each in workers)
+        keeps = any(declared_state(item) or issubclass(item, DelayOperator) for item in workers)
         elements = Elements.of(program)
         return cls(
             addresses={target.address: target for target in program.targets.values()},
             slots=program.queued_slots,
             elements=elements,
-            near={into: each.cut_near for into, each in elements.items() if not in_one(program, into)},
-            timed_inputs=tuple(into for into, each in sorted(elements.items()) if each.tells_time),
+            near={into: item.cut_near for into, item in elements.items() if not in_one(program, into)},
+            timed_inputs=tuple(into for into, item in sorted(elements.items()) if item.has_watermark),
             counts=counts,
             overlaps=not keeps and counts <= {1} and not program.sliders,
             writes=any(output_files(type(operators[0])) for operators in program.operators.values()),
-            drains=any(each.drained is not Operator.drained for each in workers),
+            drains=any(item.drained is not Operator.drained for item in workers),
             millis=_of_application(program, DagContext.STREAMING_WINDOW_SIZE_MILLIS),
             heartbeat=timedelta(milliseconds=_of_application(program, DagContext.HEARTBEAT_INTERVAL_MILLIS)),
         )
@@ -71,8 +71,8 @@ def in_one(program: Program, into: Address) -> bool:
     elsewhere = [
         name for name in program.after(reader) if program.stage_of[name].level != program.stage_of[reader].level
     ]
-    declared = [each for name in elsewhere for each in output_files(type(program.operators[name][0])).values()]
-    return any(each.of_blocks for each in declared)
+    declared = [item for name in elsewhere for item in output_files(type(program.operators[name][0])).values()]
+    return any(item.of_blocks for item in declared)
 
 
 def _of_application(program: Program, attribute: Attribute[int]) -> int:

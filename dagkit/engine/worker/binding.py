@@ -52,7 +52,7 @@ class Binding:
         """The items that each delay operator holds."""
         self._merging: dict[int, tuple[Life, Receiver]] = {}
         """The unifiers, by wire, created when their first items arrive."""
-        self._entrances: dict[Port, Receiver] = {}
+        self._receivers: dict[Port, Receiver] = {}
         self._controls = {name: Controls(name, operator, self.flush_into) for name, operator in operators.items()}
         self._panes: dict[Port, Panes] = {}
         self._slides: dict[Port, list[Receiver]] = {}
@@ -62,11 +62,11 @@ class Binding:
 
     def take(self, target: Target, batch: Batch[Any]) -> None:
         """Deliver a batch that arrived on a wire."""
-        told, name = controls_in(batch), target.into[0]
-        for stamped in told if not isinstance(self.operators[name], DelayOperator) else ():  # delays drop them
+        controls, name = controls_in(batch), target.into[0]
+        for stamped in controls if not isinstance(self.operators[name], DelayOperator) else ():  # delays drop them
             self._controls[name].take(stamped)
-        if not told:
-            self._entrance(target).batch(batch)
+        if not controls:
+            self._receiver_of(target).batch(batch)
 
     def end_controls(self, name: str) -> None:
         """Deliver the control tuples that waited until all items of an operator were processed."""
@@ -74,7 +74,7 @@ class Binding:
 
     def passed(self, port: Port) -> int:
         """How many items an input has received so far."""
-        return self._entrances[port].passed()
+        return self._receivers[port].passed()
 
     def merge_into(self, name: str) -> None:
         """End the unifiers before an operator, so that their results reach it; all their senders have ended."""
@@ -104,7 +104,7 @@ class Binding:
 
     def flush_into(self, name: str) -> None:
         """Deliver the items that wait for one operator."""
-        for (operator, _), into in self._entrances.items():
+        for (operator, _), into in self._receivers.items():
             if operator == name and into.flush is not None:
                 into.flush()
 
@@ -119,13 +119,13 @@ class Binding:
         """The panes of every output that slides."""
         return {slider_name(*port): panes.saved() for port, panes in self._panes.items()}
 
-    def _entrance(self, target: Target) -> Receiver:
+    def _receiver_of(self, target: Target) -> Receiver:
         """The receiver of a wire: the input itself, or the unifier before it."""
         if target.unifier is None:
-            return self._entrances[target.into]
+            return self._receivers[target.into]
         if target.wire not in self._merging:
             unifier = live(target.unifier(), {})
-            bind_output(unifier, "unified", [self._entrances[target.into]])
+            bind_output(unifier, "unified", [self._receivers[target.into]])
             life, window = Life(unifier, name=target.into[0]), self.window
             self._merging[target.wire] = life, receiver(unifier, "parts", Keying(), target.into[0])
             life.set_up(self.program.context_of(target.into[0], self.outbox.slot, window.window_id, window.home))
@@ -146,7 +146,7 @@ class Binding:
                 bind_output(operator, port, sinks)
             for port in input_ports(type(operator)):
                 control = None if isinstance(operator, DelayOperator) else self._controls[name].take
-                self._entrances[name, port] = replace(self._into(name, operator, port), control=control)
+                self._receivers[name, port] = replace(self._into(name, operator, port), control=control)
 
     def _into(self, name: str, operator: Operator, port: str) -> Receiver:
         if isinstance(operator, DelayOperator):
@@ -160,22 +160,22 @@ class Binding:
 
     def _sinks(self, stage: StageProgram, output: Port) -> Iterator[Receiver]:
         if output in stage.links:
-            yield self._entrances[stage.links[output]]
+            yield self._receivers[stage.links[output]]
         for target in stage.targets.get(output, ()):
             here = target.level == self.level and target.routing is Routing.STRAIGHT and not target.delayed
             if not here:
                 yield self.outbox.channel(target)
             elif target.unifier is None:
-                yield self._entrances[target.into]
+                yield self._receivers[target.into]
             else:
                 yield self._merged(target)
 
     def _merged(self, target: Target) -> Receiver:
         """The unifier before an input of this slot, created when its first items arrive."""
         return Receiver(
-            lambda item: self._entrance(target).item(item),
-            lambda batch: self._entrance(target).batch(batch),
-            control=self._entrances[target.into].control,
+            lambda item: self._receiver_of(target).item(item),
+            lambda batch: self._receiver_of(target).batch(batch),
+            control=self._receivers[target.into].control,
             passed=lambda: self._merging[target.wire][1].passed() if target.wire in self._merging else 0,
         )
 
@@ -183,5 +183,5 @@ class Binding:
         kept = self._kept.get(slider_name(*output), {})
         panes = self._panes[output] = Panes(self.program.sliders[output], kept)
         self._slides[output] = sinks
-        told = [sink.control for sink in sinks if sink.control is not None]
-        return replace(of_items(panes.add, lambda: panes.added), control=to_all(told) if told else None)
+        controls = [sink.control for sink in sinks if sink.control is not None]
+        return replace(of_items(panes.add, lambda: panes.added), control=to_all(controls) if controls else None)

@@ -42,9 +42,9 @@ class StateUnwritable(RunFailure):
 
     code = "state-unwritable"
 
-    def __init__(self, operator: str, state: str, told: str, declared: str) -> None:
+    def __init__(self, operator: str, state: str, value: str, declared: str) -> None:
         super().__init__(
-            f"{operator}.{state} holds {told}, which cannot be saved as {declared} and read back as it was",
+            f"{operator}.{state} holds {value}, which cannot be saved as {declared} and read back as it was",
             "declare a type for it that can, as in `State[…]` and `KeyedState[…, …]`: a dataclass, a pydantic model, "
             "an enum, numbers, text, lists of them",
             Scene(operator),
@@ -102,9 +102,9 @@ def bind_output(operator: Operator, port: str, sinks: Sequence[Receiver]) -> Non
     if sinks:
         operator._sinks[port] = to_all([sink.item for sink in sinks])  # noqa: SLF001 - outputs are bound here
         operator._batch_sinks[port] = to_all([sink.batch for sink in sinks])  # noqa: SLF001
-        told = [sink.control for sink in sinks if sink.control is not None]
-        if told:
-            operator._control_sinks[port] = to_all(told)  # noqa: SLF001
+        controls = [sink.control for sink in sinks if sink.control is not None]
+        if controls:
+            operator._control_sinks[port] = to_all(controls)  # noqa: SLF001
 
 
 def to_all(takes: Sequence[Take]) -> Take:

@@ -40,13 +40,13 @@ class Outbox:
         self.keep: Callable[[Sent], Sent] = owned
         """Converts a batch for later sending; a backend that sends bytes replaces it."""
         self._full: list[Sent] = []
-        self._slits: list[Receiver] = []
+        self._channels: list[Receiver] = []
 
     def channel(self, target: Target) -> Receiver:
         """Return the receiver for the items of one target."""
         channel = self._by_item(target) if target.routing is Routing.KEYED else of_batches(self._sender(target))
-        channel = replace(channel, control=self._telling(target, channel))
-        self._slits.append(channel)
+        channel = replace(channel, control=self._control_sender(target, channel))
+        self._channels.append(channel)
         return channel
 
     def ready(self) -> Iterator[Sent]:
@@ -56,7 +56,7 @@ class Outbox:
 
     def rest(self) -> Iterator[Sent]:
         """Yield all remaining batches."""
-        for channel in self._slits:
+        for channel in self._channels:
             if channel.flush is not None:
                 channel.flush()
         yield from self.ready()
@@ -74,20 +74,20 @@ class Outbox:
 
         return send
 
-    def _telling(self, target: Target, channel: Receiver) -> Take | None:
+    def _control_sender(self, target: Target, channel: Receiver) -> Take | None:
         """Return what sends control tuples to all partitions of a target, behind earlier items; None for delays."""
         if target.delayed:
             return None
         slots = (self.slot,) if target.routing is Routing.STRAIGHT else range(target.slots)
 
-        def tell(stamped: Stamped) -> None:
+        def send_control(stamped: Stamped) -> None:
             if channel.flush is not None:
                 channel.flush()
             for slot in slots:
                 sent = Sent(target.wire, slot, target.level, delayed=False, batch=Batch.of([stamped]))
                 self._full.append(self.keep(sent))
 
-        return tell
+        return send_control
 
     def _by_item(self, target: Target) -> Receiver:
         """Gather single items by the slot that owns them, so that few large batches are sent."""

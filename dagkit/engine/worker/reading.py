@@ -24,7 +24,7 @@ from dagkit.engine.worker.protocol import Stretch, WindowTask
 from dagkit.ranges import Deferred, RestrictionTracker, WatermarkEstimator, WorkUnclaimed
 from dagkit.schema.batch import Batch
 
-STRETCHES_TOLD = 1000
+MOST_RANGES = 1000
 """How many blocks a slot reports one by one; of a window with more, only sums cover the others."""
 
 
@@ -139,7 +139,7 @@ class Reading:
         rest = None if residual is None else self.elements.rest_of(each, element, tracker, residual)
         self.recorder.do(each, each.end if rest is None else rest.start)
         ended = time.monotonic()
-        if each.source is not None and len(self.stretches) < STRETCHES_TOLD:
+        if each.source is not None and len(self.stretches) < MOST_RANGES:
             stop = each.end if rest is None else rest.start
             after, millis = (began - self._made) * 1000, (ended - began) * 1000
             self.stretches.append(Stretch(each.source, each.start, stop, after, millis))
@@ -161,7 +161,7 @@ class Reading:
             "done_apart": 0,
         }
         self.left.append(rest.model_copy(update=changes))
-        if len(self.underway) < STRETCHES_TOLD:
+        if len(self.underway) < MOST_RANGES:
             self.underway.append(WorkProgress(each.name, completed, rest.amount if rest.has_end else None))
         if deferred is not None:
             self.put_off[self.left[-1].end_key] = deferred
