@@ -55,8 +55,11 @@ def following(settings: ScalingSettings) -> Chooser:
 def simulated(
     world: World, choose: Chooser, *, begins_with: int = 1, given_up_after: float = inf, most_windows: float = inf
 ) -> Course:
-    """Simulate a run. Stop at `given_up_after`; more than `most_windows` windows are an error."""
-    return _Simulation(world, choose, begins_with).run(min(world.ends_millis, given_up_after), most_windows)
+    """Simulate a run. More than `most_windows` windows are an error.
+
+    Stop once the work that waits at the start cannot be done before `given_up_after`.
+    """
+    return _Simulation(world, choose, begins_with).run(given_up_after, most_windows)
 
 
 @dataclass
@@ -94,13 +97,19 @@ class _Simulation:
         """Whether work was found or committed since the policy was asked."""
         self.windows = 0
         self.slot_millis = 0.0
+        self.done_millis = 0.0
+        """The time of all work that was begun, windows in flight included, at the speed without noise."""
         self.changes: list[Change] = []
         self.drained: list[float] = []
         self.splits: list[tuple[int, Split]] = []
 
-    def run(self, until: float, most_windows: float) -> Course:
-        while self.now < until and self._step():
+    def run(self, given_up_after: float, most_windows: float) -> Course:
+        first_work = self.world.first_work_millis if given_up_after < inf else 0.0
+        while self.now < self.world.ends_millis and self._step():
             assert self.windows <= most_windows, f"after {self.windows} windows there was still work"
+            left = max(0.0, first_work - self.done_millis)
+            if given_up_after < inf and self.world.soonest_from(self.now, left) >= given_up_after:
+                break
         return Course(
             tuple(self.changes),
             tuple(self.drained),
@@ -218,6 +227,7 @@ class _Simulation:
             if end < item.end:
                 done = {"done_positions": end - item.start, "done_millis": takes, "done_apart": 0}
                 left.append(item.model_copy(update={"start": end, **done}))  # its size is its length
+        self.done_millis += busy / slower
         return SlotResult(0, slot, positions, busy, left)
 
 

@@ -18,7 +18,7 @@ STEP = 0.1
 def best_fixed(world: World, most: int) -> tuple[int, float]:
     """The fixed number that drains the first backlog soonest, and the time that it takes.
 
-    Numbers whose lower bound is no better than the best result are not simulated.
+    A number is not simulated, or not to its end, once its lower bound is no better than the best result.
     """
     arrivals = [arrival for arrival in world.arrivals if arrival.at_millis <= 0]
     alone = replace(world, arrivals=arrivals, ends_millis=inf)

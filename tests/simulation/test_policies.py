@@ -1,5 +1,6 @@
 """What the policies would do: as soon done as the best fixed number, and without flapping."""
 
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -83,11 +84,20 @@ def test_apex_asks_for_sixteen_where_two_can_run() -> None:
     assert course.changes[1].at_millis == pytest.approx(120_000, abs=1100)
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.2])
-def test_the_best_fixed_number_is_the_best_of_all(noise: float) -> None:
-    world = World(phases(500)[:1], cores=((0, 1), (3000, 4)), noise=noise)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("noise", [0.0, 0.2, 0.4])
+def test_the_best_fixed_number_is_the_best_of_all(noise: float, seed: int) -> None:
+    world = World(phases(500)[:1], cores=((0, 1), (3000, 4)), noise=noise, seed=seed)
     every = {count: simulated(world, fixed(count), begins_with=count).drained_after(0) for count in range(1, 9)}
     assert best_fixed(world, 8)[1] == min(every.values())
+
+
+def test_a_course_that_cannot_drain_in_time_is_given_up_early() -> None:
+    world = World(phases(4000)[:1], cores=((0, 4),), overlap=1, noise=0.1)
+    soonest = simulated(world, fixed(4), begins_with=4).drained_after(0)
+    late = simulated(world, fixed(2), begins_with=2, given_up_after=soonest)
+    assert late.drained == ()
+    assert late.ended < soonest / 2
 
 
 def test_many_fixed_numbers_are_tried_in_small_steps() -> None:
@@ -163,6 +173,15 @@ def test_whatever_the_world_is_like_a_burst_is_drained_in_time(world: World) -> 
     assert course.drained_after(0) <= BOUND * soonest + world.change_millis
     assert course.turns(0, 10_000_000) <= 1
     assert course.turns(10_000_000, inf) <= 1
+
+
+@settings(max_examples=10)
+@given(worlds, st.floats(0, 0.4), st.integers(1, 12))
+def test_a_course_that_drains_in_time_is_not_given_up(world: World, noise: float, count: int) -> None:
+    burst = replace(world, arrivals=world.arrivals[:1], noise=noise, ends_millis=inf)
+    whole = simulated(burst, fixed(count), begins_with=count)
+    by = whole.drained_after(0) + 1
+    assert simulated(burst, fixed(count), begins_with=count, given_up_after=by).drained == whole.drained
 
 
 @settings(max_examples=5)
