@@ -53,13 +53,21 @@ def following(settings: ScalingSettings) -> Chooser:
 
 
 def simulated(
-    world: World, choose: Chooser, *, begins_with: int = 1, given_up_after: float = inf, most_windows: float = inf
+    world: World,
+    choose: Chooser,
+    *,
+    begins_with: int = 1,
+    given_up_after: float = inf,
+    most_windows: float = inf,
+    keeps_splits: bool = False,
 ) -> Course:
     """Simulate a run. More than `most_windows` windows are an error.
 
-    Stop once the work that waits at the start cannot be done before `given_up_after`.
+    Stop once the work that waits at the start cannot be done before `given_up_after`. The course has its splits only
+    with `keeps_splits`: hundreds of thousands of them slow down the garbage collector.
     """
-    return _Simulation(world, choose, begins_with).run(given_up_after, most_windows)
+    simulation = _Simulation(world, choose, begins_with, keeps_splits=keeps_splits)
+    return simulation.run(given_up_after, most_windows)
 
 
 @dataclass
@@ -75,7 +83,7 @@ class _InFlight:
 
 
 class _Simulation:
-    def __init__(self, world: World, choose: Chooser, begins_with: int) -> None:
+    def __init__(self, world: World, choose: Chooser, begins_with: int, *, keeps_splits: bool) -> None:
         self.world = world
         self.choose = choose
         self.cost_of = cache(world.cost_of)
@@ -101,6 +109,7 @@ class _Simulation:
         """The time of all work that was begun, windows in flight included, at the speed without noise."""
         self.changes: list[Change] = []
         self.drained: list[float] = []
+        self.keeps_splits = keeps_splits
         self.splits: list[tuple[int, Split]] = []
 
     def run(self, given_up_after: float, most_windows: float) -> Course:
@@ -159,7 +168,8 @@ class _Simulation:
     def _start(self) -> None:
         world, self.windows = self.world, self.windows + 1
         given = self.scheduler.next(self.windows, {INTO: self.count}, self.near, overlaps=world.overlap > 1)
-        self.splits += [(self.windows, split) for split in given.cuts]
+        if self.keeps_splits:
+            self.splits += [(self.windows, split) for split in given.cuts]
         worked, ends = [], self.now
         for slot, items in enumerate(given.allocation[INTO]):
             begins = max(heapq.heappop(self.free), self.now + world.window_millis / 2)
@@ -187,7 +197,9 @@ class _Simulation:
         since = max(window.began, self.counted_up_to)
         self.slot_millis += (self.now - since) * min(at_once, self.world.cores_at(self.now))
         self.counted_up_to = self.now
-        self.splits += [(window.window_id, split) for split in split_at_the_end(window.given.allocation, window.worked)]
+        if self.keeps_splits:
+            splits = split_at_the_end(window.given.allocation, window.worked)
+            self.splits += [(window.window_id, split) for split in splits]
         took, busy = self.now - window.began, [result.busy_millis for result in window.worked]
         self.costs.committed(took, max(busy, default=0.0))
         self.speed.read(sum(result.work for result in window.worked), sum(busy))

@@ -154,7 +154,7 @@ class Course:
     ended: float
     began_with: int = 1
     splits: tuple[tuple[int, Split], ...] = ()
-    """The splits, each with its window."""
+    """The splits, each with its window; empty unless the simulation keeps them."""
 
     def drained_after(self, millis: float) -> float:
         """The first time after an instant at which the backlog became empty; infinite if there is none."""

@@ -40,7 +40,7 @@ def slow_block(number: int, of: int, millis: float) -> Cost:
 def run(blocks: list[Block], cost: Cost, slots: int, most_windows: float = 100_000, **machine: Any) -> Course:
     """The course of the blocks on so many slots, each with a core of its own."""
     world = world_of(blocks, cost, slots, **machine)
-    return simulated(world, fixed(slots), begins_with=slots, most_windows=most_windows)
+    return simulated(world, fixed(slots), begins_with=slots, most_windows=most_windows, keeps_splits=True)
 
 
 def world_of(blocks: list[Block], cost: Cost, slots: int, **machine: Any) -> World:
