@@ -1,6 +1,6 @@
-"""dagkit: streaming applications as checked graphs of typed operators, lowered to fused PySpark stages.
+"""dagkit: streaming applications as checked graphs of typed operators, compiled to fused PySpark stages.
 
-Here stand the names that applications are written with. What compiles, draws and runs them has packages of its own.
+This module exports the names that authors of applications use. Other packages compile, draw and run applications.
 """
 
 from collections.abc import Mapping
@@ -109,7 +109,7 @@ __version__ = "0.1.0"
 
 
 def _drawn_for_notebooks(dag: Dag) -> Mapping[str, str]:
-    from dagkit.render.notebook import mimebundle  # noqa: PLC0415 - drawing is loaded by who looks, not by who imports
+    from dagkit.render.notebook import mimebundle  # noqa: PLC0415 - importing dagkit must not load what draws
 
     return mimebundle(dag)
 

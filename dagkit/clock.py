@@ -21,7 +21,7 @@ class Timer(Clock, Protocol):
 
 
 class SystemClock:
-    """The machine's clock, which never runs backwards: if the machine's time is set back, the monotonic time counts."""
+    """The machine's clock, except that it never runs backwards. If its time is set back, the monotonic time counts."""
 
     def __init__(
         self, wall: Callable[[], datetime] = lambda: datetime.now(UTC), elapsed: Callable[[], float] = time.monotonic

@@ -1,4 +1,4 @@
-"""Work: the elements that splittable operators are given, what they say of their source, and where they are stopped."""
+"""Work: splittable operators, the elements that they process, and the restrictions that bound it."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,32 +24,33 @@ from dagkit.ranges import (
 
 T = TypeVar("T")
 R = TypeVar("R", default=OffsetRange)
-"""What part of the work on an element is: a range of offsets, of keys, or what an author makes of it."""
+"""The type of a restriction, which is a part of the work on an element: offsets, keys, or a type of the author."""
 
 
 class Placed(Protocol):
-    """A payload that has a name: messages and the ledger call it so, instead of by all that it holds."""
+    """A payload with a name, which messages and the ledger use instead of its whole content."""
 
     @property
     def source(self) -> str:
-        """The identity of what is read, under which the ledger knows it."""
+        """The identity of the source that is read. The ledger records it."""
 
     def place(self, position: int | None) -> str:
-        """A position in words, such as `topic/3 @ 1200`; for None, the element as a whole."""
+        """A position as text, such as `topic/3 @ 1200`; for None, the whole element."""
 
 
 class Sourced(Placed, Protocol):
-    """A payload that is a numbered stretch of a source.
+    """A payload that is a numbered range of positions of a source.
 
-    An input operator that emits such payloads has each of them recorded in the ledger as a stretch that is to be read
-    once. Output files may be whole with one: `files.open(name, block=element.number)`. A payload that is not sourced
-    is recorded from the window on that it joins the work of an operator; its name is its own JSON, or its `source` if
-    it is `Placed`.
+    If an input operator emits it, the ledger records that this range is to be read once. An output file can belong to
+    it: `files.open(name, block=element.number)`.
+
+    A payload that is not `Sourced` is recorded from the window in which it joins the work of an operator. Its name is
+    its `source` if it is `Placed`, else its JSON.
     """
 
     @property
     def number(self) -> int:
-        """Identifies it among all elements of the same input; its output files are named by this."""
+        """The ID of the element, which is unique among all elements of an input."""
 
     @property
     def start(self) -> int:
@@ -61,10 +62,10 @@ class Sourced(Placed, Protocol):
 
     @property
     def source_size(self) -> int | None:
-        """How long the whole source is, if that is known and will not change."""
+        """The size of the whole source; None if it is unknown or may change."""
 
     def part(self, start: int, end: int) -> Self:
-        """The same element, narrowed to a part of its stretch."""
+        """The element, reduced to a part of its range."""
 
 
 _MEMBERS = ("source", "place", "number", "start", "end", "source_size", "part")
@@ -72,7 +73,7 @@ _sourced: dict[type, bool] = {}
 
 
 def is_sourced(element: object) -> TypeIs[Sourced]:
-    """Whether a payload is a stretch of a source; each type is looked at once, for all of its elements are alike."""
+    """Whether a payload is `Sourced`. The answer is cached for its type."""
     kind = type(element)
     if kind not in _sourced:
         _sourced[kind] = all(hasattr(element, member) for member in _MEMBERS)
@@ -80,25 +81,25 @@ def is_sourced(element: object) -> TypeIs[Sourced]:
 
 
 def is_placed(element: object) -> TypeIs[Placed]:
-    """Whether a payload has a name of its own."""
+    """Whether a payload is `Placed`."""
     return isinstance(getattr(element, "source", None), str) and hasattr(element, "place")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A stretch of one file, or of what else the reader knows by a path, half-open: from `start` up to `end`."""
+    """The positions of a source, such as a file, from `start` up to, not including, `end`."""
 
     block_id: int
     path: str
-    """The file, or what else the reader understands."""
+    """The path of a file, or another name that the reader understands."""
     start: int
     end: int
     last: bool = False
     """Whether the source ends with this block."""
     version: str = ""
-    """Distinguishes a source that changed and is read again from its earlier version; empty at the first reading."""
+    """The version of a source that changed and is read again; empty for its first version."""
     facts: Mapping[str, Any] | None = None
-    """What else the finder wants the reader to know, as JSON: how long the source was, when it changed."""
+    """Further facts for the reader, as JSON, such as the length of the source and the time of its last change."""
     previous_block_id: Annotated[int | None, Field(exclude_if=lambda number: number is None)] = None
     """The block that ends where this one starts; None for the first of a source, and where the finder notes none.
 
@@ -107,89 +108,91 @@ class Block:
 
     @property
     def source(self) -> str:
-        """Under what name the ledger knows what was read."""
+        """The path, with the version if there is one. The ledger records it."""
         return f"{self.path}@{self.version}" if self.version else self.path
 
     @property
     def number(self) -> int:
-        """Its id."""
+        """The ID of the block."""
         return self.block_id
 
     @property
     def source_size(self) -> int | None:
-        """How long the file was when it was split, if its finder noted that."""
+        """The length of the file when it was split into blocks; None if `facts` does not contain it."""
         return (self.facts or {}).get("length")
 
     def place(self, position: int | None) -> str:
-        """The file and the byte."""
+        """The path and the byte at a position as text; for None, the path and the range of the block."""
         if position is None:
             return f"{self.path}, in block {self.block_id} [{self.start}, {self.end})"
         return f"{self.path}, byte {position} (block {self.block_id})"
 
     def part(self, start: int, end: int) -> "Block":
-        """A part of its bytes; only one that reaches the end of the block may be the last of its file."""
+        """The block, reduced to a part of its bytes. `last` stays True only if the part ends where the block does."""
         previous = self.previous_block_id if start == self.start else None
         return replace(self, start=start, end=end, last=self.last and end == self.end, previous_block_id=previous)
 
 
 class SplittableOperator(Operator, Generic[T, R]):
-    """Works through part of what an element stands for, claim by claim, and can be stopped between any two claims.
+    """An operator whose work on one element can be interrupted, split and resumed, in several slots and windows.
 
-    It stands anywhere in a graph, and its elements are of any payload. An author says what of an element there is to
-    do, a restriction, and writes `process` with a claim loop. When the window is over, the engine takes back what
-    is not claimed and hands it out again, to any slot. Work without an end is work like any other.
+    The work on an element, such as reading a file, is described by a restriction, such as a range of offsets. `process`
+    claims each position before it works on it. At the end of a window, the engine takes back the unclaimed rest, and
+    assigns it to any slot in a later window. The work need not have an end. The operator may be anywhere in a graph,
+    and its elements may be of any payload type.
 
-    A restriction is a range of offsets, `SplittableOperator[T]`, a range of byte keys, `SplittableOperator[T,
-    ByteKeyRange]`, or of a type of the author's own, `SplittableOperator[T, R]` with `restriction_type = R` and a
-    `tracker`. It may be cut wherever its tracker grants that: the parts must come to the same as the whole. What cannot
-    be cut has an `UnsplittableRestrictionTracker`.
+    The restriction is a range of offsets for `SplittableOperator[T]`, a range of byte keys for `SplittableOperator[T,
+    ByteKeyRange]`, or of an author's type for `SplittableOperator[T, R]` with `restriction_type = R` and a `tracker`.
+    The tracker decides where a restriction can be split. The parts must give the same result as the whole. Work that
+    cannot be split uses an `UnsplittableRestrictionTracker`.
 
-    Side values come in by further inputs, which have methods of their own; those of a window are all there before its
-    work begins.
+    Further inputs can bring side values, each with its own method. All side values of a window arrive before `process`
+    is called in it.
     """
 
     served_by_engine = True
-    """Its `process` is given a tracker besides, which only the engine makes; another input has a method of its own."""
+    """True, because only the engine can create the tracker for `process`. Further inputs need their own methods."""
 
     reads_positions: ClassVar[bool] = True
-    """Whether its offsets are positions of what it reads, bytes of files above all, and are counted as what was read.
+    """Whether offsets are positions of a source, such as bytes of a file, which statistics count as read.
 
-    False where they only number steps, such as looks at a folder.
+    Set it to False if they only number steps, such as scans of a folder.
     """
 
     restriction_type: ClassVar[Any] = OffsetRange
-    """The type of its restrictions, where that is an author's own; ranges of offsets and of keys need no word.
+    """The type of restrictions, if it is the author's own. Ranges of offsets and of byte keys need not be declared.
 
-    The ledger keeps what waits as JSON, as this type is written. Values of it read back equal.
+    The ledger records pending restrictions as JSON of this type. A value read from this JSON must equal the original.
     """
 
     def initial_restriction(self, element: T) -> R | tuple[int, int]:
-        """The whole work that an element stands for; a pair of integers is a range of offsets.
+        """Return the restriction for all work on an element. A pair of integers is a range of offsets.
 
-        A range of offsets that stops at OFFSET_INFINITY has no end.
+        A range of offsets with the stop OFFSET_INFINITY has no end.
 
-        It is asked when the element joins the queue, on the driver or in a slot, without `setup`; after a crash it may
-        be asked again, and what it says then may have grown. A sourced element is not asked: its work is its stretch.
+        Called when the element joins the queue, on the driver or in a slot, without `setup`. After a crash it may be
+        called again, and may then return more work. By default, that of a `Sourced` element is its range, and any
+        other element raises NotImplementedError.
         """
         if is_sourced(element):
-            return cast("R", OffsetRange(element.start, element.end))  # a stretch has no other restriction
+            return cast("R", OffsetRange(element.start, element.end))  # `R` is OffsetRange for a sourced element
         raise NotImplementedError(
-            f"{type(self).__name__} must say what of a {type(element).__name__} is to be done: write "
-            "initial_restriction(self, element), which gives a range, such as (0, size)"
+            f"{type(self).__name__} does not define the work on a {type(element).__name__}: write "
+            "initial_restriction(self, element), which returns a range, such as (0, size)"
         )
 
     def split(self, element: T, restriction: R) -> Iterable[R | tuple[int, int]]:  # noqa: ARG002 - for overrides
-        """The work in parts that are the whole, in order, so that many slots can begin at once; here the whole is one.
+        """Yield the parts of a restriction, in order, so that many slots can begin at once. By default, one part.
 
-        What is dealt unevenly is cut besides, and what is not done in a window is split off: this is for elements of
-        which it is known beforehand that they are large.
+        Override it only for elements that are known to be large: the engine itself splits work to balance the slots,
+        and at the end of a window.
         """
         yield restriction
 
     def size(self, element: T, restriction: R) -> float:
-        """How much work it is, in a unit that all elements of this operator share; of work without an end, 0.
+        """The amount of work, in a unit that all elements of this operator share; 0 for work without an end.
 
-        Here: the offsets, or of another restriction what its tracker calls the work remaining.
+        By default the number of offsets, or for other restrictions the remaining work that the tracker reports.
         """
         if isinstance(restriction, OffsetRange):
             return float(restriction.size) if restriction.is_bounded() else 0.0
@@ -197,10 +200,10 @@ class SplittableOperator(Operator, Generic[T, R]):
         return remaining if isfinite(remaining) else 0.0
 
     def truncate(self, element: T, restriction: R) -> R | None:
-        """What of it is still done when the application drains; the rest waits for a later launch.
+        """The part of a restriction to process before a draining launch ends. The rest waits for a later launch.
 
-        Of offsets, any part from the start on; of another restriction, all or nothing. Here: all of what has an end,
-        and of what has none, nothing.
+        For a range of offsets, return any part that begins at its start, or None. For another restriction, return the
+        whole or None. By default, the whole if the work has an end, else None.
         """
         if isinstance(restriction, OffsetRange):
             is_bounded = restriction.is_bounded()
@@ -209,30 +212,33 @@ class SplittableOperator(Operator, Generic[T, R]):
         return restriction if is_bounded else None
 
     def tracker(self, element: T, restriction: R) -> RestrictionTracker[R, Any]:
-        """What guards the work on a restriction, and says where it may be cut."""
+        """Return the tracker of a restriction, which grants claims and decides where the restriction can be split.
+
+        Raise NotImplementedError for restrictions of an author's type, unless overridden.
+        """
         kind = _TRACKERS.get(type(restriction))
         if kind is None:
             raise NotImplementedError(
-                f"{type(self).__name__} must say what guards a {type(restriction).__name__}: write "
-                f"tracker(self, element, restriction), which gives a RestrictionTracker, for {element!r:.80}"
+                f"{type(self).__name__} has no tracker for a {type(restriction).__name__}: write "
+                f"tracker(self, element, restriction), which returns a RestrictionTracker, for {element!r:.80}"
             )
         return kind(restriction)
 
     def watermark(self, element: T, reached: datetime | None) -> WatermarkEstimator | None:  # noqa: ARG002 - as above
-        """The estimator of how far event time has come in an element; by default there is none.
+        """Return an estimator of the event time that is reached in an element. By default there is none.
 
-        Called before `process`, which lets the estimator observe the times of what it reads, so the operator keeps it.
-        `reached` is the event time at which earlier work on this element stopped; the new estimator resumes from it.
+        Called before `process`. The operator must keep the estimator, because `process` passes it the times of
+        records. `reached` is the event time at which earlier work on this element stopped, and from which the estimator
+        resumes; None at first.
         """
         return None
 
     @abstractmethod
     def process(self, element: T, tracker: RestrictionTracker[R, Any]) -> Iterator[Any] | None:
-        """Claim, work on what was granted, and return at the first refusal; items and batches may be yielded.
+        """Claim a position, work on it once the claim is granted, and so on; return at the first refused claim.
 
-        `tracker.current_restriction()` is what to do; a range says by its `start` where to begin. Where there is
-        nothing to do yet, defer the rest with `tracker.defer_remainder(delay)` and return: it comes back when the time
-        has come.
+        Begin at the start of `tracker.current_restriction()`. Items and batches may be yielded. If no input is
+        available yet, call `tracker.defer_remainder(delay)` and return: the engine resumes the rest after the delay.
         """
 
 
@@ -240,11 +246,11 @@ _TRACKERS: dict[type, Callable[[Any], RestrictionTracker[Any, Any]]] = {
     OffsetRange: OffsetRestrictionTracker,
     ByteKeyRange: ByteKeyRestrictionTracker,
 }
-"""What guards the restrictions that need no tracker of their author's."""
+"""The trackers of restrictions, by type, for operators that do not override `tracker`."""
 
 
 def work_port(operator: SplittableOperator[Any, Any]) -> str:
-    """The input whose elements are worked through claim by claim: the main one, else the first."""
+    """The name of the input whose elements `process` receives: the main one, else the first."""
     ports = input_ports(type(operator))
     return next((name for name, port in ports.items() if port.main), next(iter(ports)))
 

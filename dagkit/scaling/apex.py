@@ -13,7 +13,7 @@ from dagkit.scaling.policy import Decision, ScalingInputs, ScalingPolicy, Scalin
 AS_MANY = "as many blocks as partitions"
 MOST = "more blocks than max_partitions"
 LEAST = "fewer blocks than min_partitions"
-POWER = "the power of two up to the blocks"
+POWER = "the largest power of two up to the number of blocks"
 
 MAX_READERS = 16
 
@@ -25,7 +25,7 @@ class Apex(ScalingPolicy):
     default_interval_millis: ClassVar[int] = 120_000
 
     apex_compat: bool = False
-    """Whether it also does what Malhar's documents deny: it begins with one, and may round below the minimum."""
+    """Whether to copy two undocumented behaviours of Malhar: begin with 1 partition, and round below the minimum."""
 
     def decide(self, inputs: ScalingInputs) -> Decision:
         least = inputs.settings.min_partitions

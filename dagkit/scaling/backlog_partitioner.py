@@ -31,7 +31,7 @@ class BacklogPartitioner(ScalingSettings, Partitioner, StatsListener):
         """Make as many partitions as are wanted or mirrored; at first, as many as the policy begins with."""
         operator = partitions[0].operator
         if not isinstance(operator, SplittableOperator):
-            raise TypeError(f"nothing waits for a {type(operator).__name__}: only a SplittableOperator has a backlog")
+            raise TypeError(f"{type(operator).__name__} has no backlog: only a SplittableOperator has one")
         if context.parallel_count or context.wanted or is_first_call(partitions):
             return StatelessPartitioner(self.chosen.begins_with(self)).define_partitions(partitions, context)
         return partitions

@@ -13,20 +13,20 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 from dagkit.scaling.policy import LONGEST_MILLIS, Decision, ScalingInputs, ScalingPolicy
 from dagkit.scaling.wording import available
 
-NOTHING_WAITS = "nothing waits"
-UNMEASURED = "as many as can work at once, for nothing is measured yet"
+NOTHING_WAITS = "no pending work"
+UNMEASURED = "as many as can work at once, because no speed is measured yet"
 ALL = "as many as can work at once"
-ENOUGH = "as few as work it off in time"
+ENOUGH = "as few as process it in time"
 TOO_MANY = "more than max_partitions"
 TOO_FEW = "fewer than min_partitions"
-FITS = "the count that there is"
+FITS = "the current number fits"
 NO_GAIN = "more would not be worth the change"
-COOLING = "fewer would do, and have to do so for longer"
+COOLING = "fewer would suffice, but not for long enough yet"
 
 ALIKE = 0.5
-"""The share of a window's own cost that may be added to the wait, for fewer partitions."""
+"""The share of a window's overhead by which the work may take longer, for the sake of fewer partitions."""
 WORTH = 1.1
-"""A change needs this speed-up, or this many times as many partitions as necessary."""
+"""The factor by which a change must reduce the time, or the number of partitions."""
 GROWTH_MILLIS = 5_000.0
 """The least work for which further cores are requested: the cluster takes about this time to start them."""
 MOST_PATIENCE = 32
@@ -42,14 +42,14 @@ class DrainEstimate:
     def work_millis(self) -> float:
         """The time of one slot alone, without the cost of windows."""
         per_second = self.inputs.capacity.positions_per_second
-        assert per_second, "an estimate needs something that was measured"
+        assert per_second, "an estimate needs a measured speed"
         return self.inputs.backlog.positions * 1000 / per_second
 
     def millis(self, count: int) -> float:
         work = self.work_millis / max(1, min(count, self.inputs.capacity.most_cores, self.inputs.backlog.pieces))
-        return work + self._own_cost(count, work)
+        return work + self._overhead(count, work)
 
-    def _own_cost(self, count: int, work: float) -> float:
+    def _overhead(self, count: int, work: float) -> float:
         capacity = self.inputs.capacity
         rounds = ceil(count / max(1, capacity.cores))
         windows = max(1, ceil(work / LONGEST_MILLIS))
@@ -59,7 +59,7 @@ class DrainEstimate:
         """The fewest partitions that finish about as soon as `most`, or within the target."""
         soonest = self.millis(most)
         limit = max(target_millis, soonest + ALIKE * self.inputs.capacity.window_millis)
-        left = limit - self._own_cost(most, self.work_millis / most)
+        left = limit - self._overhead(most, self.work_millis / most)
         return min(most, max(1, ceil(self.work_millis / left))) if left > 0 else most
 
 

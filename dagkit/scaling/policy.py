@@ -124,7 +124,7 @@ class ScalingSettings(_Value):
         shared = [name for name in type(self).model_fields if name != "policy_settings"]
         unknown = next((name for name in values if name not in (*shared, *policy.model_fields)), None)
         if unknown is not None:
-            raise ValueError(f"{unknown!r} is none of {', '.join([*shared, *policy.model_fields])}")
+            raise ValueError(f"{unknown!r} is not one of {', '.join([*shared, *policy.model_fields])}")
         own = {**self.policy_settings, **values}
         return type(self).model_validate(
             {

@@ -41,7 +41,7 @@ def class_named(name: str, base: type[T]) -> type[T]:
         _refuse_foreign(name)
     found = _found_at(place or name)
     if not (inspect.isclass(found) and issubclass(found, base)):
-        raise PolicyUnknown(f"{place or name} is no subclass of {base.__name__}")
+        raise PolicyUnknown(f"{place or name} is not a subclass of {base.__name__}")
     if inspect.isabstract(found):
         raise PolicyUnknown(f"{place or name} is abstract: it has no decide(self, inputs)")
     return found
@@ -65,7 +65,7 @@ def _parts(place: str) -> tuple[str, str]:
     if not colon:
         module_name, _, path = place.rpartition(".")
     if not all(part.isidentifier() for part in (*module_name.split("."), *path.split("."))):
-        raise PolicyUnknown(f"{place!r} is no place of a class; write package.module:Class")
+        raise PolicyUnknown(f"{place!r} does not name a class; write package.module:Class")
     return module_name, path
 
 

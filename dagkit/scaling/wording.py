@@ -13,10 +13,10 @@ def waiting(backlog: Backlog) -> str:
 
 def available(capacity: Capacity) -> str:
     """The cores, and the speed of one."""
-    more = f" of {capacity.most_cores} to be had" if capacity.most_cores > capacity.cores else ""
+    more = f" of up to {capacity.most_cores}" if capacity.most_cores > capacity.cores else ""
     cores = f"1 core{more}" if capacity.cores == 1 else f"{capacity.cores} cores{more}"
     rate = capacity.positions_per_second
-    return cores if rate is None else f"{cores}, each reads {amount(rate)} in a second"
+    return cores if rate is None else f"{cores}, each reads {amount(rate)} per second"
 
 
 def amount(number: float) -> str:

@@ -1,4 +1,4 @@
-"""Which payload types may flow into which: the algebra of types."""
+"""Payload types: which may flow into which, their names, and the binding of type variables."""
 
 from dagkit.schema.types import Bindings, assignable, bind, identity, spelled, substitute
 

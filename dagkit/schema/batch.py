@@ -1,7 +1,7 @@
-"""Batches: many items of one payload type at once, column by column.
+"""Batches: many items of one payload type, stored as columns.
 
-An operator that takes batches is spared a call and an object for each item. A batch is valid only until the call that
-received it returns: the next batch may reuse its memory.
+An operator that processes batches avoids a call and an object for each item. A batch is valid only until the call that
+received it returns, because the next batch may reuse its memory.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ class Batch(Generic[T]):
         self.columns = columns
         """The columns by field, in the order of the parameters of `made_by`."""
         self.made_by = made_by
-        """Makes an item from its fields. None if the only column holds the items themselves."""
+        """Creates an item from its fields. None if the only column holds the items themselves."""
         self._items: Sequence[T] | None = None
 
     @classmethod
@@ -53,7 +53,7 @@ class Batch(Generic[T]):
         return iter(self.items())
 
     def items(self) -> Sequence[T]:
-        """The items as objects. The first call makes them if the batch holds only columns."""
+        """The items as objects. If the batch holds only columns, the first call creates them."""
         if self._items is None:
             columns = [column.values() for column in self.columns.values()]
             self._items = columns[0] if self.made_by is None else list(map(self.made_by, *columns))
@@ -79,7 +79,7 @@ class Batch(Generic[T]):
         return Batch({name: column.sliced(start, count) for name, column in self.columns.items()}, self.made_by)
 
     def replaced(self, name: str, column: Column) -> "Batch[Any]":
-        """The same items with other values in one field, as `dataclasses.replace` would make each."""
+        """The same items with other values in one field, as if by `dataclasses.replace` for each."""
         fielded = self.fielded()
         if fielded.made_by is None:
             items: Sequence[Any] = self.items()

@@ -436,7 +436,7 @@ def test_a_window_that_comes_after_closing_is_refused(session: SparkSession) -> 
     counting_words = counting(1)
     backend = SparkBackend(counting_words, session)
     backend.close()
-    with pytest.raises(WindowLost, match="nothing runs any more"):
+    with pytest.raises(WindowLost, match="the backend is closed and runs no more jobs"):
         backend.run(WindowTask(1, sent(counting_words, ["a"])))
 
 

@@ -301,7 +301,7 @@ def test_a_session_elsewhere_is_not_taken_for_the_one_that_is_wanted() -> None:
     from dagkit.backends.spark import local_session  # noqa: PLC0415 - only here
 
     spark = local_session(2)
-    with pytest.raises(DagkitError, match=r"has a Spark session at local\[2\], and one at local\[1\] is wanted"):
+    with pytest.raises(DagkitError, match=r"has a Spark session at local\[2\], so it cannot start one at local\[1\]"):
         launch(summing, until="once", machine=Machine(master="local[1]"))
     assert spark.range(3).count() == 3
 

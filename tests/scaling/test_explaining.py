@@ -20,7 +20,7 @@ MEASURED = Capacity(cores=4, most_cores=4, positions_per_second=20e6)
             Backlog(500, 2_000_000_000, 2000),
             MEASURED,
             (
-                "500 blocks wait, 2G positions; 4 cores, each reads 20M in a second; 100 s with 1 and 25 s with 4; "
+                "500 blocks wait, 2G positions; 4 cores, each reads 20M per second; 100 s with 1 and 25 s with 4; "
                 "1 becomes 4: as many as can work at once"
             ),
         ),
@@ -30,8 +30,8 @@ MEASURED = Capacity(cores=4, most_cores=4, positions_per_second=20e6)
             Backlog(1, 3 << 20, 3),
             Capacity(cores=2, most_cores=8),
             (
-                "1 block waits, 3.15M positions; 2 cores of 8 to be had; "
-                "1 becomes 2: as many as can work at once, for nothing is measured yet"
+                "1 block waits, 3.15M positions; 2 cores of up to 8; "
+                "1 becomes 2: as many as can work at once, because no speed is measured yet"
             ),
         ),
         (
@@ -40,11 +40,17 @@ MEASURED = Capacity(cores=4, most_cores=4, positions_per_second=20e6)
             Backlog(2, 0, 2, endless=2),
             Capacity(positions_per_second=1),
             (
-                "2 blocks wait, 2 of them without an end, 0 positions; 1 core, each reads 1 in a second; "
-                "2 stay: fewer would do, and have to do so for longer"
+                "2 blocks wait, 2 of them without an end, 0 positions; 1 core, each reads 1 per second; "
+                "2 stay: fewer would suffice, but not for long enough yet"
             ),
         ),
-        (APEX, 1, Backlog(9), MEASURED, "9 blocks wait, 0 positions; 1 becomes 8: the power of two up to the blocks"),
+        (
+            APEX,
+            1,
+            Backlog(9),
+            MEASURED,
+            "9 blocks wait, 0 positions; 1 becomes 8: the largest power of two up to the number of blocks",
+        ),
         (APEX, 1, Backlog(), MEASURED, "no block waits; 1 stays: fewer blocks than min_partitions"),
     ],
 )

@@ -22,13 +22,13 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("policy", "told"),
     [
         pytest.param("steadly", "there is no policy 'steadly'; did you mean 'steadily'?", id="misspelt"),
-        pytest.param("functional", "tests.scaling.steady:called is no subclass of ScalingPolicy", id="a function"),
-        pytest.param("tests.scaling.steady:Other", "is no subclass of ScalingPolicy", id="another class"),
+        pytest.param("functional", "tests.scaling.steady:called is not a subclass of ScalingPolicy", id="a function"),
+        pytest.param("tests.scaling.steady:Other", "is not a subclass of ScalingPolicy", id="another class"),
         pytest.param("tests.scaling.steady:Unfinished", "is abstract", id="a policy that decides nothing"),
         pytest.param("tests.scaling.steady:Steadier", "has no 'Steadier'", id="no class of the module"),
         pytest.param("antigravity:Steady", "'antigravity' is neither the application's nor", id="a foreign module"),
         pytest.param("tests.scaling.stead:Steady", "cannot be imported: ModuleNotFoundError", id="no module"),
-        pytest.param("tests.scaling steady:x()", "is no place of a class", id="no place at all"),
+        pytest.param("tests.scaling steady:x()", "does not name a class", id="no place at all"),
     ],
 )
 def test_what_is_no_policy_is_refused_and_never_called(policy: str, told: str) -> None:

@@ -1,4 +1,4 @@
-"""The reference backend: runs a plan in single-threaded plain Python. It is slow and simple."""
+"""The reference backend: single-threaded, plain Python. It is slow, and it defines the correct result."""
 
 from dagkit.backends.reference.interpreter import ReferenceBackend
 

@@ -1,4 +1,4 @@
-"""Plans on Spark: one job for each window, whatever the graph. Only here is pyspark imported."""
+"""The Spark backend: one Spark job for each window. Only this package imports pyspark."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ _HOMES = {
     "session_at": "session",
     "stop_session": "session",
 }
-"""Each name with its module: a worker, which reads tasks of this package, needs none of them."""
+"""The module of each public name. It is imported on first use, because workers need none of these modules."""
 
 __all__ = ["SparkBackend", "SparkFailed", "local_session", "running_session", "session_at", "stop_session"]
 

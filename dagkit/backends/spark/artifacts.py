@@ -1,4 +1,4 @@
-"""Our own code for workers that do not run on this machine's Python: each runs the very dagkit that the driver runs."""
+"""Send dagkit's own code to workers on other machines, so that they run the same version as the driver."""
 
 import atexit
 import functools
@@ -17,19 +17,19 @@ from dagkit.backends.spark.master import LOCAL
 
 
 def ship_own_code(spark: SparkSession) -> None:
-    """Every worker of the session can import dagkit, and the operator library where that is in use."""
+    """Make dagkit, and its operator library if that is imported, importable on every worker of the session."""
     if not _workers_are_here(spark):
         spark.addArtifacts(_archive(tuple(own_folders())), pyfile=True)
 
 
 def _workers_are_here(spark: SparkSession) -> bool:
-    """Whether this very process starts the workers, so that they find what it finds."""
+    """Whether this process starts the workers, which then import the same code as this process."""
     return not is_connect(spark) and LOCAL.fullmatch(spark.conf.get("spark.master") or "") is not None
 
 
 @functools.cache
 def _archive(folders: tuple[Path, ...]) -> str:
-    """The Python files below the folders, in one file that Python can import from; named by what it holds."""
+    """The path of a zip archive of the Python files below the folders, named by a hash of its content."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for folder in folders:

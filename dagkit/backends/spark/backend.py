@@ -1,4 +1,4 @@
-"""The backend: each window is one Spark job. Level 0 begins at what the driver found, each other after an exchange."""
+"""The Spark backend: each window is one Spark job. Level 0 gets work from the driver, each later level an exchange."""
 
 import pickle
 from collections import defaultdict
@@ -28,21 +28,21 @@ from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Answer, Cores, WindowTask
 
 LARGEST_CLOSURE_BYTES = (1 << 20) - (64 << 10)
-"""The part of a task that still travels in the closure, with some room for the rest. PySpark makes a broadcast of
-anything larger than a mebibyte, and keeps its file on the driver until Spark stops."""
+"""The largest task that is sent in the closure. PySpark broadcasts any closure larger than a mebibyte, and keeps the
+file of that broadcast on the driver until Spark stops. The difference is room for the rest of the closure."""
 LARGEST_SHARED_BYTES = 16 << 20
-"""What all slots of a level are given together and still travels to each of them; more goes to each its own."""
+"""The largest input of a level that is sent as a whole to each slot. If it is larger, each slot gets only its own."""
 NOTHING_GIVEN = pickle.dumps(Given())
 
 
 class SparkBackend:
-    """A compiled application on a Spark session, classic or Connect. The caller owns the session and stops it."""
+    """Runs a compiled application on a Spark session, classic or Connect. The caller owns the session and stops it."""
 
     def __init__(self, compilation: Compilation, spark: SparkSession) -> None:
         self.spark = spark
         with ExitStack() as undone:
             self._by_value = undone.enter_context(ExitStack())
-            """While this is open, cloudpickle writes the author's modules by value."""
+            """As long as this is open, cloudpickle writes the author's modules by value."""
             self._modules: list[ModuleType] = []
             self.load(compilation)
             with spark_errors("Spark could not send dagkit to its workers", spark):
@@ -65,12 +65,12 @@ class SparkBackend:
         self._frames = Frames(self._known, program.targets)
 
     def cores(self) -> Cores:
-        """What the session's cluster has, and can get."""
+        """The number of cores that the session's cluster has, and the number that it can get."""
         with spark_errors("Spark did not say how many cores there are", self.spark):
             return self._cores.count()
 
     def run(self, assignment: WindowTask) -> Answer:
-        """Run one attempt at a window to its end."""
+        """Run one attempt at a window, and wait for it. Raise what an operator raised, or a SparkFailed."""
         try:
             given = self._given(assignment)
             failing = f"Spark failed in window {assignment.window_id}"
@@ -81,7 +81,7 @@ class SparkBackend:
             raise error.in_window(assignment.window_id) from error
 
     def put_in_place(self, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:
-        """Make files of their committed pieces."""
+        """Move or join committed pieces into the files that they belong to."""
         here, as_job = Placing.of(files, application_path, durable=durable).divided(self.spark)
         here.run_here()
         if as_job.files:  # tags are several calls to Java, and most windows need no job
@@ -89,11 +89,11 @@ class SparkBackend:
                 as_job.run_as_job(self.spark)
 
     def close(self) -> None:
-        """End what runs. A second call does nothing."""
+        """Stop the running jobs, and refuse others. A second call has no effect."""
         self._open.close()
 
     def _frame(self, assignment: WindowTask, given: Mapping[int, Mapping[int, bytes]], until: ExitStack) -> DataFrame:
-        """The job of one window, which may be run until that is left; what may fail here is Spark."""
+        """The job of one window. Its broadcasts are destroyed when `until` is closed."""
         window = replace(assignment, arriving=(), work={}, state={})
         frame: DataFrame | None = None
         for level in range(self.program.levels):
@@ -111,7 +111,7 @@ class SparkBackend:
         return frame
 
     def _closure(self, task: LevelTask, until: ExitStack) -> LevelTask | BroadcastTask:
-        """What Spark is given of a task; a large one is a broadcast that is gone, with its file, when that is left."""
+        """The task for Spark to pickle. A large task becomes a broadcast, which is destroyed when `until` is closed."""
         size = len(task.shipped.data) + sum(map(len, task.given.values()))
         if size <= LARGEST_CLOSURE_BYTES or is_connect(self.spark):  # a Connect server makes no broadcast of a closure
             return task
@@ -120,7 +120,7 @@ class SparkBackend:
         return BroadcastTask(broadcast)
 
     def _among(self, frame: DataFrame | None, level: int, given: Mapping[int, bytes]) -> DataFrame:
-        """What each slot is given as a row of its own, the first in its partition, before what comes from above."""
+        """The rows from the level above, and before them, in each partition, a row with the input of its slot."""
         slots = self.program.slots_at(level)
         rows = [(slot, level, slot, int(Kind.GIVEN), given.get(slot, NOTHING_GIVEN)) for slot in range(slots)]
         handed = self.spark.createDataFrame(rows, SPARK_SCHEMA)
@@ -129,7 +129,7 @@ class SparkBackend:
         return frame.unionAll(handed).repartitionById(slots, "slot").sortWithinPartitions("kind")
 
     def _given(self, assignment: WindowTask) -> Mapping[int, Mapping[int, bytes]]:
-        """What each slot is given, by level and slot."""
+        """The pickled input of each slot, by level and slot."""
         arriving: dict[tuple[int, int], list[bytes]] = defaultdict(list)
         for sent in assignment.arriving:
             for frame in self._frames.of(sent.batch, sent.wire):
@@ -162,14 +162,18 @@ class SparkBackend:
             yield Sent(wire, slot, self.program.targets[wire].level, delayed=True, batch=batch)
 
     def _check(self, assignment: WindowTask, reports: list[SlotReport]) -> None:
-        """Every slot reports once, and everybody received from the attempts that report."""
-        attempts = {(one.report.level, one.report.slot): one.attempt for one in reports}
+        """Raise SparkFailed if a slot received from an attempt other than the one that reported.
+
+        Spark runs a task again if it loses an executor, and a second attempt need not send the same rows in the same
+        order. A mixture of both attempts could lose or repeat items.
+        """
+        attempts = {(slot.report.level, slot.report.slot): slot.attempt for slot in reports}
         expected = {(at, slot) for at in range(self.program.levels) for slot in range(self.program.slots_at(at))}
         assert len(attempts) == len(reports), "each slot reports once"
         assert attempts.keys() == expected, "every slot reports"
-        for one in reports:
-            above = one.report.level - 1
-            if any(attempts[above, sender] != attempt for sender, attempt in one.senders.items()):
+        for slot in reports:
+            above = slot.report.level - 1
+            if any(attempts[above, sender] != attempt for sender, attempt in slot.senders.items()):
                 raise SparkFailed(
                     f"Spark ran part of window {assignment.window_id} again after others had received from it, as it "
                     "does when an executor is lost; what both attempts sent does not fit together",
@@ -179,7 +183,8 @@ class SparkBackend:
 
 @lru_cache(maxsize=1)
 def _numbers(spark: SparkSession, slots: int) -> DataFrame:
-    """The number of each slot, in a partition of its own. Every window begins so; to make it is several calls to Spark,
-    and the last one is kept, also for the next launch of the session.
+    """A frame with the number of each slot in a partition of its own, with which each window begins.
+
+    The last one is cached, also for the next launch on the session, because creating it takes several calls to Spark.
     """
     return spark.range(0, slots, 1, slots)

@@ -1,14 +1,14 @@
-"""Causes: what a worker's Python or Spark's Java raised, found in an error that holds the traces of both."""
+"""Find the cause of a Spark failure, in an error whose text holds traces of both Python and Java."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 LONGEST = 500
-"""How many characters of a cause an error message repeats."""
+"""The largest number of characters of a cause in an error message."""
 _TRACEBACK = "Traceback (most recent call last):"
 _AFTER_PYTHON = re.compile(r"\s*$|\s*at |\t| ?SQLSTATE|PYTHONPATH was|(?:JVM|Driver) stacktrace")
-"""How a line begins that comes after the words of a Python exception."""
+"""The beginning of a line that follows the message of a Python exception."""
 _LOST_TASK = re.compile(r"Lost task [^(]*\(TID \d+\) \((?P<host>\S+) executor (?P<executor>[^)]+)\): (?P<words>.*)")
 _CAUSED_BY = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
 _CALLING = re.compile(r"An error occurred while calling [^\n]*\n(?:: )?")
@@ -18,17 +18,17 @@ _PACKAGE = re.compile(r"^(?:[\w$]+\.)+(?=[A-Z])")
 _MISSING = re.compile(r"^(?:ModuleNotFoundError|ImportError): No module named '([^']+)'")
 
 _SYMPTOMS = ("EOFException", "SocketException", "ClosedChannelException")
-"""What Java raises when a worker at the other end of a connection has ended; the exception around it says so."""
+"""Exceptions that Java raises when a worker has ended. They are no cause: the enclosing exception says more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why Spark failed, in one line."""
+    """The cause of a Spark failure, in one line."""
 
     words: str
-    """The type and the message of what was raised first."""
+    """The type and message of the first exception."""
     host: str = ""
-    """The host of the executor; empty for this process, or where Spark does not name one."""
+    """The host of the executor; empty for this process, or if Spark does not name one."""
 
     @property
     def missing_module(self) -> str:
@@ -43,7 +43,7 @@ class Cause:
 def cause_of(error: BaseException) -> Cause:
     """The cause of an error that Spark, its gateway to Java, or its connection raised."""
     words = cause_in(f"{type(error).__name__}: {error}").words
-    hosts = (cause_in(str(one)).host for one in _chain(error))
+    hosts = (cause_in(str(link)).host for link in _chain(error))
     return Cause(words, next(filter(None, hosts), ""))
 
 
@@ -56,15 +56,15 @@ def cause_in(text: str) -> Cause:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, and those that it was raised from or after."""
-    one: BaseException | None = error
-    while one is not None:
-        yield one
-        one = one.__cause__ or one.__context__
+    """The error, and the errors that caused it."""
+    link: BaseException | None = error
+    while link is not None:
+        yield link
+        link = link.__cause__ or link.__context__
 
 
 def _python_words(text: str) -> str:
-    """The last line of the last Python traceback, with what its message continues on; empty without a traceback."""
+    """The exception at the end of the last Python traceback, with all lines of its message; empty without one."""
     before, found, after = text.rpartition(_TRACEBACK)
     if not found:
         return ""
@@ -83,7 +83,7 @@ def _python_words(text: str) -> str:
 
 
 def _java_words(text: str) -> str:
-    """The innermost exception that has a message; the error itself, if Spark has a name in brackets for it."""
+    """The innermost exception with a message; the error itself if it begins with a Spark error class in brackets."""
     kind, _, message = text.partition(": ")
     details = _GRPC_DETAILS.search(message)
     message = details[1] if details else _CALLING.sub("", message.lstrip())
@@ -98,7 +98,7 @@ def _java_words(text: str) -> str:
 
 
 def _within_task(words: str) -> str:
-    """What a lost task failed with, if these are Spark's words on one."""
+    """The exception of a lost task if Spark reports one, else the text itself."""
     lost = _LOST_TASK.search(words)
     return _without_package(lost["words"] if lost else words)
 

@@ -1,4 +1,4 @@
-"""Cores: how many tasks the cluster of a session runs at the same time, and how many it could."""
+"""Count the tasks that the cluster of a session runs at the same time, and the most that it could run."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from dagkit.backends.spark.master import LOCAL
 from dagkit.engine.worker.protocol import Cores
 
 LOOKED_EVERY_SECONDS = 5.0
-"""How long a count of a cluster that can grow is taken for true."""
+"""How long a count is cached for a cluster that can grow."""
 NO_LIMIT = 2**31 - 1
 _REQUESTED = "spark.default.parallelism"
 _SPLITS = re.compile(r"splits=(?:Some\()?(\d+)")
@@ -22,7 +22,7 @@ Settings = Callable[[str], str]
 
 
 class CoresOf:
-    """Of one session, classic or Connect."""
+    """Counts the cores of one session, classic or Connect."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -30,7 +30,7 @@ class CoresOf:
         self._looked = 0.0
 
     def count(self) -> Cores:
-        """As many as there are, as of a few seconds ago."""
+        """The number of cores, at most a few seconds old."""
         if self._known is None or (self._grows() and time.monotonic() > self._looked + LOOKED_EVERY_SECONDS):
             self._known, self._looked = cores_of(self._setting, self._counted()), time.monotonic()
         return self._known
@@ -39,15 +39,16 @@ class CoresOf:
         return LOCAL.fullmatch(self._setting("spark.master")) is None
 
     def _counted(self) -> int | None:
-        """The number of tasks that Spark uses by default: the cores of all executors. None if the user set it, often
-        to several tasks for each core.
+        """Spark's default parallelism, which is the number of cores of all executors.
+
+        None if the user has set it, because users often set it to several tasks for each core.
         """
         connect = is_connect(self._spark)
         if self._setting(_REQUESTED) or (connect and self._setting("spark.sql.leafNodeDefaultParallelism")):
             return None
         if not connect:
             return max(1, self._spark.sparkContext.defaultParallelism)
-        # there a plan says it, of a query that is never run
+        # a Connect client can only read it from the plan of a query, which is never run
         plan = self._spark.sql("EXPLAIN SELECT count(*) FROM range(0, 1000000)").collect()[0][0]
         found = _SPLITS.search(plan)
         return max(1, int(found[1])) if found else 1
@@ -57,7 +58,10 @@ class CoresOf:
 
 
 def cores_of(setting: Settings, counted: int | None) -> Cores:
-    """How many tasks run at the same time, and how many could, where Spark counted so many cores or could not say."""
+    """The number of tasks that run at the same time, and the largest possible number.
+
+    `counted` is the number of cores that Spark reports; None if it does not.
+    """
     cpus = _number(setting, "spark.task.cpus") or 1
     local = LOCAL.fullmatch(setting("spark.master"))
     if local is not None:
@@ -70,13 +74,13 @@ def cores_of(setting: Settings, counted: int | None) -> Cores:
         now = max(1, counted // cores_each * (cores_each // cpus))
     elif most is not None and not _allocates(setting):
         now = most
-    else:  # there is nothing better to go by
+    else:  # no other setting says how many cores there are
         now = min(_number(setting, _REQUESTED) or 1, most or NO_LIMIT)
     return Cores(now, max(now, most or now))
 
 
 def most_cores(setting: Settings) -> int | None:
-    """How many tasks a cluster could run at the same time, as far as its settings say; none where they say nothing."""
+    """The largest number of tasks at the same time, by the settings of a cluster; None if they do not limit it."""
     cores_each, cpus = _number(setting, "spark.executor.cores"), _number(setting, "spark.task.cpus") or 1
     tasks_each = max(1, (cores_each or 1) // cpus)
     if _allocates(setting):
@@ -89,7 +93,7 @@ def most_cores(setting: Settings) -> int | None:
 
 
 def _allocates(setting: Settings) -> bool:
-    """Whether executors come and go with the work."""
+    """Whether Spark adds and removes executors with the load."""
     return setting("spark.dynamicAllocation.enabled").lower() == "true"
 
 

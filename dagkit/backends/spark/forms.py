@@ -1,7 +1,7 @@
-"""Forms: how the columns of a batch are written as Arrow arrays, so that every value comes back as it was.
+"""Forms: how the columns of a batch are written as Arrow arrays, such that every value is restored unchanged.
 
-A column that Arrow would change has no form: whole numbers beyond 64 bits, texts with lone surrogates, values of
-several types. The batch is then written as pickled items.
+A column that Arrow would change has no form: integers beyond 64 bits, texts with lone surrogates, values of several
+types. The batch is then written as pickled items.
 """
 
 import pickle
@@ -16,31 +16,31 @@ from dagkit.schema.batch import ITEM, Batch, whole_by_fields
 from dagkit.schema.columns import Arrowed, Column, Constant, Lines, Listed
 
 PLAIN = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), bytes: pa.binary()}
-"""What Arrow gives back as the very type that it was given."""
+"""The Python types whose values Arrow restores with the same type."""
 
 
 class NoForm(Exception):
-    """These values would not come back from Arrow as they are."""
+    """Arrow would not restore these values unchanged."""
 
 
 class Arrays(NamedTuple):
-    """The arrays of a batch, which its columns take one after the other, and how many items there are."""
+    """The remaining arrays of a batch, which its columns consume in order, and the number of its items."""
 
     left: Iterator[pa.Array]
     items: int
 
 
 class Form(ABC):
-    """How one column is made of arrays again."""
+    """Describes how to restore a column from arrays."""
 
     @abstractmethod
     def column(self, arrays: Arrays) -> Column:
-        """The column, made of the next arrays."""
+        """Restore the column. It consumes the next arrays."""
 
 
 @dataclass(frozen=True, slots=True)
 class AsArrow(Form):
-    """One array, whose values are those of the column."""
+    """One array with the values of the column."""
 
     def column(self, arrays: Arrays) -> Column:
         return Arrowed(next(arrays.left))
@@ -58,10 +58,10 @@ class AsLines(Form):
 
 @dataclass(frozen=True, slots=True)
 class AsConstant(Form):
-    """No array: the value stands in the form."""
+    """No array: the form holds the value."""
 
     pickled: bytes
-    """So that forms are equal only where the values are, and their types."""
+    """The value, pickled, so that forms are equal only if the values and their types are."""
 
     def column(self, arrays: Arrays) -> Column:
         return Constant(pickle.loads(self.pickled), arrays.items)  # noqa: S301 - written by our own tasks, and never kept
@@ -69,7 +69,7 @@ class AsConstant(Form):
 
 @dataclass(frozen=True, slots=True)
 class AsFields(Form):
-    """Values that are made of fields, each of which is a column."""
+    """Objects created from their fields, each of which is a column."""
 
     made_by: Callable[..., Any]
     fields: tuple[tuple[str, Form], ...]
@@ -83,7 +83,7 @@ class AsFields(Form):
 
 
 def written(batch: Batch[Any]) -> tuple[Form, list[pa.Array]]:
-    """The form of a batch and the arrays that go with it. Raises `NoForm` where there is none."""
+    """The form of a batch, and its arrays. Raise NoForm if Arrow would change a value."""
     arrays: list[pa.Array] = []
     if batch.made_by is None:
         form = _column(batch.columns[ITEM], arrays)
@@ -95,7 +95,7 @@ def written(batch: Batch[Any]) -> tuple[Form, list[pa.Array]]:
 
 
 def read(form: Form, arrays: Arrays) -> Batch[Any]:
-    """The batch of these arrays."""
+    """The batch that was written with this form as these arrays."""
     if isinstance(form, AsFields):
         return Batch(form.columns(arrays), form.made_by)
     return Batch({ITEM: form.column(arrays)})
@@ -114,7 +114,7 @@ def _column(column: Column, arrays: list[pa.Array]) -> Form:
 
 
 def _values(values: Sequence[Any], arrays: list[pa.Array]) -> Form:
-    """Values of one plain type, none among them or not, or of one class that is its fields and nothing else."""
+    """Write values of one plain type or None, or of one class whose fields are all that it holds."""
     kinds = set(map(type, values))
     if len(kinds) == 1:
         (kind,) = kinds
@@ -137,6 +137,6 @@ def _values(values: Sequence[Any], arrays: list[pa.Array]) -> Form:
 
 
 def _nothing_beside(values: Sequence[Any], fields: tuple[str, ...]) -> None:
-    """Objects that have room for more than their fields must not have used it."""
+    """Raise NoForm if an object has attributes besides its fields."""
     if hasattr(values[0], "__dict__") and any(len(vars(value)) != len(fields) for value in values):
         raise NoForm

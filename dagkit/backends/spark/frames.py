@@ -1,7 +1,7 @@
-"""Frames: batches as bytes, each with the wire that it goes on. Several stand one after the other in a row.
+"""Frames: batches as bytes, each with the number of its wire. A row holds one or more frames.
 
-A frame is a whole Arrow stream, whose schema says how the columns are made of its arrays; where no Arrow would give
-the values back as they are, it is a pickle of the items. A stream codec writes its items itself.
+A frame is a complete Arrow stream, whose schema holds the form of the batch. If Arrow would change a value, the frame
+is a pickle of the items. If the stream has a codec, the codec writes the items.
 """
 
 import functools
@@ -21,15 +21,15 @@ from dagkit.engine.program.program import Target
 from dagkit.schema.batch import Batch
 
 LARGEST_BYTES = 4 << 20
-"""What is larger is split, as long as it has several items."""
+"""A larger batch is split, unless it is a single item."""
 ALIGNED = 64
-"""What frames start at a multiple of, so that Arrow reads its arrays where they lie."""
+"""Frames start at a multiple of this, so that Arrow can read its arrays without a copy."""
 _HEADER = struct.Struct("<iiq48x")
 _FORM = b"dagkit.form"
 
 
 class Writing(IntEnum):
-    """How a frame's items are written."""
+    """The encoding of the items in a frame."""
 
     ARROW = 0
     PICKLED = 1
@@ -41,16 +41,16 @@ class Frame(NamedTuple):
 
     writing: Writing
     content: Any
-    """Anything with a buffer."""
+    """An object with the buffer protocol."""
 
     def pieces(self, wire: int) -> list[Any]:
-        """The frame with its header, filled up to where the next may start."""
+        """The header, the content, and padding up to the start of the next frame."""
         length = memoryview(self.content).nbytes
         return [_HEADER.pack(wire, self.writing, length), self.content, bytes(-length % ALIGNED)]
 
 
 class Frames:
-    """Writes batches as frames, and reads them, on either side."""
+    """Writes batches as frames and reads them, on the driver and on workers."""
 
     def __init__(self, known: Known, targets: Mapping[int, Target]) -> None:
         self._known = known
@@ -59,7 +59,7 @@ class Frames:
         self._form = functools.lru_cache(maxsize=256)(known.loads)
 
     def of(self, batch: Batch[Any], wire: int) -> Iterator[Frame]:
-        """A batch as frames, of which none is larger than it must be."""
+        """The frames of a batch: one, or several if it is larger than LARGEST_BYTES."""
         codec = self._targets[wire].keying.codec
         if codec is not None and not controls_in(batch):
             with self._by_codec(wire):
@@ -73,11 +73,11 @@ class Frames:
         else:
             if arrays:
                 yield from self._arrow(Writing.ARROW, form, arrays)
-            else:  # constants alone, and nothing else says how many
+            else:  # all columns are constant, so no array holds the number of items
                 yield from self._pickled(batch)
 
     def read(self, payload: pa.Buffer) -> Iterator[tuple[int, Batch[Any]]]:
-        """The batches of a row, each with its wire."""
+        """The batches of a row, each with the number of its wire."""
         at = 0
         while at < payload.size:
             wire, writing, length = _HEADER.unpack_from(payload, at)
@@ -100,7 +100,7 @@ class Frames:
 
     @contextmanager
     def _by_codec(self, wire: int) -> Iterator[None]:
-        """What the author's codec raises says whose items it was for."""
+        """Raise CodecFailed, with the operator that receives the items, if the author's codec raises."""
         try:
             yield
         except Exception as error:

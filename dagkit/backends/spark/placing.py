@@ -1,4 +1,4 @@
-"""Putting committed files in place: renames are the driver's, and what must be copied together is the executors'."""
+"""Put committed files in place: the driver renames files of one piece, and executors join files of several pieces."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,25 +13,25 @@ from dagkit.engine.files.publish import pieces_of
 from dagkit.engine.files.staging import Part
 
 MANY_BYTES = 256 << 20
-"""What a driver copies itself in about the time that a job takes to begin and to end with cold caches."""
+"""The number of bytes that a driver can copy in about the time in which a job starts and ends with cold caches."""
 _LOST = types.StructType([types.StructField("number", types.LongType())])
 
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Files of committed pieces on their way to where they belong."""
+    """Files to put in place, each with its committed pieces."""
 
     durable: bool
     files: tuple[tuple[str, tuple[Piece, ...]], ...]
 
     @classmethod
     def of(cls, files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> "Placing":
-        """The files that have any piece."""
+        """The files that have at least one piece."""
         found = [(file, tuple(pieces_of(parts, application_path))) for file, parts in files.items()]
         return cls(durable, tuple((file, pieces) for file, pieces in found if pieces))
 
     def divided(self, spark: SparkSession) -> "tuple[Placing, Placing]":
-        """What the driver does, and what is worth a job."""
+        """The files for the driver, and those for a job. Few bytes to copy are not worth a job."""
         copied = tuple((file, pieces) for file, pieces in self.files if len(pieces) > 1)
         if sum(piece.length for _, pieces in copied for piece in pieces) < MANY_BYTES or _speculates(spark):
             copied = ()
@@ -39,25 +39,25 @@ class Placing:
         return replace(self, files=rest), replace(self, files=copied)
 
     def run_here(self) -> None:
-        """Every file is in place."""
+        """Put every file in place, in this process."""
         for file, pieces in self.files:
             self.place(file, pieces)
 
     def run_as_job(self, spark: SparkSession) -> None:
-        """Every file is in place, each by a task of its own: one that is run again finds its own work."""
+        """Put every file in place, each by its own task, which Spark may repeat. Raise PiecesLost for lost pieces."""
         numbers = spark.range(0, len(self.files), 1, len(self.files))
         lost = numbers.mapInArrow(PlacingTask(self), _LOST).toArrow()
         for number in lost.column("number").to_pylist():
             raise PiecesLost(self.files[number][0])
 
     def place(self, file: str, pieces: Sequence[Piece]) -> None:
-        """The file is in place."""
+        """Put one file in place. Raise PiecesLost if a piece is missing."""
         put_in_place(pieces, file, durable=self.durable)
 
 
 @dataclass(frozen=True, slots=True)
 class PlacingTask:
-    """Puts the files in place whose numbers come, and gives back those of files whose pieces are lost."""
+    """Puts the files with the numbers that it receives in place, and returns those of files whose pieces are lost."""
 
     placing: Placing
 
@@ -72,5 +72,5 @@ class PlacingTask:
 
 
 def _speculates(spark: SparkSession) -> bool:
-    """Whether Spark may run a task twice at the same time, which files that are being put together do not bear."""
+    """Whether Spark may run a task twice at the same time. Both would then write the same file."""
     return str(spark.conf.get("spark.speculation", "false")).lower() == "true"

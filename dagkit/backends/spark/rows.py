@@ -1,7 +1,7 @@
-"""The rows that travel between levels, and on to the driver. The JVM moves blobs of about a megabyte, never records.
+"""Rows between tasks, and from tasks to the driver. Java moves blobs of about a megabyte, never records.
 
-A task reports to every task that it may have sent to how many rows it sent, and which attempt it is. So a receiver
-knows that nothing is missing, and the driver knows that all received from the same attempts.
+Each task ends with a row to every task of the next level: the number of rows that it sent there, and its attempt. From
+these, a receiver knows that no row is missing, and the driver knows that all tasks received from the same attempts.
 """
 
 import struct
@@ -22,7 +22,7 @@ SPARK_SCHEMA = types.StructType(
         types.StructField("payload", types.BinaryType(), nullable=False),
     ]
 )
-"""`slot` is the partition that a row goes to next; `level` and `to`, where it is opened."""
+"""`slot` is the next partition of a row; `level` and `to` are the level and slot that read its payload."""
 ARROW_SCHEMA = pa.schema(
     [
         *(pa.field(name, pa.int32(), nullable=False) for name in ("slot", "level", "to", "kind")),
@@ -31,39 +31,39 @@ ARROW_SCHEMA = pa.schema(
 )
 
 DRIVER = -1
-"""A level without stages: its rows pass through all others and are collected by the driver."""
+"""The level of rows for the driver. They pass through all later levels."""
 
 
 class Kind(IntEnum):
-    """What a row carries; where rows are sorted, they come in this order."""
+    """The content of a row. Sorted rows have the order of these numbers."""
 
     GIVEN = 0
-    """What the driver gives a slot, its state among it."""
+    """The input of a slot from the driver: state, work and items."""
     ITEMS = 1
-    """Frames of items, for a slot of this window or of the next."""
+    """Frames of items, for a slot in this window or in the next one."""
     END = 2
-    """A sender sends nothing more."""
+    """The last row of a sender."""
     REPORT = 3
     FAILURE = 4
 
 
 class Row(NamedTuple):
-    """One row."""
+    """One row, without the partition that it is sent to."""
 
     level: int
     to: int
     kind: Kind
     payload: Any
-    """Anything with a buffer."""
+    """An object with the buffer protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What a task says last to each task of the next level."""
+    """The last message of a task to each task of the next level."""
 
     sender: int
     attempt: bytes
-    """Eight bytes of its own, whatever runs in its place."""
+    """Eight random bytes, which identify the attempt at the task."""
     rows: int
     failed: bool
 
@@ -75,19 +75,19 @@ class End:
 
     @classmethod
     def of(cls, data: Any) -> "End":
-        """What `data` gave."""
+        """The message, from its bytes in `data`."""
         return cls(*cls._FORM.unpack(data))
 
 
 def rows_in(batch: pa.RecordBatch) -> Iterator[Row]:
-    """The rows of a batch; their payloads lie where they lay."""
+    """The rows of a batch. Their payloads are views of its memory."""
     numbers = [batch.column(name).to_pylist() for name in ("level", "to", "kind")]
     for level, to, kind, payload in zip(*numbers, batch.column("payload"), strict=True):
         yield Row(level, to, Kind(kind), payload.as_buffer())
 
 
 def batch_of(rows: list[Row], slots: int) -> pa.RecordBatch:
-    """The rows on their way to a level of so many slots, be it the last or one that passes them on."""
+    """The rows as a batch for a next level with this number of slots."""
     numbers = [
         pa.array(column, pa.int32()) for column in zip(*((row.to % slots, *row[:3]) for row in rows), strict=True)
     ]

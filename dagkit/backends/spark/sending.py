@@ -1,4 +1,4 @@
-"""What a task sends: frames gathered into rows of about a megabyte, and a last word to every task that comes next."""
+"""The output of a task: frames in rows of about a megabyte, and a last row to each task of the next level."""
 
 import secrets
 from collections import Counter
@@ -13,13 +13,13 @@ from dagkit.engine.worker.outbox import Sent
 from dagkit.schema.batch import Batch
 
 FULL_BYTES = 1 << 20
-"""A row this large goes out."""
+"""A row of this size is sent."""
 _SMALL_BYTES = 64 << 10
-"""Rows smaller than this go out together."""
+"""Smaller rows are sent together, in one batch."""
 
 
 class Sending:
-    """The rows of one task on their way out."""
+    """Collects and sends the rows of one task."""
 
     def __init__(self, frames: Frames, slot: int, next_slots: int) -> None:
         self.attempt = secrets.token_bytes(8)
@@ -32,7 +32,7 @@ class Sending:
         self._last: tuple[Any, int, list[Any]] = (None, 0, [])
 
     def keep(self, sent: Sent) -> Sent:
-        """Write a batch at once: its memory may be used again."""
+        """Write a batch now, so that its memory may be reused. Return the sent batch without its content."""
         key = (DRIVER if sent.delayed else sent.level, sent.slot)
         if key not in self._open:
             self._open[key] = _OpenRow([], 0)
@@ -46,7 +46,7 @@ class Sending:
         return Sent(sent.wire, sent.slot, sent.level, sent.delayed, _NOTHING)
 
     def _written(self, sent: Sent) -> list[list[Any]]:
-        """The frames of a batch; one that goes to many slots is written once."""
+        """The frames of a batch. A batch for many slots is written only once."""
         batch, wire, written = self._last
         if batch is not sent.batch or wire != sent.wire:
             written = [frame.pieces(sent.wire) for frame in self._frames.of(sent.batch, sent.wire)]
@@ -54,15 +54,15 @@ class Sending:
         return written
 
     def forget(self) -> None:
-        """The batch that was written last may be changed from now on."""
+        """Drop the frames of the last batch, because its content may change from now on."""
         self._last = None, 0, []
 
     def add(self, row: Row) -> None:
-        """A row that is ready."""
+        """Queue a complete row."""
         self._full.append(row)
 
     def ready(self) -> Iterator[pa.RecordBatch]:
-        """The rows that are full."""
+        """The rows that are complete, as batches."""
         self.forget()
         full, self._full = self._full, []
         small: list[Row] = []
@@ -76,7 +76,7 @@ class Sending:
             yield batch_of(small, self._next_slots)
 
     def rest(self, *, failed: bool = False) -> Iterator[pa.RecordBatch]:
-        """All other rows, and the last word."""
+        """All remaining rows, as batches. After a failure, incomplete rows are dropped."""
         if failed:
             self._open.clear()
         for key in list(self._open):
@@ -84,7 +84,7 @@ class Sending:
         yield from self.ready()
 
     def ends(self, level: int, *, failed: bool) -> pa.RecordBatch:
-        """The last word to every task of the next level."""
+        """The last row to each task of the next level."""
         slots = range(self._next_slots)
         ends = [End(self._slot, self.attempt, self._sent[slot], failed) for slot in slots]
         return batch_of(
@@ -98,7 +98,7 @@ class Sending:
 
 
 class _OpenRow:
-    """A row that is being filled."""
+    """A row that is not complete."""
 
     __slots__ = ("pieces", "size")
 

@@ -1,4 +1,4 @@
-"""Sessions: the one that a process has, a local one, one at a master, or one behind a Spark Connect server."""
+"""Spark sessions: find the running one of this process, or start one locally, at a master or with Spark Connect."""
 
 import logging
 import os
@@ -19,42 +19,43 @@ from dagkit.backends.spark.spark_errors import SparkEnded, answers
 from dagkit.errors import DagkitError, RunFailure
 
 CONNECTED_WITHIN_SECONDS = 10.0
-"""How long a Spark Connect server has to speak its protocol, once its port accepts a connection."""
+"""The time within which a Spark Connect server must answer, once its port accepts a connection."""
 
 _given: dict[str, str] = {}
-"""What this process's Java was started with; Spark takes it for the user's settings from then on."""
+"""The settings that dagkit started Java with. Spark later lists them as if the user had set them."""
 
 
 class OtherSession(RunFailure):
-    """This process already has a Spark session at another place, which Spark would hand out instead."""
+    """This process already has a Spark session at another master, which Spark would return instead of a new one."""
 
     code = "session-mismatched"
     exit_code: ClassVar[int] = 2
 
     def __init__(self, wanted: str, there: str) -> None:
         super().__init__(
-            f"this process has a Spark session at {there}, and one at {wanted} is wanted",
+            f"this process already has a Spark session at {there}, so it cannot start one at {wanted}",
             "name no master to use the running session, or stop it first",
         )
 
 
 class SparkIncomplete(RunFailure):
-    """This environment lacks what a master of this kind needs."""
+    """This environment lacks a package or setting that a master of this kind needs."""
 
     code = "spark-incomplete"
     exit_code: ClassVar[int] = 5
 
 
 def running_session(address: str | None = None) -> SparkSession | None:
-    """The session that this process has already, whichever thread began it; it must be at the address, if one is given.
+    """The running session of this process, whichever thread started it; None if there is none.
 
-    Spark hands this session out to a caller that asks for another one, and that caller would stop it.
+    Raise OtherSession if it is not at `address`. Spark would return the running session to a caller that asks for one
+    at another address, and that caller would stop it.
     """
     try:
         session = SparkSession.active()
         if not is_connect(session):
             session.sparkContext.statusTracker()
-    except (PySparkException, AttributeError):  # there is none, or its context was stopped and has no Java any more
+    except (PySparkException, AttributeError):  # no session, or its context was stopped and has no Java
         return None
     except (Py4JError, OSError) as error:
         raise SparkEnded("Spark cannot start a second time in this process") from error
@@ -65,12 +66,15 @@ def running_session(address: str | None = None) -> SparkSession | None:
 
 
 def local_session(cores: int | None = None) -> SparkSession:
-    """A Spark session on this machine; the one that runs already, where there is one."""
+    """A Spark session on this machine: the running one, else a new one with these cores or with all."""
     return session_at(f"local[{cores or '*'}]")
 
 
 def session_at(address: str) -> SparkSession:
-    """A session at a master, or behind a Spark Connect server where the address begins with `sc:`."""
+    """A session at a master, or at a Spark Connect server if the address begins with `sc:`.
+
+    Raise MasterInvalid for an invalid address, and SparkUnavailable if no Spark answers or starts there.
+    """
     master = Master.of(address)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _check_environment(master)
@@ -84,7 +88,7 @@ def session_at(address: str) -> SparkSession:
 
 
 def stop_session(session: SparkSession) -> None:
-    """Stop a session; one whose Java has ended is stopped already."""
+    """Stop a session. If its Java has ended, do nothing."""
     if answers(session):
         session.stop()
 
@@ -108,7 +112,7 @@ def _check_environment(master: Master) -> None:
 
 
 def _connected(master: Master) -> SparkSession:
-    """A session behind a Spark Connect server; its client would try for minutes to reach one that speaks otherwise."""
+    """A session at a Spark Connect server. Wait some seconds for it; Spark's client would wait for minutes."""
     import grpc  # noqa: PLC0415 - only for Spark Connect
     from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415 - as above
 
@@ -129,9 +133,9 @@ def _connected(master: Master) -> SparkSession:
 def _started(master: Master) -> SparkSession:
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - a Connect client may lack them
 
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # `spark-submit` has started Java, and knows what the user has set
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # `spark-submit` has started Java with the user's settings
         SparkContext._ensure_initialized()  # noqa: SLF001 - nothing public connects to it without a context
-    there = dict(SparkConf().getAll())  # empty as long as there is no Java
+    there = dict(SparkConf().getAll())  # empty as long as no Java runs
     users = dict(there.items() - _given.items()) if there else users_settings()
     own = settings_for(master, users, logs=not has_own_logging())
     if not there:
@@ -143,7 +147,7 @@ def _started(master: Master) -> SparkSession:
 
 
 def _ignore_ended_java(context: Any) -> None:
-    """PySpark and its gateway print a traceback each when Java ends; dagkit reports that itself, in one sentence."""
+    """Suppress the tracebacks of PySpark and its gateway when Java ends: dagkit reports that in one sentence."""
     logging.getLogger().addFilter(_is_other_error)
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:

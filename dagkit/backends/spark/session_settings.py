@@ -1,4 +1,4 @@
-"""Settings of the sessions that dagkit starts: its own, and which of them yield to the user's."""
+"""Settings of the sessions that dagkit starts. Those of the user take precedence."""
 
 import os
 import shlex
@@ -16,27 +16,27 @@ _SAYS_ERRORS = Path(__file__).with_name("log4j2.properties")
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 SESSION = {"spark.sql.adaptive.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-"""For every master: a window is one job, which leaves nothing to adapt, and dagkit reports progress itself."""
+"""For every master: adaptive execution cannot improve windows of one job, and dagkit reports progress itself."""
 
 LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
-"""For a local master: nothing outside this machine connects to it."""
+"""For a local master: it accepts no connection from other machines."""
 
 _QUICK_JAVA = "-XX:TieredStopAtLevel=1"
-"""For a local master: Java moves blobs and sees no record, so it compiles its code once, and quickly."""
+"""For a local master: use only the quick compiler, because Java moves blobs and processes no records."""
 
 _SOCKET_NAME = len("/.00000000-0000-0000-0000-000000000000.sock")
 _LONGEST_SOCKET_PATH = 103
-"""What every system lets the path of a Unix socket be."""
+"""The longest path of a Unix socket, in bytes, that every system accepts."""
 
 
 def settings_for(master: Master, users: Mapping[str, str], *, temporary: str = "", logs: bool = True) -> dict[str, str]:
-    """The settings that dagkit adds for a master. What the user has set is not among them.
+    """The settings that dagkit adds for a master, without those that the user has set.
 
-    `temporary` is the folder for the sockets of a local master; with `logs` Spark logs errors alone.
+    `temporary` is the folder for the sockets of a local master. With `logs`, Spark logs only errors.
     """
     settings, java = dict(SESSION), []
     if logs:
@@ -45,20 +45,20 @@ def settings_for(master: Master, users: Mapping[str, str], *, temporary: str = "
         settings |= LOCAL | _sockets_in(temporary or tempfile.gettempdir())
         java.append(_QUICK_JAVA)
     chosen = {name: value for name, value in settings.items() if name not in users}
-    if java:  # of two options that contradict each other Java takes the later one
+    if java:  # if two options contradict each other, the later one, that of the user, is effective
         chosen[_JAVA_OPTIONS] = " ".join([*java, *filter(None, [users.get(_JAVA_OPTIONS, "")])])
     return chosen
 
 
 def _sockets_in(folder: str) -> dict[str, str]:
-    """Java and the workers exchange data by Unix sockets, which are quicker than TCP, if the folder's path is short."""
+    """Settings for Unix sockets between Java and workers, which are faster than TCP; empty if the path is too long."""
     if len(os.fsencode(folder)) + _SOCKET_NAME > _LONGEST_SOCKET_PATH:
         return {}
     return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": folder}
 
 
 def users_settings(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What the user has set for Spark in spark-defaults.conf and in PYSPARK_SUBMIT_ARGS."""
+    """The user's settings for Spark, from spark-defaults.conf and PYSPARK_SUBMIT_ARGS."""
     asked, file = _submitted(environment.get("PYSPARK_SUBMIT_ARGS", ""))
     path = Path(file) if file else configuration_folder(environment) / "spark-defaults.conf"
     read = javaproperties.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
@@ -66,19 +66,19 @@ def users_settings(environment: Mapping[str, str] = os.environ) -> dict[str, str
 
 
 def has_own_logging(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the user has configured what Spark logs."""
+    """Whether the user has configured Spark's logging."""
     folder = configuration_folder(environment)
     return any((folder / f"log4j2.{ending}").is_file() for ending in ("properties", "xml", "json", "yaml"))
 
 
 def configuration_folder(environment: Mapping[str, str]) -> Path:
-    """The folder that Spark is configured in."""
+    """The folder of Spark's configuration files."""
     home = environment.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
     return Path(environment.get("SPARK_CONF_DIR") or Path(home) / "conf")
 
 
 def _submitted(arguments: str) -> tuple[dict[str, str], str]:
-    """The settings among arguments of `spark-submit`, and the property file that they name."""
+    """The settings in arguments of `spark-submit`, and the path of the property file in them."""
     settings, file = {}, ""
     words = [part for word in shlex.split(arguments) for part in _parts(word)]
     for option, value in pairwise(words):
@@ -98,6 +98,6 @@ def _setting(text: str) -> tuple[str, str, str]:
 
 
 def _parts(word: str) -> list[str]:
-    """`--conf=a=b` as the two words that it stands for."""
+    """`--conf=a=b` as two words; any other word as it is."""
     option, equals, value = word.partition("=")
     return [option, value] if equals and option.startswith("--") else [word]

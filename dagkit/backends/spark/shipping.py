@@ -1,7 +1,7 @@
-"""Shipping: the program as bytes that any worker can read, the author's own modules included by value.
+"""Shipping: the program as bytes for the workers, which include the author's modules by value.
 
-Classes that travel by value exist twice, here and on each worker. They are numbered, and whatever is sent later says
-their numbers: so an item that comes back is of the very class that it left as.
+A class that is pickled by value exists twice: on the driver and on each worker. Such classes are numbered, and later
+pickles refer to their numbers, so that an item has the same class after it was sent to a worker and back.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from dagkit.engine.program.program import Program
 
 
 class Known:
-    """Classes that both sides know by number, and the pickles that refer to them."""
+    """Writes and reads pickles that refer to classes by numbers, which the driver and the workers share."""
 
     def __init__(self, classes: Sequence[type]) -> None:
         self.classes = classes
@@ -40,26 +40,27 @@ class Known:
             return file.getvalue()
 
     def loads(self, data: Any) -> Any:
-        """The value that `dumps` wrote, here or on the other side."""
+        """The value, from the bytes of `dumps` in this or another process."""
         return _Unpickler(io.BytesIO(data), self.classes).load()
 
 
 def _known_class(number: int) -> type:
-    """Stands for a class in a pickle; the unpickler that knows the classes puts itself in its place."""
-    raise AssertionError(f"class {number} is known to those who were shipped the program")
+    """Stands for a class in a pickle. It is never called, because `_Unpickler` replaces it by its list of classes."""
+    raise AssertionError(f"only a process with the program can read class {number}")
 
 
 class _ByValue(cloudpickle.Pickler):  # type: ignore[misc] # cloudpickle has no types
     def reducer_override(self, obj: Any) -> Any:
-        if obj is dataclasses.MISSING:  # a copy would look like a default to code that reads the fields of a dataclass
+        if obj is dataclasses.MISSING:  # a copy would look like a default value of the field of a dataclass
             return "MISSING"
         return super().reducer_override(obj)
 
 
 class _Recorder(_ByValue):
-    """Keeps the classes that it writes: those of operators and payloads, and those that their functions refer to.
+    """Records the classes that it writes: those of operators and payloads, and those that their functions use.
 
-    The modules that hold them may have more classes, such as the application's, and import more for these.
+    Other classes in their modules, such as that of the application, are not recorded: workers do not need them, and
+    may lack the modules that these import.
     """
 
     def __init__(self, file: io.BytesIO) -> None:
@@ -95,9 +96,9 @@ class _Unpickler(pickle.Unpickler):
 
 
 class Missing:
-    """Stands for what this Python cannot import; the first use of it raises the error of the import.
+    """Stands for an object that this worker cannot import. Its first use raises the error of the import.
 
-    A module that travels by value brings along the names of all that it imports, of which its functions may use a part.
+    A module that is pickled by value refers to all modules that it imports. Its operators may use only some of these.
     """
 
     def __init__(self, error: ModuleNotFoundError) -> None:
@@ -107,7 +108,7 @@ class Missing:
         raise ModuleNotFoundError(*self.__dict__["error"].args, name=self.__dict__["error"].name)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # Python asks any object for these
+        if name.startswith("__"):  # Python itself looks these up on any object
             raise AttributeError(name)
         self._raise()
 
@@ -115,7 +116,7 @@ class Missing:
 
 
 class _WorkersUnpickler(pickle.Unpickler):
-    """Reads a program where it runs, which may lack modules that only the driver uses."""
+    """Reads a program on a worker, which may lack modules that only the driver uses."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
@@ -141,11 +142,11 @@ class _WorkersUnpickler(pickle.Unpickler):
 
 
 def read_where_it_runs(data: bytes) -> tuple[Program, list[type]]:
-    """The program, and the classes that are known by number."""
+    """The program and the numbered classes. Raise ModuleNotFoundError if a missing module is needed to read them."""
     unpickler = _WorkersUnpickler(io.BytesIO(data))
     try:
         return unpickler.load(), unpickler.load()
-    except pickle.UnpicklingError as error:  # an instance was to be made of a class that is missing
+    except pickle.UnpicklingError as error:  # a class of an object is missing
         if unpickler.missing:
             raise unpickler.missing[-1] from error
         raise
@@ -153,13 +154,13 @@ def read_where_it_runs(data: bytes) -> tuple[Program, list[type]]:
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """A program on its way: its bytes, and what they are known by."""
+    """The bytes of a program, and a hash of them."""
 
     digest: str
     data: bytes
 
     def unpacked(self) -> tuple[Program, Known]:
-        """The program; a worker reads it once, however many windows it runs."""
+        """The program and its classes. A worker process caches the last program, so it reads it once."""
         if self.digest not in _READ:
             _READ.clear()
             program, classes = read_where_it_runs(self.data)
@@ -171,9 +172,9 @@ _READ: dict[str, tuple[Program, Known]] = {}
 
 
 def shipped(program: Program, modules: Sequence[ModuleType]) -> tuple[Shipped, Known]:
-    """What workers need of the program as bytes, and the classes that both sides will know.
+    """The part of the program that workers need, as bytes, and the numbered classes.
 
-    The modules travel by value by now.
+    The caller must have registered the modules by `by_value`.
     """
     with io.BytesIO() as file:
         pickler = _Recorder(file)
@@ -185,7 +186,10 @@ def shipped(program: Program, modules: Sequence[ModuleType]) -> tuple[Shipped, K
 
 
 def modules_of(program: Program) -> list[ModuleType]:
-    """The modules that a worker may lack: those of whatever the program holds, and what these use, if not installed."""
+    """The modules that are not installed, and which a worker may lack: those of all objects in the program.
+
+    Modules that these modules use are included.
+    """
     with io.BytesIO() as file, ExitStack() as opened:
         finder = _Finder(file, opened)
         finder.dump(program)
@@ -193,8 +197,10 @@ def modules_of(program: Program) -> list[ModuleType]:
 
 
 class _Finder(_ByValue):
-    """Finds the modules of the classes and functions that it writes; each is by value at once, so that what they use
-    is written, too, and found.
+    """Finds the modules of the classes and functions that it writes.
+
+    It registers each module by value when it finds it, so that it also writes, and searches, the objects that the
+    module uses.
     """
 
     def __init__(self, file: io.BytesIO, opened: ExitStack) -> None:
@@ -213,11 +219,11 @@ class _Finder(_ByValue):
         return super().reducer_override(obj)
 
     def _find(self, names: Iterable[str]) -> None:
-        """The modules of these names, and those that they import."""
+        """Add the modules with these names, and those that they import, unless they are installed."""
         waiting = set(names) - self._judged
         while waiting:
             module = sys.modules.get(name := waiting.pop())
-            if module is None:  # it may be imported while others are written
+            if module is None:  # not imported yet; writing other objects may import it
                 continue
             self._judged.add(name)
             if module.__name__ not in self.found and not _is_installed(module):
@@ -247,7 +253,7 @@ _by_value_users: Counter[str] = Counter()
 
 @contextmanager
 def by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
-    """What stands in these modules is pickled as it is, not by name; several may ask for it at the same time."""
+    """Pickle the content of these modules by value, not by name. Several threads may use it at the same time."""
     mine = [module for module in modules if module.__name__ != "__main__"]
     with _by_value_lock:
         known = cloudpickle.list_registry_pickle_by_value()

@@ -1,4 +1,4 @@
-"""Errors of Spark as ours: what failed, why, and what to do about it."""
+"""Convert errors of Spark to errors of dagkit, with the cause and a help text."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from dagkit.errors import DagkitError, RunFailure
 
 
 class SparkFailed(WindowLost):
-    """Spark could not run a window, for a reason outside of the operators."""
+    """Spark could not run a window, and no operator was the cause."""
 
     code = "spark-failed"
     usual_help: ClassVar[str] = (
@@ -23,7 +23,7 @@ class SparkFailed(WindowLost):
 
 
 class SparkEnded(RunFailure):
-    """The Java process that Spark runs in has ended, and no window can run any more."""
+    """The Java process of Spark has ended, so no further window can run."""
 
     code = "spark-ended"
     exit_code: ClassVar[int] = 9
@@ -38,7 +38,7 @@ class SparkEnded(RunFailure):
 
 @contextmanager
 def spark_errors(what: str, spark: SparkSession) -> Iterator[None]:
-    """Raise an error of Spark, or of the connection to it, as one of ours that begins with `what`."""
+    """Convert an error of Spark, or of the connection to it, to an error of dagkit whose message begins with `what`."""
     try:
         yield
     except DagkitError:
@@ -47,18 +47,18 @@ def spark_errors(what: str, spark: SparkSession) -> Iterator[None]:
         if not answers(spark):
             raise SparkEnded(what) from error
         cause = cause_of(error)
-        if cause.missing_module:  # another attempt at the window would not find it either
+        if cause.missing_module:  # another attempt at the window would fail in the same way
             raise WorkerFailed(f"{what}: {cause}", _help_for_missing(cause)) from error
         raise SparkFailed(f"{what}: {cause}") from error
 
 
 def answers(spark: SparkSession) -> bool:
-    """Whether the Java process of a classic session still answers; a Connect session has none."""
+    """Whether the Java process of a classic session still answers; always True for a Connect session."""
     if is_connect(spark):
         return True
     try:
         spark.sparkContext.statusTracker()
-    except (Py4JError, OSError, AttributeError):  # an AttributeError: the context was stopped, and has no Java any more
+    except (Py4JError, OSError, AttributeError):  # an AttributeError: the context was stopped, and has no Java
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""The task: what one slot of one level does inside a Spark job."""
+"""The Spark task: it runs one slot of one level."""
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the driver gives one slot for one window."""
+    """The input of one slot in one window, from the driver."""
 
     state: SlotState = field(default_factory=dict)
     rows: tuple[bytes, ...] = ()
-    """Frames of what arrives from the driver."""
+    """Frames of the items from the driver."""
     work: tuple[WorkItem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SlotReport:
-    """What a slot reports to the driver when its window is over."""
+    """The report of a slot to the driver at the end of its window."""
 
     report: Report
     attempt: bytes
-    """Which attempt it was."""
+    """The attempt at the task."""
     senders: Mapping[int, bytes]
-    """From which attempt at each slot of the level above it received."""
+    """The attempt from which it received, for each slot of the level above."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed:
-    """What a task failed with, and where."""
+    """The error of a task, with its level and slot."""
 
     level: int
     slot: int
@@ -54,19 +54,19 @@ class TaskFailed:
 
 
 class _FailedAbove(Exception):
-    """A task above failed: nothing that this one does counts."""
+    """A task of a level above failed, so the output of this task is discarded."""
 
 
 @dataclass(frozen=True, slots=True)
 class LevelTask:
-    """All tasks of one level in one window: each finds its slot in what it is sent."""
+    """The tasks of one level in one window. Spark calls it for each slot, which it finds in the rows that it gets."""
 
     shipped: Shipped
     level: int
     window: WindowTask
-    """What holds for all slots; what arrives and what is kept is given to each."""
+    """The part of the window's task that all slots share. The rest is in `given`."""
     given: Mapping[int, bytes]
-    """What each slot is given, where it does not come as a row."""
+    """The pickled `Given` of each slot; empty if it comes as a row."""
     given_by_row: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -79,7 +79,7 @@ class LevelTask:
 
 @dataclass(frozen=True, slots=True)
 class BroadcastTask:
-    """A task that comes to its workers as a broadcast, since it is too large for a closure."""
+    """A task that workers read from a broadcast, because it is too large for a closure."""
 
     task: "Broadcast[LevelTask]"
 
@@ -88,7 +88,7 @@ class BroadcastTask:
 
 
 class _Task:
-    """One task at work."""
+    """One slot while it runs."""
 
     def __init__(self, task: LevelTask, program: Program, frames: Frames, batches: Iterator[pa.RecordBatch]) -> None:
         self.task = task
@@ -115,7 +115,7 @@ class _Task:
         except DagkitError as error:
             self.failed = True
             self._send(Kind.FAILURE, TaskFailed(self.level, self.slot, error))
-        if self.failed:  # reports of other slots still pass
+        if self.failed:  # still pass on the reports of other slots
             for _ in self._items():
                 yield from self.sending.ready()
         yield from self.sending.rest(failed=self.failed)
@@ -123,14 +123,14 @@ class _Task:
             yield self.sending.ends(self.level + 1, failed=self.failed)
 
     def _begin(self, batches: Iterator[pa.RecordBatch]) -> tuple[int, Given, Iterator[Row]]:
-        """The slot, what it is given, and the rows that follow."""
+        """The slot, its input, and the rows that follow."""
         if self.level == 0 and not self.task.given_by_row:
-            (slot,) = (one for batch in batches for one in batch.column(0).to_pylist())
+            (slot,) = (number for batch in batches for number in batch.column(0).to_pylist())
             return slot, _read_given(self.task.given.get(slot)), iter(())
         rows = self._of_one_slot(batches)
         first = next(rows)
         if self.task.given_by_row:
-            assert first.kind is Kind.GIVEN, "what a slot is given comes first"
+            assert first.kind is Kind.GIVEN, "the row with the input of a slot comes first"
             return first.to, _read_given(first.payload), rows
         slot = self.slot
         return slot, _read_given(self.task.given.get(slot)), _chained(first, rows)
@@ -139,12 +139,15 @@ class _Task:
         known = None
         for batch in batches:
             for slot, row in zip(batch.column("slot").to_pylist(), rows_in(batch), strict=True):
-                assert known in (None, slot), "the rows of two slots do not meet in one partition"
+                assert known in (None, slot), "all rows of a partition belong to one slot"
                 known = self.slot = slot
                 yield row
 
     def _arriving(self) -> Iterator[tuple[int, Batch[Any]] | None]:
-        """What the driver sends, and what comes from the levels above."""
+        """The batches from the driver, then those from the levels above, with their wires; None for a row passed on.
+
+        Raise _FailedAbove if a task above failed.
+        """
         for payload in self.given.rows:
             yield from self.frames.read(pa.py_buffer(payload))
         for row in self._items():
@@ -158,7 +161,7 @@ class _Task:
             raise _FailedAbove
 
     def _items(self) -> Iterator[Row | None]:
-        """The rows for this slot; what is for a later level, or for the driver, passes on, and none stands for it."""
+        """The rows for this slot. A row for a later level or the driver is passed on, and None is yielded for it."""
         for row in self.rows:
             if row.kind is Kind.END:
                 end = End.of(row.payload)
@@ -175,9 +178,9 @@ class _Task:
 
     def _check_ends(self) -> None:
         if self.level:
-            assert self._all_ended(), f"slot {self.slot} of level {self.level} heard from every slot above"
+            assert self._all_ended(), f"every slot above sent a last row to slot {self.slot} of level {self.level}"
             sent = sum(end.rows for end in self.ends.values())
-            assert sent == self.received, f"{self.received} of {sent} rows came to slot {self.slot} of {self.level}"
+            assert sent == self.received, f"slot {self.slot} of {self.level} received {self.received} of {sent} rows"
 
     def _all_ended(self) -> bool:
         return set(self.ends) == set(range(self.program.slots_at(self.level - 1)))

@@ -15,7 +15,7 @@ def test_explain_shows_every_decision(dagkit, tmp_path: Path) -> None:
     first, second = dagkit("scale", "explain", str(tmp_path / "app")).out.splitlines()
     assert first == (
         "2024-01-01T00:00:00.000+00:00 reader, by drain: 100 blocks wait, 105M positions; 4 cores; "
-        "1 becomes 4: as many as can work at once, for nothing is measured yet"
+        "1 becomes 4: as many as can work at once, because no speed is measured yet"
     )
     assert second.startswith("2024-01-01T00:01:30.000+00:00 reader, by drain: 1 block waits")
     assert second.endswith("0.4 s with 1 and 0.4 s with 4; 4 become 1: as many as can work at once")
@@ -97,7 +97,7 @@ def test_simulate_for_people(dagkit, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
-        ("max_reader=3", "'max_reader' is none of policy, min_partitions"),
+        ("max_reader=3", "'max_reader' is not one of policy, min_partitions"),
         ("max_readers", "the form NAME=VALUE"),
         ("max_readers=many", "max_partitions: Input should be a valid integer"),
         ("min_readers=9", "min_partitions 9 is greater than max_partitions 4"),

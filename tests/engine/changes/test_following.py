@@ -121,7 +121,7 @@ def test_a_partitioner_that_statistics_listeners_name_as_well_listens_once(tmp_p
 def test_an_operator_without_a_backlog_cannot_follow_one(tmp_path: Path) -> None:
     settings = "dt.operator.twice.attr.PARTITIONER = BacklogPartitioner\n"
     here = desk(tmp_path, numbering(tmp_path, behind_another=True), settings)
-    with pytest.raises(ApplicationFaults, match="nothing waits for a Twice: only a SplittableOperator has a backlog"):
+    with pytest.raises(ApplicationFaults, match="Twice has no backlog: only a SplittableOperator has one"):
         here.loop()
 
 

@@ -813,7 +813,7 @@ def test_a_handler_that_returns_fails_by_the_name_of_its_operator_and_without_li
         numbers = dag.add_operator("numbers", Script(looks=((1,),)))
         numbers >> dag.add_operator("returns", Returning()) >> dag.add_operator("collect", Collect())
 
-    problem = r"^returns failed in window 1, slot 0: NotYielded: Returning.process returned 1, and .* from an iterator"
+    problem = r"^returns failed in window 1, slot 0: NotYielded: Returning.process returned 1, which is not an iterator"
     help_ = "write `yield item` for each item, not `return item`$"
     with pytest.raises(OperatorFailed, match=rf"{problem} \[item-unyielded\]\n  help: {help_}"):
         Desk(tmp_path, draw, backend=lambda backend: made_on(on, backend)).run()
