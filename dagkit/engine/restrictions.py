@@ -20,7 +20,7 @@ from dagkit.api.work import SplittableOperator
 from dagkit.engine.address import Address
 from dagkit.engine.entrances import code_of
 from dagkit.errors import RunFailure, Scene
-from dagkit.ranges import OFFSET_INFINITY, ByteKeyRange, OffsetRange, RangeFault
+from dagkit.ranges import OFFSET_INFINITY, ByteKeyRange, OffsetRange, RangeFault, RestrictionTracker
 from dagkit.schema import spelled
 
 SHARES: Final = 2**62
@@ -84,9 +84,18 @@ class Restrictions:
         self._written(element, given, method)
         return given
 
-    def written(self, restriction: Any) -> JsonValue:
+    def written(self, element: Any, restriction: Any, method: str) -> JsonValue:
         """The restriction as JSON; None of a range of offsets, which is the interval itself."""
-        return None if isinstance(restriction, OffsetRange) else self._form(restriction).dump(restriction)
+        if isinstance(restriction, OffsetRange):
+            return None
+        if self._declared is OffsetRange and isinstance(restriction, ByteKeyRange):
+            return ByteKeys().dump(restriction)
+        return self._written(element, restriction, method)
+
+    def no_tracker(self, element: Any, given: Any) -> RestrictionInvalid:
+        """The failure of an operator whose `tracker` returned something else."""
+        problem = f"{given!r:.80}, which is no RestrictionTracker"
+        return self._invalid(element, "tracker", problem, "return a RestrictionTracker from `tracker`")
 
     def of(self, each: Kept) -> Any:
         """What a part of the work is restricted to."""
@@ -108,7 +117,11 @@ class Restrictions:
 
     def is_bounded(self, element: Any, restriction: Any) -> bool:
         with code_of(self.into.operator):
-            return self._operator.tracker(element, restriction).is_bounded()
+            tracker = self._operator.tracker(element, restriction)
+        if not isinstance(tracker, RestrictionTracker):
+            raise self.no_tracker(element, tracker)
+        with code_of(self.into.operator):
+            return tracker.is_bounded()
 
     def _of_pair(self, element: Any, given: tuple[Any, ...], method: str) -> OffsetRange:
         are_offsets = len(given) == 2 and all(isinstance(each, int) and not isinstance(each, bool) for each in given)

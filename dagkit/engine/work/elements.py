@@ -103,7 +103,7 @@ class Elements:
             source = element.source if is_placed(element) else name_of(written)
         element_id = element.number if is_sourced(element) else None
         for start, end, part in self._parts(element, whole):
-            restriction = None if isinstance(part, OffsetRange) else self.restrictions.written(part)
+            restriction = None if isinstance(part, OffsetRange) else self.restrictions.written(element, part, "split")
             is_sized = self._is_sized or restriction is not None
             yield WorkItem(
                 into=self.into,
@@ -138,10 +138,14 @@ class Elements:
 
     def _tracker(self, element: Any, restriction: Any) -> RestrictionTracker[Any, Any]:
         with code_of(self.into.operator):
-            return self.operator.tracker(element, restriction)
+            tracker = self.operator.tracker(element, restriction)
+        if not isinstance(tracker, RestrictionTracker):
+            raise self.restrictions.no_tracker(element, tracker)
+        return tracker
 
     def rest_of(self, item: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any], residual: Any) -> WorkItem:
         """Return the item that a split of a running item left."""
+        residual = self._checked(element, residual, "tracker")
         if item.restriction is None:
             return item.part(residual.start, residual.stop)
         if not tracker.is_started():
@@ -163,7 +167,7 @@ class Elements:
         if kept is None:
             return None, item
         if item.restriction is not None:
-            if self.restrictions.written(kept) != item.restriction:
+            if self.restrictions.written(element, kept, "truncate") != item.restriction:
                 raise TruncatedWrong(self.into, whole, kept)
             return item, None
         if kept.start != item.start or kept.stop > item.end:
@@ -182,7 +186,7 @@ class Elements:
         # the share counts from the offset before the first one: that is where a tracker without a claim stands
         with code_of(self.into.operator):
             split = split_near(tracker, position, (position - item.start + 1) / (item.end - item.start + 1))
-        return None if split is None else split.primary.stop
+        return None if split is None else self._checked(element, split.primary, "tracker").stop
 
     def _cut_at(
         self, item: WorkItem, element: Any, tracker: RestrictionTracker[Any, Any], share: float
@@ -193,7 +197,7 @@ class Elements:
             split = tracker.try_split(share)
         if split is None:
             return None
-        sizes = [self.restrictions.size(element, part) for part in split]
+        sizes = [self.restrictions.size(element, self._checked(element, part, "tracker")) for part in split]
         at = divided_at(item, *sizes, least=KEPT_SHARES)
         first = self._holding(item, element, split.primary, item.start, at)
         return first, self._holding(item, element, split.residual, at, item.end)
@@ -201,7 +205,7 @@ class Elements:
     def _holding(self, item: WorkItem, element: Any, restriction: Any, start: int, end: int) -> WorkItem:
         """Return the part of an item that holds these shares."""
         kept = {
-            "restriction": self.restrictions.written(restriction),
+            "restriction": self.restrictions.written(element, restriction, "tracker"),
             "size": self.restrictions.size(element, restriction),
         }
         return item.part(start, end).model_copy(update=kept)

@@ -23,6 +23,8 @@ class Deadline:
         """When to split the watched work."""
         self._tracker: Tracker | None = None
         self._residual: Any = None
+        self._failure: Exception | None = None
+        """What the tracker raised when it was asked to split."""
         self._again = AGAIN_SECONDS
         self._changed = threading.Condition(threading.RLock())
         self._ended = False
@@ -53,9 +55,12 @@ class Deadline:
             self._watchdog.start()
 
     def residual(self) -> Any:
-        """Stop watching the work. Return the part that was split off, if any."""
+        """Stop watching the work. Return the part that was split off, if any; raise what its tracker raised."""
         with self._changed:
             self._tracker = None
+            failure, self._failure = self._failure, None
+            if failure is not None:
+                raise failure
             return self._residual
 
     def end(self) -> None:
@@ -68,8 +73,12 @@ class Deadline:
         """Split off the unclaimed rest. Leave work without a claim alone, so that each window makes progress."""
         with self._changed:
             if self._tracker is not None and self._residual is None and self._tracker.is_started():
-                split = self._tracker.try_split(0.0)
-                self._residual = None if split is None else split.residual
+                try:
+                    split = self._tracker.try_split(0.0)
+                except Exception as error:  # noqa: BLE001 - the thread of the work raises it: see residual
+                    self._tracker, self._failure = None, error
+                else:
+                    self._residual = None if split is None else split.residual
 
     def _keep_watch(self) -> None:
         """Split at the deadline. Repeat it with growing pauses while nothing is claimed: some trackers never split."""

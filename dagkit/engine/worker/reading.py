@@ -125,7 +125,8 @@ class Reading:
             yield from made_by(name, self._send(made))
         self._check_done(tracker)
         self.element = None
-        deferred, taken = tracker.deferred(), deadline.residual()
+        with code_of(name):
+            deferred, taken = tracker.deferred(), deadline.residual()
         self._flush()
         if staging is not None:
             assert each.element_id is not None, "only what is a stretch of a source is staged by where it starts"

@@ -32,11 +32,11 @@ from dagkit.engine.work.schedule import Scheduler
 from dagkit.engine.work.window_size import WindowSizer
 from dagkit.errors import RunFailure
 from dagkit.ledger.audit.verify import verify
-from dagkit.ranges import OFFSET_INFINITY, ByteKeyRange
+from dagkit.ranges import OFFSET_INFINITY, ByteKeyRange, OffsetRange, OffsetRestrictionTracker, SplitRestriction
 from dagkit.testing.crashes import CrashAfter
 from dagkit.testing.fake_clock import FakeClock
 from tests.engine.cast import Desk, Hurried
-from tests.engine.restriction_cast import CountFn, Follower, Pairs, ShardReader, Since, TableReader
+from tests.engine.restriction_cast import CountFn, Follower, Pairs, PairsTracker, ShardReader, Since, TableReader
 from tests.engine.work.test_item import numbers
 from tests.engine.work_cast import Looks, Named, numbers_expected, numbers_of_names
 
@@ -215,3 +215,46 @@ def test_observers_and_statistics_show_how_far_unfinished_work_has_come(tmp_path
     assert (first.fraction, second.fraction) == (0.25, 0.75)
     stats = [event.operators["numbered"][0] for event in events if isinstance(event, Measured)]
     assert [one.underway for one in stats if one.underway] == [(first,), (second,)]
+
+
+def test_what_is_no_tracker_is_refused_and_names_the_operator(tmp_path: Path) -> None:
+    class Untracked(ShardReader):
+        def tracker(self, element: Named, restriction: Pairs) -> Any:
+            return restriction
+
+    with pytest.raises(RestrictionInvalid, match=r"Untracked\.tracker .* no RestrictionTracker") as refused:
+        desk_of(tmp_path, Untracked).run()
+    assert refused.value.scene.operator == "numbered"
+
+
+def test_a_split_into_what_is_no_restriction_is_refused_and_names_the_operator(tmp_path: Path) -> None:
+    class Wrong(PairsTracker):
+        def try_split(self, fraction_of_remainder: float) -> Any:
+            split = super().try_split(fraction_of_remainder)
+            return split and SplitRestriction(split.primary, split.residual.pairs)
+
+    class WronglySplit(ShardReader):
+        def tracker(self, element: Named, restriction: Pairs) -> Any:
+            return Wrong(restriction)
+
+    with pytest.raises(RestrictionInvalid, match=r"WronglySplit\.tracker gave, .* cannot be kept as Pairs"):
+        desk_of(tmp_path, WronglySplit, defers_at=(3,)).run()
+
+
+def test_a_split_of_offsets_into_what_is_no_range_is_refused(tmp_path: Path) -> None:
+    class Wrong(OffsetRestrictionTracker):
+        def try_split(self, fraction_of_remainder: float) -> Any:
+            split = super().try_split(fraction_of_remainder)
+            return split and SplitRestriction(split.primary, "the rest")
+
+    class WronglySplit(CountFn):
+        def tracker(self, element: Named, restriction: OffsetRange) -> Any:
+            return Wrong(restriction)
+
+        def process(self, element: Named, tracker: Any) -> Any:
+            if tracker.try_claim(tracker.current_restriction().start):
+                tracker.defer_remainder()
+            yield from ()
+
+    with pytest.raises(RestrictionInvalid, match=r"WronglySplit\.tracker gave, .* 'the rest', which is no range"):
+        Desk(tmp_path, numbers_of_names(LOOKS, kind=WronglySplit), until=Until.IDLE, clock=FakeClock()).run()

@@ -1,6 +1,7 @@
 """Reading blocks in a window: split at the deadline, left where it came too late, and never nothing at all."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +12,14 @@ from hypothesis import strategies as st
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator
 from dagkit.api.stats import WorkProgress
 from dagkit.engine.address import Address
+from dagkit.engine.entrances import operator_of
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.instances import GATHERED_ITEMS, bind_output, of_items
 from dagkit.engine.worker.protocol import WindowTask
 from dagkit.engine.worker.reading import Reading
-from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker, WorkUnclaimed
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker, WorkUnclaimed
 from tests.engine.items import block_in, item_of
 
 
@@ -226,3 +228,33 @@ def test_work_without_an_end_reports_what_was_done() -> None:
     reading = Slot(split_at=frozenset({3})).work(Block(1, "a", 0, OFFSET_INFINITY))
     assert reading.underway == [WorkProgress("a", 4.0, None)]
     assert reading.underway[0].fraction is None
+
+
+class Torn(OffsetRestrictionTracker):
+    """Raises when it is split."""
+
+    def try_split(self, fraction_of_remainder: float) -> Any:
+        raise ValueError("torn")
+
+
+class Tearing(Hooked):
+    kind = "cast.tearing/1"
+
+    def tracker(self, element: Block, restriction: OffsetRange) -> Torn:
+        return Torn(restriction)
+
+
+def test_a_tracker_that_raises_at_the_deadline_fails_its_operator() -> None:
+    """The watchdog asks it on a thread of its own, which would end, and with it all deadlines of the slot."""
+    elements = Elements(INTO, Tearing(after_claim=lambda _: over()), Block)
+    bind_output(elements.operator, "numbers", [of_items(lambda _: None)])
+    block = Block(1, "a", 0, 3)
+    reading = Reading(elements, 3, WindowTask(7), [item_of(INTO, block, block.path)])
+
+    def over() -> None:
+        assert reading.deadline is not None
+        watchdog.submit(reading.deadline.split).exception()
+
+    with ThreadPoolExecutor(1) as watchdog, pytest.raises(ValueError, match="torn") as raised:
+        list(reading.work())
+    assert operator_of(raised.value) == "hooked"
