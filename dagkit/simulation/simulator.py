@@ -21,7 +21,7 @@ from dagkit.engine.reports.capacity import ReadingSpeed, WindowCosts, capacity_o
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.schedule import Scheduler, WindowSchedule
-from dagkit.engine.work.split import SlotResult, all_in, anywhere, backlog_of, nowhere, split_at_the_end
+from dagkit.engine.work.split import BacklogCount, SlotResult, all_in, anywhere, backlog_of, nowhere, split_at_the_end
 from dagkit.engine.work.window_size import WindowSizer
 from dagkit.engine.worker.protocol import Cores
 from dagkit.scaling import Follower, ScalingSettings
@@ -154,7 +154,8 @@ class _Simulation:
         """Ask the policy when listeners would be asked: before a window, and at intervals while idle."""
         self.has_news = False
         given = [item for window in self.in_flight for item in all_in(window.given.allocation)]
-        backlog = self.came.counted(backlog_of([*self.scheduler.queue.all(), *given], self.near[INTO]))
+        counts = [*self.scheduler.queue.counts(INTO), BacklogCount.of(given)]
+        backlog = self.came.counted(backlog_of(counts, self.near[INTO]))
         cores = self.world.cores_at(self.now)
         available = Cores(cores, max(cores, self.world.most_cores or cores))
         capacity = capacity_of(available, self.speed, self.costs)

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dagkit.api.running import Until
@@ -13,6 +14,7 @@ from dagkit.engine.inputs.driver_input import DriverInput, context_of, delivered
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
+from dagkit.engine.work.split import BacklogCount
 from dagkit.engine.worker.instances import SavedState
 from dagkit.engine.worker.outbox import Sent
 from dagkit.engine.worker.protocol import Figures
@@ -21,13 +23,21 @@ from dagkit.errors import DagkitError
 _DISTANT_PAST = datetime.min.replace(tzinfo=UTC)
 
 
+@dataclass(frozen=True, slots=True)
+class _FoundWork:
+    """The work in one discovery."""
+
+    items: list[WorkItem]
+    counts: Mapping[Address, BacklogCount]
+
+
 class DriverInputs:
     """All input operators of an application."""
 
     def __init__(self, journal: Journal, until: Until, clock: Timer) -> None:
         self.found: deque[Discovery] = deque(journal.discoveries())
         """Discoveries that no window has taken yet, in order."""
-        self._work: dict[tuple[str, int], list[WorkItem]] = {}
+        self._work: dict[tuple[str, int], _FoundWork] = {}
         """The cached work of each discovery, by operator and number."""
         self._journal = journal
         self._until = until
@@ -128,12 +138,19 @@ class DriverInputs:
         self, program: Program, elements: Mapping[Address, Elements], *discoveries: Discovery
     ) -> list[WorkItem]:
         """The work in these discoveries. Elements are split and encoded once, on the first call."""
-        return [item for discovery in discoveries for item in self._work_of(program, elements, discovery)]
+        return [item for discovery in discoveries for item in self._work_of(program, elements, discovery).items]
 
-    def _work_of(self, program: Program, elements: Mapping[Address, Elements], discovery: Discovery) -> list[WorkItem]:
+    def backlog_counts(
+        self, program: Program, elements: Mapping[Address, Elements]
+    ) -> list[Mapping[Address, BacklogCount]]:
+        """The backlog of each discovery that no window has taken, by input; each is counted once."""
+        return [self._work_of(program, elements, discovery).counts for discovery in self.found]
+
+    def _work_of(self, program: Program, elements: Mapping[Address, Elements], discovery: Discovery) -> "_FoundWork":
         key = discovery.operator, discovery.seq
         if key not in self._work:
-            self._work[key] = queued(program, self._journal.writing, elements, discovery)
+            items = queued(program, self._journal.writing, elements, discovery)
+            self._work[key] = _FoundWork(items, BacklogCount.by_input(items, self._clock.now()))
         return self._work[key]
 
     def coming(self, program: Program) -> set[str]:

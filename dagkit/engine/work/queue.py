@@ -6,11 +6,24 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
 
+from dagkit.api.stats import Backlog
 from dagkit.engine.address import Address
 from dagkit.engine.work.cost import CostEstimate
 from dagkit.engine.work.item import Number, WorkItem
 from dagkit.engine.work.promise import PromisedItem
-from dagkit.engine.work.split import LATER, Allocation, ItemEnd, SlotWork, SplitPlanner, allocated, joined
+from dagkit.engine.work.split import (
+    LATER,
+    Allocation,
+    BacklogCount,
+    CutNear,
+    ItemEnd,
+    SlotWork,
+    SplitPlanner,
+    allocated,
+    backlog_of,
+    joined,
+    nowhere,
+)
 
 WORTH_LEAVING = 1.25
 """How far a block may exceed the work that a window still needs before the block is cut."""
@@ -24,21 +37,28 @@ class InputQueue:
     """Blocks that windows did not finish; they come first."""
     new: deque[WorkItem] = field(default_factory=deque)
     """Blocks that were found, and blocks without an end."""
-    new_positions: int = 0
+    new_count: BacklogCount = field(default_factory=BacklogCount)
+    """The backlog of the new blocks."""
     new_work: float = 0.0
 
     def append(self, item: WorkItem) -> None:
         self.new.append(item)
-        self.new_positions += item.positions
+        self.new_count.add(item)
         self.new_work += item.amount
 
     def pop(self) -> WorkItem:
         if self.returned:
             return self.returned.popleft()
         item = self.new.popleft()
-        self.new_positions -= item.positions
+        self.new_count.remove_first(item)
         self.new_work = self.new_work - item.amount if self.new else 0.0  # an empty queue clears rounding errors
         return item
+
+    def replace(self, returned: Iterable[WorkItem], new: Iterable[WorkItem]) -> None:
+        """Make these blocks the whole content of the queue."""
+        self.returned, self.new, self.new_count, self.new_work = deque(returned), deque(), BacklogCount(), 0.0
+        for each in new:
+            self.append(each)
 
     def put_back(self, blocks: Iterable[WorkItem]) -> None:
         self.returned.extendleft(reversed(list(blocks)))
@@ -51,7 +71,12 @@ class InputQueue:
 
     @property
     def positions(self) -> int:
-        return sum(item.positions for item in self.returned) + self.new_positions
+        return sum(item.positions for item in self.returned) + self.new_count.positions
+
+    @property
+    def counts(self) -> list[BacklogCount]:
+        """The backlog, in reading order."""
+        return [BacklogCount.of(self.returned), self.new_count]
 
     def millis(self, forecast: CostEstimate) -> float:
         """How long one slot would be busy with all of it; blocks that were not begun have the usual cost."""
@@ -118,6 +143,25 @@ class WorkQueue:
         """The number of pending blocks and their total length, by input."""
         return {into: (len(line), line.positions) for into, line in self.lines.items()}
 
+    def counts(self, into: Address) -> list[BacklogCount]:
+        """The backlog of one input without its deferred items."""
+        return self._line(into).counts
+
+    def backlogs(
+        self, near: Mapping[Address, CutNear], now: datetime, others: Iterable[Mapping[Address, BacklogCount]] = ()
+    ) -> dict[Address, Backlog]:
+        """The backlog of each input with due work, here and in `others`, which come after the queue.
+
+        The cost depends on the returned and the deferred blocks, not on the number of waiting blocks.
+        """
+        counts: dict[Address, list[BacklogCount]] = {
+            into: line.counts for into, line in self.lines.items() if len(line)
+        }
+        for by_input in (BacklogCount.by_input(self.deferred, now), *others):
+            for into, count in by_input.items():
+                counts.setdefault(into, []).append(count)
+        return {into: backlog_of(found, near.get(into, nowhere)) for into, found in counts.items()}
+
     def __len__(self) -> int:
         return sum(map(len, self.lines.values()))
 
@@ -157,10 +201,7 @@ class WorkQueue:
         for pieces in divided:
             self.deferred = _in_pieces(self.deferred, pieces)
             line = self._line(pieces[0].into)
-            line.returned = deque(_in_pieces(line.returned, pieces))
-            found, line.new, line.new_positions, line.new_work = line.new, deque(), 0, 0.0
-            for item in _in_pieces(found, pieces):
-                line.append(item)
+            line.replace(_in_pieces(line.returned, pieces), _in_pieces(line.new, pieces))
 
     def take_these(
         self, promised: Mapping[Address, Sequence[Sequence[PromisedItem]]], slots: Mapping[Address, int]
@@ -197,10 +238,10 @@ class WorkQueue:
             taken = _taken_out(parts.get(number, ()), start, end)
             assert taken is not None, f"{number} [{start}, {end}) was promised and does not wait for {into}"
             asked.append((slot, taken))
-        line.returned, line.new, line.new_positions, line.new_work = deque(), deque(), 0, 0.0
-        for is_new, work_now in kept:
-            for item in work_now:
-                line.append(item) if is_new else line.returned.append(item)
+        line.replace(
+            [item for is_new, rest in kept if not is_new for item in rest],
+            [item for is_new, rest in kept if is_new for item in rest],
+        )
         return asked
 
     def _first(self, into: Address, slots: int, millis: float, cutter: SplitPlanner) -> list[WorkItem]:

@@ -5,6 +5,7 @@ slot does not read a block in time, the tracker cuts off the rest, and the next 
 """
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -276,24 +277,62 @@ def place_in(item: WorkItem, position: int) -> ItemEnd:
     return *item.key, position
 
 
-def backlogs_of(waiting: Iterable[WorkItem], near: Mapping[Address, CutNear], now: datetime) -> dict[Address, Backlog]:
-    """The backlog of due work, by input."""
-    by_input: dict[Address, list[WorkItem]] = {}
-    for item in waiting:
-        if item.due is None or item.due <= now:
-            by_input.setdefault(item.into, []).append(item)
-    return {into: backlog_of(work, near.get(into, nowhere)) for into, work in by_input.items()}
+@dataclass
+class BacklogCount:
+    """The backlog of some items of one input, counted while items are added and removed."""
+
+    blocks: int = 0
+    positions: int = 0
+    pieces: int = 0
+    """How many pieces there are if long items are cut."""
+    endless: int = 0
+    long: deque[WorkItem] = field(default_factory=deque)
+    """The items that are long enough for a cut, in reading order."""
+
+    @classmethod
+    def of(cls, items: Iterable[WorkItem]) -> "BacklogCount":
+        count = cls()
+        for item in items:
+            count.add(item)
+        return count
+
+    @classmethod
+    def by_input(cls, items: Iterable[WorkItem], now: datetime) -> dict[Address, "BacklogCount"]:
+        """Count due items by input."""
+        counts: dict[Address, BacklogCount] = {}
+        for item in items:
+            if item.due is None or item.due <= now:
+                counts.setdefault(item.into, cls()).add(item)
+        return counts
+
+    def add(self, item: WorkItem) -> None:
+        """Count an item behind all others."""
+        self._count(item, 1)
+        if item.length >= 2 * PIECE:
+            self.long.append(item)
+
+    def remove_first(self, item: WorkItem) -> None:
+        """Count the first item no longer."""
+        self._count(item, -1)
+        if self.long and self.long[0] is item:
+            self.long.popleft()
+
+    def _count(self, item: WorkItem, times: int) -> None:
+        self.blocks += times
+        self.positions += times * item.positions
+        self.pieces += times * max(1, item.length // PIECE)
+        self.endless += times * (not item.has_end)
 
 
-def backlog_of(waiting: Sequence[WorkItem], near: CutNear) -> Backlog:
+def backlog_of(counts: Sequence[BacklogCount], near: CutNear) -> Backlog:
     """The backlog of all partitions together. If the first long item can be cut, all are assumed to be."""
-    lengths = [item.length for item in waiting]
-    long = next((item for item, length in zip(waiting, lengths, strict=True) if length >= 2 * PIECE), None)
+    long = next((count.long[0] for count in counts if count.long), None)
     cut = long is not None and near(long, long.start + long.length // 2) is not None
-    pieces = sum(max(1, length // PIECE) for length in lengths) if cut else len(lengths)
+    blocks = sum(count.blocks for count in counts)
+    pieces = sum(count.pieces for count in counts) if cut else blocks
     return Backlog(
-        blocks=len(waiting),
-        positions=sum(item.positions for item in waiting),
+        blocks=blocks,
+        positions=sum(count.positions for count in counts),
         pieces=min(pieces, ENOUGH_PIECES),
-        endless=sum(not item.has_end for item in waiting),
+        endless=sum(count.endless for count in counts),
     )
