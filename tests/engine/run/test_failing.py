@@ -15,6 +15,7 @@ from dagkit import (
     Batch,
     Block,
     Column,
+    Config,
     Constant,
     Dag,
     InputOperator,
@@ -161,7 +162,7 @@ def reading(home: Path, *operators: tuple[str, Callable[[], Any]]) -> Draw:
 
 def in_slots(desk: Desk) -> Loop:
     """A loop on operators that are fused as on Spark."""
-    compilation = compile_application(desk.draw)
+    compilation = compile_application(desk.draw, Config.of(desk.conf))
     settings = RunSettings(desk.place, desk.until, durable=False, home=str(desk.home))
     ledger = Ledger.create(desk.place, durable=False)
     return Loop(RunState(compilation, InSlots(compilation), ledger, settings))
