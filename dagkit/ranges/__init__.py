@@ -1,7 +1,7 @@
-"""Ranges and restrictions: what is read, claimed and split, so that no record is lost and none is read twice.
+"""Ranges and restrictions: work is claimed and split such that no record is lost and none is read twice.
 
-`RangeTracker` guards a reader of positions, `RestrictionTracker` a function that processes part of an item. Both grant
-claims in ascending order, one by one or many at once. Another thread may split both between two claims.
+A `RangeTracker` guards the reading of a range, and a `RestrictionTracker` a function that processes part of an item.
+Both grant claims in ascending order, one by one or many at once. Another thread may split both between two claims.
 """
 
 from dagkit.ranges.byte_key import NO_KEYS, ByteKeyRange, ByteKeyRangeTracker, ByteKeyRestrictionTracker

@@ -1,10 +1,11 @@
-"""Byte strings as numbers between 0 and 1: each byte is a digit to the base 256, behind the point.
+"""Byte strings as numbers between 0 and 1: each byte is a digit to the base 256 after the point.
 
-So trailing NULs change nothing, and the end of all strings, None here, is 1. Integers carry the arithmetic, which makes
-it exact at any length.
+Therefore trailing NULs do not change the number, and the end of all strings, None here, is 1. The arithmetic uses
+integers, so it is exact at any length.
 """
 
 DIGITS_OF_A_FLOAT = 53
+"""The number of binary digits in the mantissa of a float."""
 
 
 def number(key: bytes | None, length: int) -> int:

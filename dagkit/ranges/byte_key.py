@@ -1,4 +1,4 @@
-"""Ranges of byte strings in the order of their bytes, as key-value stores keep their rows."""
+"""Ranges of byte strings in the order of their bytes, such as the row keys of a key-value store."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class ByteKeyRange:
         low, high = numbers(self.start, self.stop or None)
         if low == high:
             raise PositionUnmeasured(self.start, "its bounds differ by trailing NULs only")
-        # Digits are added until every float finds a key of its own.
+        # Digits are added until each float between 0 and 1 maps to a different key.
         length += max(0, -(-(DIGITS_OF_A_FLOAT - (high - low).bit_length()) // 8))
         low, high = number(self.start, length), number(self.stop or None, length)
         return (low + share(high - low, fraction)).to_bytes(length, "big")
@@ -102,7 +102,7 @@ class ByteKeyRangeTracker(CursorRangeTracker[bytes]):
 
 
 NO_KEYS: Final = ByteKeyRange(b"", b"\0")
-"""A range that holds no key: the empty string is none, and the first key of all is a single NUL."""
+"""An empty range. The empty string is not a key, and the first of all keys is a single NUL."""
 
 
 class ByteKeyRestrictionTracker(Cursor[bytes], RestrictionTracker[ByteKeyRange, bytes]):
@@ -114,8 +114,8 @@ class ByteKeyRestrictionTracker(Cursor[bytes], RestrictionTracker[ByteKeyRange, 
             yield row
         tracker.try_claim(b"")
 
-    The empty string is no key. To claim it says that there are no more keys: that claim is refused, as any claim at
-    the end of a range, and all of the range is done.
+    The empty string is not a key. Claim it to report that there are no more keys: the claim is refused, as any claim at
+    the end of a range, and the whole range counts as done.
     """
 
     positions_repeat = True
@@ -190,7 +190,7 @@ class ByteKeyRestrictionTracker(Cursor[bytes], RestrictionTracker[ByteKeyRange, 
             raise WorkUnclaimed(next_key, stop or b"")
 
     def _bounds(self) -> tuple[bytes, bytes | None]:
-        """Where the range starts, and where it stops now; None is the end of all keys."""
+        """The start and the current stop of the range; None is the end of all keys."""
         return self._start or b"", self._stop
 
 

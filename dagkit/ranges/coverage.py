@@ -1,17 +1,17 @@
-"""Coverage: how often stretches cover each position, compared."""
+"""Coverage: compare how often two lists of ranges cover each position."""
 
 from collections.abc import Iterable
 from itertools import groupby
 from operator import itemgetter
 
 Bounds = tuple[float, float]
-"""A half-open stretch; an open end is infinite."""
+"""A half-open range, whose end may be infinite."""
 
 
 def surplus(one: Iterable[Bounds], other: Iterable[Bounds] = ()) -> list[Bounds]:
-    """Where `one` covers more often than `other`, once for each time; without another, `one` with touching ends joined.
+    """The ranges that `one` covers more often than `other`. Without `other`, adjacent ranges of `one` are joined.
 
-    What is covered twice is in the answer twice, so that two equal answers mean equal coverage everywhere.
+    A range that is covered twice more is in the result twice, so equal results mean equal coverage.
     """
     one, other = sorted(one), list(other)
     simple = None if other else _disjoint(one)
@@ -32,7 +32,7 @@ def surplus(one: Iterable[Bounds], other: Iterable[Bounds] = ()) -> list[Bounds]
 
 
 def _disjoint(stretches: list[Bounds]) -> list[Bounds] | None:
-    """Stretches in order with touching ends joined; None if any two overlap. Takes a third of the time."""
+    """The sorted ranges, with adjacent ones joined; None if any two overlap. It takes a third of the time."""
     found: list[Bounds] = []
     reached = float("-inf")
     for start, end in stretches:

@@ -1,4 +1,4 @@
-"""Claims that move up against a stop that moves down: the one race in reading, settled in one place."""
+"""The cursor of a range: one thread claims positions in ascending order, while others may reduce the stop."""
 
 from bisect import bisect_left
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -8,7 +8,7 @@ from dagkit.ranges.range_errors import ClaimBackwards, ClaimBeforeStart
 
 
 class Position(Protocol):
-    """What a range is made of: values in one total order."""
+    """A position in a range: a value of a type with a total order."""
 
     def __lt__(self, other: Any, /) -> bool: ...
     def __le__(self, other: Any, /) -> bool: ...
@@ -28,10 +28,10 @@ class Run(Protocol[P_co]):
 
 
 class Cursor(Locked, Generic[P]):
-    """What was claimed of `[start, stop)`, where None is a side without a bound.
+    """Records the claims in a range `[start, stop)`; None stands for no bound.
 
     One reader claims. Other threads may query the cursor, or take away positions that are not claimed yet. A claim is
-    granted or refused permanently; after a refusal the reader is done with the range.
+    granted or refused permanently, and the reader must stop after a refusal.
     """
 
     positions_repeat: ClassVar[bool] = False
@@ -41,21 +41,23 @@ class Cursor(Locked, Generic[P]):
         super().__init__()
         self._start = start
         self._stop = stop
-        # The position of the last record that was claimed, or of the refused one: consumed positions end here.
-        # A refused one is at or beyond the stop, so a reader that is done has no free positions.
+        # The position of the last claimed record, or of the refused one: all positions up to it are consumed.
+        # A refused position is at or beyond the stop, so no position is free after a refusal.
         self._last: P | None = None
-        # The position of a record that was the first there and no split point: one split point may follow there.
+        # The position of a record that is not a split point and was the first at its position. One split point may
+        # follow at the same position.
         self._loose: P | None = None
         self._claims = 0
-        # A claim was refused, so everything before the stop is consumed. The stop never grows: this stays.
+        # Whether a claim was refused, so that everything before the stop is consumed. It stays True, because the stop
+        # never grows.
         self._done = False
 
     def start_position(self) -> P | None:
-        """Where the range starts; splits do not move it."""
+        """The start of the range. Splits do not change it."""
         return self._start
 
     def stop_position(self) -> P | None:
-        """Where the range stops now, exclusive; a split moves it down."""
+        """The current stop of the range, exclusive. A split reduces it."""
         return self._stop
 
     def is_started(self) -> bool:
@@ -63,7 +65,7 @@ class Cursor(Locked, Generic[P]):
         return self._claims > 0
 
     def try_claim(self, position: P) -> bool:
-        """Whether the split point at `position` belongs to this reader. If not, the reader is done and returns."""
+        """Claim the split point at `position`. Return False if it is not in the range: then the reader must stop."""
         with self._lock:
             if self._last is None:
                 self._begin_at(position)
@@ -77,9 +79,9 @@ class Cursor(Locked, Generic[P]):
             return True
 
     def claim_many(self, positions: Run[P]) -> int:
-        """Claim ascending split points, as if one by one, and return how many of the first were granted.
+        """Claim ascending split points, as if one by one, and return the number that is granted, from the first on.
 
-        If fewer are granted than asked, the reader is done. The order within the run is not checked. A run that lies
+        If not all are granted, the reader must stop. The order within the run is not checked. A run that lies
         completely within the range takes constant time; otherwise a binary search finds the last granted one.
         """
         count = len(positions)

@@ -1,4 +1,4 @@
-"""What a source does once its records are committed: acknowledge messages, delete what was read."""
+"""Callbacks of a source that run once its records are committed, such as to acknowledge messages."""
 
 import logging
 from collections.abc import Callable

@@ -10,9 +10,9 @@ from dagkit.ranges.tracker import CursorRangeTracker
 
 
 class OrderedPositionRangeTracker(CursorRangeTracker[P]):
-    """Tracks positions of any ordered type; a subclass says how they map to fractions. None is a side without a bound.
+    """Tracks positions of any ordered type. A subclass maps them to fractions. None stands for no bound.
 
-    Records may share a position; they are never separated.
+    Records may share a position, and a split never separates them.
     """
 
     positions_repeat = True

@@ -11,7 +11,7 @@ from dagkit.ranges.range_errors import PositionUnmeasured, RangeInvalid
 from dagkit.ranges.tracker import CursorRangeTracker
 
 OFFSET_INFINITY: Final = 2**63 - 1
-"""The stop of a range without an end: an integer like all offsets, so that it travels in any 64-bit column."""
+"""The stop of a range without an end. It is an integer, as all offsets are, so that it fits in a 64-bit column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def refuse_unless_offsets(start: object, stop: object) -> None:
 
 
 class OffsetCursor(Cursor[int]):
-    """Claims of integers; each split point has an offset of its own."""
+    """A cursor of integers. No two split points share an offset."""
 
     plain = staticmethod(index)
 
@@ -101,7 +101,7 @@ class OffsetCursor(Cursor[int]):
 class OffsetRangeTracker(OffsetCursor, CursorRangeTracker[int]):
     """Tracks a range of integers; fractions are shares of the distance.
 
-    A range without an end is never split here: where it lies halfway is unknown. See GrowableOffsetRestrictionTracker.
+    A range without an end is never split, because its middle is unknown. See GrowableOffsetRestrictionTracker.
     """
 
     def _is_free(self, position: int) -> bool:

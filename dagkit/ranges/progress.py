@@ -1,4 +1,4 @@
-"""How much of a restriction is done, and how much is left."""
+"""Progress: how much of a restriction is done and left."""
 
 import math
 from dataclasses import dataclass

@@ -1,20 +1,20 @@
-"""Errors that the author of a source can make with a range. Each error names the conflicting positions.
+"""Errors in the use of ranges by the author of a source. Each error names the conflicting positions.
 
-A refused claim or split is no error: it returns False or None. An error means that continuing would lose or duplicate
-records.
+A refused claim or split is not an error: it returns False or None. An error means that continuing would lose or
+duplicate records.
 
     RangeFault
-    ├── RangeInvalid          two bounds are no range
+    ├── RangeInvalid          two bounds do not form a range
     ├── FractionInvalid       a fraction is not between 0 and 1
     ├── PositionUnmeasured    no position can be computed: the range has no end, or its positions have no distances
-    ├── PositionOutside       a position is asked about a range that does not hold it
+    ├── PositionOutside       a position is not in the range
     ├── ClaimBeforeStart      a record starts before the range
     ├── ClaimBackwards        a record does not start after the one before it
-    ├── SplitPointMissing     a record is no split point, at a position where only a split point may be
-    ├── WorkUnclaimed         reading ended before the range did
-    ├── ProgressInvalid       numbers are no progress
-    ├── DelayInvalid          work is deferred by a value that is no time
-    └── WatermarkInvalid      a watermark is no instant, or goes back
+    ├── SplitPointMissing     a record is not a split point, at a position where only a split point may be
+    ├── WorkUnclaimed         reading ended before the end of the range
+    ├── ProgressInvalid       amounts of work done and left are invalid
+    ├── DelayInvalid          work is deferred by a value that is not a time
+    └── WatermarkInvalid      a watermark is not an instant, or goes back
 """
 
 from typing import ClassVar
@@ -29,13 +29,13 @@ class RangeFault(RunFailure):
 
 
 class RangeInvalid(RangeFault):
-    """Two bounds are no range."""
+    """Two bounds do not form a range."""
 
     code = "range-invalid"
     usual_help: ClassVar[str] = "give the range a start and a later stop of its own kind, and cut pieces of at least 1"
 
     def __init__(self, start: object, stop: object, reason: str) -> None:
-        super().__init__(f"[{start!r}, {stop!r}) is no range: {reason}")
+        super().__init__(f"[{start!r}, {stop!r}) is not a range: {reason}")
         self.start = start
         self.stop = stop
         self.reason = reason
@@ -48,7 +48,7 @@ class FractionInvalid(RangeFault):
     usual_help: ClassVar[str] = "pass a fraction from 0 to 1"
 
     def __init__(self, fraction: object) -> None:
-        super().__init__(f"a fraction lies between 0 and 1, unlike {fraction!r}")
+        super().__init__(f"{fraction!r} is not a fraction between 0 and 1")
         self.fraction = fraction
 
 
@@ -59,13 +59,13 @@ class PositionUnmeasured(RangeFault):
     usual_help: ClassVar[str] = "give the range an end, or split at a position that the reader knows"
 
     def __init__(self, start: object, reason: str) -> None:
-        super().__init__(f"no fraction of the range from {start!r} is a position: {reason}")
+        super().__init__(f"no position in the range from {start!r} can be computed from a fraction: {reason}")
         self.start = start
         self.reason = reason
 
 
 class PositionOutside(RangeFault):
-    """A position is asked about a range that does not hold it."""
+    """A position is not in the range."""
 
     code = "position-outside"
     usual_help: ClassVar[str] = "ask only about positions in the range"
@@ -78,7 +78,7 @@ class PositionOutside(RangeFault):
 
 
 class ClaimBeforeStart(RangeFault):
-    """A record starts before the range: the reader has not moved to the first record of its own."""
+    """A record starts before the range: the reader has not skipped to the first record in the range."""
 
     code = "claim-before-start"
     usual_help: ClassVar[str] = "begin with the first record that starts at or after the start of the range"
@@ -105,25 +105,25 @@ class ClaimBackwards(RangeFault):
 
 
 class SplitPointMissing(RangeFault):
-    """A record is no split point, at a position where only a split point may be."""
+    """A record is not a split point, at a position where only a split point may be."""
 
     code = "split-point-missing"
     usual_help: ClassVar[str] = (
-        "mark the first record at each position as a split point, and each further record of its group as none"
+        "mark the first record at each position as a split point, and no further record of its group"
     )
 
     def __init__(self, position: object, group: object = None) -> None:
         super().__init__(
-            f"the first record of a range is a split point, unlike the one at {position!r}"
+            f"the first record of a range must be a split point, but the one at {position!r} is not"
             if group is None
-            else f"the record at {position!r} is no split point, so it belongs to the group at {group!r}"
+            else f"the record at {position!r} is not a split point, so it must be in the group at {group!r}"
         )
         self.position = position
         self.group = group
 
 
 class WorkUnclaimed(RangeFault):
-    """Reading ended before the range did: the rest would be lost."""
+    """Reading ended before the end of the range, so the rest would be lost."""
 
     code = "work-unclaimed"
     usual_help: ClassVar[str] = "claim until a claim is refused, or defer the remainder before returning"
@@ -135,13 +135,13 @@ class WorkUnclaimed(RangeFault):
 
 
 class ProgressInvalid(RangeFault):
-    """Numbers are no progress."""
+    """The amounts of work done and left are invalid."""
 
     code = "progress-invalid"
     usual_help: ClassVar[str] = "return the amount that is done and the amount that is left, each a number from 0"
 
     def __init__(self, completed: float, remaining: float, reason: str) -> None:
-        super().__init__(f"{completed!r} done and {remaining!r} to do is no progress: {reason}")
+        super().__init__(f"{completed!r} done and {remaining!r} left is not valid progress: {reason}")
         self.completed = completed
         self.remaining = remaining
         self.reason = reason
@@ -159,12 +159,12 @@ class DelayInvalid(RangeFault):
 
 
 class WatermarkInvalid(RangeFault):
-    """A watermark is no aware instant, or goes back."""
+    """A watermark is not an aware instant, or goes back."""
 
     code = "watermark-invalid"
     usual_help: ClassVar[str] = "set a datetime with a time zone that is not before the last watermark"
 
     def __init__(self, instant: object, reason: str) -> None:
-        super().__init__(f"{instant!r} is no watermark: {reason}")
+        super().__init__(f"{instant!r} is not a valid watermark: {reason}")
         self.instant = instant
         self.reason = reason

@@ -1,12 +1,13 @@
 """The contract between a function that processes a restriction, and the engine that takes work back from it.
 
-A restriction is part of the work that one item asks for: bytes of a file, records of a log. The function claims each
-block of work before doing it, does the whole block once it is granted, and returns when a claim is refused:
+A restriction is part of the work on an item, such as bytes of a file or records of a log. The function claims each
+block of work before it works on it, finishes every granted block, and returns when a claim is refused:
 
     while tracker.try_claim(position):
         position = work_on(position)
 
-Meanwhile the engine may split: what was claimed stays here, as the primary; another call processes the residual.
+Another thread of the engine may split the restriction at any time. The claimed part stays with the function, as the
+primary. Another call processes the rest, the residual.
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +25,7 @@ R = TypeVar("R")
 
 
 class SplitRestriction(NamedTuple, Generic[R]):
-    """The primary, with which the function continues, and the residual for another call. Together: the original."""
+    """The primary, which the function continues, and the residual for another call. Both add up to the original."""
 
     primary: R
     residual: R
@@ -43,65 +44,69 @@ class Deferred(Generic[R]):
 
 
 class RestrictionTracker(ABC, Generic[R, P]):
-    """Guards the work on one restriction; every method may be called from any thread at any time."""
+    """Guards the work on one restriction. All methods may be called from any thread at any time."""
 
     _deferred: Deferred[R] | None = None
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """A tracker that changes how work is split by share, and not by position, knows no positions.
+        """Disable `try_split_at` in a class that overrides only `try_split`.
 
-        It may round to records, for instance; what it inherits would split where it never does.
+        Such a class may split only at certain positions, for instance between records. An inherited `try_split_at`
+        would also split at others.
         """
         super().__init_subclass__(**given)
         if "try_split" in vars(cls) and "try_split_at" not in vars(cls):
-            cls.try_split_at = RestrictionTracker.try_split_at  # type: ignore[method-assign] # as if it stood there
+            cls.try_split_at = RestrictionTracker.try_split_at  # type: ignore[method-assign] # as if the class had it
 
     @abstractmethod
     def current_restriction(self) -> R:
-        """The work of this tracker as it is now: the whole at first, the primary after a split."""
+        """The current restriction: the whole at first, the primary after a split."""
 
     @abstractmethod
     def is_bounded(self) -> bool:
-        """Whether the work ends by itself."""
+        """Whether the work has an end."""
 
     @abstractmethod
     def is_started(self) -> bool:
-        """Whether anything was claimed; splitting before that hands the same work on for ever."""
+        """Whether anything was claimed. Work that is split off before its first claim might never be processed."""
 
     @abstractmethod
     def try_claim(self, position: P) -> bool:
-        """Whether the block at `position` is to be worked on here; if not, the function returns."""
+        """Claim the block at `position`. Return False if it is not granted: then the function must return."""
 
     @abstractmethod
     def claim_many(self, positions: Run[P]) -> int:
-        """How many of the ascending blocks are to be worked on here; if not all, the function returns after them."""
+        """Claim ascending blocks, and return the number that is granted, from the first on.
+
+        If not all are granted, the function must return after it has processed these.
+        """
 
     @abstractmethod
     def try_split(self, fraction_of_remainder: float) -> SplitRestriction[R] | None:
-        """Keep so much of the unclaimed work and give the rest away; 0 keeps what is claimed and nothing else.
+        """Keep this fraction of the unclaimed work, and split off the rest; 0 keeps only the claimed work.
 
-        None if there is nothing to give, and nothing has changed.
+        If there is no work to split off, return None and change nothing.
         """
 
     def try_split_at(self, position: P) -> SplitRestriction[R] | None:  # noqa: ARG002 - a subclass needs it
-        """Keep what lies before an unclaimed position, and give the rest away.
+        """Keep the work before an unclaimed position, and split off the rest.
 
-        A tracker that divides its work between two records may take the next record after the position. None if the
-        position is claimed already, or nothing would lie on one side of it; None, too, from a tracker whose work
-        has no positions. Nothing has changed then.
+        A tracker that splits only between records may use the next record after the position. If the position is
+        claimed, or no work is on one side of it, return None and change nothing. By default, return None: the work has
+        no positions.
         """
         return None
 
     @abstractmethod
     def current_progress(self) -> Progress:
-        """How much is done and left."""
+        """The amounts of work done and left."""
 
     @abstractmethod
     def check_done(self) -> None:
-        """Raise if the function returned with work unclaimed that it did not defer."""
+        """Raise if the function returned while unclaimed work is left that it did not defer."""
 
     def defer_remainder(self, delay: timedelta | datetime | None = None) -> None:
-        """Put off what is unclaimed, for some time or until an instant; the function returns after this."""
+        """Defer the unclaimed work, for some time or until an instant. The function must return after this call."""
         delay = timedelta() if delay is None else delay
         _refuse_unless_time(delay)
         split = self.try_split(0.0)
@@ -109,7 +114,7 @@ class RestrictionTracker(ABC, Generic[R, P]):
             self._deferred = Deferred(split.residual, delay)
 
     def deferred(self) -> Deferred[R] | None:
-        """What was put off, if anything was."""
+        """The deferred work; None if the function deferred none."""
         return self._deferred
 
 
@@ -121,7 +126,7 @@ def _refuse_unless_time(delay: object) -> None:
 class OffsetRestrictionTracker(OffsetCursor, RestrictionTracker[OffsetRange, int]):
     """Tracks work on a range of integers.
 
-    A range without an end can be given away from the next offset on, and nowhere else: it has no halves.
+    A range without an end can be split at a position, but by no fraction except 0, because its middle is unknown.
     """
 
     def __init__(self, restriction: OffsetRange) -> None:
@@ -142,7 +147,7 @@ class OffsetRestrictionTracker(OffsetCursor, RestrictionTracker[OffsetRange, int
             return self._split_towards(self.stop_position(), fraction_of_remainder)
 
     def try_split_at(self, position: int) -> SplitRestriction[OffsetRange] | None:
-        """A range without an end is split here, too: where the position lies is known, unlike where halfway is."""
+        """Split at an offset. A range without an end can be split, too, because no fraction of it is needed."""
         position = self.plain(position)
         with self._lock:
             if not max(self._reached(), self.start_position()) < position < self.stop_position():
@@ -150,18 +155,18 @@ class OffsetRestrictionTracker(OffsetCursor, RestrictionTracker[OffsetRange, int
             return self._split_there(position)
 
     def _split_towards(self, end: int, fraction: float) -> SplitRestriction[OffsetRange] | None:
-        """Split at a fraction of the way to an end, the next offset at least; called under the lock."""
+        """Split at a fraction of the way to an end, at least at the next offset. The caller holds the lock."""
         reached = self._reached()
         position = min(end, reached + int(max(1, (end - reached) * fraction)))
         if position >= self.stop_position():
             return None
         if position == self.start_position() and fraction > 0:
-            # Only a checkpoint may keep nothing. Sharing that hands on the whole would go round for ever.
+            # Only a fraction of 0, for a checkpoint, may keep no work. Else slots could pass the whole on for ever.
             return None
         return self._split_there(position)
 
     def _split_there(self, position: int) -> SplitRestriction[OffsetRange]:
-        """The range stops at a position that is not claimed; called under the lock."""
+        """Make the range stop at an unclaimed position. The caller holds the lock."""
         split = SplitRestriction(*self.current_restriction().split_at(position))
         self._stop = position
         return split
@@ -171,7 +176,7 @@ class OffsetRestrictionTracker(OffsetCursor, RestrictionTracker[OffsetRange, int
             return self._progress_towards(self.stop_position() if self.is_bounded() else float("inf"))
 
     def _progress_towards(self, end: float) -> Progress:
-        """Offsets before the last claim, and from it to an end; called under the lock."""
+        """The numbers of offsets before the last claim, and from it to an end. The caller holds the lock."""
         at = self.start_position() if self._last is None else min(int(self._last), self.stop_position())
         return Progress(at - self.start_position(), max(0, end - at))
 
@@ -182,7 +187,7 @@ class OffsetRestrictionTracker(OffsetCursor, RestrictionTracker[OffsetRange, int
             raise WorkUnclaimed(unclaimed, stop)
 
     def _reached(self) -> int:
-        """The last offset that was asked for; the one before the start if none was."""
+        """The last offset that was claimed or refused; the one before the start if there is none."""
         return self.start_position() - 1 if self._last is None else int(self._last)
 
 

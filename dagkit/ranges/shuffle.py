@@ -1,4 +1,4 @@
-"""Ranges of opaque positions that some shuffle gave its groups: ordered, but without distances."""
+"""Ranges of opaque positions that a shuffle assigned to its groups: they are ordered, but have no distances."""
 
 from dagkit.ranges.range_errors import ClaimBackwards, PositionUnmeasured, RangeInvalid, SplitPointMissing
 from dagkit.ranges.tracker import CursorRangeTracker
@@ -7,7 +7,7 @@ from dagkit.ranges.tracker import CursorRangeTracker
 class GroupedShuffleRangeTracker(CursorRangeTracker[bytes]):
     """Tracks groups of a shuffle: the first record of a group is its split point, the others have the same position.
 
-    None, or an empty position, is a side without a bound. The consumed fraction is unknown.
+    None, or an empty position, stands for no bound. The consumed fraction is unknown.
     """
 
     def __init__(self, start: bytes | None = None, stop: bytes | None = None) -> None:

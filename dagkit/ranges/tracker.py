@@ -1,10 +1,11 @@
-"""The contract between the reader of a range and a thread that splits it meanwhile.
+"""The contract between the reader of a range and another thread that splits the range while it is read.
 
-Positions are ordered. A record is a *split point* if reading can begin with it; its position is the largest from which
-reading begins with it. A reader of `[start, stop)` returns everything from the first split point at or after start, up
-to the first one at or after stop. So `[a, b)` and `[b, c)` together are `[a, c)`, wherever b lies.
+Positions are ordered. A record is a *split point* if reading can begin with it. Its position is the largest one from
+which reading begins with this record. A reader of `[start, stop)` returns all records from the first split point at or
+after `start` up to the first split point at or after `stop`. Therefore `[a, b)` and `[b, c)` together give the records
+of `[a, c)`, for any b.
 
-A position is consumed once the reader was granted a record at or after it. Splits take unconsumed positions only.
+A position is consumed once the tracker granted a record at or after it. Splits take only unconsumed positions.
 """
 
 from abc import ABC, abstractmethod
@@ -21,10 +22,10 @@ Unclaimed = Callable[[Where], int | None]
 
 
 class Split(NamedTuple, Generic[Where]):
-    """A range ends at `position` now, a `fraction` of what it was; the residual goes from there to `stop`.
+    """The result of a split: the range now stops at `position`, and the residual is `[position, stop)`.
 
-    The fraction is None if positions have no distances, the stop if the range has no bound. The splitting thread must
-    use this stop: one that it queried before may have been moved by another thread since.
+    `fraction` is the part of the earlier range that remains; None if positions have no distances. `stop` is None if the
+    range has no bound there. Use this stop: another thread may have changed one that was queried before the split.
     """
 
     position: Where
@@ -40,38 +41,38 @@ class SplitPoints(NamedTuple):
 
 
 class RangeTracker(ABC, Generic[P]):
-    """Guards the reading of one range; every method may be called from any thread at any time."""
+    """Guards the reading of one range. All methods may be called from any thread at any time."""
 
     @abstractmethod
     def start_position(self) -> P | None:
-        """Where the range starts, inclusive; None if it has no bound there."""
+        """The start of the range, inclusive; None if it has no bound there."""
 
     @abstractmethod
     def stop_position(self) -> P | None:
-        """Where the range stops now, exclusive; None if it has no bound there."""
+        """The current stop of the range, exclusive; None if it has no bound there."""
 
     @abstractmethod
     def try_claim(self, position: P) -> bool:
-        """Whether the split point at `position` may be returned."""
+        """Claim the split point at `position`. Return whether the reader may return it; if not, it must stop."""
 
     @abstractmethod
     def claim_many(self, positions: Run[P]) -> int:
-        """How many of the ascending split points may be returned."""
+        """Claim ascending split points. Return how many of them the reader may return; if not all, it must stop."""
 
     @abstractmethod
     def try_return_record_at(self, is_at_split_point: bool, record_start: P) -> bool:  # noqa: FBT001 - readers are ported from contracts with this very order
-        """Whether the record may be returned. Called for every split point, and for other records if the reader likes.
+        """Whether the reader may return the record. Call it for every split point; for other records it is optional.
 
-        A record that is no split point follows its split point, also beyond the stop.
+        A record that is not a split point belongs to the split point before it, and may lie beyond the stop.
         """
 
     @abstractmethod
     def try_split_at_position(self, position: P) -> Split[P] | None:
-        """The range stops at `position` from now on; None if that is refused, and nothing has changed."""
+        """Make the range stop at `position`. If this is refused, return None and change nothing."""
 
     @abstractmethod
     def fraction_consumed(self) -> float | None:
-        """About how much of the range is consumed; None where positions have no distances."""
+        """The approximate fraction of the range that is consumed; None if positions have no distances."""
 
     @abstractmethod
     def position_at_fraction(self, fraction: float) -> P | None:
@@ -79,15 +80,15 @@ class RangeTracker(ABC, Generic[P]):
 
     @abstractmethod
     def split_points(self) -> SplitPoints:
-        """How many split points are consumed, and how many remain."""
+        """The numbers of consumed and of remaining split points."""
 
     @abstractmethod
     def set_split_points_unclaimed_callback(self, unclaimed: Unclaimed[P | None]) -> None:
-        """Let the reader say how many split points lie before a stop; called without the lock, copies do not get it."""
+        """Set a function that counts unclaimed split points. It is called without the lock. Copies do not get it."""
 
 
 class CursorRangeTracker(Cursor[P], RangeTracker[P]):
-    """A tracker over a cursor; what is left to a subclass is how positions and fractions map to each other."""
+    """A tracker based on a cursor. A subclass maps positions to fractions and back."""
 
     transient = Cursor.transient | {"_unclaimed"}
 
@@ -109,7 +110,7 @@ class CursorRangeTracker(Cursor[P], RangeTracker[P]):
             return not self._done
 
     def _follow(self, record_start: P, last: P) -> None:
-        """The last record now stands at `record_start` and is no split point."""
+        """Record that the last record starts at `record_start` and is not a split point."""
         if record_start < last:
             raise ClaimBackwards(record_start, last)
         if self._done:
@@ -130,7 +131,7 @@ class CursorRangeTracker(Cursor[P], RangeTracker[P]):
     @classmethod
     @abstractmethod
     def position_to_fraction(cls, position: P, start: P | None, stop: P | None) -> float | None:
-        """About how much of `[start, stop)` lies before a position in it. Runs under the lock: call no other object."""
+        """The approximate fraction of `[start, stop)` before a position in it. Called under the lock."""
 
     @classmethod
     @abstractmethod

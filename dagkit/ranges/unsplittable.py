@@ -10,10 +10,10 @@ from dagkit.ranges.tracker import RangeTracker, Split, SplitPoints, Unclaimed
 
 
 class UnsplittableRangeTracker(RangeTracker[P]):
-    """Tracks as another tracker does, and refuses every split; the whole range counts as one split point."""
+    """Wraps another tracker and refuses every split. The whole range counts as one split point."""
 
     def __init__(self, inner: RangeTracker[P]) -> None:
-        assert isinstance(inner, RangeTracker), f"an unsplittable tracker stands before a RangeTracker, not {inner!r}"
+        assert isinstance(inner, RangeTracker), f"an unsplittable tracker wraps a RangeTracker, not {inner!r}"
         self._inner = inner
 
     def __copy__(self) -> Self:
@@ -51,11 +51,11 @@ class UnsplittableRangeTracker(RangeTracker[P]):
 
 
 class UnsplittableRestrictionTracker(RestrictionTracker[R, P]):
-    """Tracks as another tracker does, and refuses every split, checkpoints too."""
+    """Wraps another tracker and refuses every split, also at the end of a window."""
 
     def __init__(self, inner: RestrictionTracker[R, P]) -> None:
         assert isinstance(inner, RestrictionTracker), (
-            f"an unsplittable tracker stands before a RestrictionTracker, not {inner!r}"
+            f"an unsplittable tracker wraps a RestrictionTracker, not {inner!r}"
         )
         self._inner = inner
 

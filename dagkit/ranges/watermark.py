@@ -1,4 +1,4 @@
-"""How far event time has come in a source: no record is expected before the watermark any more."""
+"""Watermarks: the event time that a source has reached. No later record should have an earlier time."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from dagkit.ranges.range_errors import WatermarkInvalid
 
 
 class WatermarkEstimator(Locked):
-    """Estimates a watermark that never goes back; None until there is one.
+    """Estimates a watermark, which never goes back; None until there is one.
 
     An estimator made from the state of an earlier one continues from its watermark.
     """
@@ -39,7 +39,7 @@ class WatermarkEstimator(Locked):
 
 
 class MonotonicWatermarkEstimator(WatermarkEstimator):
-    """For sources whose records come in the order of their times: the watermark is the time of the last record."""
+    """For sources whose records are in the order of their times: the watermark is the time of the last record."""
 
     def __init__(self, state: datetime | None = None) -> None:
         super().__init__(state)
@@ -56,7 +56,7 @@ class MonotonicWatermarkEstimator(WatermarkEstimator):
 
 
 class WalltimeWatermarkEstimator(WatermarkEstimator):
-    """For sources whose records are as old as their reading: the watermark is what a clock says."""
+    """For sources whose records have the time at which they are read: the watermark is the time of a clock."""
 
     def __init__(self, now: Callable[[], datetime], state: datetime | None = None) -> None:
         super().__init__(state)
@@ -75,14 +75,14 @@ class ManualWatermarkEstimator(WatermarkEstimator):
     """For sources that know their watermark: the reader sets it."""
 
     def observe_timestamp(self, timestamp: datetime) -> None:
-        """Records do not move it."""
+        """Do nothing: the times of records do not change the watermark."""
 
     def set_watermark(self, watermark: datetime) -> None:
         """Set the watermark. Raise WatermarkInvalid if it would go back."""
         instant = _aware(watermark)
         with self._lock:
             if self._watermark is not None and instant < self._watermark:
-                raise WatermarkInvalid(watermark, f"event time has already come to {self._watermark.isoformat()}")
+                raise WatermarkInvalid(watermark, f"event time has already reached {self._watermark.isoformat()}")
             self._watermark = instant
 
     def current_watermark(self) -> datetime | None:
@@ -91,9 +91,9 @@ class ManualWatermarkEstimator(WatermarkEstimator):
 
 
 def _aware(instant: object) -> datetime:
-    """The instant in UTC, if it is one."""
+    """The instant in UTC. Raise WatermarkInvalid if it is not an aware datetime."""
     if not isinstance(instant, datetime):
-        raise WatermarkInvalid(instant, "it is no datetime")
+        raise WatermarkInvalid(instant, "it is not a datetime")
     if instant.tzinfo is None:
-        raise WatermarkInvalid(instant, "it does not say where on earth; give it a tzinfo")
+        raise WatermarkInvalid(instant, "it has no time zone; give it a tzinfo")
     return instant.astimezone(UTC)

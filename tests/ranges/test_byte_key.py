@@ -143,7 +143,7 @@ def test_rows_that_share_a_key_each_claim_it_and_stay_together():
 @pytest.mark.parametrize(
     ("records", "fault", "words"),
     [
-        ([(False, b"\x34")], SplitPointMissing, "first record of a range is a split point"),
+        ([(False, b"\x34")], SplitPointMissing, "first record of a range must be a split point"),
         ([(True, b"\x11")], ClaimBeforeStart, "before the range's start"),
         ([(True, b"\x34"), (True, b"\x33")], ClaimBackwards, "claims go forward"),
         ([(True, b"\x34"), (False, b"\x33")], ClaimBackwards, "claims go forward"),

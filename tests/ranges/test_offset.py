@@ -50,7 +50,7 @@ def test_a_range_may_be_empty():
 @pytest.mark.parametrize(
     ("records", "fault", "words"),
     [
-        ([(False, 120)], SplitPointMissing, "first record of a range is a split point, unlike the one at 120"),
+        ([(False, 120)], SplitPointMissing, "first record of a range must be a split point, but the one at 120 is not"),
         ([(True, 99)], ClaimBeforeStart, "claimed 99, before the range's start 100"),
         ([(True, 120), (True, 110)], ClaimBackwards, "claimed 110 after 120"),
         ([(True, 120), (False, 110)], ClaimBackwards, "claimed 110 after 120"),
@@ -157,7 +157,7 @@ def test_a_range_without_an_end_is_read_but_not_split():
     tracker = after(OffsetRangeTracker(100, OFFSET_INFINITY), 150, 2**40)
     assert tracker.fraction_consumed() == 0.0
     assert tracker.try_split_at_position(2**41) is None
-    with pytest.raises(PositionUnmeasured, match="from 100 is a position: it has no end"):
+    with pytest.raises(PositionUnmeasured, match="from 100 can be computed from a fraction: it has no end"):
         tracker.position_at_fraction(0.5)
 
 

@@ -52,7 +52,7 @@ def test_fractions(progress, fraction):
     ],
 )
 def test_numbers_that_are_no_progress(make):
-    with pytest.raises(ProgressInvalid, match="is no progress"):
+    with pytest.raises(ProgressInvalid, match="is not valid progress"):
         make()
 
 

@@ -24,9 +24,12 @@ from dagkit.ranges.range_errors import (
 )
 
 SAMPLES = [
-    (RangeInvalid(9, 3, "it stops before it starts"), "[9, 3) is no range: it stops before it starts"),
-    (FractionInvalid(1.5), "a fraction lies between 0 and 1, unlike 1.5"),
-    (PositionUnmeasured(b"a", "it has no end"), "no fraction of the range from b'a' is a position: it has no end"),
+    (RangeInvalid(9, 3, "it stops before it starts"), "[9, 3) is not a range: it stops before it starts"),
+    (FractionInvalid(1.5), "1.5 is not a fraction between 0 and 1"),
+    (
+        PositionUnmeasured(b"a", "it has no end"),
+        "no position in the range from b'a' can be computed from a fraction: it has no end",
+    ),
     (PositionOutside(b"z", b"a", b"c"), "position b'z' lies outside of [b'a', b'c')"),
     (
         ClaimBeforeStart(5, 100),
@@ -34,15 +37,18 @@ SAMPLES = [
     ),
     (ClaimBackwards(5, 9), "claimed 5 after 9"),
     (ClaimBackwards(9, 9), "claimed 9 twice"),
-    (SplitPointMissing(5), "the first record of a range is a split point, unlike the one at 5"),
-    (SplitPointMissing(5, 3), "the record at 5 is no split point, so it belongs to the group at 3"),
+    (SplitPointMissing(5), "the first record of a range must be a split point, but the one at 5 is not"),
+    (SplitPointMissing(5, 3), "the record at 5 is not a split point, so it must be in the group at 3"),
     (
         WorkUnclaimed(5, 9),
         "[5, 9) was never claimed",
     ),
-    (ProgressInvalid(-1, 2, "work is counted from 0"), "-1 done and 2 to do is no progress: work is counted from 0"),
+    (
+        ProgressInvalid(-1, 2, "work is counted from 0"),
+        "-1 done and 2 left is not valid progress: work is counted from 0",
+    ),
     (DelayInvalid(5), "a remainder is deferred by a timedelta or until an aware datetime, not 5"),
-    (WatermarkInvalid(5, "it is no datetime"), "5 is no watermark: it is no datetime"),
+    (WatermarkInvalid(5, "it is not a datetime"), "5 is not a valid watermark: it is not a datetime"),
 ]
 
 

@@ -39,7 +39,7 @@ def test_a_side_without_a_bound_is_open(side):
         ([(True, at(5)), (True, at(4))], ClaimBackwards, "claims go forward"),
         ([(True, at(5)), (False, at(4))], ClaimBackwards, "claims go forward"),
         ([(True, at(5)), (True, at(5))], ClaimBackwards, "twice"),
-        ([(True, at(5)), (False, at(6))], SplitPointMissing, "belongs to the group at"),
+        ([(True, at(5)), (False, at(6))], SplitPointMissing, "must be in the group at"),
     ],
     ids=[
         "the first group has no split point",

@@ -49,5 +49,5 @@ def test_a_restriction_is_tracked_but_never_split():
 
 @pytest.mark.parametrize("kind", [UnsplittableRangeTracker, UnsplittableRestrictionTracker])
 def test_only_a_tracker_is_tracked(kind):
-    with pytest.raises(AssertionError, match="stands before a R"):
+    with pytest.raises(AssertionError, match="wraps a R"):
         kind(OffsetRange(100, 200))

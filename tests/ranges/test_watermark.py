@@ -63,7 +63,7 @@ def test_a_reader_that_knows_sets_the_watermark():
     for minute in (3, 3, 5):
         estimator.set_watermark(at(minute))
         assert estimator.current_watermark() == estimator.estimator_state() == at(minute)
-    with pytest.raises(WatermarkInvalid, match="already come to 2024-05-01T12:05:00"):
+    with pytest.raises(WatermarkInvalid, match="already reached 2024-05-01T12:05:00"):
         estimator.set_watermark(at(4))
     assert estimator.current_watermark() == at(5)
 
@@ -80,7 +80,7 @@ def test_a_reader_that_knows_sets_the_watermark():
 )
 @pytest.mark.parametrize(
     ("instant", "words"),
-    [(5, "it is no datetime"), (datetime(2024, 5, 1), "give it a tzinfo")],  # noqa: DTZ001
+    [(5, "it is not a datetime"), (datetime(2024, 5, 1), "give it a tzinfo")],  # noqa: DTZ001
     ids=["a number", "a naive instant"],
 )
 def test_a_watermark_is_an_aware_instant(use, instant, words):
