@@ -1,6 +1,6 @@
 """The secrets that an object holds: what no message may show."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -9,17 +9,23 @@ from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 MASK = "**********"
 
 
-def secrets_in(value: Any) -> set[str]:
-    """The secret texts in a value: in the properties of an operator, and in what they consist of."""
-    return {secret for secret in _secrets(value) if secret}
+def secrets_in(value: Any, is_secret_name: Callable[[str], bool] = lambda _: False) -> set[str]:
+    """The secret texts in a value: in the properties of an operator, and in what they consist of.
+
+    A value is secret by its type, or if it is text under a secret name.
+    """
+    return {secret for secret in _secrets("", value, is_secret_name) if secret}
 
 
-def _secrets(value: Any) -> Iterator[str]:
+def _secrets(name: str, value: Any, is_secret_name: Callable[[str], bool]) -> Iterator[str]:
     if isinstance(value, SecretStr | SecretBytes | Secret):
         yield from _texts(value.get_secret_value())
+    elif isinstance(value, str | bytes):
+        if is_secret_name(name):
+            yield from _texts(value)
     else:
-        for part in _parts(value):
-            yield from _secrets(part)
+        for below, part in _parts(value):
+            yield from _secrets(below or name, part, is_secret_name)
 
 
 def _texts(secret: object) -> Iterator[str]:
@@ -28,12 +34,13 @@ def _texts(secret: object) -> Iterator[str]:
     yield repr(secret).strip("b'\"")
 
 
-def _parts(value: Any) -> Iterator[Any]:
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of a value, each with its name; what is only counted has the name "" and counts as its whole."""
     if isinstance(value, BaseModel):
-        yield from (getattr(value, name, None) for name in type(value).model_fields)
+        yield from ((name, getattr(value, name, None)) for name in type(value).model_fields)
     elif is_dataclass(value) and not isinstance(value, type):
-        yield from (getattr(value, field.name, None) for field in fields(value))
+        yield from ((field.name, getattr(value, field.name, None)) for field in fields(value))
     elif isinstance(value, Mapping):
-        yield from value.values()
+        yield from ((str(key), part) for key, part in value.items())
     elif isinstance(value, list | tuple | set | frozenset):
-        yield from value
+        yield from (("", part) for part in value)

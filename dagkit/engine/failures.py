@@ -115,13 +115,15 @@ def failure_of(
 
     A mask replaces each value of a secret property of the operator `instance`.
     """
+    from dagkit.conf.sources.references import is_secret_name  # noqa: PLC0415 - workers load it only after a failure
+
     message = _message_of(error)
     failure = Failure(operator, window_id, slot, message, spot.place, source=spot.source, position=spot.position)
     cause = error if isinstance(error, RunFailure) else None
     if cause is None or cause.caused_by_author:
         lines = "".join(_from_the_author_on(error).format())
         failure = replace(failure, traceback=lines, record="".join(map(_shown, record_of(error))))
-    failure = _masked(failure, secrets_in(instance))
+    failure = _masked(failure, secrets_in(instance, is_secret_name))
     return InputRefused(failure, cause) if isinstance(cause, InputUnreadable) else OperatorFailed(failure, cause)
 
 

@@ -430,11 +430,12 @@ class Sending(Operator):
     kind = "cast.sending/1"
     input = InputPort[Any]()
     token: SecretStr = SecretStr("t0ken")
+    api_key: str = "0penSesame"
     logins: tuple[Login, ...] = (Login(user="anna", password=SecretStr("hunter2")),)
 
     def process(self, item: Any) -> None:
         raise ConnectionError(
-            f"{self.token.get_secret_value()} and {self.logins[0].password.get_secret_value()}: {item}"
+            f"{self.api_key}, {self.token.get_secret_value()} and {self.logins[0].password.get_secret_value()}: {item}"
         )
 
 
@@ -447,7 +448,8 @@ def test_a_failure_shows_its_record_and_no_secret(tmp_path: Path, loop: Callable
     with pytest.raises(OperatorFailed) as raised:
         loop(Desk(tmp_path, draw)).run()
     told, failure = str(raised.value), raised.value.failure
-    assert "ConnectionError: ********** and **********: order of **********" in told
+    assert "ConnectionError: **********, ********** and **********: order of **********" in told
+    assert "0penSesame" not in told
     assert "t0ken" not in told
     assert "hunter2" not in told
     assert failure.record.startswith("'order of ********** xxx")
