@@ -1,12 +1,10 @@
 """Failures that end a run, such as an operator's code that raised, with all that locates the failing record."""
 
-import logging
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from dagkit.api.operators import Operator
 from dagkit.api.secrets import MASK, secrets_in
 from dagkit.api.work import is_placed
 from dagkit.engine.entrances import record_of
@@ -15,7 +13,6 @@ from dagkit.schema.batch import Batch
 
 _MOST_OF_A_RECORD = 160
 """Characters."""
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,16 +182,6 @@ def _from_the_author_on(error: BaseException) -> traceback.TracebackException:
     others = (index for index, package in enumerate(ran) if package != "dagkit")
     del lines.stack[: next(authors, next(others, 0))]
     return lines
-
-
-def tear_down(operators: Iterable[Operator], window_id: int) -> None:
-    """Tear down operators after a failed window, so that they release their resources; log what they raise."""
-    for operator in operators:
-        try:
-            operator.deactivate()
-            operator.teardown()
-        except Exception:  # the failure of the window is the one to report
-            _logger.exception("%s could not be torn down after window %d failed", type(operator).__name__, window_id)
 
 
 def spot_of(element: Any, offset: int | None) -> Spot:

@@ -14,7 +14,7 @@ SOURCES = sources_under(ROOT)
 DIVIDED = ("dagkit.engine.", "dagkit.conf.", "dagkit.cli.", "dagkit.ledger.", "dagkit_operators.")
 MOST_MODULES = 12
 LONGEST_WAY = 20
-"""Modules that may handle a block between its discovery and its commit."""
+"""Modules that may handle a block between its discovery and its commit, on the way that workers take."""
 
 
 def names_of(module: str) -> str:

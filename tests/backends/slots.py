@@ -1,6 +1,7 @@
 """A backend without Spark that fuses as Spark does: level by level, slot by slot, in one thread."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from dagkit.compiler import Compilation
 from dagkit.engine.files.publish import put_in_place
@@ -27,6 +28,7 @@ class InSlots:
         arriving: dict[tuple[int, int], list[Sent]] = {}
         for sent in assignment.arriving:
             arriving.setdefault((sent.level, sent.slot), []).append(sent)
+        window = replace(assignment, arriving=(), work={}, state={})  # as it travels to the workers of Spark
         reports, delayed = [], []
         for level in range(self.program.levels):
             for slot in range(self.program.slots_at(level)):
@@ -34,7 +36,7 @@ class InSlots:
                     self.program,
                     level,
                     slot,
-                    assignment,
+                    window,
                     assignment.state.get((level, slot), {}),
                     work=assignment.work.get((level, slot), ()),
                 )

@@ -144,9 +144,10 @@ def test_a_window_that_only_asks_is_reported_once_it_counts(
 ) -> None:
     looks: Looks = ((("tail", -1),),)
     conf = {"dt.operator.numbered.attr.RECOVERY_ATTEMPTS": "1"}
-    desk, heard = desk_of(tmp_path, until=Until.ONCE, looks=looks, kind=Shaky), list[RunEvent]()
-    desk.run()
-    again = replace(desk_of(tmp_path, until=Until.ONCE, looks=looks, kind=Shaky, by_now=by_now), conf=conf)
+    shaky: dict[str, Any] = {"until": Until.ONCE, "looks": looks, "kind": Shaky, "hurried": False}
+    heard: list[RunEvent] = []
+    desk_of(tmp_path, **shaky).run()
+    again = replace(desk_of(tmp_path, **shaky, by_now=by_now), conf=conf)
     Shaky.failures = failures
     with pytest.raises(OperatorFailed, match="no server answers") if failures > 1 else nullcontext():
         again.run(observers=[heard.append])

@@ -158,9 +158,12 @@ def test_a_unifier_lives_as_any_operator_does(tmp_path: Path, on: Any, calls: li
     assert calls == in_windows("setup, activate, begin_window 1, process 7, end_window, deactivate, teardown")
 
 
-def test_a_unifier_that_fails_is_torn_down(tmp_path: Path, calls: list[str]) -> None:
-    with pytest.raises(OperatorFailed, match=r"collect failed .* no process 7"):
-        Desk(tmp_path, unified(NumbersInVain), backend=lambda backend: InSlots(backend.compilation)).run()
+@pytest.mark.parametrize("on", [ReferenceBackend, InSlots])
+def test_a_unifier_that_fails_is_torn_down_and_names_whom_it_merges_for(
+    tmp_path: Path, on: Any, calls: list[str]
+) -> None:
+    with pytest.raises(OperatorFailed, match=r"^collect failed in window 1, slot 0: ValueError: no process 7"):
+        Desk(tmp_path, unified(NumbersInVain), backend=lambda backend: on(backend.compilation)).run()
     assert calls == in_windows("setup, activate, begin_window 1, process 7, deactivate, teardown")
 
 

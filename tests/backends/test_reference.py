@@ -1,0 +1,134 @@
+"""How the reference reads: item by item, and at the end of a window it splits what it reads, without a watchdog."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dagkit import Block, Dag, InputOperator, InputPort, Operator, OutputPort, SplittableOperator, State
+from dagkit.backends.reference import ReferenceBackend
+from dagkit.compiler import compile_application
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.worker.protocol import Report, WindowTask
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
+from tests.engine.items import item_of
+
+INTO = "reads.blocks"
+
+
+class Blocks(InputOperator):
+    out = OutputPort(Block)
+
+
+class Yields(SplittableOperator[Block]):
+    """Reads the numbers of a block, and yields each."""
+
+    blocks = InputPort(Block)
+    numbers = OutputPort(int)
+
+    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[int]:
+        position = element.start
+        while tracker.try_claim(position):
+            yield position
+            position += 1
+
+
+class Emits(SplittableOperator[Block]):
+    """Sends each number itself, and returns nothing."""
+
+    blocks = InputPort(Block)
+    numbers = OutputPort(int)
+
+    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Any:
+        position = element.start
+        while tracker.try_claim(position):
+            self.numbers.emit(position)
+            position += 1
+
+
+class Counts(SplittableOperator[Block]):
+    """Counts numbers, and sends nothing."""
+
+    blocks = InputPort(Block)
+    numbers = OutputPort(int)
+    counted = State(0)
+
+    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> None:
+        position = element.start
+        while tracker.try_claim(position):
+            self.counted += 1
+            position += 1
+
+
+class Stops(Yields):
+    """Returns before its block is read to the end."""
+
+    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[int]:
+        if tracker.try_claim(element.start):
+            yield element.start
+
+
+class Keep(Operator):
+    input = InputPort(int)
+    kept = State[list[int]](list)
+
+    def process(self, item: int) -> None:
+        self.kept.append(item)
+
+
+def read(reader: Operator, *blocks: Block, lasts_millis: float | None = None) -> tuple[Any, Report]:
+    """One window: what was kept of it, and what the reader reports."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        found, reads, keep = (
+            dag.add_operator("found", Blocks()),
+            dag.add_operator("reads", reader),
+            dag.add_operator("keep", Keep()),
+        )
+        dag.add_stream("blocks", found.out, reads.blocks)
+        dag.add_stream("numbers", reads.numbers, keep.input)
+
+    backend = ReferenceBackend(compile_application(draw))
+    stage = backend.program.stage_of["reads"]
+    work = tuple(item_of(INTO, block, block.path) for block in blocks)
+    reports = backend.run(WindowTask(7, work={(stage.level, 0): work}, lasts_millis=lasts_millis)).reports
+    states: list[Any] = [report.state.get("keep", {}) for report in reports]
+    (reading,) = (report for report in reports if "reads" in report.figures)
+    return [item for state in states for item in state.get("kept", [])], reading
+
+
+def left(report: Report) -> list[tuple[str, int, int]]:
+    return [(str(each.source), each.start, each.end) for each in report.left]
+
+
+@pytest.mark.parametrize("reader", [Yields(), Emits()])
+def test_without_a_deadline_elements_are_read_to_their_end_in_their_order(reader: Operator) -> None:
+    kept, report = read(reader, Block(2, "b", 7, 9), Block(1, "a", 3, 6))
+    assert (kept, left(report), report.positions) == ([3, 4, 5, 7, 8], [], 5)
+
+
+@pytest.mark.parametrize("reader", [Yields(), Emits()])
+def test_when_the_time_is_over_one_item_is_read_and_all_else_is_left(reader: Operator) -> None:
+    kept, report = read(reader, Block(1, "a", 3, 6), Block(2, "b", 7, 9), lasts_millis=0.0)
+    assert (kept, left(report)) == ([3], [("a", 4, 6), ("b", 7, 9)])
+    assert (report.positions, report.left[0].turn, report.left[0].done_positions) == (1, 7, 1)
+    assert [(each.source, each.start, each.stop) for each in report.figures["reads"].stretches] == [("a", 3, 4)]
+
+
+@pytest.mark.parametrize("reader", [Yields(), Emits()])
+def test_what_has_no_end_comes_last_and_ends_with_the_window(reader: Operator) -> None:
+    kept, report = read(reader, Block(1, "endless", 5, OFFSET_INFINITY), Block(2, "b", 7, 8), lasts_millis=20.0)
+    ((source, start, end),) = left(report)
+    assert (source, end) == ("endless", OFFSET_INFINITY)
+    assert kept == [7, *range(5, start)]
+
+
+def test_a_silent_reader_of_what_has_no_end_is_interrupted() -> None:
+    _, report = read(Counts(), Block(1, "endless", 5, OFFSET_INFINITY), lasts_millis=0.0)
+    ((_, start, end),) = left(report)
+    assert (report.state["reads"]["counted"], end) == (start - 5, OFFSET_INFINITY)
+
+
+def test_what_is_neither_read_nor_given_back_is_a_failure() -> None:
+    with pytest.raises(OperatorFailed, match=r"reads failed in window 7, slot 0: Stops.process returned, and of Block"):
+        read(Stops(), Block(1, "a", 3, 6))
