@@ -20,7 +20,7 @@ from dagkit.api.partitioning import (
     PartitioningContext,
     PartitionKeys,
     StatelessPartitioner,
-    deal_keys,
+    assign_keys,
 )
 from dagkit.api.ports import Inlet, InputPort, Outlet, OutputPort
 from dagkit.api.running import Context, Shutdown, Until
@@ -100,9 +100,9 @@ __all__ = [
     "StreamingApplication",
     "Unifier",
     "Until",
+    "assign_keys",
     "auto_metric",
     "avg",
-    "deal_keys",
 ]
 
 __version__ = "0.1.0"

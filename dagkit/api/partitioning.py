@@ -68,7 +68,7 @@ def mask_for(count: int) -> int:
     return (1 << (count - 1).bit_length()) - 1
 
 
-def deal_keys(count: int) -> list[PartitionKeys]:
+def assign_keys(count: int) -> list[PartitionKeys]:
     """All keys of the mask, assigned in turn: of three partitions, the first owns {0, 3}, then {1} and {2}."""
     mask = mask_for(count)
     return [PartitionKeys(mask, frozenset(range(index, mask + 1, count))) for index in range(count)]
@@ -111,8 +111,8 @@ def _keyed(partitions: Sequence[Partition], context: PartitioningContext) -> lis
     if not context.input_ports:
         return [replace(partition, keys={}) for partition in partitions]
     port = context.input_ports[0]
-    dealt = deal_keys(len(partitions))
-    return [replace(partition, keys={port: keys}, load=0) for partition, keys in zip(partitions, dealt, strict=True)]
+    assigned = assign_keys(len(partitions))
+    return [replace(partition, keys={port: keys}, load=0) for partition, keys in zip(partitions, assigned, strict=True)]
 
 
 def _matched(partitions: Sequence[Partition], count: int) -> list[Partition]:

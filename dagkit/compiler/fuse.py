@@ -56,11 +56,11 @@ def _routing(graph: Graph, partitioned: Mapping[str, Partitioning], source: End,
         return Routing.STRAIGHT
     is_work = takes_work(graph.by_name[sink.node], sink.port)
     if _on_driver(graph, source.node) and (is_work or not any(partition.keys for partition in receiver.partitions)):
-        return Routing.DEALT
+        return Routing.DISTRIBUTED
     if receiver.count == 1:
         return Routing.STRAIGHT if sender.count == 1 else Routing.GATHERED
     if is_work:
-        return Routing.DEALT
+        return Routing.DISTRIBUTED
     if receiver.keyed_on(sink.port):
         return Routing.KEYED
     return Routing.BROADCAST
@@ -85,13 +85,13 @@ def _why_cut(graph: Graph, partitioned: Mapping[str, Partitioning], wire: Wire) 
     if wire.routing is Routing.GATHERED:
         return _cut(wire, CutKind.COUNTS, f"{sent} partitions of {source} send to one of {sink}", exchange=exchange)
     if takes_work(graph.by_name[sink], wire.sink.port):
-        dealt = wire.routing is Routing.DEALT
+        distributed = wire.routing is Routing.DISTRIBUTED
         reason = f"{sink} is splittable: " + (
             f"its work is distributed over its {taken} partitions"
-            if dealt
+            if distributed
             else "work that a window leaves comes back to it"
         )
-        return _cut(wire, CutKind.WORK, reason, exchange=dealt)
+        return _cut(wire, CutKind.WORK, reason, exchange=distributed)
     if slides(graph, graph.by_name[source]):
         return _cut(wire, CutKind.UNIFIER, f"the windows of {source} slide: a unifier merges their panes")
     return _why_not_a_chain(graph, wire)

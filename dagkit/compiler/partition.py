@@ -64,17 +64,19 @@ def _unkeyed(graph: Graph, node: Node, partitioning: Partitioning) -> Iterator[D
         return
     mirror = partitioning.head != node.name
     for port in keyable(graph, node):
-        dealt = _fed_by_driver(graph, node.name, port) or takes_work(node, port)
+        distributed = _fed_by_driver(graph, node.name, port) or takes_work(node, port)
         keyed_by = _keyed_by(node, port, mirror=mirror)
-        if keyed_by is None and (dealt or mirror):
+        if keyed_by is None and (distributed or mirror):
             continue
-        gets = "any partition may get any item" if dealt else f"each item reaches all {partitioning.count} of them"
+        gets = (
+            "any partition may get any item" if distributed else f"each item reaches all {partitioning.count} of them"
+        )
         _, origin = partitioner_of(graph, node)
         yield Diagnostic(
             "partition-unkeyed",
             f"no partition of {node.name} owns keys of {node.name}.{port}, so {gets}"
             + (f", whatever its {keyed_by} says" if keyed_by else ""),
-            "give each Partition keys={port: owned}, for owned in deal_keys(count), as StatelessPartitioner does",
+            "give each Partition keys={port: owned}, for owned in assign_keys(count), as StatelessPartitioner does",
             (origin.where if origin else None) or node.where,
             Severity.WARNING if keyed_by is None else Severity.ERROR,
         )

@@ -83,7 +83,7 @@ def _wrong_keys(partitions: Sequence[Partition], node: Node) -> Iterator[tuple[s
     for port in dict.fromkeys(port for port, _ in owned):
         wrong = _not_shared_out([partition.keys.get(port) for partition in partitions])
         if wrong is not None:
-            yield f"keys {port!r} so that {wrong}", "use deal_keys(count), which returns one entry for each partition"
+            yield f"keys {port!r} so that {wrong}", "use assign_keys(count), which returns one entry for each partition"
 
 
 def _are_whole_numbers(keys: object) -> bool:

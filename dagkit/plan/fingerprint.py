@@ -4,7 +4,7 @@ import hashlib
 import json
 from typing import Any
 
-from dagkit.plan.model import Plan
+from dagkit.plan.model import FORMERLY_DISTRIBUTED, Plan, Routing
 
 
 def fingerprint(plan: Plan) -> str:
@@ -19,6 +19,9 @@ def fingerprint(plan: Plan) -> str:
         del cut["reason"]
     for stage in data["stages"]:
         del stage["batches"]
+    for sink in (sink for stream in data["streams"] for sink in stream["sinks"]):
+        if sink["routing"] == Routing.DISTRIBUTED:
+            sink["routing"] = FORMERLY_DISTRIBUTED  # ledgers hold fingerprints of older plans
     return hashlib.sha256(canonical(data).encode()).hexdigest()[:16]
 
 

@@ -38,7 +38,7 @@ class Routing(StrEnum):
 
     STRAIGHT = "straight"
     """Partition i sends to partition i."""
-    DEALT = "dealt"
+    DISTRIBUTED = "distributed"
     """Each item goes to one partition. Work queued on the driver goes to a partition that has time for it."""
     GATHERED = "gathered"
     """Every partition sends to the only partition of the sink."""
@@ -48,6 +48,15 @@ class Routing(StrEnum):
     """Every partition gets every item."""
     DELAYED = "delayed"
     """The item arrives in the next window."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Routing | None":
+        """Read plans that an earlier dagkit has saved."""
+        return cls.DISTRIBUTED if value == FORMERLY_DISTRIBUTED else None
+
+
+FORMERLY_DISTRIBUTED = "dealt"
+"""The name of `Routing.DISTRIBUTED` in older plans, and in fingerprints, which ledgers keep."""
 
 
 class Why(_Value):

@@ -53,7 +53,7 @@ _CUTS = {
     CutKind.KEYS: "by key",
     CutKind.UNIFIER: "unified",
     CutKind.DELAY: "held back",
-    CutKind.WORK: "split and dealt again",
+    CutKind.WORK: "split and distributed",
 }
 
 _ROUTINGS = {Routing.GATHERED: "gathered", Routing.KEYED: "by key", Routing.BROADCAST: "to every partition"}

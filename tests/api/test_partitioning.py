@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dagkit import BatchedOperatorStats, Partition, PartitioningContext, PartitionKeys, StatelessPartitioner
-from dagkit.api.partitioning import deal_keys, mask_for
+from dagkit.api.partitioning import assign_keys, mask_for
 
 
 @pytest.mark.parametrize(
@@ -22,20 +22,20 @@ from dagkit.api.partitioning import deal_keys, mask_for
         (8, 7, [{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}]),
     ],
 )
-def test_keys_are_dealt_in_turn(count: int, mask: int, keys: list[set[int]]) -> None:
-    assert deal_keys(count) == [PartitionKeys(mask, frozenset(owned)) for owned in keys]
+def test_keys_are_assigned_in_turn(count: int, mask: int, keys: list[set[int]]) -> None:
+    assert assign_keys(count) == [PartitionKeys(mask, frozenset(owned)) for owned in keys]
 
 
 def test_sixteen_blocks_go_round_five_partitions_by_their_low_bits() -> None:
-    dealt = deal_keys(5)
-    owners = [next(i for i, keys in enumerate(dealt) if keys.owns(block)) for block in range(16)]
+    assigned = assign_keys(5)
+    owners = [next(i for i, keys in enumerate(assigned) if keys.owns(block)) for block in range(16)]
     assert owners == [0, 1, 2, 3, 4, 0, 1, 2] * 2
 
 
 @pytest.mark.slow
 @given(st.integers(1, 300), st.integers(-(2**63), 2**63))
 def test_every_code_has_one_owner(count: int, code: int) -> None:
-    assert sum(keys.owns(code) for keys in deal_keys(count)) == 1
+    assert sum(keys.owns(code) for keys in assign_keys(count)) == 1
 
 
 @given(st.integers(1, 5000))

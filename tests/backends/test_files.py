@@ -100,7 +100,7 @@ def test_what_a_second_input_brought_is_known_to_the_reader(
         dag.set_operator_attribute(read, OperatorContext.PARTITIONER, StatelessPartitioner(2))
         patterns >> match
         dag.add_stream("files", match.files, read.files)
-        each = dag.add_operator("each", Map(str))  # what an input operator sends itself is dealt, and this goes to all
+        each = dag.add_operator("each", Map(str))  # items of an input operator are distributed, and this goes to all
         words >> each
         dag.add_stream("words", each.output, read.words)
         read.messages >> dag.add_operator("writer", PartWriter(file_path=str(home / "out")))

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagkit import Batch
-from dagkit.api.partitioning import PartitionKeys, deal_keys
+from dagkit.api.partitioning import PartitionKeys, assign_keys
 from dagkit.api.streams import StreamCodec
 from dagkit.backends.spark.frames import LARGEST_BYTES, Frames, Writing
 from dagkit.backends.spark.shipping import Known
@@ -293,16 +293,16 @@ WIDE = [PartitionKeys(0xFFFFFF, frozenset({1, 5, 7})), PartitionKeys(0xFFFFFF, f
 SHARED = [PartitionKeys(3, frozenset({0, 1})), PartitionKeys(3, frozenset({1, 2, 3}))]
 
 
-@pytest.mark.parametrize("dealt", [deal_keys(1), deal_keys(2), deal_keys(5), WIDE, SHARED])
+@pytest.mark.parametrize("keys", [assign_keys(1), assign_keys(2), assign_keys(5), WIDE, SHARED])
 @pytest.mark.parametrize("constant", [False, True])
-def test_a_batch_is_shared_out_as_its_items_are(dealt: list[PartitionKeys], constant: bool) -> None:
+def test_a_batch_is_shared_out_as_its_items_are(keys: list[PartitionKeys], constant: bool) -> None:
     numbers = [5] * 40 if constant else list(range(-20, 20))
     column = Constant(5, 40) if constant else Arrowed(pa.array(numbers))
-    routed = target(field="x", key=lambda point: point.x, slots=len(dealt))
-    routed = dataclasses.replace(routed, keys=tuple(dealt))
+    routed = target(field="x", key=lambda point: point.x, slots=len(keys))
+    routed = dataclasses.replace(routed, keys=tuple(keys))
     batch = Batch({"x": column, "y": Listed(list(map(str, numbers)))}, Point)
     shares = {slot: list(share.items()) for slot, share in routed.shares(batch, 0, 0)}
     expected = {
-        slot: [item for item in batch.items() if slot in routed.slots_of(item, 0, 0)] for slot in range(len(dealt))
+        slot: [item for item in batch.items() if slot in routed.slots_of(item, 0, 0)] for slot in range(len(keys))
     }
     assert shares == {slot: owned for slot, owned in expected.items() if owned}

@@ -16,7 +16,7 @@ from dagkit import (
     PartitioningContext,
     PartitionKeys,
     PortContext,
-    deal_keys,
+    assign_keys,
 )
 from dagkit.compiler import compile_application
 from dagkit.errors import ApplicationFaults, Diagnostic, Severity
@@ -63,7 +63,7 @@ def _told(operator: Any, partitioner: Partitioner, *, by_driver: bool = False, c
     out = dag.add_operator("source", Source()).out
     if not by_driver:
         step = dag.add_operator("step", Step())
-        dag.add_stream("dealt", out, step.one)
+        dag.add_stream("distributed", out, step.one)
         out = step.out
     dag.add_operator("count", operator)
     dag.add_stream("items", out, operator.items)
@@ -93,7 +93,15 @@ def _told(operator: Any, partitioner: Partitioner, *, by_driver: bool = False, c
         (Counting(), False, None, Severity.ERROR, "whatever its KeyedState 'counts' says"),
         (Counting(), True, None, Severity.ERROR, "whatever its KeyedState 'counts' says"),
     ],
-    ids=["plain", "a codec", "a codec, dealt", "a key", "a key, dealt", "keyed state", "keyed state, dealt"],
+    ids=[
+        "plain",
+        "a codec",
+        "a codec, distributed",
+        "a key",
+        "a key, distributed",
+        "keyed state",
+        "keyed state, distributed",
+    ],
 )
 def test_partitions_without_keys_are_reported(
     operator: Operator, by_driver: bool, codec: Any, severity: Severity, said: str
@@ -101,17 +109,17 @@ def test_partitions_without_keys_are_reported(
     (told,) = _told(operator, Deal(3), by_driver=by_driver, codec=codec)
     assert (told.code, told.severity) == ("partition-unkeyed", severity)
     assert said in told.problem
-    assert "deal_keys(count)" in told.help
+    assert "assign_keys(count)" in told.help
     assert told.where is not None
 
 
-def test_what_the_driver_deals_needs_no_keys() -> None:
+def test_what_the_driver_distributes_needs_no_keys() -> None:
     assert _told(Plain(), Deal(3), by_driver=True) == []
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
-def test_keys_that_are_dealt_are_right(count: int) -> None:
-    assert _told(ByKey(), Keys(*deal_keys(count))) == []
+def test_assigned_keys_are_right(count: int) -> None:
+    assert _told(ByKey(), Keys(*assign_keys(count))) == []
 
 
 def test_keys_under_unequal_masks_may_share_everything_out() -> None:
@@ -134,4 +142,4 @@ def test_keys_that_lose_or_double_items_are_reported(keys: list[PartitionKeys | 
     (told,) = _told(ByKey(), Keys(*keys))
     assert told.code == "partition-invalid"
     assert f"the Keys of count keys 'items' so that {said}" in told.problem
-    assert "deal_keys(count)" in told.help
+    assert "assign_keys(count)" in told.help

@@ -15,7 +15,7 @@ from dagkit import (
     PortContext,
     StatelessPartitioner,
 )
-from dagkit.api.partitioning import deal_keys
+from dagkit.api.partitioning import assign_keys
 from dagkit.plan import fingerprint
 from dagkit.plan.model import Plan, Routing
 from tests.compiler.cast import Deal, Dealer, Delay, Source, Step, codes, compiled, faults
@@ -64,7 +64,7 @@ class _Three(Partitioner):
     """Three partitions, which share out the keys of both inputs alike."""
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
-        return [Partition(partitions[0].operator, {"one": keys, "two": keys}) for keys in deal_keys(3)]
+        return [Partition(partitions[0].operator, {"one": keys, "two": keys}) for keys in assign_keys(3)]
 
 
 def test_a_partitioner_may_key_several_inputs() -> None:
@@ -189,8 +189,8 @@ class _KeysAll(Partitioner):
     """As many partitions as required, which share the keys of every input in the context."""
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
-        dealt = deal_keys(max(1, context.parallel_count))
-        return [Partition(partitions[0].operator, dict.fromkeys(context.input_ports, keys)) for keys in dealt]
+        owned = assign_keys(max(1, context.parallel_count))
+        return [Partition(partitions[0].operator, dict.fromkeys(context.input_ports, keys)) for keys in owned]
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ class _EachItsOwn(Partitioner):
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
         (first,) = partitions
-        owned = deal_keys(len(self.limits))
+        owned = assign_keys(len(self.limits))
         return [
             Partition(first.operator.configured({"limit": limit}), {"one": keys})
             for limit, keys in zip(self.limits, owned, strict=True)

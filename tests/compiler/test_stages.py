@@ -126,7 +126,7 @@ def test_only_input_operators_run_on_the_driver() -> None:
 @pytest.mark.parametrize(
     ("edges", "routing"),
     [
-        (["s>a"], Routing.DEALT),
+        (["s>a"], Routing.DISTRIBUTED),
         (["s>a", "a>z"], Routing.STRAIGHT),
         (["s>z*3"], Routing.KEYED),
         (["s>a*2", "a=>z"], Routing.STRAIGHT),
@@ -153,12 +153,12 @@ def test_the_last_wire_is_routed(edges: list[str], routing: Routing) -> None:
     assert {sink.routing for sink in stream.sinks} == {routing}
 
 
-def test_blocks_are_dealt_where_no_partition_owns_keys() -> None:
+def test_blocks_are_distributed_where_no_partition_owns_keys() -> None:
     dag = sketch("s>a", "a>b")
     a = dag.operator("a")
     dag.set_operator_attribute(a, OperatorContext.PARTITIONER, Deal(3))
     into_a = next(stream for stream in compiled(dag).plan.streams if stream.name == "s")
-    assert [sink.routing for sink in into_a.sinks] == [Routing.DEALT]
+    assert [sink.routing for sink in into_a.sinks] == [Routing.DISTRIBUTED]
 
 
 def test_operators_run_upstream_first_and_ties_go_by_name() -> None:

@@ -44,8 +44,8 @@ def drawn(senders: int, receivers: int) -> Dag:
     [
         (1, 1, Routing.STRAIGHT, CutKind.WORK, "p is splittable: work that a window leaves comes back to it"),
         (3, 1, Routing.GATHERED, CutKind.COUNTS, "3 partitions of a send to one of p"),
-        (1, 2, Routing.DEALT, CutKind.WORK, "p is splittable: its work is distributed over its 2 partitions"),
-        (3, 2, Routing.DEALT, CutKind.WORK, "p is splittable: its work is distributed over its 2 partitions"),
+        (1, 2, Routing.DISTRIBUTED, CutKind.WORK, "p is splittable: its work is distributed over its 2 partitions"),
+        (3, 2, Routing.DISTRIBUTED, CutKind.WORK, "p is splittable: its work is distributed over its 2 partitions"),
     ],
 )
 def test_work_begins_a_stage_and_is_shared(

@@ -8,7 +8,7 @@ import pytest
 
 from dagkit.errors import PlanUnreadable
 from dagkit.plan import fingerprint, read_plan, write_plan
-from dagkit.plan.model import PlannedPartition
+from dagkit.plan.model import PlannedPartition, PlannedSink, Routing
 from tests.plan.plans import operator, plan, stream, unifier
 
 PLANS = [
@@ -93,6 +93,15 @@ def _twice(part: str) -> str:
 def test_what_is_no_plan_is_refused_with_a_reason(text: str, said: str) -> None:
     with pytest.raises(PlanUnreadable, match=re.escape(said)):
         read_plan(text, "plan.json")
+
+
+def test_a_plan_that_an_earlier_dagkit_saved_keeps_its_fingerprint() -> None:
+    sink = PlannedSink(operator="keep", port="input", routing=Routing.DISTRIBUTED)
+    distributed = plan(streams=(stream("read", sinks=(sink,)),))
+    earlier = write_plan(distributed).replace('"distributed"', '"dealt"')
+    assert '"dealt"' in earlier
+    assert read_plan(earlier) == distributed
+    assert fingerprint(distributed) == "186d1aec59715fec"  # of the same plan when its items were called dealt
 
 
 def test_a_fingerprint_is_sixteen_hexadecimal_digits() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from dagkit.api.attributes import OperatorContext, PortContext
 from dagkit.api.dag import Dag
 from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOperator
-from dagkit.api.partitioning import StatelessPartitioner, deal_keys
+from dagkit.api.partitioning import StatelessPartitioner, assign_keys
 from dagkit.api.ports import InputPort, OutputPort
 from dagkit.graph import Graph, graph_of
 from dagkit.plan.model import (
@@ -185,7 +185,7 @@ def operator(
     parallel_with: str | None = None,
 ) -> PlannedOperator:
     """An operator of `count` partitions; they own the keys of the port `keyed`."""
-    keys = deal_keys(count)
+    keys = assign_keys(count)
     partitions = tuple(
         PlannedPartition(
             index=i, keys={keyed: Keys(mask=keys[i].mask, keys=tuple(sorted(keys[i].keys)))} if keyed else {}
@@ -265,7 +265,7 @@ def line_filter_plan(count: int = 4) -> Plan:
             stream(
                 "file-block metadata",
                 "File-splitter.blocks_metadata_output",
-                sink("Block-reader.blocks_metadata_input", Routing.DEALT),
+                sink("Block-reader.blocks_metadata_input", Routing.DISTRIBUTED),
                 payload="FileBlock",
             ),
             stream("records", "Block-reader.messages", sink("Filter.input", Routing.STRAIGHT, parallel=True)),
@@ -299,7 +299,7 @@ def m_by_n_plan(m: int = 3, n: int = 3) -> Plan:
             operator("report", "report", reads=["counts"], class_="lib.Report"),
         ),
         streams=(
-            stream("lines", "lines.lines", sink("split.lines", Routing.DEALT)),
+            stream("lines", "lines.lines", sink("split.lines", Routing.DISTRIBUTED)),
             stream(
                 "words",
                 "split.words",

@@ -93,7 +93,7 @@ def test_an_even_backlog_is_hardly_split(overlap: int) -> None:
     assert splits_of(even)[OVER] <= 2 * even.windows
 
 
-def test_a_file_that_is_read_in_one_window_is_not_split_but_to_be_dealt() -> None:
+def test_a_file_that_is_read_in_one_window_is_not_split_but_to_be_allocated() -> None:
     even = run(file_of(16, 1 << 30), Cost({0: 1 / 500_000}), 2, window_millis=70.0)
     assert even.windows == 1
     assert even.splits == ()

@@ -229,7 +229,7 @@ class _Window:
             keys = receiver.partitions[index].keys[port]
             code = noting_item(wire.sink.node, keying_of(self.fused.graph.by_name[wire.sink.node], port).code)
             return [one for one in sent if keys.owns(code(one.item))]
-        if routing is Routing.DEALT:
+        if routing is Routing.DISTRIBUTED:
             return [each for number, each in enumerate(sent, sender) if number % receiver.count == index]
         return sent
 

@@ -114,7 +114,7 @@ def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -
     keyed, senders = receiver.keyed_on(port) and not is_work, fused.partitioned[wire.source.node].count
     delayed = wire.routing is Routing.DELAYED
     routing = routing_after_delay(senders, receiver.count, keyed=keyed) if delayed else wire.routing
-    routing = Routing.DEALT if is_work and routing is Routing.BROADCAST else routing
+    routing = Routing.DISTRIBUTED if is_work and routing is Routing.BROADCAST else routing
     slid = slides(fused.graph, fused.graph.by_name[wire.source.node])
     unifier = fused.graph.by_name[wire.source.node].output_ports[wire.source.port].unifier
     return Target(

@@ -86,7 +86,7 @@ class Target:
                 return (sender,)
             case Routing.GATHERED:
                 return (0,)
-            case Routing.DEALT:
+            case Routing.DISTRIBUTED:
                 return ((sender + number) % self.slots,)
             case Routing.KEYED:
                 code = self.keying.code(item)
@@ -101,7 +101,7 @@ class Target:
                 yield sender, batch
             case Routing.GATHERED:
                 yield 0, batch
-            case Routing.DEALT:
+            case Routing.DISTRIBUTED:
                 items = batch.items()
                 for slot in range(self.slots):
                     share = items[(slot - sender - number) % self.slots :: self.slots]

@@ -28,7 +28,7 @@ from dagkit import (
     StatelessPartitioner,
     Unifier,
 )
-from dagkit.api.partitioning import deal_keys
+from dagkit.api.partitioning import assign_keys
 from dagkit.compiler import compile_application
 from dagkit.engine.changes.reconfiguration import Scaling
 from dagkit.engine.facts import Scaled
@@ -107,7 +107,7 @@ class KeyedAlike(Partitioner):
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
         count = context.wanted or self.count
-        return [Partition(partitions[0].operator, dict.fromkeys(context.input_ports, k)) for k in deal_keys(count)]
+        return [Partition(partitions[0].operator, dict.fromkeys(context.input_ports, k)) for k in assign_keys(count)]
 
 
 class Alone(Operator):
@@ -135,7 +135,7 @@ class Stubborn(Partitioner):
     """Two partitions, whatever is wanted."""
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
-        return [Partition(partitions[0].operator, {"numbers": keys}) for keys in deal_keys(2)]
+        return [Partition(partitions[0].operator, {"numbers": keys}) for keys in assign_keys(2)]
 
 
 class Same(RowOperator):

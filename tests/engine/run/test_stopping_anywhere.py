@@ -81,7 +81,7 @@ def test_a_crash_while_a_crash_is_repaired_changes_nothing(
 
 
 @pytest.mark.parametrize("point", [Point.PLANNED, Point.RUNNING, Point.STAGED])
-def test_a_window_that_was_promised_runs_again_with_the_same_blocks_and_the_same_deal(
+def test_a_window_that_was_promised_runs_again_with_the_same_blocks_and_the_same_allocation(
     tmp_path: Path, point: Point
 ) -> None:
     desk = with_lines(tmp_path)

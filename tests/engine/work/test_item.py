@@ -198,7 +198,7 @@ def test_work_with_an_end_that_was_deferred_is_waited_for(tmp_path: Path) -> Non
     assert (desk.clock.now() - began).total_seconds() >= 2
 
 
-def test_nothing_is_dealt_before_it_is_due(tmp_path: Path) -> None:
+def test_nothing_is_allocated_before_it_is_due(tmp_path: Path) -> None:
     looks: Looks = ((("x", 6),),)
     desk = desk_of(tmp_path, until=Until.ONCE, looks=looks, defers_at=(2,), hurried=False)
     loop = desk.run(windows=1)

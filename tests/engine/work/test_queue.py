@@ -1,4 +1,4 @@
-"""The block queue deals so that all slots are busy, and nothing is lost or dealt twice."""
+"""The block queue allocates work so that all slots are busy, and nothing is lost or doubled."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -57,7 +57,7 @@ def promised(allocation):
         pytest.param([], 2, 9, [[], []], 0, id="nothing is dealt of nothing"),
     ],
 )
-def test_a_deal(lengths: Sequence[int], slots: int, each: float, allocated: list[list[int]], left: int) -> None:
+def test_an_allocation(lengths: Sequence[int], slots: int, each: float, allocated: list[list[int]], left: int) -> None:
     queue = queue_of(*lengths)
     assert slot_work(take(queue, slots, each)) == allocated
     assert len(queue) == left
@@ -67,7 +67,7 @@ lengths = st.lists(st.integers(-1, 40), max_size=30)
 
 
 @given(lengths, st.integers(1, 5), st.floats(0, 50))
-def test_what_is_dealt_and_what_waits_are_all_there_was(lengths: list[int], slots: int, each: float) -> None:
+def test_what_is_allocated_and_what_waits_are_all_there_was(lengths: list[int], slots: int, each: float) -> None:
     queue = queue_of(*lengths)
     allocated = slot_work(take(queue, slots, each))
     waits = [waiting.number[0] for waiting in queue.all()]
@@ -90,7 +90,7 @@ def test_no_slot_has_more_than_the_others_by_more_than_its_last_block(lengths: l
 
 
 @given(lengths, st.integers(1, 5), st.floats(0, 50))
-def test_a_promised_deal_is_dealt_again(lengths: list[int], slots: int, each: float) -> None:
+def test_promised_work_is_allocated_again(lengths: list[int], slots: int, each: float) -> None:
     first, second = queue_of(*lengths), queue_of(*lengths)
     allocation = take(first, slots, each)
     assert second.take_these(promised(allocation), {INTO: slots}) == allocation
@@ -98,7 +98,7 @@ def test_a_promised_deal_is_dealt_again(lengths: list[int], slots: int, each: fl
 
 
 @given(lengths, st.integers(1, 5), st.integers(1, 5))
-def test_a_promised_deal_is_dealt_whole_to_fewer_or_more_slots(lengths: list[int], before: int, now: int) -> None:
+def test_promised_work_is_allocated_whole_to_fewer_or_more_slots(lengths: list[int], before: int, now: int) -> None:
     first, second = queue_of(*lengths), queue_of(*lengths)
     allocation = take(first, before, 10)
     again = second.take_these(promised(allocation), {INTO: now})

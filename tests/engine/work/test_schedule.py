@@ -89,10 +89,10 @@ def test_the_usual_is_that_of_all_that_was_begun() -> None:
     assert usual_of([block(0, 5, 9, done=5, millis=20.0), block(1, 0, 9), block(2, 5, 9, done=5, millis=10.0)]) == 3.0
 
 
-# ---- what is dealt
+# ---- allocation
 
 
-def test_blocks_of_one_length_and_another_cost_are_dealt_by_their_cost() -> None:
+def test_blocks_of_one_length_and_another_cost_are_allocated_by_their_cost() -> None:
     dear = block(0, 0, 1000, done=1000, millis=9000.0)
     given = dealer_of(dear, block(1, 0, 1000), block(2, 0, 1000), block(3, 0, 1000)).next(
         1, {INTO: 2}, NEAR, overlaps=True
@@ -102,7 +102,7 @@ def test_blocks_of_one_length_and_another_cost_are_dealt_by_their_cost() -> None
     assert [(cut.element_id, cut.why) for cut in given.cuts] == [(0, EVEN)]
 
 
-def test_where_no_other_window_begins_slots_are_dealt_more_than_they_should_do() -> None:
+def test_where_no_other_window_begins_slots_are_allocated_more_than_they_should_do() -> None:
     given = dealer_of(block(0, 0, 100_000), error=1.0).next(1, {INTO: 2}, NEAR, overlaps=False)
     loads = [sum(each.length for each in hand) for hand in given.allocation[INTO]]
     assert loads == pytest.approx([(1 + BESIDES) * given.lasts_millis] * 2, rel=0.01)
@@ -155,7 +155,7 @@ def test_a_forecast_that_was_wrong_makes_the_next_window_short() -> None:
 # ---- what is kept
 
 
-def test_what_was_cut_so_that_it_could_be_dealt_is_in_the_ledger_with_its_window(tmp_path: Path) -> None:
+def test_what_was_cut_so_that_it_could_be_allocated_is_in_the_ledger_with_its_window(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "long.txt").write_text(("x" * (1 << 20) + "\n") * 4)
     Desk(tmp_path, lines_through_filter(tmp_path, block_size=1 << 30, chunk=1 << 20)).run()

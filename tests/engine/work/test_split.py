@@ -73,12 +73,14 @@ def stretches(slot_work: list[list[WorkItem]]) -> list[list[tuple[int, int, int]
         "what is small stays whole",
     ],
 )
-def test_work_is_dealt_evenly(lengths: list[int], slots: int, expected: list[list[tuple[int, int, int]]]) -> None:
+def test_work_is_allocated_evenly(lengths: list[int], slots: int, expected: list[list[tuple[int, int, int]]]) -> None:
     assert stretches(allocated(of_lengths(*(length * MIB for length in lengths)), slots, cutter())) == expected
 
 
 @given(st.lists(st.integers(0, 200 * MIB), max_size=12), st.integers(1, 9))
-def test_every_position_is_dealt_once_and_no_more_is_cut_than_there_are_slots(lengths: list[int], slots: int) -> None:
+def test_every_position_is_allocated_once_and_no_more_is_cut_than_there_are_slots(
+    lengths: list[int], slots: int
+) -> None:
     blocks, cutting = of_lengths(*lengths), cutter()
     slot_work = allocated(blocks, slots, cutting)
     pieces = sorted((w.number[0], w.start, w.end) for hand in slot_work for w in hand)
@@ -197,7 +199,7 @@ def test_what_stands_around_a_promised_stretch_waits_still() -> None:
     assert [(each.start, each.end) for each in queue.all()] == [(0, 10), (30, 100)]
 
 
-def test_work_is_dealt_by_what_its_operator_counts() -> None:
+def test_work_is_allocated_by_what_its_operator_counts() -> None:
     light, heavy = (waiting(number, 0, 100 * MIB) for number in range(2))
     heavy = heavy.model_copy(update={"size": 300.0 * MIB})
     light = light.model_copy(update={"size": 100.0 * MIB})

@@ -158,7 +158,7 @@ def test_stretches_are_the_points_in_them(left, right):
 
 @pytest.mark.slow
 @given(st.lists(st.integers(1, 99), unique=True, max_size=12), st.data())
-def test_however_a_file_is_cut_and_dealt_its_windows_are_complete(cuts, data):
+def test_however_a_file_is_cut_and_allocated_its_windows_are_complete(cuts, data):
     """A drawn schedule of splits: each window consumes some of the pending pieces, in part or whole."""
     desk = Desk()
     edges = [0, *sorted(cuts), 100]

@@ -126,7 +126,7 @@ def test_a_file_is_read_as_it_is_where_that_is_asked_for(tmp_path: Path) -> None
     assert read(kept(tmp_path, "file.gz", b"a\nb"), compression="none") == ["a", "b"]
 
 
-def test_it_is_dealt_out_as_one_and_never_split(tmp_path: Path) -> None:
+def test_it_is_allocated_as_one_and_never_split(tmp_path: Path) -> None:
     file = kept(tmp_path, "file.gz", gzip.compress("\n".join(FIFTEEN).encode()))
     operator = ReadFiles(part_size=10, chunk_size=10)
     whole = operator.initial_restriction(file)

@@ -72,7 +72,7 @@ def test_no_split_loses_or_doubles_a_line(content: str, tmp_path: Path) -> None:
         assert check_every_split_of(ReadFiles(chunk_size=2), file).granted
 
 
-def test_a_large_file_is_dealt_out_in_parts(tmp_path: Path) -> None:
+def test_a_large_file_is_allocated_in_parts(tmp_path: Path) -> None:
     file, operator = written(tmp_path, "x" * 70), ReadFiles(part_size=20)
     parts = operator.split(file, operator.initial_restriction(file))
     assert list(parts) == [OffsetRange(0, 20), OffsetRange(20, 40), OffsetRange(40, 60), OffsetRange(60, 70)]

@@ -153,7 +153,7 @@ def test_no_split_loses_or_doubles_a_line(chunk_size: int, tmp_path: Path) -> No
     assert check_every_split_of(TailFiles(chunk_size=chunk_size), log.file, OffsetRange(0, length)).granted
 
 
-def test_what_is_there_is_dealt_out_in_parts_and_the_last_has_no_end(tmp_path: Path) -> None:
+def test_what_is_there_is_allocated_in_parts_and_the_last_has_no_end(tmp_path: Path) -> None:
     log = Log(tmp_path, "12345\n" * 10, part_size=20)
     parts = list(log.alone.operator.split(log.file, OffsetRange(0, OFFSET_INFINITY)))
     assert parts == [OffsetRange(0, 20), OffsetRange(20, 40), OffsetRange(40, OFFSET_INFINITY)]
