@@ -1,6 +1,7 @@
 """The context of an operator: the argument of `setup`."""
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -39,6 +40,24 @@ class Context:
     """When the launch ends. For `ONCE`, an input operator must look for input only once."""
     now: Callable[[], datetime] | None = None
     """The clock of the launch, on the driver, where input operators run; None on a worker."""
+    start: "Callable[[Callable[[], Any]], Future[Any]] | None" = None
+    """Runs a function on another thread, on the driver; None on a worker. See `in_background`."""
+
+    def in_background(self, work: Callable[[], Any]) -> "Future[Any]":
+        """Begin work that may take long, such as listing folders, in an input operator.
+
+        On the driver, the work runs on another thread. `emit_tuples` can return at once, windows continue, and the
+        operator looks again after the work has ended. Until then, the launch does not end for lack of input. In a test
+        of one operator, the work is done at once. `result()` of the future raises what the work raised.
+        """
+        if self.start is not None:
+            return self.start(work)
+        future: Future[Any] = Future()
+        try:
+            future.set_result(work())
+        except Exception as error:  # noqa: BLE001 - `result()` raises it, as if the work had run on another thread
+            future.set_exception(error)
+        return future
 
     def value(self, attribute: Attribute[Any]) -> Any:
         """The value of an attribute of the operator or the application, or its default if it is not set."""

@@ -1,7 +1,7 @@
 """The input operators of a run on the driver, and their discoveries that no window has taken yet."""
 
 from collections import deque
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -34,7 +34,7 @@ class _FoundWork:
 class DriverInputs:
     """All input operators of an application."""
 
-    def __init__(self, journal: Journal, until: Until, clock: Timer) -> None:
+    def __init__(self, journal: Journal, until: Until, clock: Timer, wake: Callable[[], None]) -> None:
         self.found: deque[Discovery] = deque(journal.discoveries())
         """Discoveries that no window has taken yet, in order."""
         self._work: dict[tuple[str, int], _FoundWork] = {}
@@ -42,6 +42,8 @@ class DriverInputs:
         self._journal = journal
         self._until = until
         self._clock = clock
+        self._wake = wake
+        """Called on another thread when work in the background has ended."""
         self._at_work: dict[str, DriverInput] = {}
 
     # ---- lifecycle
@@ -83,14 +85,20 @@ class DriverInputs:
     def _lively(self, program: Program, name: str, state: SavedState, window_id: int, *, ended: bool) -> DriverInput:
         """Return a live input operator with its last state."""
         context = context_of(program, name, until=self._until, now=self._clock.now, window_id=window_id)
-        return DriverInput(program, name, state, ended=ended, context=context)
+        return DriverInput(program, name, state, ended=ended, context=context, wake=self._wake)
 
     # ---- looking
 
     @property
     def next_look(self) -> datetime | None:
-        """When an input operator wants to look again; None: all have ended."""
-        return min((driver_input.next_look or _DISTANT_PAST for driver_input in self._awake), default=None)
+        """When an input operator wants to look again; None: all have ended or are busy."""
+        free = (driver_input for driver_input in self._awake if not driver_input.is_busy)
+        return min((driver_input.next_look or _DISTANT_PAST for driver_input in free), default=None)
+
+    @property
+    def busy(self) -> bool:
+        """Whether work of an input operator runs in the background."""
+        return any(driver_input.is_busy for driver_input in self._awake)
 
     @property
     def looked_in_vain(self) -> bool:

@@ -17,6 +17,7 @@ from dagkit.api.work import is_sourced
 from dagkit.engine.address import Address
 from dagkit.engine.checkpoint.discoveries import Discovery, DiscoveryCodec, Emitted
 from dagkit.engine.failures import failure_of
+from dagkit.engine.inputs.background import Background
 from dagkit.engine.program.program import Program, Target
 from dagkit.engine.work.elements import Elements
 from dagkit.engine.work.item import WorkItem
@@ -29,7 +30,16 @@ from dagkit.engine.worker.protocol import Figures
 class DriverInput:
     """One live input operator."""
 
-    def __init__(self, program: Program, name: str, state: SavedState, *, ended: bool, context: Context) -> None:
+    def __init__(
+        self,
+        program: Program,
+        name: str,
+        state: SavedState,
+        *,
+        ended: bool,
+        context: Context,
+        wake: Callable[[], None],
+    ) -> None:
         operator = live(program.operators[name][0], state)
         assert isinstance(operator, InputOperator), "only input operators run on the driver"
         self.name = name
@@ -38,6 +48,7 @@ class DriverInput:
         self.ended = ended
         self.next_look: datetime | None = None
         self.in_vain = False
+        self._background = Background(f"input {name}", wake)
         self._figures: dict[int, Figures] = {}
         """The figures of the looks for each window, until the window is committed."""
         self._now: Callable[[], datetime] = context.now or _no_clock
@@ -48,19 +59,25 @@ class DriverInput:
             bind_output(operator, port, [replace(of_items(keep), control=keep)])
         try:
             with self._named(context.window_id):
-                self._life.set_up(context)
+                self._life.set_up(replace(context, start=self._background.start))
         except BaseException:
             self.abandon(context.window_id)
             raise
 
     def due(self, now: datetime) -> bool:
-        return not self.ended and (self.next_look is None or self.next_look <= now)
+        return not (self.ended or self.is_busy) and (self.next_look is None or self.next_look <= now)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether its work in the background runs; it looks again after that."""
+        return self._background.is_running
 
     def look(self, window_id: int, spin_millis: int) -> Discovery:
         """Let the operator emit the available items."""
         self._emitted = []
         if window_id not in self._figures:
             start_over(self.operator)
+        begun_before = self._background.begun
         began, cpu_nanos = time.monotonic(), time.thread_time_ns()
         with self._named(window_id):
             self.ended |= look(self.operator, self._life, window_id, lambda: bool(self._emitted))
@@ -68,7 +85,7 @@ class DriverInput:
             metrics = metrics_of(self.operator)
         spent = (time.monotonic() - began) * 1000, time.thread_time_ns() - cpu_nanos
         self._figures[window_id] = self._after_look(self._figures.get(window_id, Figures()), *spent, metrics)
-        self.in_vain = not self._emitted
+        self.in_vain = not self._emitted and self._background.begun == begun_before
         self.next_look = None
         if self.in_vain and not self.ended:
             self.next_look = self._now() + timedelta(milliseconds=spin_millis if again is None else again)

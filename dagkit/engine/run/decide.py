@@ -47,8 +47,10 @@ class LoopState:
     """Whether an operator's application window is open."""
     closes: bool = True
     """Whether the next window closes the application windows of all operators."""
+    busy: bool = False
+    """Whether work of an input operator runs in the background; the loop is woken when it ends."""
     next_look: datetime | None = None
-    """When an input operator wants to look again; None: all have ended."""
+    """When an input operator wants to look again; None: all have ended or are busy."""
     looked_in_vain: bool = False
     """Whether every input that has not ended has looked since the last work, and found nothing."""
     undrained: bool = False
@@ -156,10 +158,22 @@ def _next_call(outlook: LoopState) -> datetime | None:
     return min((call for call in calls if call is not None), default=None)
 
 
+def _await_input(outlook: LoopState) -> Action:
+    """Return the action when only work in the background may bring more."""
+    call = _next_call(outlook)
+    if not outlook.begun:
+        return Await(call)
+    if outlook.next_beat is None or outlook.next_beat <= outlook.now:
+        return Start()
+    return Await(outlook.next_beat if call is None else min(outlook.next_beat, call))
+
+
 def _idle(outlook: LoopState) -> Action:
     """Return the action when no work is pending and nothing new was found."""
     if outlook.has_delayed_items:
         return Start()
+    if outlook.busy:
+        return _await_input(outlook)
     no_looks = outlook.next_look is None or outlook.until is Until.DRAINED
     ending = no_looks or (outlook.until is not Until.STOPPED and outlook.looked_in_vain)
     if ending and outlook.next_due is None:

@@ -161,6 +161,7 @@ class Loop:
             has_delayed_items=bool(self.run_state.held) and not self.run_state.in_flight,
             begun=any(begun_after % count for count in self.run_state.summary.counts),
             closes=not any((begun_after + 1) % count for count in self.run_state.summary.counts),
+            busy=self.run_state.driver_inputs.busy,  # first: `next_look` omits busy inputs, and work may end in between
             next_look=self.run_state.driver_inputs.next_look,
             looked_in_vain=self.run_state.driver_inputs.looked_in_vain,
             undrained=self._has_ends()

@@ -105,7 +105,7 @@ class RunState:
         self.state, self.held = self.carried(program)
         self.summary = ProgramSummary.of(program)
         self.pending_work = PendingWork(checkpoint.queue, settings.until, self.summary.millis)
-        self.driver_inputs = DriverInputs(self.journal, settings.until, self.clock)
+        self.driver_inputs = DriverInputs(self.journal, settings.until, self.clock, self.woken.set)
         refuse_stranded_discoveries(program, self.driver_inputs.found)
         self.outputs = Outputs(checkpoint, settings.application_path, durable=settings.durable, home=settings.home)
         self.in_flight = InFlightWindows(self.backend, settings.overlap, self.woken.set)

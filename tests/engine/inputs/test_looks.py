@@ -1,10 +1,17 @@
 """Input operators look for more on the driver, set up once in a launch; each look gets the window that it is for."""
 
+import threading
+from concurrent.futures import Future
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from dagkit import Dag
+import pytest
+from pydantic import PrivateAttr
+
+from dagkit import Dag, InputOperator, OutputPort, State
 from dagkit.api.running import Context, Until
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.reports.run_events import Committed, RunEvent
 from dagkit.testing import FakeClock
 from tests.engine.cast import Collect, Desk, Script, arrived
 
@@ -41,3 +48,95 @@ def test_a_look_in_vain_is_followed_by_one_for_the_same_window(tmp_path: Path) -
     assert (arrived(loop), loop.checkpoint.window) == ([1, 2], 2)
     looks = ["begin_1 end", "begin_2 idle end", "begin_2 idle end", "begin_2 end", "begin_3 end"]
     assert Heard.heard == ["setup", *" ".join(looks).split(), "teardown"]
+
+
+class Lister(InputOperator):
+    """Lists in the background: each list is emitted once it is complete."""
+
+    kind = "cast.lister/1"
+    out = OutputPort(int)
+    may_end: ClassVar[list[threading.Event]] = []
+    """One event for each list: the list is complete after it is set."""
+    fails: bool = False
+    listed = State(0)
+    _context: Any = PrivateAttr(default=None)
+    _list: Future[int] | None = PrivateAttr(default=None)
+
+    def setup(self, context: Context) -> None:
+        self._context = context
+
+    def emit_tuples(self) -> None:
+        if self._list is not None:
+            self.out.emit(self._list.result())
+            self.listed += 1
+            self._list = None
+        elif self.listed < len(self.may_end):
+            self._list = self._context.in_background(self._make)
+
+    def _make(self) -> int:
+        assert self.may_end[self.listed].wait(30), "the list is allowed to end"
+        if self.fails:
+            raise OSError(5, "Input/output error")
+        return self.listed
+
+
+def listing(dag: Dag, conf: object) -> None:
+    collect = dag.add_operator("collect", Collect())
+    dag.add_stream("all", dag.add_operator("lister", Lister()).out, collect.input)
+
+
+def complete(count: int) -> list[threading.Event]:
+    events = [threading.Event() for _ in range(count)]
+    for event in events:
+        event.set()
+    return events
+
+
+@pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
+def test_no_launch_ends_while_an_input_works_in_the_background(until: Until, tmp_path: Path) -> None:
+    Lister.may_end = complete(3)
+    assert arrived(Desk(tmp_path, listing, until=until, clock=FakeClock()).run()) == [0, 1, 2]
+
+
+def test_windows_run_while_an_input_works_in_the_background(tmp_path: Path) -> None:
+    """The second list ends only after the third window was committed: on the loop's thread it never would."""
+    Lister.may_end = complete(2)
+    Lister.may_end[1].clear()
+    committed: list[int] = []
+
+    def draw(dag: Dag, conf: object) -> None:
+        listing(dag, conf)
+        script = dag.add_operator("script", Script(looks=((7,), (8,), (9,))))
+        dag.add_stream("script", script.out, dag.add_operator("other", Collect()).input)
+
+    def observe(event: RunEvent) -> None:
+        if isinstance(event, Committed):
+            committed.append(event.window_id)
+            if len(committed) == 3:
+                Lister.may_end[1].set()
+
+    loop = Desk(tmp_path, draw, until=Until.IDLE).run(observers=[observe])
+    assert (arrived(loop), arrived(loop, "other")) == ([0, 1], [7, 8, 9])
+
+
+def test_what_work_in_the_background_raises_ends_the_launch_and_names_the_operator(tmp_path: Path) -> None:
+    Lister.may_end = complete(1)
+
+    def draw(dag: Dag, conf: object) -> None:
+        collect = dag.add_operator("collect", Collect())
+        dag.add_stream("all", dag.add_operator("lister", Lister(fails=True)).out, collect.input)
+
+    with pytest.raises(OperatorFailed, match="lister") as raised:
+        Desk(tmp_path, draw, clock=FakeClock()).run()
+    assert "Input/output error" in str(raised.value)
+
+
+def test_a_launch_that_is_stopped_does_not_wait_for_work_in_the_background(tmp_path: Path) -> None:
+    Lister.may_end = [threading.Event()]
+    loop = Desk(tmp_path, listing, until=Until.STOPPED).loop()
+    runs = threading.Thread(target=loop.run)
+    runs.start()
+    loop.stop()
+    runs.join(30)
+    assert not runs.is_alive()
+    Lister.may_end[0].set()

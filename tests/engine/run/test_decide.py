@@ -107,6 +107,16 @@ def seen(outlook: LoopState = QUIET, **known: Any) -> LoopState:
             Start(),
             id="they do not learn it in the middle of one",
         ),
+        pytest.param(
+            seen(busy=True, next_look=None), Await(), id="an input that works in the background keeps the launch alive"
+        ),
+        pytest.param(
+            seen(until=Until.ONCE, busy=True), Await(LATER), id="meanwhile another input looks when it is due"
+        ),
+        pytest.param(
+            seen(busy=True, next_look=None, begun=True, next_beat=SOON), Await(SOON), id="and open windows are closed"
+        ),
+        pytest.param(seen(busy=True, next_look=None, waiting=9), Start(), id="and what waits is done"),
     ],
 )
 def test_the_next_action(outlook: LoopState, action: Action) -> None:
@@ -119,8 +129,9 @@ def outlooks() -> Iterator[LoopState]:
     either = (False, True)
     for until, stopping, left, (in_flight, completed, overlap) in product(Until, Stopping, (None, 0, 1), flying):
         for waiting, found, promised, has_delayed_items, begun in product((0, 5), (0, 1), either, either, either):
-            for next_look, in_vain, undrained, closes, beat in product(
-                (None, NOW, SOON), either, either, either, (None, NOW, LATER)
+            looks = [(None, False), (NOW, False), (SOON, False), (None, True), (SOON, True)]
+            for (next_look, busy), in_vain, undrained, closes, beat in product(
+                looks, either, either, either, (None, NOW, LATER)
             ):
                 yield LoopState(
                     until,
@@ -136,8 +147,9 @@ def outlooks() -> Iterator[LoopState]:
                     promised=promised,
                     has_delayed_items=has_delayed_items,
                     begun=begun,
+                    busy=busy,
                     next_look=next_look,
-                    looked_in_vain=in_vain,
+                    looked_in_vain=in_vain and not busy,
                     undrained=undrained,
                     closes=closes,
                     next_beat=beat,
@@ -148,7 +160,8 @@ def goes_on(outlook: LoopState, action: Action) -> bool:
     """Whether something comes of the action: no step in vain, and no waiting for what never comes."""
     match action:
         case Await(until=until):
-            return outlook.in_flight > 0 and not outlook.completed and (until is None or until > NOW)
+            comes = outlook.in_flight > 0 or outlook.busy
+            return comes and not outlook.completed and (until is None or until > NOW)
         case Sleep(until=until):
             return until > NOW and not (outlook.in_flight or outlook.waiting or outlook.found or outlook.promised)
         case Commit():
@@ -159,7 +172,7 @@ def goes_on(outlook: LoopState, action: Action) -> bool:
             open_ = outlook.stopping is Stopping.NOT and outlook.windows_left != 0
             return open_ and outlook.in_flight < outlook.overlap and (outlook.undrained or not last)
         case Stop():
-            ended = outlook.next_look is None or outlook.until is not Until.STOPPED
+            ended = not outlook.busy and (outlook.next_look is None or outlook.until is not Until.STOPPED)
             asked = outlook.stopping is not Stopping.NOT or outlook.windows_left == 0
             left = outlook.waiting or outlook.found or outlook.promised or outlook.begun or outlook.has_delayed_items
             return not outlook.in_flight and (asked or (ended and not left))
