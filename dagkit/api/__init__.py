@@ -1,1 +1,1 @@
-"""What an author imports: ports, the kinds of operator, applications, the Dag, configuration and attributes."""
+"""The interface for authors: operators, ports, state, applications, the Dag, configuration and attributes."""

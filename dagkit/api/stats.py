@@ -34,12 +34,12 @@ class PortStats:
 
 @dataclass(frozen=True, slots=True)
 class WorkProgress:
-    """How far the work on an element, or on a part of one, has come that a window left unfinished."""
+    """The progress of unfinished work on an element, or on a part of one, at the end of a window."""
 
     source: str
     """The name of the element in the ledger."""
     completed: float
-    """The work that is done: positions, or the unit of the operator's `size` if its restrictions are no offsets."""
+    """The work that is done: positions, or the unit of the operator's `size` if its restrictions are not offsets."""
     remaining: float | None
     """The work that is left; None if it has no end."""
 

@@ -101,7 +101,7 @@ class Block:
     facts: Mapping[str, Any] | None = None
     """Further facts for the reader, as JSON, such as the length of the source and the time of its last change."""
     previous_block_id: Annotated[int | None, Field(exclude_if=lambda number: number is None)] = None
-    """The block that ends where this one starts; None for the first of a source, and where the finder notes none.
+    """The block that ends where this one starts; None for the first of a source, or if the finder does not set it.
 
     A reader that has just read that block may reuse its open stream. Stored blocks omit the field if it is None.
     """

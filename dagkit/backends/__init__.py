@@ -1,1 +1,1 @@
-"""What runs plans: each backend in a package of its own."""
+"""Backends, which run the windows of a plan: Spark, and the reference in plain Python."""

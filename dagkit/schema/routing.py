@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # compiling must load neither numpy nor Arrow
 
 
 class NoRoutingCode(RunFailure):
-    """The value has no code that every process would compute alike."""
+    """The value has no routing code that is equal in every process."""
 
     code = "key-unroutable"
     usual_help: ClassVar[str] = "declare the input with key=, or set a STREAM_CODEC"
@@ -30,7 +30,7 @@ class NoRoutingCode(RunFailure):
 
 
 def routing_code(key: Any) -> int:
-    """The code of a key: a whole number is its own code, text has a checksum, several parts combine their codes.
+    """The code of a key: an integer is its own code, a text has a checksum, and several parts combine their codes.
 
     Equal keys have equal codes: a float that is a whole number has the code of that number.
     """

@@ -1,4 +1,4 @@
-"""Laws of restrictions: what part of the work on an element is can be kept, and something guards it."""
+"""Laws of restrictions: a restriction can be saved, and has a tracker."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from dagkit.schema import spelled
 
 
 def every_restriction_can_be_written(graph: Graph) -> Iterator[Diagnostic]:
-    """What a window leaves waits in the ledger, as JSON: a restriction without a form could not wait."""
+    """The ledger saves unfinished work as JSON, so the type of a restriction needs a JSON form."""
     for node in graph.nodes:
         if not isinstance(node.operator, SplittableOperator):
             continue
@@ -20,15 +20,15 @@ def every_restriction_can_be_written(graph: Graph) -> Iterator[Diagnostic]:
         if not is_range(declared) and isinstance(adapter, Typed) and not adapter.has_schema:
             yield Diagnostic(
                 "restriction-unwritable",
-                f"{kind.__name__} of {node.name} works on restrictions of type {spelled(declared)}, which has no form "
-                "as JSON: what a window leaves of them could not be kept",
+                f"{kind.__name__} of {node.name} works on restrictions of type {spelled(declared)}, which has no JSON "
+                "form, so the ledger could not save unfinished work",
                 f"make {spelled(declared)} a dataclass or a pydantic model of values that have one",
                 node.where,
             )
 
 
 def every_restriction_has_a_tracker(graph: Graph) -> Iterator[Diagnostic]:
-    """Only its author knows what may be claimed of a restriction of his own, and where it is split."""
+    """Only the author of a restriction type knows how to claim and split its values."""
     for node in graph.nodes:
         if not isinstance(node.operator, SplittableOperator):
             continue
@@ -36,13 +36,13 @@ def every_restriction_has_a_tracker(graph: Graph) -> Iterator[Diagnostic]:
         if not is_range(declared) and kind.tracker is SplittableOperator.tracker:
             yield Diagnostic(
                 "restriction-untracked",
-                f"{kind.__name__} of {node.name} works on restrictions of type {spelled(declared)}, and no tracker "
-                "guards them",
-                f"write `def tracker(self, element, restriction)` in {kind.__name__}, which gives a RestrictionTracker",
+                f"{kind.__name__} of {node.name} works on restrictions of type {spelled(declared)}, but has no tracker "
+                "for them",
+                f"write `def tracker(self, element, restriction)` in {kind.__name__}; it returns a RestrictionTracker",
                 node.where,
             )
 
 
 def is_range(restriction_type: object) -> bool:
-    """Whether it is a range that is written and tracked without a word of its author."""
+    """Whether the type is a range of offsets or byte keys, which have a JSON form and a tracker."""
     return restriction_type in (OffsetRange, ByteKeyRange)
