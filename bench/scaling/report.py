@@ -7,11 +7,11 @@ from statistics import median
 from bench._page import machine_in_words
 from bench.scaling.imagined import Imagined
 from bench.scaling.phases import Changed, Phases
-from dagkit.simulation.trials import EACH, STEP
+from dagkit.simulation.trials import ALL_UP_TO, STEP
 
 SIMULATED = (
     "Simulated by the engine's scheduler with two windows in flight, each burst with a trickle after it; of fixed "
-    f"numbers all are tried up to {EACH}, and beyond in steps of {STEP:.0%}"
+    f"numbers all are tried up to {ALL_UP_TO}, and beyond in steps of {STEP:.0%}"
 )
 LARGEST_RATIO = 1.1
 """The most time for a burst, as a multiple of that of the best fixed number."""

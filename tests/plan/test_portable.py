@@ -140,7 +140,7 @@ HERE = __name__
         (Pair(1, Size.BIG), {"class": f"{HERE}.Pair", "left": 1, "right": 3}),
         (Plain([1]), {"class": f"{HERE}.Plain", "value": [1]}),
     ],
-    ids=lambda v: "raising" if isinstance(v, Raising) else ascii(v)[:40],
+    ids=lambda v: "raising" if isinstance(v, Raising) else ascii(v).partition(" at 0x")[0][:40],
 )
 def test_values_become_plain_data(value: Any, data: Any) -> None:
     assert portable(value) == data
