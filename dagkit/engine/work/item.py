@@ -100,6 +100,15 @@ class WorkItem(BaseModel):
         """How many positions of its source it has; shares are none."""
         return self.length if self.restriction is None else 0
 
+    def __copy__(self) -> "WorkItem":
+        """Copy the fields alone. Pydantic's copy takes half as long again, and scheduling mostly copies."""
+        copy = WorkItem.__new__(WorkItem)
+        _set(copy, "__dict__", self.__dict__.copy())
+        _set(copy, "__pydantic_fields_set__", _ALL_FIELDS)
+        _set(copy, "__pydantic_extra__", None)
+        _set(copy, "__pydantic_private__", None)
+        return copy
+
     def part(self, start: int, end: int) -> "WorkItem":
         """Return the part of the item from `start` to `end`, or the item itself if that is the whole.
 
@@ -114,6 +123,9 @@ class WorkItem(BaseModel):
         changes = {"start": start, "end": end, "size": size, "done_apart": apart, "completed": completed}
         return self.model_copy(update=changes)
 
+
+_set = object.__setattr__  # a frozen model refuses plain assignment
+_ALL_FIELDS = set(WorkItem.model_fields)
 
 LONGEST_NAME = 200
 """How many characters of an element its name holds; a digest replaces the rest."""
