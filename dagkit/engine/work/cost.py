@@ -28,30 +28,37 @@ class CostEstimate:
         """How long a block will take one slot; 0 for one without an end."""
         if not item.done_positions:
             return item.amount * (self.usual or 1.0)
-        near, length = self._near(item), item.length
+        return self.between(item, item.start, item.end)
+
+    def between(self, item: WorkItem, start: int, end: int) -> float:
+        """How long a part of a block will take one slot; the part is not made, since a copy costs more than this."""
+        if not item.has_end:
+            return 0.0
+        length, near = end - start, self._near(item, start, end)
         further = (length - near) * self._otherwise(item) if near < length else 0.0
-        return near * self._measured(item) + further
+        return near * (item.done_millis / item.done_positions) + further if near else further
 
     def reached(self, item: WorkItem, millis: float) -> int:
         """The position of a block that a slot reaches in the given time."""
         start, end = item.start, item.end
-        near = self._near(item)
-        measured = self._measured(item)
+        near = self._near(item, start, end)
+        measured = item.done_millis / item.done_positions if near else 0.0
         if millis < near * measured:
             return start + int(millis / measured)
         otherwise = self._otherwise(item)
         return min(end, start + near + int((millis - near * measured) / otherwise)) if otherwise else end
 
-    def _near(self, item: WorkItem) -> int:
-        """How many of its first positions are expected to cost the same as those measured before it."""
-        known = item.done_positions - item.done_apart
-        return min(item.length, known) if known > 0 else 0
+    def _near(self, item: WorkItem, start: int, end: int) -> int:
+        """How many of the first positions of a part are expected to cost the same as those measured before it."""
+        if not item.done_positions or not item.has_end:
+            return 0
+        known = item.done_positions - item.done_apart - (start - item.start)
+        return min(end - start, known) if known > 0 else 0
 
     def _otherwise(self, item: WorkItem) -> float:
-        return item.density * (self.usual or 1.0)
-
-    def _measured(self, item: WorkItem) -> float:
-        return item.done_millis / item.done_positions if item.done_positions else 0.0
+        """Milliseconds per position where no measurement of the block itself holds."""
+        usual = self.usual or 1.0
+        return usual if item.size is None else item.density * usual
 
 
 def learnt(before: WorkItem, left: WorkItem) -> WorkItem:

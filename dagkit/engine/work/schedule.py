@@ -104,8 +104,7 @@ class Scheduler:
         for left in (left for one in worked for left in one.left):
             before = allocated.get(left.end_key)
             if before is not None:
-                rest = before.part(left.start, left.end)
-                undone[left.end_key] = given.forecast.millis(rest)
+                undone[left.end_key] = given.forecast.between(before, left.start, left.end)
             returned.append(left if before is None else learnt(before, left))
         self.queue.put_back(returned, given.places)
         expected: dict[int, float] = {}

@@ -79,7 +79,7 @@ class SplitBackoff:
     """The number of refusals in a row, and the last window without another attempt, by source."""
 
     def allows(self, item: WorkItem, window: int) -> bool:
-        return self._refused.get(_source_of(item), (0, 0))[1] <= window
+        return not self._refused or self._refused.get(_source_of(item), (0, 0))[1] <= window
 
     def refused(self, item: WorkItem, window: int) -> None:
         """Record a refused cut: the pause before the next attempt doubles each time."""
@@ -90,7 +90,8 @@ class SplitBackoff:
             self._forget(window)
 
     def came_of_it(self, item: WorkItem) -> None:
-        self._refused.pop(_source_of(item), None)
+        if self._refused:
+            self._refused.pop(_source_of(item), None)
 
     def _forget(self, window: int) -> None:
         """Forget sources without a recent attempt: they are done, or so rare that another attempt is cheap."""
@@ -118,15 +119,10 @@ class SplitPlanner:
 
     def at(self, item: WorkItem, position: int, why: str) -> Pieces | None:
         """Cut a block in two near a position. Return None if a piece would be too small or the reader refuses."""
-        pieces = self._pieces(item, position)
-        if pieces is None or not self.patience.allows(item, self.window):
+        if not self._is_worth(item, position) or not self.patience.allows(item, self.window):
             return None
-        cut = self.near.get(item.into, nowhere)(item, position)
-        if isinstance(cut, tuple):
-            pieces = self._worth(cut)
-        elif cut != position:
-            pieces = None if cut is None else self._pieces(item, cut)
-        if cut is None or pieces is None:
+        pieces = self._pieces(item, position)
+        if pieces is None:
             self.patience.refused(item, self.window)
             return None
         self.patience.came_of_it(item)
@@ -142,13 +138,21 @@ class SplitPlanner:
         return self.forecast.millis(item)
 
     def _pieces(self, item: WorkItem, position: int) -> Pieces | None:
-        """Return the two pieces of a block, or None if it has no end or a piece takes less than `least`."""
-        if not item.has_end or not item.start < position < item.end:
+        """Cut a block where its reader allows it. Return None if that is nowhere or if a piece would be too small."""
+        cut = self.near.get(item.into, nowhere)(item, position)
+        if isinstance(cut, tuple):
+            return cut if min(map(self.millis, cut)) >= self.least * (1 - 1e-9) else None
+        if cut is None or (cut != position and not self._is_worth(item, cut)):
             return None
-        return self._worth((item.part(item.start, position), item.part(position, item.end)))
+        return item.part(item.start, cut), item.part(cut, item.end)
 
-    def _worth(self, pieces: Pieces) -> Pieces | None:
-        return pieces if min(map(self.millis, pieces)) >= self.least * (1 - 1e-9) else None
+    def _is_worth(self, item: WorkItem, position: int) -> bool:
+        """Whether a block has an end and both its pieces would take at least `least`."""
+        start, end = item.start, item.end
+        if not item.has_end or not start < position < end:
+            return False
+        between, least = self.forecast.between, self.least * (1 - 1e-9)
+        return between(item, start, position) >= least and between(item, position, end) >= least
 
     @property
     def least(self) -> float:
@@ -166,12 +170,16 @@ def allocated(blocks: Sequence[WorkItem], slots: int, cutter: SplitPlanner) -> S
 
 def _allocated_by_time(timed: Sequence[tuple[float, WorkItem]], slots: int, cutter: SplitPlanner) -> SlotWork:
     """Allocate blocks so that all slots are expected to end together."""
-    slot_work, most = whole_blocks(timed, slots)
     share = sum(millis for millis, _ in timed) / slots
-    if most <= EVEN_ENOUGH * share:
-        return slot_work
+    longest = max(millis for millis, _ in timed)
+    whole = whole_blocks(timed, slots) if longest <= EVEN_ENOUGH * share else None  # otherwise it cannot be even
+    if whole is not None and whole[1] <= EVEN_ENOUGH * share:
+        return whole[0]
     made = len(cutter.made)
     cut, most_cut = wrapped([item for _, item in timed], slots, max(share, cutter.least), cutter)
+    if most_cut < longest:
+        return cut
+    slot_work, most = whole or whole_blocks(timed, slots)
     if most_cut < most:
         return cut
     cutter.take_back(made)
@@ -186,9 +194,14 @@ def _spread(blocks: Sequence[WorkItem], slot_work: SlotWork) -> SlotWork:
         spread, others, slot = counts[0]
         slot_work[slot].append(item)
         heapq.heapreplace(counts, (spread + 1, others, slot))
-    for slot_items in slot_work:
-        slot_items.sort(key=attrgetter("order"))
+    _sort(slot_work)
     return slot_work
+
+
+def _sort(slot_work: SlotWork) -> None:
+    for slot_items in slot_work:
+        if len(slot_items) > 1:
+            slot_items.sort(key=attrgetter("order"))
 
 
 def whole_blocks(timed: Sequence[tuple[float, WorkItem]], slots: int) -> tuple[SlotWork, float]:
@@ -199,8 +212,7 @@ def whole_blocks(timed: Sequence[tuple[float, WorkItem]], slots: int) -> tuple[S
         load, slot = loads[0]
         slot_work[slot].append(item)
         heapq.heapreplace(loads, (load + millis, slot))
-    for slot_items in slot_work:
-        slot_items.sort(key=attrgetter("order"))
+    _sort(slot_work)
     return slot_work, max(load for load, _ in loads)
 
 
@@ -263,7 +275,12 @@ def joined(work: Sequence[WorkItem], cuts: Container[ItemEnd]) -> list[WorkItem]
     found: list[WorkItem] = []
     for item in work:
         before = found[-1] if found else None
-        if before is not None and before.end_key == (*item.key, item.start) and place_in(item, item.start) in cuts:
+        if (
+            before is not None
+            and before.end == item.start  # the first to fail, and cheaper than the keys
+            and before.key == item.key
+            and place_in(item, item.start) in cuts
+        ):
             sizes = (before.size, item.size)
             size = None if None in sizes else sum(size for size in sizes if size is not None)
             found[-1] = before.model_copy(update={"end": item.end, "size": size})
