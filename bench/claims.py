@@ -23,9 +23,10 @@ from bench.ingesting.text import write_text
 from dagkit import Batch, Block
 from dagkit.ranges import OffsetRange, OffsetRangeTracker, OffsetRestrictionTracker
 from dagkit_operators import LineReader
+from dagkit_operators.contexts.line_columns import ReadLines
+from dagkit_operators.contexts.lines import chunks
+from dagkit_operators.contexts.reader_context import records_of
 from dagkit_operators.filesystem.access import Seekable
-from dagkit_operators.reading.contexts import ReadLines, records_of
-from dagkit_operators.reading.lines import chunks
 
 MOST_OVERHEAD = 0.03
 """The most that a tracker may add, as a share of the time without it."""
@@ -40,7 +41,7 @@ Use = Callable[[Batch[Any]], int]
 def with_claims(stream: Seekable, block: Block) -> Iterator[Batch[Any]]:
     """Read as the engine does: the lines that a tracker grants."""
     tracker = READER.tracker(block, READER.initial_restriction(block))
-    return READER.reader_context().batches(stream, block, tracker)
+    return READER.reader_context.batches(stream, block, tracker)
 
 
 def without_claims(stream: Seekable, block: Block) -> Iterator[Batch[Any]]:

@@ -137,6 +137,7 @@ RunCode = Literal[
     "file-changed",
     "line-too-long",
     "line-rejected",
+    "entity-empty",
     "compression-broken",
     "avro-broken",
     # resuming

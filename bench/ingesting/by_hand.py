@@ -12,9 +12,9 @@ from pathlib import Path
 from bench.ingesting.sizes import BLOCK_SIZE, cores
 from dagkit import Lines
 from dagkit.backends.spark.worker import hold_memory
+from dagkit_operators.contexts.lines import chunks
+from dagkit_operators.contexts.reader_context import binary_array
 from dagkit_operators.native.bytewise import kept_by_beginning
-from dagkit_operators.reading.contexts import binary_array
-from dagkit_operators.reading.lines import chunks
 
 
 def kernel(source: Path, target: Path) -> None:

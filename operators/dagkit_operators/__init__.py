@@ -1,6 +1,10 @@
 """The operator library: readers, writers, filters, maps and counts."""
 
 from dagkit_operators.compression.compressed import CompressionBroken
+from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext
+from dagkit_operators.contexts.line_contexts import LineReaderContext, ReadAheadLineReaderContext
+from dagkit_operators.contexts.reader_context import ReaderContext
+from dagkit_operators.contexts.record_by_record import Entity, RecordByRecordContext
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.finding.match import MatchFiles
 from dagkit_operators.finding.scanner import DirectoryScanner
@@ -9,9 +13,10 @@ from dagkit_operators.formats.avro import AvroBroken, AvroReader
 from dagkit_operators.native.compiled import about
 from dagkit_operators.partitioners import StatelessLatencyBasedPartitioner, StatelessThroughputBasedPartitioner
 from dagkit_operators.payloads import Block, FileInfo, Lost, Record, Rejected
-from dagkit_operators.reading.block_reader import BlockReader, FixedLengthReader, LineReader
-from dagkit_operators.reading.contexts import ReaderContext
-from dagkit_operators.reading.read_files import LineRejected, ReadFiles
+from dagkit_operators.reading.block_reader import BlockReader
+from dagkit_operators.reading.conversion import LineRejected
+from dagkit_operators.reading.read_files import ReadFiles
+from dagkit_operators.reading.readers import FixedLengthReader, LineReader
 from dagkit_operators.reading.tail import TailFiles
 from dagkit_operators.records.count import CountByKey, SumByKey
 from dagkit_operators.records.expressions import Expression, value
@@ -29,23 +34,28 @@ __all__ = [
     "CompressionBroken",
     "CountByKey",
     "DirectoryScanner",
+    "Entity",
     "Expression",
     "FileChanged",
     "FileInfo",
     "FileSplitterInput",
     "Filter",
+    "FixedBytesReaderContext",
     "FixedLengthReader",
     "FlatMap",
     "Items",
     "LineReader",
+    "LineReaderContext",
     "LineRejected",
     "Lost",
     "Map",
     "MatchFiles",
     "PartWriter",
+    "ReadAheadLineReaderContext",
     "ReadFiles",
     "ReaderContext",
     "Record",
+    "RecordByRecordContext",
     "RecordWriter",
     "Rejected",
     "StatelessLatencyBasedPartitioner",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dagkit import Block
 from dagkit_operators import LineReader
-from dagkit_operators.reading.lines import chunks
+from dagkit_operators.contexts.lines import chunks
 
 SIZES = (1, 2, 3, 5, 8192)
 """Bytes read at a time."""
@@ -58,7 +58,7 @@ def records(reader: LineReader, content: bytes, edges: Sequence[int]) -> list[by
 def _records(reader: LineReader, content: bytes, start: int, end: int) -> Iterator[bytes]:
     block = Block(0, "", start, end)
     tracker = reader.tracker(block, reader.initial_restriction(block))
-    for batch in reader.reader_context().batches(io.BytesIO(content), block, tracker):
+    for batch in reader.reader_context.batches(io.BytesIO(content), block, tracker):
         for value in batch.column("value").values():
             yield value.encode("utf-8", "surrogateescape")
     tracker.check_done()

@@ -7,19 +7,20 @@ claimed as a whole; it belongs to the range in which it starts.
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar
+
+from pydantic import PositiveInt
 
 from dagkit import Batch, Block, OutputPort
 from dagkit.errors import RunFailure
 from dagkit.schema.columns import Listed
 from dagkit.urls import shown
+from dagkit_operators.contexts.lines import CHUNK_SIZE
+from dagkit_operators.contexts.reader_context import ReaderContext, Tracker, records_of
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.payloads import Record
 from dagkit_operators.reading.block_reader import BlockReader
-from dagkit_operators.reading.contexts import ReaderContext, Tracker, records_of
-from dagkit_operators.reading.lines import CHUNK_SIZE
 
 MARKER = 16
 """Bytes of the marker between data blocks."""
@@ -39,11 +40,11 @@ class AvroBroken(RunFailure):
         super().__init__(f"{shown(path)}: {what}: {reason}")
 
 
-@dataclass(frozen=True, slots=True)
-class DataBlocks(ReaderContext[Any]):
+class AvroReaderContext(ReaderContext[Any]):
     """Reads the records of data blocks as Python values. Checks that the file's marker ends each block."""
 
-    chunk_size: int = CHUNK_SIZE
+    chunk_size: PositiveInt = CHUNK_SIZE
+    """Bytes that are read at a time."""
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[Any]]]:
         source = io.BufferedReader(_Raw(stream), self.chunk_size)
@@ -154,5 +155,5 @@ class AvroReader(BlockReader[Any]):
     kind = "files.avro-reader/1"
     messages = OutputPort[Record[Any]](main=True)
 
-    def reader_context(self) -> DataBlocks:
-        return DataBlocks(self.chunk_size)
+    reader_context: AvroReaderContext = AvroReaderContext()
+    """How data blocks are read."""

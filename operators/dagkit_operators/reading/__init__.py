@@ -1,1 +1,1 @@
-"""Reading blocks and files: how their bytes become records."""
+"""Readers: operators that read blocks and files, with a reader context that can be replaced."""

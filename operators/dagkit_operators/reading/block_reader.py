@@ -1,10 +1,9 @@
 """Reading blocks. However a file is split, each record belongs to exactly one block."""
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Generic, Self, TypeVar
 
-from pydantic import Field, NonNegativeInt, PositiveInt, PrivateAttr, field_validator, model_validator
+from pydantic import NonNegativeInt, PositiveInt, PrivateAttr, field_validator, model_validator
 
 from dagkit import (
     Batch,
@@ -21,15 +20,12 @@ from dagkit import (
     StatsListener,
     auto_metric,
 )
-from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.ranges import OffsetRange
 from dagkit.scaling import Follower, ScalingSettings
 from dagkit.scaling.policy import policy_class, policy_of, refuse_crossed
-from dagkit_operators.filesystem.snapshot import open_snapshot
+from dagkit_operators.contexts.reader_context import Tracker
 from dagkit_operators.payloads import Record
-from dagkit_operators.reading.contexts import FixedLength, ReadAheadLines, ReaderContext
-from dagkit_operators.reading.lines import CHUNK_SIZE
-from dagkit_operators.reading.strides import StrideTracker
-from dagkit_operators.reading.text_format import TextForm
+from dagkit_operators.reading.reader import Reader
 
 T = TypeVar("T")
 
@@ -37,8 +33,8 @@ POLICY_PROPERTIES = ("target_drain_millis", "cool_down_millis", "apex_compat")
 """Properties that a reader passes to its policy if the policy has a setting of this name."""
 
 
-class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQueueSize, Generic[T]):
-    """Reads blocks. A reader context turns their bytes into records.
+class BlockReader(Reader[T], SplittableOperator[Block], Partitioner, StatsListener, DataQueueSize, Generic[T]):
+    """Reads blocks of files. A reader context turns their bytes into records: see `Reader`.
 
     The reader is its own partitioner: it starts with `min_readers` partitions, which share one queue of blocks. It is
     also its own stats listener, so the number of partitions follows the length of that queue.
@@ -75,8 +71,6 @@ class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQue
     """How long fewer partitions must have been enough before `drain` removes some."""
     apex_compat: bool = False
     """Whether `apex` behaves exactly as Malhar's reader: it begins with one, and may go below `min_readers`."""
-    chunk_size: PositiveInt = CHUNK_SIZE
-    """Bytes that are read and sent at a time."""
 
     _follower: Follower = PrivateAttr(default_factory=Follower)
 
@@ -109,15 +103,14 @@ class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQue
             interval_millis=self.interval_millis,
         )
 
-    @abstractmethod
-    def reader_context(self) -> ReaderContext[T]:
-        """The reader context that turns the bytes of a block into records."""
+    def tracker(self, element: Block, restriction: OffsetRange) -> Tracker:  # noqa: ARG002 - the same for every block
+        """Return the tracker for a range of a block, which splits it where the reader context allows that."""
+        return self.context.tracker_of(restriction)
 
-    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Batch[Record[T]]]:
+    def process(self, element: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
         """Yield the records of the granted range. Send the block's range if it was read to the block's end."""
         start = tracker.current_restriction().start
-        with open_snapshot(element) as stream:
-            yield from self.reader_context().batches(stream, element, tracker)
+        yield from self.read(element, tracker)
         done = tracker.current_restriction()
         self.bytes_read += done.stop - start if done.is_bounded() else 0
         if done.stop == element.end:
@@ -136,38 +129,3 @@ class BlockReader(SplittableOperator[Block], Partitioner, StatsListener, DataQue
         first = settings.chosen.begins_with(settings)
         wanted = context.parallel_count or context.wanted or (first if begins else len(partitions))
         return [*partitions[:wanted], *[Partition(self)] * (wanted - len(partitions))]
-
-
-class LineReader(TextForm, BlockReader[str]):
-    """Reads blocks of text files, and sends a record for each line.
-
-    A line belongs to the block in which it starts. The delimiter is no part of the record; the last line of a file may
-    lack it. Bytes that are not valid UTF-8 are decoded to lone surrogates, and written as the original bytes.
-
-    By default, everything else is part of the value: carriage returns, a byte order mark, escapes.
-    """
-
-    kind = "files.line-reader/1"
-    messages = OutputPort[Record[str]](main=True)
-
-    def reader_context(self) -> ReadAheadLines:
-        return self.line_context(self.chunk_size)
-
-
-class FixedLengthReader(BlockReader[bytes]):
-    """Reads blocks of fixed-length records, as bytes.
-
-    Records are counted from the start of each block, and end with the block: the last one may be shorter.
-    """
-
-    kind = "files.fixed-length-reader/1"
-    messages = OutputPort[Record[bytes]](main=True)
-
-    length: PositiveInt = Field(default=...)
-    """Bytes of a record."""
-
-    def tracker(self, element: Block, restriction: OffsetRange) -> StrideTracker:  # noqa: ARG002 - the same for every block
-        return StrideTracker(restriction, self.length)
-
-    def reader_context(self) -> FixedLength:
-        return FixedLength(self.length, self.chunk_size)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
-from typing import Generic, Literal
+from typing import Any, Generic, Literal
 
 from pydantic import NonNegativeInt
 
@@ -13,12 +13,14 @@ from dagkit import Batch, Block, OutputPort
 from dagkit.ranges import OFFSET_INFINITY, GrowableOffsetRestrictionTracker, OffsetRange, RestrictionTracker
 from dagkit.urls import is_url, parent, shown
 from dagkit_operators.compression.compressed import codec_of
+from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
 from dagkit_operators.filesystem.access import Found, NotRegular, Stream, looked_up, opened, reading_from
 from dagkit_operators.filesystem.identities import has_identity
 from dagkit_operators.filesystem.listing import files_below
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.payloads import FileInfo, Lost, Record
-from dagkit_operators.reading.read_files import ReadFiles, T
+from dagkit_operators.reading.read_files import ReadFiles
+from dagkit_operators.reading.reader import T
 
 RENAMED_MILLIS = 60_000
 """How long a renamed file may still be written to."""
@@ -40,6 +42,8 @@ class TailFiles(ReadFiles[T], Generic[T]):
     kind = "files.tail/1"
     lost = OutputPort(Lost)
 
+    reader_context: ReadAheadLineReaderContext = ReadAheadLineReaderContext()
+    """How lines are read; the properties of lines are its properties."""
     compression: Literal["none"] = "none"
     """Compressed files cannot be appended to."""
     interval_millis: NonNegativeInt = 1000
@@ -74,7 +78,7 @@ class TailFiles(ReadFiles[T], Generic[T]):
                 return start
             assert stream is not None, "an existing file was opened"
             stop = min(stop, there.length)
-            end = self.line_context(self.chunk_size).last_end(stream, start, stop)
+            end = self.reader_context.last_end(stream, start, stop)
             return start if end is None else min(end, stop)
 
     def tracker(self, element: FileInfo, restriction: OffsetRange) -> GrowableOffsetRestrictionTracker:
@@ -96,16 +100,17 @@ class TailFiles(ReadFiles[T], Generic[T]):
                 self._lose(Lost(element.path, stretch.start, f"was cut to {there.length} bytes"))
             else:
                 assert stream is not None, "an existing file was opened"
-                yield from self.records(element.path, self._batches(element, there, stream, tracker))
+                block = Block(0, element.path, stretch.start, there.length)
+                made = self.records(block, self._batches(element, there, stream, block, tracker))
+                yield from self.items(block, made)
                 return
             tracker.try_claim(OFFSET_INFINITY)
 
     def _batches(
-        self, element: FileInfo, there: Found, stream: Stream, tracker: Tracker
-    ) -> Iterator[Batch[Record[str]]]:
+        self, element: FileInfo, there: Found, stream: Stream, block: Block, tracker: Tracker
+    ) -> Iterator[Batch[Record[Any]]]:
         """The complete lines; all lines if the file is finished."""
-        lines = self.line_context(self.chunk_size)
-        block = Block(0, element.path, tracker.current_restriction().start, there.length)
+        lines = self.reader_context
         if self._is_over(element, there):
             yield from lines.batches(stream, block, tracker)
             tracker.try_claim(OFFSET_INFINITY)

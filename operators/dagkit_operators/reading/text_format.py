@@ -1,16 +1,18 @@
-"""The format of text files: where lines end, and which lines are records. All line readers share these properties."""
+"""The format of text files: where lines end, and which lines are records. All readers of lines have these."""
 
 from typing import Self
 
-from pydantic import NonNegativeInt, PositiveInt, field_validator, model_validator
+from pydantic import NonNegativeInt, PositiveInt, model_validator
 
-from dagkit import Operator
-from dagkit_operators.reading.contexts import ReadAheadLines
-from dagkit_operators.reading.lines import LONGEST_LINE, delimiter_of, escape_of
+from dagkit_operators.contexts.lines import LONGEST_LINE
+from dagkit_operators.reading.reader import Reader, T
+
+LINE_PROPERTIES = ("delimiter", "longest_line", "escape", "keep_returns", "skip_header_lines")
+"""The properties that only reader contexts for lines have."""
 
 
-class TextForm(Operator):
-    """The properties of a reader of lines, and the reader context built from them."""
+class TextForm(Reader[T]):
+    """The properties that a reader of lines shares with its reader context."""
 
     delimiter: str = "\n"
     """The text that ends a line."""
@@ -23,27 +25,11 @@ class TextForm(Operator):
     skip_header_lines: NonNegativeInt = 0
     """The number of lines at the beginning of each file that are not records."""
 
-    @field_validator("delimiter")
-    @classmethod
-    def _unambiguous(cls, delimiter: str) -> str:
-        delimiter_of(delimiter)
-        return delimiter
-
     @model_validator(mode="after")
-    def _that_go_together(self) -> Self:
-        escape_of(self.escape, delimiter_of(self.delimiter))
-        if not (self.keep_returns or self.delimiter == "\n"):
-            raise ValueError(f"keep_returns is False, and lines end with {self.delimiter!r}; leave the delimiter away")
+    def _have_an_effect(self) -> Self:
+        """Refuse a property of lines beside a reader context for something else, which would ignore it."""
+        context = type(self.reader_context)
+        unused = [name for name in LINE_PROPERTIES if name in self.model_fields_set - context.model_fields.keys()]
+        if unused:
+            raise ValueError(f"{unused[0]} is set, and {context.__name__} has no such property; leave it away")
         return self
-
-    def line_context(self, chunk_size: int) -> ReadAheadLines:
-        """The reader context for these properties, which reads `chunk_size` bytes at a time."""
-        delimiter = delimiter_of(self.delimiter)
-        return ReadAheadLines(
-            delimiter,
-            chunk_size,
-            self.longest_line,
-            escape_of(self.escape, delimiter),
-            self.keep_returns,
-            self.skip_header_lines,
-        )

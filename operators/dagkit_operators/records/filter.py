@@ -7,7 +7,7 @@ from pydantic import model_validator
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, RowOperator
-from dagkit_operators.reading.contexts import ReadLines
+from dagkit_operators.contexts.line_columns import ReadLines
 from dagkit_operators.records.expressions import Expression
 from dagkit_operators.records.inlined import keeping
 from dagkit_operators.records.masks import mask_by_value, masked

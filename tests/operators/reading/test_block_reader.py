@@ -17,8 +17,8 @@ from dagkit import Backlog, BatchedOperatorStats, Block, Capacity, Partition, Pa
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker
 from dagkit.testing import Alone
 from dagkit_operators import FileChanged, FixedLengthReader, LineReader, Record
-from dagkit_operators.reading.contexts import ReadAheadLines
-from dagkit_operators.reading.lines import LineTooLong
+from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
+from dagkit_operators.contexts.lines import LineTooLong
 
 FILES = {
     "LF": b"aa\nb\n\nccc\n",
@@ -97,7 +97,7 @@ def test_a_block_that_is_split_after_every_chunk_is_read_once(content: bytes, tm
 def test_nothing_more_is_read_of_what_was_split_off() -> None:
     stream = io.BytesIO(b"a\n" * 100)
     tracker = OffsetRestrictionTracker(OffsetRange(0, 200))
-    batches = ReadAheadLines(chunk_size=10).batches(stream, Block(0, "", 0, 200), tracker)
+    batches = ReadAheadLineReaderContext(chunk_size=10).batches(stream, Block(0, "", 0, 200), tracker)
     assert len(next(batches)) == 5
     assert tracker.try_split(0.0) == (OffsetRange(0, 9), OffsetRange(9, 200))
     assert list(batches) == []
@@ -178,11 +178,11 @@ def test_a_reader_reports_how_many_bytes_it_read(tmp_path: Path) -> None:
     reader = Alone(LineReader(chunk_size=2))
     left = reader.work(block, split_after=1)
     assert isinstance(left, Block)
-    assert reader.metrics == {"bytes_read": left.start}
+    assert reader.metrics == {"bytes_read": left.start, "records_dropped": 0}
     reader.work(left)
-    assert reader.metrics == {"bytes_read": 6}
+    assert reader.metrics == {"bytes_read": 6, "records_dropped": 0}
     with reader.window():
-        assert reader.metrics == {"bytes_read": 0}
+        assert reader.metrics == {"bytes_read": 0, "records_dropped": 0}
 
 
 def test_what_was_appended_after_the_split_is_not_read(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dagkit_operators import LineReader
-from dagkit_operators.reading.lines import delimiter_of
+from dagkit_operators.contexts.lines import delimiter_of
 from tests.operators.reading_text import SIZES, lines, plainly, records
 
 

@@ -150,7 +150,7 @@ def test_lines_that_lost_their_returns_are_columnar_all_the_same() -> None:
 
 def columns(reader: LineReader, text: bytes) -> Iterator[Any]:
     block = Block(0, "", 0, len(text))
-    for batch in reader.reader_context().batches(
+    for batch in reader.reader_context.batches(
         io.BytesIO(text), block, reader.tracker(block, OffsetRange(0, len(text)))
     ):
         yield batch.column("value")

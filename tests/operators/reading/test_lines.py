@@ -6,8 +6,8 @@ import pytest
 
 from dagkit import Lines
 from dagkit_operators import value
-from dagkit_operators.reading.contexts import ReadLines
-from dagkit_operators.reading.lines import LineTooLong, chunks, delimiter_of
+from dagkit_operators.contexts.line_columns import ReadLines
+from dagkit_operators.contexts.lines import LineTooLong, chunks, delimiter_of
 from tests.operators.reading_text import lines
 
 
@@ -61,7 +61,7 @@ def test_delimiters_are_taken_as_text_too(delimiter: str) -> None:
 def test_the_first_and_the_last_line_are_known_before_all_others(
     first_search: int, delimiter: bytes, ended: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dagkit_operators.reading.lines.FIRST_SEARCH", first_search)
+    monkeypatch.setattr("dagkit_operators.contexts.lines.FIRST_SEARCH", first_search)
     for texts in ([b"a"], [b"a", b"bb"], [b"", b"", b""], [b"a" * 30, b"", b"b" * 20], [b"x", b"b" * 40]):
         content = delimiter.join(texts) + (delimiter if ended else b"")
         for start in (0, len(texts[0]) + len(delimiter)):

@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dagkit_operators.reading.chunk import Chunk
-from dagkit_operators.reading.contexts import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, in_portions
+from dagkit_operators.contexts.chunk import Chunk
+from dagkit_operators.contexts.portions import CLAIM_SECONDS, FIRST_CLAIM, GROWTH, QUICK_SECONDS, in_portions
 
 LINES = 100_000
 

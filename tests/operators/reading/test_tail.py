@@ -233,7 +233,7 @@ def test_a_file_that_is_gone_is_left_to_a_later_launch_when_the_application_drai
 @pytest.mark.parametrize("escape", ["", "\\"])
 def test_the_last_end_is_found_from_the_end(chunk_size: int, escape: str, tmp_path: Path) -> None:
     content = "a\n\\\n\\\\\nbcd\n\\\nef" + "x" * 30
-    context = TailFiles(delimiter="\n", escape=escape).line_context(chunk_size)
+    context = TailFiles(delimiter="\n", escape=escape, chunk_size=chunk_size).reader_context
     ends = [
         place + 1
         for place, letter in enumerate(content)

@@ -13,8 +13,8 @@ import pytest
 from dagkit import Batch, Column, Constant, Lines, Listed
 from dagkit.testing import Alone
 from dagkit_operators import Expression, Filter, FlatMap, Map, Record, value
-from dagkit_operators.reading.contexts import ReadLines
-from dagkit_operators.reading.lines import chunks
+from dagkit_operators.contexts.line_columns import ReadLines
+from dagkit_operators.contexts.lines import chunks
 
 TEXTS = [".a", "a", "", "b.", "..", "ä"]
 KEPT = ["a", "", "b.", "ä"]
@@ -104,7 +104,7 @@ def test_lines_that_must_be_decoded_stay_decoded(keep: Callable[[str], bool]) ->
 def test_lines_just_read_are_decoded_in_parts_and_none_is_lost(
     decoded: int, delimiter: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dagkit_operators.reading.contexts.DECODED", decoded)
+    monkeypatch.setattr("dagkit_operators.contexts.line_columns.DECODED", decoded)
     texts = ["a", "", "bb", ".", "c" * 12, "", "d"]
     for content in (delimiter.join(text.encode() for text in texts), delimiter):
         (chunk,) = chunks(io.BytesIO(content), 0, None, delimiter)

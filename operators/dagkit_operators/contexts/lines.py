@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from dagkit.errors import RunFailure, printable
+from dagkit_operators.contexts.chunk import FIRST_SEARCH, Chunk, run_before
 from dagkit_operators.filesystem.access import Seekable
-from dagkit_operators.reading.chunk import FIRST_SEARCH, Chunk, run_before
 
 if TYPE_CHECKING:  # compiling alone does not load numpy
     from dagkit_operators.native.bytewise import Bytes
@@ -80,8 +80,11 @@ def chunks(
     escape: bytes = b"",
     size: int = CHUNK_SIZE,
     longest: int = LONGEST_LINE,
+    at_line: bool = False,
 ) -> Iterator[Chunk]:
     """The lines that start in `[start, end)`; if `end` is None, all that start at or after `start`.
+
+    With `at_line`, the bytes at `start` begin a line, whatever lies before them.
 
     A delimiter after an odd number of escapes ends no line. That depends only on the bytes right before it, not on
     where reading began, so the lines are the same however the file is split.
@@ -89,7 +92,7 @@ def chunks(
     import numpy as np  # noqa: PLC0415
 
     reading = _Reading(stream, delimiter, escape, size, longest)
-    if not reading.begin(start):
+    if not reading.begin(start, at_line=at_line):
         return
     while True:
         chunk = reading.lines()
@@ -144,12 +147,12 @@ class _Reading:
         self.view = memoryview(memory)
         self.buffer: Bytes = np.frombuffer(memory, np.uint8)
 
-    def begin(self, start: int) -> bool:
+    def begin(self, start: int, *, at_line: bool = False) -> bool:
         """Move to the first line that starts at or after `start`; return False if there is none."""
-        self.base = max(0, start - len(self.delimiter))
+        self.base = start if at_line else max(0, start - len(self.delimiter))
         self.escapes_before = self._escapes_before(self.base)
         self.stream.seek(self.base)
-        if start == 0:
+        if start == 0 or at_line:
             return True
         while True:
             self._fill()

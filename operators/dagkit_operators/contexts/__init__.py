@@ -1,0 +1,1 @@
+"""Reader contexts: how the bytes of a block become records."""

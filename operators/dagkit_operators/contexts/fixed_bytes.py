@@ -1,0 +1,65 @@
+"""The reader context for records of a fixed length."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, Self
+
+from pydantic import PositiveInt
+
+from dagkit import Arrowed, Batch, Block
+from dagkit.ranges import OffsetRange
+from dagkit_operators.contexts.lines import CHUNK_SIZE, filled
+from dagkit_operators.contexts.reader_context import ReaderContext, Tracker, binary_array, records_of
+from dagkit_operators.contexts.strides import StrideTracker
+from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.native.bytewise import places_in
+from dagkit_operators.payloads import BLOCK_SIZE, Record
+
+
+class FixedBytesReaderContext(ReaderContext[bytes]):
+    """Reads records of `length` bytes, counted from the block's start.
+
+    A record never exceeds its block, so the last record of a block may be shorter.
+    """
+
+    record_type: ClassVar[Any] = bytes
+
+    length: PositiveInt | None = None
+    """Bytes of a record; None: as many as a block of the filesystem has."""
+    chunk_size: PositiveInt = CHUNK_SIZE
+    """Bytes that are read and sent at a time; a longer record is read at once."""
+
+    @property
+    def stride(self) -> int:
+        """Bytes of a record."""
+        return self.length or BLOCK_SIZE
+
+    def with_block_size(self, size: int) -> Self:
+        return self if self.length else self.model_copy(update={"length": size})
+
+    def tracker_of(self, restriction: OffsetRange) -> StrideTracker:
+        return StrideTracker(restriction, self.stride)
+
+    def parts_of(self, restriction: OffsetRange, size: int) -> Iterable[OffsetRange]:
+        return restriction.split(max(1, size // self.stride) * self.stride)
+
+    def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[bytes]]]:
+        import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+
+        stride, position = self.stride, tracker.current_restriction().start
+        most = max(1, self.chunk_size // stride) * stride
+        buffer = np.empty(min(most, block.end - position), np.uint8)
+        stream.seek(position)
+        while position < block.end:
+            count = filled(stream, memoryview(buffer)[: min(len(buffer), block.end - position)])  # type: ignore[arg-type]
+            if not count:
+                break
+            starts = np.arange(0, count, stride)
+            granted = tracker.claim_many(position + starts)
+            end = min(count, granted * stride)
+            if granted:
+                offsets = np.append(starts[:granted], end).astype(places_in(end))
+                yield records_of(block, Arrowed(binary_array(buffer[:end], offsets)))
+            if granted < len(starts):
+                return
+            position += count
+        tracker.try_claim(block.end)

@@ -1,0 +1,139 @@
+"""Columns of lines over the bytes that were read. Values are decoded, and line ends computed, on first use."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dagkit import Column, Lines, Listed
+from dagkit.schema.columns import TEXT_ERRORS
+from dagkit_operators.contexts.chunk import Chunk, unescaped
+from dagkit_operators.contexts.reader_context import binary_array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DECODED = 256 << 10
+"""Bytes of lines decoded at a time, unless the caller asks for all values at once."""
+
+
+class ReadLines(Lines):
+    """Lines over a chunk's own bytes. Line ends are computed on first use."""
+
+    __slots__ = ("_chunk", "_ended")
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.delimiter = chunk.delimiter
+        self.base = chunk.base
+        self._chunk = chunk if chunk.is_ended else with_end(chunk)
+        self._ended: pa.BinaryArray | pa.LargeBinaryArray | None = None
+
+    def __len__(self) -> int:
+        return len(self._chunk)
+
+    @property
+    def ended(self) -> "pa.BinaryArray | pa.LargeBinaryArray":
+        """The lines as bytes, with their delimiters."""
+        if self._ended is None:
+            self._ended = binary_array(self._chunk.data, self._chunk.offsets)
+        return self._ended
+
+    @property
+    def content(self) -> memoryview:
+        return self._chunk.data.data
+
+    def pieces(self) -> Iterator["ReadLines"]:
+        """The same lines in smaller parts, whose decoded texts fit into the processor's cache."""
+        chunk, start = self._chunk, 0
+        while start < len(chunk.data):
+            piece = Chunk(chunk.data[start : start + DECODED], chunk.base + start, chunk.delimiter)
+            if not piece.is_ended:
+                whole = piece.last_start or len(chunk.data) - start
+                piece = Chunk(chunk.data[start : start + whole], chunk.base + start, chunk.delimiter)
+            yield ReadLines(piece)
+            start += len(piece.data)
+
+    def values(self) -> Sequence[str]:
+        texts = str(self.content, "utf-8", TEXT_ERRORS).split(self.delimiter.decode())
+        texts.pop()  # the empty text after the last delimiter
+        return texts
+
+    def starts(self) -> Sequence[int]:
+        return starts_of(self._chunk)
+
+
+class CopiedLines(Lines):
+    """Lines that differ from the bytes of the file, with their positions in the file."""
+
+    __slots__ = ("_chunk",)
+
+    def __init__(self, ended: "pa.BinaryArray | pa.LargeBinaryArray", delimiter: bytes, chunk: Chunk) -> None:
+        super().__init__(ended, delimiter)
+        self._chunk = chunk
+
+    def starts(self) -> Sequence[int]:
+        return starts_of(self._chunk)
+
+
+class ListedAt(Listed):
+    """Values in a list, with their positions in the file."""
+
+    __slots__ = ("_starts",)
+
+    def __init__(self, listed: Sequence[Any], starts: Callable[[], Sequence[int] | None]) -> None:
+        super().__init__(listed)
+        self._starts = starts
+        """Computes the positions, when they are needed."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Listed, (self.listed,)
+
+    def starts(self) -> Sequence[int] | None:
+        return self._starts()
+
+
+def starts_of(chunk: Chunk) -> list[int]:
+    """The file position of each line of a chunk."""
+    return [chunk.base + start for start in chunk.starts.tolist()]  # as Python integers: numpy's may overflow
+
+
+def whole(chunk: Chunk) -> Chunk:
+    """The lines that have a delimiter."""
+    return chunk if chunk.is_ended else chunk.up_to(len(chunk) - 1)
+
+
+def with_end(chunk: Chunk) -> Chunk:
+    """A copy of the chunk, with a delimiter after its last line."""
+    import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+
+    data = np.append(chunk.data, np.frombuffer(chunk.delimiter, np.uint8))
+    return Chunk(data, chunk.base, chunk.delimiter, escape=chunk.escape)
+
+
+def texts(chunk: Chunk) -> list[str]:
+    """The decoded lines, without delimiters."""
+    content, ends = chunk.data.tobytes(), chunk.ends.tolist()
+    stops = [end - len(chunk.delimiter) for end in ends]
+    if not chunk.is_ended:
+        stops[-1] = ends[-1]
+    return [content[start:stop].decode("utf-8", TEXT_ERRORS) for start, stop in zip([0, *ends], stops, strict=False)]
+
+
+def without_returns(chunk: Chunk) -> Chunk:
+    """A copy of the lines without the carriage return before each delimiter, unless the return is escaped."""
+    import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+
+    data, offsets = chunk.data, chunk.offsets
+    after = (offsets[1:] if chunk.is_ended else offsets[1:-1]) - len(chunk.delimiter)
+    after = after[(after > 0) & (data[after - 1] == ord("\r"))]
+    if chunk.escape:
+        after = unescaped(data, after, 1, chunk.escape)
+    taken = np.searchsorted(after, offsets).astype(offsets.dtype)
+    return Chunk(np.delete(data, after - 1), chunk.base, chunk.delimiter, offsets - taken, chunk.escape)
+
+
+def contents(values: Column) -> Sequence[bytes]:
+    """The bytes of each line, without delimiters."""
+    if isinstance(values, Lines):
+        lines = bytes(values.content).split(values.delimiter)
+        lines.pop()  # the empty bytes after the last delimiter
+        return lines
+    return [text.encode("utf-8", TEXT_ERRORS) for text in values.values()]

@@ -1,0 +1,111 @@
+"""Reader contexts: how the bytes of a block become records.
+
+A reader context is a property of a reader. It is configuration, so it is frozen; what it remembers while it reads a
+block belongs into private attributes. The reader works with a copy of it for each stream that it opens.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from dagkit import Batch, Block, Column, Constant
+from dagkit.ranges import OffsetRange, OffsetRestrictionTracker, RestrictionTracker, UnsplittableRestrictionTracker
+from dagkit.schema.columns import TEXT_ERRORS
+from dagkit_operators.contexts.between_records import BetweenRecordsTracker
+from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.payloads import Record, Rejected
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dagkit_operators.native.bytewise import Bytes, Places
+
+T = TypeVar("T")
+Tracker = RestrictionTracker[OffsetRange, int]
+Splits = Literal["anywhere", "between records", "never"]
+
+
+if TYPE_CHECKING:
+
+    class _Of(Generic[T]):
+        """A class with a type parameter."""
+else:
+
+    class _Of:
+        """A type parameter for type checkers only: no field depends on it, and one class takes any context."""
+
+        def __class_getitem__(cls, _: Any) -> Any:
+            return cls
+
+
+class ReaderContext(_Of[T], BaseModel, ABC):
+    """Reads the records of a block. The type parameter is the type of a record."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    record_type: ClassVar[Any] = Any
+    """The type of its records. A reader that sends another type must convert them."""
+    splits: ClassVar[Splits] = "anywhere"
+    """Where the range that is read may be split.
+
+    `anywhere`: the context finds the first record after any position, and claims the start of each record. `between
+    records`: a range is split only while it is read, after the last claimed record, and the context claims the last
+    byte of each record. `never`: one reader reads the whole range in one window, as for a compressed file.
+    """
+
+    @abstractmethod
+    def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[T]] | Rejected]:
+        """Yield the records of the range that the tracker grants, claimed, and what is rejected between them.
+
+        A batch is valid until the next one is requested. The last claim, at the end of the block, marks all of it as
+        read. The reader of the block decides what happens to a `Rejected`.
+        """
+
+    def tracker_of(self, restriction: OffsetRange) -> Tracker:
+        """Return the tracker for a range, which splits it only where `splits` allows that."""
+        tracker = OffsetRestrictionTracker(restriction)
+        if self.splits == "anywhere":
+            return tracker
+        return BetweenRecordsTracker(tracker) if self.splits == "between records" else unsplittable(tracker)
+
+    def parts_of(self, restriction: OffsetRange, size: int) -> Iterable[OffsetRange]:
+        """Divide a range that is not begun into parts of about this size; it stays whole unless it splits anywhere."""
+        return restriction.split(size) if self.splits == "anywhere" else [restriction]
+
+    def with_block_size(self, size: int) -> Self:  # noqa: ARG002 - for overrides
+        """Return the context for files whose filesystem has this block size; here, the context itself."""
+        return self
+
+    def contents(self, values: Column) -> Iterable[bytes]:
+        """Return the bytes of each record, which `convert_to_record` receives."""
+        return (one.encode("utf-8", TEXT_ERRORS) if isinstance(one, str) else one for one in values.values())
+
+
+def unsplittable(tracker: Tracker) -> Tracker:
+    """Return a tracker that claims as the given one, and refuses every split."""
+    return UnsplittableRestrictionTracker(tracker)
+
+
+def binary_array(data: "Bytes", offsets: "Places") -> "pa.BinaryArray | pa.LargeBinaryArray":
+    """An Arrow array over consecutive values in `data`, without a copy."""
+    import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+
+    kind = pa.binary() if offsets.itemsize == 4 else pa.large_binary()
+    return pa.Array.from_buffers(kind, len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def records_of(block: Block, values: Column) -> "Batch[Record[Any]]":
+    """A batch of the records of a block, given their values."""
+    return Batch({"block_id": Constant(block.block_id, len(values)), "value": values}, Record)
+
+
+__all__ = [
+    "ReaderContext",
+    "Splits",
+    "Tracker",
+    "binary_array",
+    "records_of",
+    "unsplittable",
+]

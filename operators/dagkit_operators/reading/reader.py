@@ -1,0 +1,123 @@
+"""What all readers of files share: a reader context, an open stream, and what becomes of records that are refused."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, Generic, Self, cast
+
+from pydantic import Field, PositiveInt, PrivateAttr, model_validator
+from typing_extensions import TypeVar
+
+from dagkit import Batch, Block, Operator, OutputPort, auto_metric
+from dagkit_operators.contexts.lines import CHUNK_SIZE
+from dagkit_operators.contexts.reader_context import ReaderContext, Tracker, records_of
+from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.filesystem.snapshot import open_snapshot
+from dagkit_operators.payloads import BLOCK_SIZE, VALUE, Record, Rejected
+from dagkit_operators.reading.conversion import Conversion, LineRejected
+from dagkit_operators.reading.open_stream import OpenStream
+
+T = TypeVar("T", default=Any)
+
+
+class Reader(Operator, Generic[T]):
+    """Reads ranges of files. A reader context turns their bytes into records.
+
+    A property that both the reader and its reader context have is one property: it may be set in either place.
+
+    A subclass may convert each record: `convert_to_record` makes an item of its bytes, drops it by returning None, or
+    rejects it by raising ValueError. What is rejected goes to `rejected`; if that is not connected, the run fails with
+    LineRejected.
+    """
+
+    rejected = OutputPort(Rejected)
+    records_dropped = auto_metric(0)
+
+    reader_context: ReaderContext[Any] = Field(default=...)
+    """How the bytes of a block become records."""
+    chunk_size: PositiveInt = CHUNK_SIZE
+    """Bytes that are read and sent at a time."""
+
+    _stream: OpenStream = PrivateAttr(default_factory=OpenStream)
+
+    @model_validator(mode="after")
+    def _shares_properties_with_its_context(self) -> Self:
+        """Set what both have to what was set in either, else to the reader's default."""
+        context, names = self.reader_context, type(self).model_fields
+        shared = names.keys() & type(context).model_fields.keys()
+        values = {name: getattr(context, name) for name in type(context).model_fields}
+        for name in shared:
+            own, theirs = getattr(self, name), values[name]
+            is_own, is_theirs = name in self.model_fields_set, name in context.model_fields_set
+            if is_own and is_theirs and own != theirs:
+                raise ValueError(f"{name} is {own!r}, and reader_context.{name} is {theirs!r}; set one of them")
+            values[name] = own if is_own or not is_theirs else theirs
+        if shared:
+            made = type(context).model_validate(values)  # an invalid value is a fault of the property of that name
+            # Only what was set there counts as set: what came from the reader may change with the reader's property.
+            object.__setattr__(made, "__pydantic_fields_set__", set(context.model_fields_set))
+            self.__dict__.update({"reader_context": made, **{name: getattr(made, name) for name in shared}})
+        return self
+
+    def setup_stream(self, block: Block) -> AbstractContextManager[Seekable]:
+        """Open the file of a block. The stream has the positions of the file; leaving the `with` closes it."""
+        return open_snapshot(block)
+
+    def get_default_block_size(self) -> int:
+        """Bytes of a block of the filesystem, for a reader context that needs it."""
+        return BLOCK_SIZE
+
+    def convert_to_record(self, content: bytes) -> T | None:
+        """Make a record of its bytes; those of text are UTF-8. None drops the record, ValueError rejects it.
+
+        Without an override, records are sent as the reader context reads them, and this is not called.
+        """
+        return cast("T", content)
+
+    def read(self, block: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
+        """Yield the records of the range that the tracker grants.
+
+        If the block was read to its end, its stream stays open for the next block of the file until the window ends.
+        """
+
+        def is_done() -> bool:
+            return tracker.current_restriction().stop == block.end
+
+        with self._stream.of(block, self.setup_stream, self.context.model_copy, is_done) as opened:
+            yield from self.records(block, opened.context.batches(opened.stream, block, tracker))
+
+    def records(self, block: Block, made: Iterable[Batch[Record[T]] | Rejected]) -> Iterator[Batch[Record[T]]]:
+        """Convert the records that a context made. What the context or the conversion rejects goes to `rejected`."""
+        converts = type(self).convert_to_record is not Reader.convert_to_record
+        conversion = Conversion(block.path, self.convert_to_record, self.reject, self._drop)
+        for one in made:
+            if isinstance(one, Rejected):
+                self.reject(one)
+            elif converts:
+                column = one.column(VALUE)
+                yield records_of(block, conversion.of(column, self.reader_context.contents(column)))
+            else:
+                yield one
+
+    def reject(self, rejected: Rejected, fault: Exception | None = None) -> None:
+        """Send a record to `rejected`. Raise LineRejected if that output is not connected."""
+        if not self.rejected.is_connected:
+            raise LineRejected(rejected) from fault
+        self.rejected.emit(rejected)
+
+    def _drop(self) -> None:
+        self.records_dropped += 1
+
+    def begin_window(self, window_id: int) -> None:  # noqa: ARG002 - the same for every window
+        self._stream.keeps = True
+
+    def end_window(self) -> None:
+        self._stream.keeps = False
+        self._stream.close()
+
+    def teardown(self) -> None:
+        self._stream.close()
+
+    @property
+    def context(self) -> ReaderContext[T]:
+        """The reader context, with the block size of the filesystem."""
+        return self.reader_context.with_block_size(self.get_default_block_size())

@@ -1,0 +1,279 @@
+"""Reader contexts are properties, and an author's own reads each record once, however its block is cut."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from pydantic import PrivateAttr
+
+from dagkit import Batch, Block, OutputPort
+from dagkit.testing import Alone, check_every_split_of
+from dagkit_operators import BlockReader, FileInfo, FixedLengthReader, LineReader, ReadFiles, Record, Rejected
+from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext
+from dagkit_operators.contexts.line_contexts import LineReaderContext, ReadAheadLineReaderContext
+from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker
+from dagkit_operators.contexts.record_by_record import Entity, EntityEmpty, RecordByRecordContext
+from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.reading.conversion import LineRejected
+
+
+class Netstrings(RecordByRecordContext[bytes]):
+    """Reads `5:hello,`. A block begins with a record: nothing marks the start of one."""
+
+    def next(self) -> Entity[bytes] | None:
+        digits = self.read(20).partition(b":")[0]
+        if not digits.isdigit():
+            return None
+        start, length = self.offset + len(digits) + 1, int(digits)
+        return Entity(self.read(length, start), len(digits) + 1 + length + 1)
+
+
+class Marked(RecordByRecordContext[bytes]):
+    """Reads `>text`: a record starts with its marker, so it is found from anywhere."""
+
+    splits: ClassVar[Splits] = "anywhere"
+
+    def initialize(self, stream: Seekable, block: Block, consecutive: bool) -> None:
+        at = block.start
+        while self.read(1, at) not in (b">", b""):
+            at += 1
+        self.start_at(at)
+
+    def next(self) -> Entity[bytes] | None:
+        rest = self.read(100)
+        return Entity(text := rest[1:].partition(b">")[0], 1 + len(text)) if rest else None
+
+
+class NetstringReader(BlockReader[bytes]):
+    kind = "test.netstrings/1"
+    messages = OutputPort[Record[bytes]](main=True)
+    reader_context: ReaderContext[Any] = Netstrings()
+
+
+class MarkedReader(BlockReader[bytes]):
+    kind = "test.marked/1"
+    messages = OutputPort[Record[bytes]](main=True)
+    reader_context: ReaderContext[Any] = Marked()
+
+
+def block_of(folder: Path, content: bytes, start: int = 0, end: int | None = None) -> Block:
+    path = folder / "file"
+    path.write_bytes(content)
+    return Block(0, str(path), start, len(content) if end is None else end, facts={"length": len(content)})
+
+
+def blocks_of(folder: Path, content: bytes, size: int) -> list[Block]:
+    whole = block_of(folder, content)
+    starts = range(0, len(content), size)
+    return [
+        Block(
+            number,
+            whole.path,
+            start,
+            min(start + size, whole.end),
+            start + size >= whole.end,
+            facts=whole.facts,
+            previous_block_id=number - 1 if number else None,
+        )
+        for number, start in enumerate(starts)
+    ]
+
+
+def values(reader: Alone[Any]) -> list[Any]:
+    return [record.value for record in reader.sent()]
+
+
+@pytest.mark.parametrize("most", [1, 2, 1024])
+def test_a_context_of_ten_lines_survives_every_split(
+    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dagkit_operators.contexts.record_by_record.MOST_RECORDS", most)
+    proven = check_every_split_of(NetstringReader(), block_of(tmp_path, b"5:hello,0:,3:a,b,1:x,2:yz,"))
+    assert (proven.records, proven.cuts) == (5, 0)
+    assert proven.granted
+
+
+def test_a_context_that_finds_its_records_survives_every_cut(tmp_path: Path) -> None:
+    content = b">a>bcd>>e"
+    proven = check_every_split_of(MarkedReader(), block_of(tmp_path, content))
+    assert (proven.records, proven.cuts) == (4, len(content) - 1)
+
+
+def test_the_rest_of_a_block_is_read_where_the_last_record_ended(tmp_path: Path) -> None:
+    reader = Alone(NetstringReader())
+    left = reader.work(block_of(tmp_path, b"1:a," * 40), split_after=1)
+    assert isinstance(left, Block)
+    assert left.start % 4 == 0
+    assert reader.work(left) is None
+    assert values(reader) == [b"a"] * 40
+
+
+def test_records_keep_their_positions(tmp_path: Path) -> None:
+    block = block_of(tmp_path, b"1:a,2:bc,")
+    reader = NetstringReader()
+    batches = reader.process(block, reader.tracker(block, reader.initial_restriction(block)))
+    assert [batch.column("value").starts() for batch in batches] == [[0], [4]]
+
+
+def test_a_record_that_uses_no_bytes_is_an_error_that_names_the_context(tmp_path: Path) -> None:
+    class Endless(Netstrings):
+        def next(self) -> Entity[bytes] | None:
+            return Entity(b"", 0)
+
+    class EndlessReader(NetstringReader):
+        reader_context: ReaderContext[Any] = Endless()
+
+    with pytest.raises(EntityEmpty, match=r"file, byte 0: Endless\.next returned an entity that used 0 bytes"):
+        Alone(EndlessReader()).work(block_of(tmp_path, b"x"))
+
+
+def test_a_context_reads_files_that_were_found_as_it_reads_blocks(tmp_path: Path) -> None:
+    block = block_of(tmp_path, b"1:a,2:bc,3:def,")
+    proven = check_every_split_of(
+        ReadFiles(reader_context=Netstrings(), part_size=2), FileInfo(block.path, block.end, 0, 1)
+    )
+    assert proven.records == 3
+
+
+class CountsOpens(LineReader):
+    """Counts how often it opens a file."""
+
+    kind = "test.counts-opens/1"
+    _opened: int = PrivateAttr(default=0)
+
+    def setup_stream(self, block: Block) -> AbstractContextManager[Seekable]:
+        self._opened += 1
+        return super().setup_stream(block)
+
+
+def test_ten_consecutive_blocks_cost_one_open(tmp_path: Path) -> None:
+    reader = Alone(CountsOpens())
+    content = b"".join(b"line %d\n" % number for number in range(20))
+    blocks = blocks_of(tmp_path, content, -(-len(content) // 10))
+    assert len(blocks) == 10
+    with reader.window():
+        for block in blocks:
+            reader.work(block)
+    assert reader.operator._opened == 1
+    assert values(reader) == content.decode().splitlines()
+
+
+@pytest.mark.parametrize("order", [[0, 2], [1, 0], [0, 0]], ids=["one is left out", "in reverse", "one is read again"])
+def test_blocks_that_do_not_follow_each_other_are_opened_each(order: list[int], tmp_path: Path) -> None:
+    blocks = blocks_of(tmp_path, b"a\nb\nc\nd\n", 2)
+    reader = Alone(CountsOpens())
+    with reader.window():
+        for number in order:
+            reader.work(blocks[number])
+    assert reader.operator._opened == 2
+    assert values(reader) == ["abcd"[number] for number in order]
+
+
+def test_a_stream_is_closed_at_the_end_of_the_window(tmp_path: Path) -> None:
+    blocks = blocks_of(tmp_path, b"a\nb\n", 2)
+    reader = Alone(CountsOpens())
+    for block in blocks:
+        with reader.window():
+            reader.work(block)
+    assert reader.operator._opened == 2
+
+
+def test_a_consecutive_block_is_said_to_be_one(tmp_path: Path) -> None:
+    met = []
+
+    class Notes(Netstrings):
+        def initialize(self, stream: Seekable, block: Block, consecutive: bool) -> None:
+            met.append((block.block_id, consecutive))
+            super().initialize(stream, block, consecutive)
+
+    class NotesReader(NetstringReader):
+        reader_context: ReaderContext[Any] = Notes()
+
+    reader = Alone(NotesReader())
+    blocks = blocks_of(tmp_path, b"1:a," * 3, 4)
+    with reader.window():
+        for number in (0, 1, 0):
+            reader.work(blocks[number])
+    assert met == [(0, False), (1, True), (0, False)]
+
+
+class Numbers(LineReader):
+    """Makes numbers of lines, and leaves comments out."""
+
+    kind = "test.numbers/1"
+
+    def convert_to_record(self, content: bytes) -> Any:
+        return None if content.startswith(b"#") else int(content)
+
+
+def test_lines_are_converted_dropped_and_rejected(tmp_path: Path) -> None:
+    reader = Alone(Numbers())
+    block = block_of(tmp_path, b"1\n# 2\nx\n3")
+    reader.work(block)
+    assert values(reader) == [1, 3]
+    (rejected,) = reader.sent("rejected")
+    assert (rejected.path, rejected.start, rejected.text) == (block.path, 6, "x")
+    assert reader.metrics["records_dropped"] == 1
+
+
+def test_without_a_receiver_of_what_is_rejected_it_is_an_error(tmp_path: Path) -> None:
+    reader = Alone(Numbers(), connected=["messages"])
+    with pytest.raises(LineRejected, match="the line at byte 2 is rejected: invalid literal"):
+        reader.work(block_of(tmp_path, b"1\nx\n"))
+
+
+def test_what_a_context_rejects_goes_the_same_way(tmp_path: Path) -> None:
+    class Strict(ReaderContext[str]):
+        def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[str]] | Rejected]:
+            tracker.try_claim(block.end - 1)
+            yield Rejected(block.path, block.start, "abc", "it is none")
+            tracker.try_claim(block.end)
+
+    class StrictReader(BlockReader[str]):
+        messages = OutputPort[Record[str]](main=True)
+        reader_context: ReaderContext[Any] = Strict()
+
+    block = block_of(tmp_path, b"abc")
+    reader = Alone(StrictReader())
+    reader.work(block)
+    assert reader.sent("rejected") == [Rejected(block.path, 0, "abc", "it is none")]
+    with pytest.raises(LineRejected, match="it is none"):
+        Alone(StrictReader(), connected=["messages"]).work(block)
+
+
+def test_a_property_of_lines_is_one_property_wherever_it_is_set() -> None:
+    here, there = LineReader(delimiter=";"), LineReader(reader_context=ReadAheadLineReaderContext(delimiter=";"))
+    assert (here.delimiter, here.reader_context.delimiter) == (there.delimiter, there.reader_context.delimiter)
+    assert here.delimiter == ";"
+    again = here.configured({"delimiter": "|"})
+    assert (again.delimiter, again.reader_context.delimiter) == ("|", "|")
+
+
+def test_two_values_for_one_property_are_a_fault() -> None:
+    reader = LineReader(delimiter=";", reader_context=ReadAheadLineReaderContext(delimiter="|"))
+    assert [fault.message for fault in reader.faults] == [
+        "delimiter is ';', and reader_context.delimiter is '|'; set one of them"
+    ]
+
+
+def test_a_property_that_the_context_would_ignore_is_a_fault() -> None:
+    reader = ReadFiles(delimiter=";", reader_context=FixedBytesReaderContext(length=3))
+    assert [fault.message for fault in reader.faults] == [
+        "delimiter is set, and FixedBytesReaderContext has no such property; leave it away"
+    ]
+
+
+def test_a_context_may_be_chosen_by_its_values() -> None:
+    assert FixedLengthReader(length=3).reader_context == FixedBytesReaderContext(length=3)
+    assert [fault.path for fault in FixedLengthReader().faults] == ["length"]
+
+
+@pytest.mark.parametrize("chunk_size", [2, 5, 8])
+def test_lines_that_begin_with_their_block_survive_every_split(chunk_size: int, tmp_path: Path) -> None:
+    """Blocks may begin in the middle of a line; splits never do, so they add no partial line."""
+    reader = LineReader(reader_context=LineReaderContext(), chunk_size=chunk_size)
+    proven = check_every_split_of(reader, block_of(tmp_path, b"aa\n\nbbb\ncc"))
+    assert proven.records == 4
+    assert proven.granted
