@@ -75,6 +75,8 @@ class _InFlight:
     """A running window."""
 
     given: WindowSchedule
+    backlog: BacklogCount
+    """The backlog of its work."""
     worked: list[SlotResult]
     window_id: int
     began: float
@@ -153,8 +155,7 @@ class _Simulation:
     def _look(self) -> None:
         """Ask the policy when listeners would be asked: before a window, and at intervals while idle."""
         self.has_news = False
-        given = [item for window in self.in_flight for item in all_in(window.given.allocation)]
-        counts = [*self.scheduler.queue.counts(INTO), BacklogCount.of(given)]
+        counts = [*self.scheduler.queue.counts(INTO), *(window.backlog for window in self.in_flight)]
         backlog = self.came.counted(backlog_of(counts, self.near[INTO]))
         cores = self.world.cores_at(self.now)
         available = Cores(cores, max(cores, self.world.most_cores or cores))
@@ -180,7 +181,8 @@ class _Simulation:
             ends = max(ends, is_free)
             worked.append(result)
         ends += world.window_millis / 2
-        self.in_flight.append(_InFlight(given, worked, self.windows, self.now, ends, not self.in_flight))
+        backlog = BacklogCount.of(all_in(given.allocation))
+        self.in_flight.append(_InFlight(given, backlog, worked, self.windows, self.now, ends, not self.in_flight))
 
     def _await(self) -> None:
         """Wait until the oldest window ends, or until work arrives for which another window may begin."""

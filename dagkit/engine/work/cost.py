@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dagkit.engine.work.item import WorkItem
+from dagkit.ranges import OFFSET_INFINITY
 
 ALIKE = 2.0
 """The factor by which two costs may differ and still belong to one stretch."""
@@ -32,11 +33,13 @@ class CostEstimate:
 
     def between(self, item: WorkItem, start: int, end: int) -> float:
         """How long a part of a block will take one slot; the part is not made, since a copy costs more than this."""
-        if not item.has_end:
+        if item.end >= OFFSET_INFINITY:
             return 0.0
         length, near = end - start, self._near(item, start, end)
-        further = (length - near) * self._otherwise(item) if near < length else 0.0
-        return near * (item.done_millis / item.done_positions) + further if near else further
+        if not near:
+            return length * self._otherwise(item)
+        measured = near * (item.done_millis / item.done_positions)
+        return measured if near == length else measured + (length - near) * self._otherwise(item)
 
     def reached(self, item: WorkItem, millis: float) -> int:
         """The position of a block that a slot reaches in the given time."""
@@ -50,9 +53,10 @@ class CostEstimate:
 
     def _near(self, item: WorkItem, start: int, end: int) -> int:
         """How many of the first positions of a part are expected to cost the same as those measured before it."""
-        if not item.done_positions or not item.has_end:
+        done = item.done_positions
+        if not done:
             return 0
-        known = item.done_positions - item.done_apart - (start - item.start)
+        known = done - item.done_apart - (start - item.start)
         return min(end - start, known) if known > 0 else 0
 
     def _otherwise(self, item: WorkItem) -> float:

@@ -324,8 +324,7 @@ class BacklogCount:
 
     def add(self, item: WorkItem) -> None:
         """Count an item behind all others."""
-        self._count(item, 1)
-        if item.length >= 2 * PIECE:
+        if self._count(item, 1) > 1:
             self.long.append(item)
 
     def remove_first(self, item: WorkItem) -> None:
@@ -334,11 +333,14 @@ class BacklogCount:
         if self.long and self.long[0] is item:
             self.long.popleft()
 
-    def _count(self, item: WorkItem, times: int) -> None:
+    def _count(self, item: WorkItem, times: int) -> int:
+        """Count an item, and return its pieces."""
+        pieces = max(1, item.length // PIECE)
         self.blocks += times
         self.positions += times * item.positions
-        self.pieces += times * max(1, item.length // PIECE)
+        self.pieces += times * pieces
         self.endless += times * (not item.has_end)
+        return pieces
 
 
 def backlog_of(counts: Sequence[BacklogCount], near: CutNear) -> Backlog:
