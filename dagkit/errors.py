@@ -117,6 +117,7 @@ RunCode = Literal[
     "control-undeclared",
     "key-unroutable",
     "item-unyielded",
+    "item-rejected",
     "codec-failed",
     "parts-mismatched",
     "truncation-invalid",

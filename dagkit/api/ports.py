@@ -70,14 +70,29 @@ class InputPort(_Port[T]):
         schema_required: bool = False,
         main: bool = False,
         key: Callable[[T], Any] | str | None = None,
+        keyed_by: str | None = None,
     ) -> None:
         super().__init__(payload, optional=optional, schema_required=schema_required, main=main)
         self.key: Callable[[T], Any] | None = attrgetter(key) if isinstance(key, str) else key
         """Gives the key of an item, which decides the partition. None: the whole item is the key."""
         self.key_field = key if isinstance(key, str) else None
         """The field that is the key, if it is given by name. A batch is then routed without creating its items."""
+        self.keyed_by = keyed_by
+        """The name of a method of the operator that returns the key, if it depends on properties, as `key` takes it."""
         self.handler: str | None = None
         self.batch_handler: str | None = None
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether the declaration or the operator defines a key."""
+        return self.key is not None or self.keyed_by is not None
+
+    def key_in(self, operator: Any) -> tuple[Callable[[T], Any] | None, str | None]:
+        """The key function at this operator, and the field that it reads if the key is a single field."""
+        if self.keyed_by is None:
+            return self.key, self.key_field
+        key = getattr(operator, self.keyed_by)()
+        return (attrgetter(key), key) if isinstance(key, str) else (key, None)
 
     def process(self, method: MethodT) -> MethodT:
         """Decorate the method that processes the items of this port. Without it, `process` receives them."""
@@ -108,13 +123,20 @@ class OutputPort(_Port[T]):
         schema_required: bool = False,
         main: bool = False,
         unifier: Callable[[], Any] | None = None,
+        unified_by: str | None = None,
         controls: Sequence[type[Control]] = (),
     ) -> None:
         super().__init__(payload, optional=optional, schema_required=schema_required, main=main)
         self.unifier = unifier
         """Creates the unifier: the operator that merges the items that several partitions send from this port."""
+        self.unified_by = unified_by
+        """The name of a method of the operator that creates the unifier, if it depends on properties."""
         self.controls = tuple(controls)
         """The classes of control tuples that an input operator sends. The ledger refers to them by name."""
+
+    def unifier_in(self, operator: Any) -> Callable[[], Any] | None:
+        """The function that creates the unifier behind this port of an operator; None if it declares none."""
+        return self.unifier if self.unified_by is None else getattr(operator, self.unified_by)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...

@@ -96,7 +96,7 @@ def _keyed_by(node: Node, port: str, *, mirror: bool) -> str | None:
     """The setting by which items of this input go to partitions by key; None if there is none."""
     if node.port_value(port, PortContext.STREAM_CODEC) is not None:
         return "STREAM_CODEC"
-    if node.input_ports[port].key is not None:
+    if node.input_ports[port].is_keyed:
         return "key="
     states = declared_state(type(node.operator)).items()
     keyed = next((name for name, state in states if isinstance(state, KeyedState)), None)

@@ -98,7 +98,7 @@ class Alone(Generic[OperatorT]):
         worked = work_port(operator) if isinstance(operator, SplittableOperator) else None
         for port, declared in input_ports(type(operator)).items():
             if port != worked:
-                keying = Keying(None, declared.key, declared.key_field)
+                keying = Keying(None, *declared.key_in(self.operator))
                 self._into[port] = receiver(self.operator, port, keying)
         self.operator._services.update(self.files)  # noqa: SLF001 - as the engine does
         context = Context(

@@ -23,6 +23,7 @@ from dagkit_operators.records.expressions import Expression, value
 from dagkit_operators.records.filter import Filter
 from dagkit_operators.records.items import Items
 from dagkit_operators.records.map import FlatMap, Map
+from dagkit_operators.records.rejecting import ItemRejected
 from dagkit_operators.writing.part_writer import PartWriter
 from dagkit_operators.writing.record_writer import RecordWriter
 
@@ -43,6 +44,7 @@ __all__ = [
     "FixedBytesReaderContext",
     "FixedLengthReader",
     "FlatMap",
+    "ItemRejected",
     "Items",
     "LineReader",
     "LineReaderContext",

@@ -1,7 +1,7 @@
 """The payloads of file ingestion: files, blocks of files, records of blocks."""
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from dagkit import Block
 
@@ -44,16 +44,17 @@ class Record(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A line that could not be parsed into a record."""
+    """A line that a reader could not parse into a record, or an item that a later operator refused."""
 
     path: str
+    """The file; empty if the operator that refused the item is not its reader."""
     start: int | None
-    """The byte at which the line starts in the file, or in the content of a compressed file.
-
-    None if a subclass supplies lines without positions.
-    """
+    """The byte at which the line starts in the file, or in the content of a compressed file; None if it is unknown."""
     text: str
+    """The line, or the refused value as text."""
     reason: str
+    item: Any = None
+    """The refused item as it arrived; None if a reader refused a line."""
 
 
 @dataclass(frozen=True, slots=True)

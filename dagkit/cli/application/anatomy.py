@@ -109,8 +109,8 @@ def _annotations(component: type[Component]) -> Mapping[str, bool]:
 def _port(port: InputPort[Any] | OutputPort[Any]) -> PortSheet:
     sheet = (spelled(port.payload), port.required, port.main, port.schema_required)
     if isinstance(port, InputPort):
-        return PortSheet(port.name, "input", *sheet, key=_called(port.key))
-    return PortSheet(port.name, "output", *sheet, unifier=_called(port.unifier))
+        return PortSheet(port.name, "input", *sheet, key=port.keyed_by or _called(port.key))
+    return PortSheet(port.name, "output", *sheet, unifier=port.unified_by or _called(port.unifier))
 
 
 def _metric(component: type[Component], metric: Metric) -> MetricSheet:

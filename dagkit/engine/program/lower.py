@@ -105,7 +105,7 @@ def numbered(fused: Fused) -> list[Wire]:
 def keying_of(node: Node, port: str) -> Keying:
     """The keying of an input of this node."""
     declared = node.input_ports[port]
-    return Keying(node.port_value(port, PortContext.STREAM_CODEC), declared.key, declared.key_field)
+    return Keying(node.port_value(port, PortContext.STREAM_CODEC), *declared.key_in(node.operator))
 
 
 def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -> Target:
@@ -116,7 +116,8 @@ def _target(fused: Fused, number: int, wire: Wire, level: int, keying: Keying) -
     routing = routing_after_delay(senders, receiver.count, keyed=keyed) if delayed else wire.routing
     routing = Routing.DISTRIBUTED if is_work and routing is Routing.BROADCAST else routing
     slid = slides(fused.graph, fused.graph.by_name[wire.source.node])
-    unifier = fused.graph.by_name[wire.source.node].output_ports[wire.source.port].unifier
+    sender = fused.graph.by_name[wire.source.node]
+    unifier = sender.output_ports[wire.source.port].unifier_in(sender.operator)
     return Target(
         wire=number,
         into=(wire.sink.node, port),

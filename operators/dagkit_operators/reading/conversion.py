@@ -44,9 +44,9 @@ class Conversion:
             try:
                 item = self.convert(value)
             except ValueError as fault:
-                self.reject(Rejected(self.path, _start(starts(), index), _as_text(value), str(fault)), fault)
+                self.reject(Rejected(self.path, _start(starts(), index), as_text(value), str(fault)), fault)
             except Exception as error:
-                line = f"{_line_at(_start(starts(), index))} of {shown(self.path)}: {_as_text(value)!r:.80}"
+                line = f"{_line_at(_start(starts(), index))} of {shown(self.path)}: {as_text(value)!r:.80}"
                 error.add_note(f"of {line}; what raises ValueError is rejected, and nothing else")
                 raise
             else:
@@ -58,9 +58,9 @@ class Conversion:
         return ListedAt(items, lambda: _starts_of(starts(), taken))
 
 
-def _as_text(value: str | bytes) -> str:
+def as_text(value: object) -> str:
     """The text of a record in messages; bytes that are not UTF-8 become lone surrogates."""
-    return value.decode("utf-8", TEXT_ERRORS) if isinstance(value, bytes) else value
+    return value.decode("utf-8", TEXT_ERRORS) if isinstance(value, bytes) else str(value)
 
 
 def _line_at(start: int | None) -> str:

@@ -1,33 +1,36 @@
 """Keeping the items for which a predicate holds."""
 
 from collections.abc import Callable, Iterator
+from itertools import compress
 from typing import Any, Generic, Self
 
 from pydantic import model_validator
 from typing_extensions import TypeVar
 
-from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, RowOperator
+from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort
 from dagkit_operators.contexts.line_columns import ReadLines
 from dagkit_operators.records.expressions import Expression
 from dagkit_operators.records.inlined import keeping
 from dagkit_operators.records.masks import mask_by_value, masked
 from dagkit_operators.records.processed import UnaryFunction, column_of, processed_field, processed_value
+from dagkit_operators.records.rejecting import RejectingRowOperator, item_of, only
 
 T = TypeVar("T", default=Any)
 
 
-class Filter(RowOperator, Generic[T]):
+class Filter(RejectingRowOperator, Generic[T]):
     """Passes on the items for which the predicate holds, and drops the others.
 
     The predicate receives the value of a record, or any other item as a whole, unless `on` names a field. It is any
     function of one value, or an expression such as `~value.starts_with(".")`, which is evaluated on whole columns where
-    possible. `batch` is a function of a whole column, if you know a faster way.
+    possible. `batch` is a function of a whole column, if you know a faster way. An item for which the predicate raises
+    ValueError goes to `rejected`.
     """
 
     kind = "records.filter/1"
     stateless = True
     input = InputPort[T]()
-    output = OutputPort[T]()
+    output = OutputPort[T](main=True)
 
     predicate: UnaryFunction | None = None
     """Called with each value."""
@@ -50,7 +53,15 @@ class Filter(RowOperator, Generic[T]):
 
     def process(self, item: T) -> Iterator[T]:
         value = processed_value(item, self.on)
-        if self.predicate(value) if self.predicate is not None else masked(self._asked(Listed([value])), 1)[0].as_py():
+        if self.predicate is None:
+            keeps = masked(self._asked(Listed([value])), 1)[0].as_py()
+        else:
+            try:
+                keeps = self.predicate(value)
+            except ValueError as fault:
+                self.reject(item, value, fault)
+                return
+        if keeps:
             yield item
 
     def process_batch(self, batch: Batch[T]) -> Batch[T] | Iterator[Batch[T]]:
@@ -69,18 +80,30 @@ class Filter(RowOperator, Generic[T]):
             if known is not None:
                 return batch.where(known)
         if not alone:
-            return batch.where(mask_by_value(self.predicate, column))
+            return self._where(batch, column, self.predicate)
         if isinstance(column, ReadLines):
-            return (remade(batch, field, self._passing(part)) for part in column.pieces())
-        return remade(batch, field, self._passing(column))
+            return (self._passing(batch, field, part, self.predicate) for part in column.pieces())
+        return self._passing(batch, field, column, self.predicate)
 
-    def _passing(self, column: Column) -> Listed:
-        """The values for which the predicate holds, tested one by one.
+    def _where(self, batch: Batch[T], column: Column, predicate: Callable[[Any], Any]) -> Batch[T]:
+        try:
+            return batch.where(mask_by_value(predicate, column))
+        except ValueError:
+            results, taken = self.tried(predicate, column, item_of(batch))
+            return only(batch, list(compress(taken, results)))
 
-        They stay decoded: that costs less than finding their bytes again.
+    def _passing(self, batch: Batch[T], field: str | None, column: Column, predicate: Callable[[Any], Any]) -> Batch[T]:
+        """The items whose values in this column pass the predicate, tested one by one.
+
+        The values stay decoded: that costs less than finding their bytes again.
         """
-        assert self.predicate is not None, "the validator refuses a filter without a predicate"
-        return Listed(keeping(self.predicate)(column.values()))
+        values = column.values()
+        try:
+            kept = keeping(predicate)(values)
+        except ValueError:
+            results, taken = self.tried(predicate, column, item_of(remade(batch, field, column)))
+            kept = [values[index] for index in compress(taken, results)]
+        return remade(batch, field, Listed(kept))
 
     def _asked(self, column: Column) -> Any:
         assert self.batch is not None, "the validator refuses a filter without a predicate"

@@ -8,28 +8,30 @@ from typing import Any, Generic, Self
 from pydantic import model_validator
 from typing_extensions import TypeVar
 
-from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort, RowOperator
+from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort
 from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.records.expressions import Expression
 from dagkit_operators.records.inlined import making
 from dagkit_operators.records.processed import UnaryFunction, column_of, processed_field, processed_value
+from dagkit_operators.records.rejecting import RejectingRowOperator, item_of, only
 
 S = TypeVar("S", default=Any)
 T = TypeVar("T", default=Any)
 
 
-class Map(RowOperator, Generic[S, T]):
+class Map(RejectingRowOperator, Generic[S, T]):
     """Passes on the result of a function for each item.
 
     The function receives the value of a record, and its result becomes the value of a record of the same block. It
     receives any other item as a whole, unless `on` names a field. An expression such as `value.strip().lower()` may
     replace the function. `batch` is a function from a whole column to a column, array or list of the same length.
+    An item for which the function raises ValueError goes to `rejected`.
     """
 
     kind = "records.map/1"
     stateless = True
     input = InputPort[S]()
-    output = OutputPort[T]()
+    output = OutputPort[T](main=True)
 
     function: UnaryFunction | None = None
     """Called with each value."""
@@ -49,7 +51,14 @@ class Map(RowOperator, Generic[S, T]):
 
     def process(self, item: Any) -> Iterator[Any]:
         value = processed_value(item, self.on)
-        made = self._made(Listed([value])).values()[0] if self.function is None else self.function(value)
+        if self.function is None:
+            made = self._made_at_once(Listed([value])).values()[0]
+        else:
+            try:
+                made = self.function(value)
+            except ValueError as fault:
+                self.reject(item, value, fault)
+                return
         field = self.on or (VALUE if isinstance(item, Record) else None)
         yield made if field is None else replace(item, **{field: made})
 
@@ -57,32 +66,37 @@ class Map(RowOperator, Generic[S, T]):
         if not len(batch):
             return batch
         field = processed_field(batch, self.on)
-        made = self._made(column_of(batch, field))
+        column = column_of(batch, field)
+        if self.function is None:
+            made = self._made_at_once(column)
+        else:
+            try:
+                made = _made_by(self.function, column)
+            except ValueError:
+                results, taken = self.tried(self.function, column, item_of(batch))
+                batch, made = only(batch, taken), Listed(results)
         return Batch.of(made.values()) if field is None else batch.replaced(field, made)
 
-    def _made(self, column: Column) -> Column:
-        if self.batch is not None:
-            made = as_column(self.batch(column))
-            if len(made) != len(column):
-                raise ValueError(f"the batch function made {len(made)} values of {len(column)}; one for each is needed")
-            return made
-        assert self.function is not None, "the validator refuses a map without a function"
-        if isinstance(self.function, Expression):
-            return self.function.of(column)
-        return Listed(making(self.function)(column.values()))
+    def _made_at_once(self, column: Column) -> Column:
+        assert self.batch is not None, "the validator refuses a map without a function"
+        made = as_column(self.batch(column))
+        if len(made) != len(column):
+            raise ValueError(f"the batch function made {len(made)} values of {len(column)}; one for each is needed")
+        return made
 
 
-class FlatMap(RowOperator, Generic[S, T]):
+class FlatMap(RejectingRowOperator, Generic[S, T]):
     """Passes on all results of a function for each item: none, one or many.
 
     The function receives the value of a record, and each result becomes the value of a record of the same block. It
-    receives any other item as a whole, unless `on` names a field.
+    receives any other item as a whole, unless `on` names a field. An item for which the function raises ValueError goes
+    to `rejected`, and nothing of it is sent.
     """
 
     kind = "records.flat-map/1"
     stateless = True
     input = InputPort[S]()
-    output = OutputPort[T]()
+    output = OutputPort[T](main=True)
 
     function: UnaryFunction
     """Called with each value, returns an iterable of results. A text is refused, since its characters would be sent."""
@@ -93,13 +107,23 @@ class FlatMap(RowOperator, Generic[S, T]):
         super().__init__(**({} if function is None else {"function": function}), **properties)
 
     def process(self, item: Any) -> Iterator[Any]:
-        made = _no_text(self.function(processed_value(item, self.on)))
+        value = processed_value(item, self.on)
+        try:
+            made = self._listed(value)
+        except ValueError as fault:
+            self.reject(item, value, fault)
+            return
         field = self.on or (VALUE if isinstance(item, Record) else None)
         yield from made if field is None else (replace(item, **{field: one}) for one in made)
 
     def process_batch(self, batch: Batch[Any]) -> Batch[Any]:
         field = processed_field(batch, self.on)
-        made = [list(_no_text(some)) for some in map(self.function, column_of(batch, field).values())]
+        column = column_of(batch, field)
+        try:
+            made = [self._listed(value) for value in column.values()]
+        except ValueError:
+            made, taken = self.tried(self._listed, column, item_of(batch))
+            batch = only(batch, taken)
         flat = list(chain.from_iterable(made))
         if field is None:
             return Batch.of(flat)
@@ -107,6 +131,15 @@ class FlatMap(RowOperator, Generic[S, T]):
         counts = [len(some) for some in made]
         repeated = {name: _repeated(column, counts) for name, column in fielded.columns.items()}
         return Batch(repeated, fielded.made_by).replaced(field, Listed(flat))
+
+    def _listed(self, value: Any) -> list[Any]:
+        return list(_no_text(self.function(value)))
+
+
+def _made_by(function: Callable[[Any], Any], column: Column) -> Column:
+    if isinstance(function, Expression):
+        return function.of(column)
+    return Listed(making(function)(column.values()))
 
 
 def as_column(made: Any) -> Column:
