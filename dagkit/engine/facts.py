@@ -14,7 +14,7 @@ class _Fact(BaseModel):
 
 
 class Split(_Fact):
-    """Work was split at the position `at`, which begins the second piece."""
+    """Work was split at the position or share `at`, which begins the second piece."""
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
@@ -32,6 +32,8 @@ class Split(_Fact):
     """The slot that was working on it; None if no slot had begun it."""
     why: str
     """The rule that split it, in a few words."""
+    is_shares: bool = False
+    """Whether `start`, `at` and `end` are shares of the element. Up to November 2026 windows did not record that."""
 
 
 class Scaled(_Fact):

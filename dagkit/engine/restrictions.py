@@ -21,10 +21,9 @@ from dagkit.engine.address import Address
 from dagkit.engine.entrances import code_of
 from dagkit.errors import RunFailure, Scene
 from dagkit.ranges import OFFSET_INFINITY, ByteKeyRange, OffsetRange, RangeFault, RestrictionTracker
+from dagkit.ranges.shares import SHARES
 from dagkit.schema import spelled
 
-SHARES: Final = 2**62
-"""Shares of an element whose restriction is no range of offsets."""
 KEPT_SHARES: Final = 2**40
 """Shares that the rest of divided work keeps at least: so often it can be divided again, however wrong sizes are."""
 

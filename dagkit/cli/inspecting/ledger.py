@@ -19,6 +19,7 @@ from dagkit.ledger.audit.verify import verify as verify_ledger
 from dagkit.ledger.exchange.manifests import export as export_to
 from dagkit.ledger.exchange.manifests import import_into, manifest_of
 from dagkit.ledger.format.proof import Proven
+from dagkit.ranges.shares import SHARES
 
 path = click.argument("path", metavar="PATH")
 
@@ -303,7 +304,9 @@ def _proven(proven: Proven) -> dict[str, Any]:
         "sources": len(proven.sources),
         "elements_without_source": proven.elements,
         "positions": proven.positions,
+        "elements": proven.shares / SHARES,
         "waiting": proven.waiting,
+        "waiting_elements": proven.waiting_shares / SHARES,
         "endless": proven.endless,
     }
 
@@ -312,10 +315,22 @@ def _proof_in_words(proven: Proven) -> str:
     """`Block-reader: 7 sources, 1,234 positions, every one read once`."""
     counts = [counted(len(proven.sources), "source")]
     counts += [f"{proven.elements:,} elements besides"] if proven.elements else []
-    counts += [f"{proven.positions:,} positions", "every one read once"]
+    counts += [_elements(proven.shares)] if proven.shares else []
+    counts += [f"{proven.positions:,} positions"] if proven.positions or not proven.shares else []
+    counts += ["every one read once"]
     counts += [f"{proven.waiting:,} wait"] if proven.waiting else []
+    counts += [f"{_elements(proven.waiting_shares)} wait"] if proven.waiting_shares else []
     counts += [f"{proven.endless:,} without an end"] if proven.endless else []
     return f"{printable(Address(proven.input).operator)}: {', '.join(counts)}"
+
+
+def _elements(shares: int) -> str:
+    """`3 elements`, `2.75 elements`: what a sum of shares comes to; what is not done is not rounded up."""
+    whole, hundredths = divmod(shares * 100 // SHARES, 100)
+    if not whole and not hundredths:
+        return "less than 0.01 elements"
+    number = f"{whole:,}.{hundredths:02}" if hundredths else f"{whole:,}"
+    return "1 element" if number == "1" else f"{number} elements"
 
 
 def _sentence(verdict: ChainVerdict) -> str:

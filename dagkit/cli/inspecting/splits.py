@@ -13,6 +13,7 @@ from dagkit.engine.work.cost import CostEstimate, usual_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.errors import printable
 from dagkit.ledger import Ledger
+from dagkit.ranges.shares import SHARES, percent
 
 
 @click.command()
@@ -29,7 +30,7 @@ def splits(*, path: str, source: str, is_waiting: bool, output: Output) -> None:
         _print_pending(path, source, output)
         return
     found = [
-        {"window": entry.checkpoint.window, **fact.model_dump(mode="json", exclude={"fact"})}
+        {"window": entry.checkpoint.window, **_split(fact)}
         for entry in history(Ledger.open(path))
         for fact in entry.checkpoint.facts
         if isinstance(fact, Split) and source in fact.source
@@ -37,7 +38,7 @@ def splits(*, path: str, source: str, is_waiting: bool, output: Output) -> None:
     if output.as_json:
         output.document("dagkit.splits/1", {"splits": found})
         return
-    rows = [[_shown(split[name]) for name in _COLUMNS] for split in found]
+    rows = [[_place(split, name) if name in _PLACES else _shown(split[name]) for name in _COLUMNS] for split in found]
     output.result(_aligned([list(_COLUMNS.values()), *rows]) if rows else "nothing was split")
 
 
@@ -52,6 +53,15 @@ _COLUMNS = {
     "source": "source",
 }
 
+_PLACES = "start", "at", "end"
+"""The columns that hold positions, or shares of an element."""
+
+
+def _split(fact: Split) -> dict[str, Any]:
+    """The fields of a split; its shares, if it has any, also as parts of 1."""
+    fields = fact.model_dump(mode="json", exclude={"fact", "is_shares"})
+    return fields | {f"{name}_share": _share(fields[name], is_shares=fact.is_shares) for name in _PLACES}
+
 
 def _print_pending(path: str, source: str, output: Output) -> None:
     queue: Sequence[WorkItem] = ()
@@ -64,7 +74,7 @@ def _print_pending(path: str, source: str, output: Output) -> None:
         return
     header = ["from", "to", "done before it", "expected", "source"]
     rows = [
-        [_shown(row["start"]), _shown(row["end"]), _done(row), _expected(row), printable(item.name)]
+        [_place(row, "start"), _place(row, "end"), _done(row), _expected(row), printable(item.name)]
         for item, row in pending
     ]
     output.result(_aligned([header, *rows]) if rows else "no pending work")
@@ -79,21 +89,36 @@ def _pending(item: WorkItem, usual: float | None) -> dict[str, Any]:
         "block": item.element_id,
         "start": item.start,
         "end": item.end if item.has_end else None,
-        "positions": item.length if item.has_end else None,
+        "positions": item.length if item.has_end and not item.is_shares else None,
         "done_positions": item.done_positions,
         "done_millis": round(item.done_millis, 3),
         "expected_millis": None if expected is None else round(expected, 3),
+        "start_share": _share(item.start, is_shares=item.is_shares),
+        "end_share": _share(item.end, is_shares=item.is_shares) if item.has_end else None,
+        "share": _share(item.length, is_shares=item.is_shares) if item.has_end else None,
+        "done_share": _share(item.done_positions, is_shares=item.is_shares),
     }
+
+
+def _share(place: int | None, *, is_shares: bool) -> float | None:
+    """The part of the element, from 0 to 1; None of positions."""
+    return place / SHARES if is_shares and place is not None else None
 
 
 def _done(row: dict[str, Any]) -> str:
     if not row["done_positions"]:
         return "-"
-    return f"{row['done_positions']} in {row['done_millis'] / 1000:.2f} s"
+    return f"{_place(row, 'done_positions')} in {row['done_millis'] / 1000:.2f} s"
 
 
 def _expected(row: dict[str, Any]) -> str:
     return "-" if row["expected_millis"] is None else f"{row['expected_millis'] / 1000:.2f} s"
+
+
+def _place(row: dict[str, Any], name: str) -> str:
+    """A position as it is, or the share of an element in percent."""
+    share = row[f"{name.removesuffix('_positions')}_share"]
+    return _shown(row[name]) if share is None else percent(row[name])
 
 
 def _shown(value: object) -> str:

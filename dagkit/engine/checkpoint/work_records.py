@@ -42,14 +42,18 @@ def _of_input(
     many = frozenset(settled[LISTED:])
     """Sources that were found and done in this window, beyond those that are listed."""
     stretches = [stretch for source in many for stretch in found[source]]
-    elements, positions = folded[0] + len(stretches), folded[1] + sum(map(_length, stretches))
+    recorded = chain.from_iterable((*record.found, *record.done) for record in records)
+    shared = frozenset(item.source for item in chain(waits.get(into, ()), recorded) if item.is_shares)
+    """Elements that are recorded by their shares."""
+    positions = sum(_length(stretch) for source in many - shared for stretch in found[source])
+    elements, positions = folded[0] + len(stretches), folded[1] + positions
     return InputWork(
         input=into,
         given=_spans(given),
-        found=_spans(found, many),
+        found=_spans(found, many, shared),
         folded=Folded(elements=elements, positions=positions) if elements else None,
-        consumed=_spans(done, many),
-        pending=_spans(pending),
+        consumed=_spans(done, many, shared),
+        pending=_spans(pending, shared=shared),
     )
 
 
@@ -71,22 +75,29 @@ def _by_input(work: Iterable[WorkItem]) -> dict[str, list[Extent]]:
     found: defaultdict[str, list[Extent]] = defaultdict(list)
     for item in work:
         if item.source is not None:
-            found[item.into].append(Extent(item.source, item.start, item.end))
+            found[item.into].append(Extent.of(item.source, item, item.end))
     return found
 
 
 def _covered(extents: Iterable[Extent]) -> Coverage:
     """Return the stretches of each source, joined where they touch, so that equal coverage compares equal."""
     found: defaultdict[str, list[Bounds]] = defaultdict(list)
-    for source, start, end in extents:
-        if start < end:
-            found[source].append((start, end))
+    for extent in extents:
+        if extent.start < extent.end:
+            found[extent.source].append((extent.start, extent.end))
     return {source: found[source] if len(found[source]) == 1 else surplus(found[source]) for source in sorted(found)}
 
 
-def _spans(covered: Coverage, besides: frozenset[str] = frozenset()) -> tuple[Span, ...]:
+def _spans(
+    covered: Coverage, besides: frozenset[str] = frozenset(), shared: frozenset[str] = frozenset()
+) -> tuple[Span, ...]:
     return tuple(
-        Span(source=source, start=int(start), end=None if end >= OFFSET_INFINITY else int(end))
+        Span(
+            source=source,
+            start=int(start),
+            end=None if end >= OFFSET_INFINITY else int(end),
+            shares=True if source in shared else None,
+        )
         for source, stretches in covered.items()
         if source not in besides
         for start, end in stretches

@@ -96,9 +96,14 @@ class WorkItem(BaseModel):
         return (0, 0, self.number, self.start) if self.has_end else (1, self.turn, self.number, self.start)
 
     @property
+    def is_shares(self) -> bool:
+        """Whether `start` and `end` are shares of the element, not positions of its source."""
+        return self.restriction is not None
+
+    @property
     def positions(self) -> int:
         """How many positions of its source it has; shares are none."""
-        return self.length if self.restriction is None else 0
+        return 0 if self.is_shares else self.length
 
     def __copy__(self) -> "WorkItem":
         """Copy the fields alone. Pydantic's copy takes half as long again, and scheduling mostly copies."""

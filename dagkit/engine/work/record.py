@@ -10,11 +10,17 @@ LISTED = 1000
 
 
 class Extent(NamedTuple):
-    """A stretch of a source."""
+    """A stretch of a source, or of the shares of an element."""
 
     source: str
     start: int
     end: int
+    is_shares: bool = False
+
+    @classmethod
+    def of(cls, source: str, item: WorkItem, stop: int) -> "Extent":
+        """Return the stretch from the start of an item to a stop."""
+        return cls(source, item.start, stop, item.is_shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,7 @@ class WorkRecord:
     folded_elements: int = 0
     """How many elements came and were done in this window, without those that are listed."""
     folded_positions: int = 0
+    """The sum of their positions; shares are none."""
 
 
 class Recorder:
@@ -51,9 +58,9 @@ class Recorder:
             return
         is_settled = stop == item.end and self._new.pop((item.number, item.start), None) is not None
         if not is_settled:
-            self._done.add(item.source, item.start, stop)
+            self._done.add(Extent.of(item.source, item, stop))
         elif len(self._settled.extents) < LISTED or self._settled.touches(item.source, item.start):
-            self._settled.add(item.source, item.start, stop)
+            self._settled.add(Extent.of(item.source, item, stop))
         else:
             self._folded_elements += 1
             self._folded_positions += item.positions
@@ -63,11 +70,11 @@ class Recorder:
         found = _Joined()
         for item in self._new.values():
             if item.source is not None:
-                found.add(item.source, item.start, item.end)
+                found.add(Extent.of(item.source, item, item.end))
         settled = self._settled.extents
         return WorkRecord(
-            found=tuple(Extent(*item) for item in [*found.extents, *settled]),
-            done=tuple(Extent(*item) for item in [*self._done.extents, *settled]),
+            found=(*found.extents, *settled),
+            done=(*self._done.extents, *settled),
             folded_elements=self._folded_elements,
             folded_positions=self._folded_positions,
         )
@@ -77,20 +84,20 @@ class _Joined:
     """Stretches, each joined with the previous one of its source if they touch."""
 
     def __init__(self) -> None:
-        self.extents: list[tuple[str, int, int]] = []
+        self.extents: list[Extent] = []
         self._last: dict[str, int] = {}
         """The index of the last stretch of each source."""
 
     def touches(self, source: str, start: int) -> bool:
         place = self._last.get(source)
-        return place is not None and self.extents[place][2] == start
+        return place is not None and self.extents[place].end == start
 
-    def add(self, source: str, start: int, end: int) -> None:
-        if start == end:
+    def add(self, extent: Extent) -> None:
+        if extent.start == extent.end:
             return
-        if self.touches(source, start):
-            place = self._last[source]
-            self.extents[place] = source, self.extents[place][1], end
+        if self.touches(extent.source, extent.start):
+            place = self._last[extent.source]
+            self.extents[place] = self.extents[place]._replace(end=extent.end)
         else:
-            self._last[source] = len(self.extents)
-            self.extents.append((source, start, end))
+            self._last[extent.source] = len(self.extents)
+            self.extents.append(extent)

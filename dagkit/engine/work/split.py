@@ -256,6 +256,7 @@ def split_of(item: WorkItem, at: int, why: str, slot: int | None = None) -> Spli
         element_id=item.element_id,
         slot=slot,
         why=why,
+        is_shares=item.is_shares,
     )
 
 

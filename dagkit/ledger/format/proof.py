@@ -19,16 +19,19 @@ from pydantic import Field, JsonValue, model_validator
 from dagkit.ledger.format.events import DataField, DataSchema
 from dagkit.ledger.format.wire import Offset, Wire
 from dagkit.ranges.coverage import Bounds, surplus
+from dagkit.ranges.shares import percent
 
 Place = Annotated[int, Field(ge=0)]
 
 
 class Span(Wire):
-    """The range `[start, end)` of a source; without an end it is unbounded."""
+    """The range `[start, end)` of a source, or of the shares of an element; without an end it is unbounded."""
 
     source: str
     start: Place
     end: Place | None = None
+    shares: Literal[True] | None = None
+    """Whether `start` and `end` are shares. Up to November 2026 windows did not record that."""
 
     @model_validator(mode="after")
     def _forwards(self) -> Self:
@@ -37,12 +40,14 @@ class Span(Wire):
         return self
 
     def __str__(self) -> str:
-        return f"{self.source}[{self.start}, {'inf' if self.end is None else self.end})"
+        start, end = (percent(at) if self.shares and at is not None else at for at in (self.start, self.end))
+        return f"{self.source}[{start}, {'inf' if end is None else end})"
 
 
 class WorkBlock(Span):
     """A discovered range: one record of a root chain's data."""
 
+    shares: None = None
     size: Place | None = None
     """The length of the whole source, if it is known and final."""
     extra: Mapping[str, JsonValue] | None = None
@@ -77,6 +82,7 @@ class Folded(Wire):
 
     elements: Place
     positions: Place
+    """The sum of their positions; shares are none."""
 
 
 class InputWork(Wire):
@@ -145,9 +151,10 @@ Stretch = Bounds
 
 def more(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
     """What the spans cover more often than the others do."""
-    removed = normal(others)
+    spans, others = list(spans), list(others)
+    removed, shared = normal(others), _in_shares((*spans, *others))
     return [
-        _span(source, *stretch)
+        _span(source, *stretch, shared)
         for source, stretches in normal(spans).items()
         for stretch in surplus(stretches, removed.get(source, ()))
     ]
@@ -204,11 +211,19 @@ def merged(stretches: Sequence[Stretch]) -> list[Stretch]:
 
 def joined(spans: Iterable[Span]) -> list[Span]:
     """Merge spans that touch or overlap."""
-    return [_span(source, *stretch) for source, found in normal(spans).items() for stretch in merged(found)]
+    spans = list(spans)
+    shared = _in_shares(spans)
+    return [_span(source, *stretch, shared) for source, found in normal(spans).items() for stretch in merged(found)]
 
 
-def _span(source: str, start: float, end: float) -> Span:
-    return Span(source=source, start=int(start), end=None if end == float("inf") else int(end))
+def _in_shares(spans: Iterable[Span]) -> frozenset[str]:
+    """The sources of spans that are shares. Coverage ignores that: earlier windows did not record it."""
+    return frozenset(span.source for span in spans if span.shares)
+
+
+def _span(source: str, start: float, end: float, shared: frozenset[str] = frozenset()) -> Span:
+    stop = None if end == float("inf") else int(end)
+    return Span(source=source, start=int(start), end=stop, shares=True if source in shared else None)
 
 
 class DiscoveredWork:
@@ -281,16 +296,22 @@ class Proven:
     """Elements that are recorded as a sum, without their sources."""
     positions: int = 0
     """Positions that were read, each as often as it was found."""
+    shares: int = 0
+    """Shares of elements that were done, each as often as it was found."""
     waiting: int = 0
     """Positions that were found and wait; of what has no end, none."""
+    waiting_shares: int = 0
+    """Shares that were found and wait; of what has no end, none."""
     endless: int = 0
     """Stretches without an end that wait."""
 
     def note(self, work: InputWork) -> None:
         """Add one window."""
         self.sources.update(span.source for span in (*work.given, *work.found))
-        self.positions += sum(map(length_of, work.consumed))
-        self.waiting = sum(map(length_of, work.pending))
+        self.positions += positions_in(work.consumed)
+        self.shares += _shares_in(work.consumed)
+        self.waiting = positions_in(work.pending)
+        self.waiting_shares = _shares_in(work.pending)
         self.endless = sum(span.end is None for span in work.pending)
         if work.folded is not None:
             self.elements += work.folded.elements
@@ -383,8 +404,17 @@ class Audit:
             self._consumed[source] = merged(sorted([*self._consumed.get(source, []), *stretches]))
 
 
+def positions_in(spans: Iterable[Span]) -> int:
+    """How many positions of sources the spans have; shares are none, and what has no end counts as 0."""
+    return sum(map(length_of, (span for span in spans if not span.shares)))
+
+
+def _shares_in(spans: Iterable[Span]) -> int:
+    return sum(map(length_of, (span for span in spans if span.shares)))
+
+
 def length_of(span: Span) -> int:
-    """Its positions; of what has no end, none that could be counted."""
+    """Its length in its own unit; of what has no end, 0."""
     return 0 if span.end is None else span.end - span.start
 
 

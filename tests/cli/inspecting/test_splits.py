@@ -1,13 +1,17 @@
 """`dagkit splits`: every split in a ledger, and the pending work."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dagkit.api.running import Until
 from dagkit.engine.facts import Split
 from dagkit.engine.history.history import history
 from dagkit.ledger import Ledger
 from tests.engine.cast import Desk, Hurried, numbers_collected
+from tests.engine.restriction_cast import CountFn, ShardReader, TableReader
+from tests.engine.work_cast import numbers_of_names
 
 RANGES = ((40, 3), (20,))
 
@@ -75,3 +79,60 @@ def test_nothing_waits_at_the_end(dagkit, place: str) -> None:
 
 def test_where_there_is_no_ledger_it_says_so(dagkit, tmp_path: Path) -> None:
     assert dagkit("splits", str(tmp_path / "nowhere")).code == 6
+
+
+def shards(home: Path, *, windows: int | None, kind: Any = ShardReader) -> str:
+    """The folder of an application that reads four rows one by one, each in a window, and two other rows."""
+    desk = Desk(home, numbers_of_names(((("x", 4),), (("y", 2),)), kind=kind), until=Until.IDLE, backend=Hurried)
+    desk.run(windows=windows)
+    return desk.place
+
+
+def test_a_split_of_shares_is_printed_in_percent(dagkit, tmp_path: Path) -> None:
+    place = shards(tmp_path, windows=1)
+    assert dagkit("splits", place).out.splitlines()[1].split()[3:9] == ["0.0", "%", "25.0", "%", "100.0", "%"]
+    (split,) = dagkit("splits", place, "--json").document["splits"]
+    assert (split["start_share"], split["at_share"], split["end_share"]) == (0.0, 0.25, 1.0)
+
+
+def test_shares_that_wait_are_printed_in_percent(dagkit, tmp_path: Path) -> None:
+    place = shards(tmp_path, windows=1)
+    _, rest = dagkit("splits", place, "--waiting").out.splitlines()
+    assert rest.startswith("25.0 %  100.0 %  25.0 % in ")
+    (row,) = dagkit("splits", place, "--waiting", "--json").document["waiting"]
+    shares = [row[name] for name in ("start_share", "end_share", "share", "done_share")]
+    assert shares == [0.25, 1.0, 0.75, 0.25]
+    assert row["positions"] is None
+
+
+def test_positions_have_no_shares(dagkit, tmp_path: Path) -> None:
+    place = shards(tmp_path, windows=1, kind=CountFn)
+    (split,) = dagkit("splits", place, "--json").document["splits"]
+    assert (split["at"], split["at_share"]) == (1, None)
+    (row,) = dagkit("splits", place, "--waiting", "--json").document["waiting"]
+    assert (row["positions"], row["share"]) == (3, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "windows", "done", "waiting", "count"),
+    [
+        (ShardReader, 1, 0.25, 0.75, "0.25 elements, every one read once, 0.75 elements wait"),
+        (ShardReader, None, 2.0, 0.0, "2 elements, every one read once"),
+        (TableReader, None, 2.0, 0.0, "2 elements, every one read once"),
+        (CountFn, None, 0.0, 0.0, "6 positions, every one read once"),
+    ],
+)
+def test_shares_are_verified_as_elements(
+    dagkit, tmp_path: Path, *, kind: Any, windows: int | None, done: float, waiting: float, count: str
+) -> None:
+    place = shards(tmp_path, windows=windows, kind=kind)
+    answer = dagkit("ledger", "verify", place)
+    assert count in answer.out.splitlines()[-1]
+    (proven,) = dagkit("ledger", "verify", place, "--json").document["proven"]
+    assert (proven["elements"], proven["waiting_elements"]) == (done, waiting)
+    assert (proven["positions"] > 0) is (kind is CountFn)
+
+
+def test_shares_that_wait_are_named_in_percent(dagkit, tmp_path: Path) -> None:
+    answer = dagkit("ledger", "verify", shards(tmp_path, windows=1), "--complete")
+    assert '["x",4][25.0 %, 100.0 %) is pending' in answer.err

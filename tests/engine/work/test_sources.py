@@ -33,14 +33,17 @@ from dagkit import (
 from dagkit.cli.group import main
 from dagkit.compiler import Compilation
 from dagkit.engine.address import Address
+from dagkit.engine.checkpoint.work_records import work_recorded
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.history.backlogs import recorded
 from dagkit.engine.points import Point
 from dagkit.engine.work.elements import Elements
-from dagkit.engine.work.record import LISTED
-from dagkit.engine.worker.protocol import Answer, Backend, WindowTask
+from dagkit.engine.work.record import LISTED, Extent, WorkRecord
+from dagkit.engine.worker.protocol import Answer, Backend, Report, WindowTask
 from dagkit.ledger.audit.verify import Verdict, verify
+from dagkit.ledger.format.proof import Folded
 from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.ranges.shares import SHARES
 from dagkit.scaling import Follower, ScalingSettings
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import LineReader, MatchFiles, ReadFiles, Record, RecordWriter
@@ -410,3 +413,12 @@ def test_a_window_whose_reports_always_leave_work_out_is_never_committed(tmp_pat
     with pytest.raises(WindowLost, match=r"window 1 lacks a part of its report: reader\.input had orders/0"):
         desk.run()
     assert desk.loop().run_state.checkpoint.window == 0
+
+
+def test_shares_that_are_recorded_as_a_sum_are_no_positions() -> None:
+    names = [f"{number:05d}" for number in range(LISTED + 5)]
+    stretches = tuple(Extent(name, 0, SHARES, is_shares=True) for name in names)
+    record = WorkRecord(found=stretches, done=stretches)
+    (work,) = work_recorded((), [Report(level=0, slot=0, records={"a.b": record})], ()).inputs or ()
+    assert work.folded == Folded(elements=5, positions=0)
+    assert {span.shares for span in (*work.found, *work.consumed)} == {True}

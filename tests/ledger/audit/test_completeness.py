@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dagkit.ledger import EmittedItem, Span, Work, WorkBlock, checkpoint_of, lines_of, slice_of
 from dagkit.ledger.audit.verify import verify
 from dagkit.ledger.format.proof import Audit, InputWork, Window, joined, overlaps, without
+from dagkit.ranges.shares import SHARES
 from tests.ledger.desk import APPLICATION, SPLITTER, Desk
 
 
@@ -331,3 +332,21 @@ def test_a_window_that_records_by_input_continues_one_that_did_not(work, kinds):
     audit = Audit()
     audit.window(Window([span(0, 10)], Work(consumed=(span(0, 5),), pending=(span(5, 10),))))
     assert [flaw.kind for flaw in audit.window(Window([span(10, 20)], one_input(**work)))] == kinds
+
+
+def test_shares_that_waited_before_they_were_marked_are_the_same_work() -> None:
+    audit = Audit()
+    audit.window(Window([], one_input(found=(span(0, 9),), pending=(span(0, 9),))))
+    rest = (Span(source="a.txt", start=4, end=9, shares=True),)
+    done = (Span(source="a.txt", start=0, end=4, shares=True),)
+    assert audit.window(Window([], one_input(consumed=done, pending=rest))) == []
+    proven = audit.proven["reader.blocks"]
+    assert (proven.positions, proven.shares, proven.waiting_shares) == (0, 4, 5)
+
+
+def test_lost_shares_are_named_in_percent() -> None:
+    audit = Audit()
+    audit.window(Window([], one_input()))
+    whole = Span(source="a.txt", start=0, end=SHARES, shares=True)
+    (flaw,) = audit.window(Window([], one_input(found=(whole,), consumed=(whole.model_copy(update={"start": 2**60}),))))
+    assert str(flaw.span) == "a.txt[0.0 %, 25.0 %)"
