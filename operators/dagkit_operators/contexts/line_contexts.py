@@ -1,7 +1,7 @@
 """Reader contexts for lines of text."""
 
 from abc import abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -74,7 +74,7 @@ class TextContext(ReaderContext[str]):
         if (yield from self._granted(reading, block, tracker)):
             tracker.try_claim(block.end)
 
-    def contents(self, values: Column) -> Iterable[bytes]:
+    def contents(self, values: Column) -> Sequence[bytes]:
         return contents(values)
 
     @abstractmethod

@@ -5,7 +5,7 @@ block belongs into private attributes. The reader works with a copy of it for ea
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -78,9 +78,9 @@ class ReaderContext(_Of[T], BaseModel, ABC):
         """Return the context for files whose filesystem has this block size; here, the context itself."""
         return self
 
-    def contents(self, values: Column) -> Iterable[bytes]:
+    def contents(self, values: Column) -> Sequence[bytes]:
         """Return the bytes of each record, which `convert_to_record` receives."""
-        return (one.encode("utf-8", TEXT_ERRORS) if isinstance(one, str) else one for one in values.values())
+        return [one.encode("utf-8", TEXT_ERRORS) if isinstance(one, str) else one for one in values.values()]
 
 
 def unsplittable(tracker: Tracker) -> Tracker:

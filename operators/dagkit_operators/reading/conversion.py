@@ -1,6 +1,6 @@
 """Making items of records one by one: what a conversion drops, and what it rejects."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -33,29 +33,36 @@ class Conversion:
     path: str
     convert: Callable[[Any], Any]
     reject: Callable[[Rejected, Exception], None]
-    drop: Callable[[], None] | None = None
-    """Called for each record of which None is made, and which is therefore dropped; without it, None is an item."""
+    drop: Callable[[int], None] | None = None
+    """Called with the number of records of which None was made, and which are dropped; without it, None is an item."""
 
-    def of(self, column: Column, given: Iterable[Any]) -> ListedAt:
+    def of(self, column: Column, given: Sequence[Any]) -> ListedAt:
         """What is made of the values of a column, given as the conversion takes them."""
+        items: list[Any] = []
+        rejected: list[int] = []
+        values = iter(given)
         starts = cache(column.starts)  # computed for the first record that needs them, and kept for the others
-        items, taken = [], []
-        for index, value in enumerate(given):
+        while True:
             try:
-                item = self.convert(value)
+                # In one call for all records: a loop would cost as much as a cheap conversion. What was made before
+                # a record that fails stays in the list, and the next call continues after that record.
+                items.extend(map(self.convert, values))
+                break
             except ValueError as fault:
-                self.reject(Rejected(self.path, _start(starts(), index), as_text(value), str(fault)), fault)
+                index = len(items) + len(rejected)
+                start = _start(starts(), index)
+                self.reject(Rejected(self.path, start, as_text(given[index]), str(fault)), fault)
+                rejected.append(index)
             except Exception as error:
-                line = f"{_line_at(_start(starts(), index))} of {shown(self.path)}: {as_text(value)!r:.80}"
+                index = len(items) + len(rejected)
+                line = f"{_line_at(_start(starts(), index))} of {shown(self.path)}: {as_text(given[index])!r:.80}"
                 error.add_note(f"of {line}; what raises ValueError is rejected, and nothing else")
                 raise
-            else:
-                if item is None and self.drop is not None:
-                    self.drop()
-                    continue
-                items.append(item)
-                taken.append(index)
-        return ListedAt(items, lambda: _starts_of(starts(), taken))
+        dropped = [] if self.drop is None else [index for index, item in enumerate(items) if item is None]
+        if self.drop is not None and dropped:
+            self.drop(len(dropped))
+            items = _without(items, dropped)
+        return ListedAt(items, lambda: _starts_of(starts(), rejected, dropped))
 
 
 def as_text(value: object) -> str:
@@ -68,9 +75,15 @@ def _line_at(start: int | None) -> str:
     return "a line" if start is None else f"the line at byte {start}"
 
 
-def _start(starts: Any, index: int) -> int | None:
+def _start(starts: Sequence[int] | None, index: int) -> int | None:
     return None if starts is None else starts[index]
 
 
-def _starts_of(starts: Any, taken: list[int]) -> list[int] | None:
-    return None if starts is None else [starts[index] for index in taken]
+def _starts_of(starts: Sequence[int] | None, rejected: list[int], dropped: list[int]) -> Sequence[int] | None:
+    return None if starts is None else _without(_without(starts, rejected), dropped)
+
+
+def _without(values: Sequence[Any], indices: list[int]) -> list[Any]:
+    """The values at all other indices."""
+    out = set(indices)
+    return [value for index, value in enumerate(values) if index not in out] if out else list(values)

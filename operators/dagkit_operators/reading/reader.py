@@ -104,8 +104,8 @@ class Reader(Operator, Generic[T]):
             raise LineRejected(rejected) from fault
         self.rejected.emit(rejected)
 
-    def _drop(self) -> None:
-        self.records_dropped += 1
+    def _drop(self, count: int) -> None:
+        self.records_dropped += count
 
     def begin_window(self, window_id: int) -> None:  # noqa: ARG002 - the same for every window
         self._stream.keeps = True
