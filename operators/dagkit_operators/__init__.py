@@ -17,6 +17,8 @@ from dagkit_operators.reading.block_reader import BlockReader
 from dagkit_operators.reading.conversion import LineRejected
 from dagkit_operators.reading.read_files import ReadFiles
 from dagkit_operators.reading.readers import FixedLengthReader, LineReader
+from dagkit_operators.reading.record_reader import RecordReader
+from dagkit_operators.reading.slices import FSSliceReader, Slice
 from dagkit_operators.reading.tail import TailFiles
 from dagkit_operators.records.count import CountByKey, SumByKey
 from dagkit_operators.records.expressions import Expression, value
@@ -37,6 +39,7 @@ __all__ = [
     "DirectoryScanner",
     "Entity",
     "Expression",
+    "FSSliceReader",
     "FileChanged",
     "FileInfo",
     "FileSplitterInput",
@@ -58,8 +61,10 @@ __all__ = [
     "ReaderContext",
     "Record",
     "RecordByRecordContext",
+    "RecordReader",
     "RecordWriter",
     "Rejected",
+    "Slice",
     "StatelessLatencyBasedPartitioner",
     "StatelessThroughputBasedPartitioner",
     "SumByKey",

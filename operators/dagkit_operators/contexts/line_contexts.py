@@ -22,6 +22,7 @@ from dagkit_operators.contexts.line_columns import (
     with_end,
     without_returns,
 )
+from dagkit_operators.contexts.line_runs import collapsed, run_chunks
 from dagkit_operators.contexts.lines import (
     CHUNK_SIZE,
     LONGEST_LINE,
@@ -51,6 +52,11 @@ class TextContext(ReaderContext[str]):
     """The escape byte. A delimiter after an odd number of escapes ends no line. Values keep their escapes."""
     keep_returns: bool = True
     """Whether a carriage return before the newline stays in the value; if not, LF and CRLF may both end lines."""
+    collapse_line_ends: bool = False
+    """Whether a run of carriage returns and newlines, however long, ends one line, so that empty lines are no records.
+
+    As in Malhar, one empty record comes first if a file begins with such a run.
+    """
     skip_header_lines: NonNegativeInt = 0
     """The number of lines at the beginning of each file that are not records."""
     chunk_size: PositiveInt = CHUNK_SIZE
@@ -67,6 +73,8 @@ class TextContext(ReaderContext[str]):
         escape_of(self.escape, delimiter_of(self.delimiter))
         if not (self.keep_returns or self.delimiter == "\n"):
             raise ValueError(f"keep_returns is False, and lines end with {self.delimiter!r}; leave the delimiter away")
+        if self.collapse_line_ends and (self.escape or self.delimiter != "\n"):
+            raise ValueError("collapse_line_ends is True; leave the delimiter and the escape away")
         return self
 
     def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[str]]]:
@@ -89,7 +97,8 @@ class TextContext(ReaderContext[str]):
         self, reading: Iterator[Chunk], block: Block, tracker: Tracker
     ) -> Generator[Batch[Record[str]], None, bool]:
         """The lines that the tracker grants. Return whether it granted all of them."""
-        column_of = ReadLines if self.keep_returns and not self.escape else self._column
+        is_as_read = self.keep_returns and not (self.escape or self.collapse_line_ends)
+        column_of = ReadLines if is_as_read else self._column
         try:
             for chunk in in_portions(reading):
                 granted = tracker.claim_many(self._claims(chunk, block))
@@ -110,6 +119,8 @@ class TextContext(ReaderContext[str]):
         return end if header is None else max(start, header)
 
     def _all(self, stream: Seekable, start: int, end: int | None, *, at_line: bool = False) -> Iterator[Chunk]:
+        if self.collapse_line_ends:
+            return run_chunks(stream, start, end, size=self.chunk_size, longest=self.longest_line, at_line=at_line)
         return chunks(
             stream,
             start,
@@ -123,6 +134,8 @@ class TextContext(ReaderContext[str]):
 
     def _column(self, chunk: Chunk) -> Column:
         """The column for lines whose values differ from the file's bytes: without returns, or with escapes."""
+        if self.collapse_line_ends:
+            return CopiedLines(collapsed(chunk), b"\n", chunk)
         bare = chunk if self.keep_returns else without_returns(chunk)
         if self.escape:
             # values may hold escaped delimiters, so a column of bytes would be split wrongly downstream

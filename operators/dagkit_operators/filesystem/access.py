@@ -113,7 +113,12 @@ def opened(path: str) -> Stream:
         local: Stream = opened_here(path)  # type: ignore[assignment]
         return local
     filesystem, inner, _ = resolved(path)
-    remote: Stream = io.BufferedReader(filesystem.open_input_file(inner), REMOTE_READ)  # type: ignore[assignment]
+    return opened_in(filesystem, inner)
+
+
+def opened_in(filesystem: Any, path: str) -> Stream:
+    """Open a file of an Arrow filesystem at its beginning."""
+    remote: Stream = io.BufferedReader(filesystem.open_input_file(path), REMOTE_READ)  # type: ignore[assignment]
     return remote
 
 
@@ -123,6 +128,11 @@ def looked_up(path: str) -> Found | None:
         status = status_of(local_path(path))
         return None if status is None else found_of(path, status)
     filesystem, inner, _ = resolved(path)
+    return looked_up_in(filesystem, inner, path)
+
+
+def looked_up_in(filesystem: Any, inner: str, path: str) -> Found | None:
+    """The file at the path `inner` of an Arrow filesystem, under the name `path`; None if there is none."""
     info = filesystem.get_file_info(inner)
     return Found(path, info.size or 0, millis_of(info)) if info.is_file else None
 

@@ -3,12 +3,21 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from dagkit import Block
 from dagkit.errors import RunFailure
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.urls import shown
-from dagkit_operators.filesystem.access import Seekable, looked_up, opened, reading_from, refuse_special
+from dagkit_operators.filesystem.access import (
+    Seekable,
+    looked_up,
+    looked_up_in,
+    opened,
+    opened_in,
+    reading_from,
+    refuse_special,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -20,16 +29,21 @@ class FileChanged(RunFailure):
 
 
 @contextmanager
-def open_snapshot(block: Block) -> Iterator[Seekable]:
+def open_snapshot(block: Block, filesystem: Any = None) -> Iterator[Seekable]:
     """Open the file of a block. Raise FileChanged if the file is gone; log a warning if it was changed.
+
+    The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
 
     If a file has its old length and a new time of change, it may have been rewritten or merely touched. The splitter
     finds it again, and its new content is read as a whole then, so reading does not stop here.
     """
     facts = block.facts or {}
     with reading_from(block.path):
-        refuse_special(block.path)
-        now = looked_up(block.path)
+        if filesystem is None:
+            refuse_special(block.path)
+            now = looked_up(block.path)
+        else:
+            now = looked_up_in(filesystem, block.path, block.path)
     if now is None:
         raise FileChanged(
             f"{shown(block.path)} is gone, and {_of(block)} is still to be read",
@@ -40,7 +54,7 @@ def open_snapshot(block: Block) -> Iterator[Seekable]:
     if now.length == seen[0] and now.modified_millis != seen[1]:
         _log.warning("%s was changed after it was split; %s is read as it is now", shown(block.path), _of(block))
     with reading_from(block.path):
-        opening = opened(block.path)
+        opening = opened(block.path) if filesystem is None else opened_in(filesystem, block.path)
     with opening as stream:
         yield _Snapshot(stream, block)
 

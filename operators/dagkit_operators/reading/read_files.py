@@ -68,7 +68,7 @@ class ReadFiles(TextForm[T], SplittableOperator[FileInfo], Generic[T]):
         with self.setup_stream(block) as stream:
             decompressed = Decompressed(stream, codec, block.path)
             context = self.context.model_copy()
-            yield from self.records(block, context.batches(decompressed, content, context.tracker_of(whole)))
+            yield from self.converted(block, context.batches(decompressed, content, context.tracker_of(whole)))
 
     def items(self, block: Block, batches: Iterable[Batch[Record[T]]]) -> Iterator[Batch[T]]:
         """The values of records, parsed. Rejected lines are sent to `rejected`."""

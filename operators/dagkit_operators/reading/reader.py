@@ -60,7 +60,11 @@ class Reader(Operator, Generic[T]):
 
     def setup_stream(self, block: Block) -> AbstractContextManager[Seekable]:
         """Open the file of a block. The stream has the positions of the file; leaving the `with` closes it."""
-        return open_snapshot(block)
+        return open_snapshot(block, self.get_fs_instance())
+
+    def get_fs_instance(self) -> Any:
+        """The `pyarrow.fs.FileSystem` to which the paths of blocks belong; None: they are local paths or URLs."""
+        return None
 
     def get_default_block_size(self) -> int:
         """Bytes of a block of the filesystem, for a reader context that needs it."""
@@ -83,9 +87,9 @@ class Reader(Operator, Generic[T]):
             return tracker.current_restriction().stop == block.end
 
         with self._stream.of(block, self.setup_stream, self.context.model_copy, is_done) as opened:
-            yield from self.records(block, opened.context.batches(opened.stream, block, tracker))
+            yield from self.converted(block, opened.context.batches(opened.stream, block, tracker))
 
-    def records(self, block: Block, made: Iterable[Batch[Record[T]] | Rejected]) -> Iterator[Batch[Record[T]]]:
+    def converted(self, block: Block, made: Iterable[Batch[Record[T]] | Rejected]) -> Iterator[Batch[Record[T]]]:
         """Convert the records that a context made. What the context or the conversion rejects goes to `rejected`."""
         converts = type(self).convert_to_record is not Reader.convert_to_record
         conversion = Conversion(block.path, self.convert_to_record, self.reject, self._drop)

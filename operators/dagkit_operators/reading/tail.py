@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
-from typing import Any, Generic, Literal
+from typing import Any, Generic, Literal, Self
 
-from pydantic import NonNegativeInt
+from pydantic import NonNegativeInt, model_validator
 
 from dagkit import Batch, Block, OutputPort
 from dagkit.ranges import OFFSET_INFINITY, GrowableOffsetRestrictionTracker, OffsetRange, RestrictionTracker
@@ -50,6 +50,12 @@ class TailFiles(ReadFiles[T], Generic[T]):
     """The time until a file without new lines is read again."""
     ends_after_millis: NonNegativeInt | None = None
     """The time without a change after which a file is finished; None: never, or a minute for a renamed file."""
+
+    @model_validator(mode="after")
+    def _knows_when_a_line_is_complete(self) -> Self:
+        if self.reader_context.collapse_line_ends:
+            raise ValueError("collapse_line_ends is True, and a run of line ends may still grow; leave it away")
+        return self
 
     def initial_restriction(self, element: FileInfo) -> OffsetRange:  # noqa: ARG002 - unbounded for every file
         return OffsetRange(0, OFFSET_INFINITY)
@@ -101,7 +107,7 @@ class TailFiles(ReadFiles[T], Generic[T]):
             else:
                 assert stream is not None, "an existing file was opened"
                 block = Block(0, element.path, stretch.start, there.length)
-                made = self.records(block, self._batches(element, there, stream, block, tracker))
+                made = self.converted(block, self._batches(element, there, stream, block, tracker))
                 yield from self.items(block, made)
                 return
             tracker.try_claim(OFFSET_INFINITY)

@@ -7,7 +7,7 @@ from pydantic import NonNegativeInt, PositiveInt, model_validator
 from dagkit_operators.contexts.lines import LONGEST_LINE
 from dagkit_operators.reading.reader import Reader, T
 
-LINE_PROPERTIES = ("delimiter", "longest_line", "escape", "keep_returns", "skip_header_lines")
+LINE_PROPERTIES = ("delimiter", "longest_line", "escape", "keep_returns", "collapse_line_ends", "skip_header_lines")
 """The properties that only reader contexts for lines have."""
 
 
@@ -22,6 +22,8 @@ class TextForm(Reader[T]):
     """The escape byte. A delimiter after an odd number of escapes ends no line. Values keep their escapes."""
     keep_returns: bool = True
     """Whether a carriage return before the newline stays in the value; if not, LF and CRLF may both end lines."""
+    collapse_line_ends: bool = False
+    """Whether a run of carriage returns and newlines ends one line, as in Malhar: empty lines are no records."""
     skip_header_lines: NonNegativeInt = 0
     """The number of lines at the beginning of each file that are not records."""
 

@@ -357,3 +357,8 @@ def test_another_file_that_begins_alike_is_no_more_read_than_any_other(tmp_path:
     assert log.left is not None
     log.write("really second\n", tmp_path / "app.log.1")
     assert log.read() == ["really second"]
+
+
+def test_runs_of_line_ends_are_refused_since_they_may_grow() -> None:
+    (fault,) = TailFiles(collapse_line_ends=True).faults
+    assert fault.message == "collapse_line_ends is True, and a run of line ends may still grow; leave it away"

@@ -1,0 +1,251 @@
+"""The test cases of Malhar's block readers, under their names, and its defects, none of which is here.
+
+The defects are those of Malhar 3.8: a last line without a newline is lost in blocks of 8 KiB and more (A), characters
+of several bytes are counted as one (B), and a CR LF that two reads divide makes a record that is not there (C).
+"""
+
+import random
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import fs as pa_fs
+
+from dagkit import Block
+from dagkit.testing import Alone
+from dagkit_operators import (
+    BlockReader,
+    FSSliceReader,
+    LineReader,
+    LineReaderContext,
+    ReadAheadLineReaderContext,
+    RecordReader,
+)
+
+LINES = [f"{1 + n % 28:02}/{1 + n % 12:02}/2014,{n:05},".ljust(122, "abcdefghij"[n % 10]) for n in range(1000)]
+"""A thousand lines of 123 bytes, newline included, that begin with a date."""
+
+
+class DatedLineReader(LineReader):
+    """Malhar's FSLineReaderTest: a line is complete if it begins with a date."""
+
+    kind = "test.dated-line-reader/1"
+    reader_context: LineReaderContext = LineReaderContext()
+
+    def convert_to_record(self, content: bytes) -> str | None:
+        return content.decode() if re.match(rb"\d\d/\d\d/\d{4}", content) else None
+
+
+class ReadAheadLineReader(LineReader):
+    """Malhar's ReadAheadLineReaderTest: every record is a complete line."""
+
+    kind = "test.read-ahead-line-reader/1"
+    reader_context: ReadAheadLineReaderContext = ReadAheadLineReaderContext()
+
+    def convert_to_record(self, content: bytes) -> str:
+        return content.decode()
+
+
+READERS = pytest.mark.parametrize("reader", [DatedLineReader(), ReadAheadLineReader()], ids=["line", "read ahead"])
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "reader_test_data.csv"
+    path.write_text("".join(f"{line}\n" for line in LINES))
+    assert path.stat().st_size == 123_000
+    return path
+
+
+def blocks_of(path: Path, size: int) -> list[Block]:
+    edges = [*range(0, length := path.stat().st_size, size), length]
+    return [
+        Block(
+            number,
+            str(path),
+            start,
+            end,
+            end == length,
+            facts={"length": length},
+            previous_block_id=number - 1 if number else None,
+        )
+        for number, (start, end) in enumerate(pairwise(edges))
+    ]
+
+
+def read(reader: BlockReader[Any], blocks: list[Block]) -> list[Any]:
+    alone = Alone(reader)
+    with alone.window():
+        for block in blocks:
+            assert alone.work(block) is None
+    return [record.value for record in alone.sent()]
+
+
+@READERS
+def test_test(reader: LineReader, data: Path) -> None:
+    """FSLineReaderTest.test: the whole file is one block."""
+    assert read(reader, blocks_of(data, 123_000)) == LINES
+
+
+@READERS
+def test_multiple_blocks(reader: LineReader, data: Path) -> None:
+    """FSLineReaderTest.testMultipleBlocks: 123 blocks in their order."""
+    blocks = blocks_of(data, 1000)
+    assert len(blocks) == 123
+    assert read(reader, blocks) == LINES
+
+
+@READERS
+def test_non_consecutive_blocks(reader: LineReader, data: Path) -> None:
+    """FSLineReaderTest.testNonConsecutiveBlocks: every tenth block, ten times."""
+    blocks = blocks_of(data, 1000)
+    assert sorted(read(reader, [block for first in range(10) for block in blocks[first::10]])) == sorted(LINES)
+
+
+def test_partial_lines_are_dropped_and_counted(data: Path) -> None:
+    alone = Alone(DatedLineReader())
+    for block in blocks_of(data, 1000):
+        alone.work(block)
+    # a block that begins in the middle of a line drops the end of that line
+    assert alone.metrics["records_dropped"] == sum(start % 123 != 0 for start in range(0, 123_000, 1000)) == 122
+
+
+def test_bytes_received(data: Path) -> None:
+    """FSSliceReaderTest.testBytesReceived: the slices of blocks of 1500 bytes are the file."""
+    slices = read(FSSliceReader(), blocks_of(data, 1500))
+    assert b"".join(one.to_bytes() for one in slices) == data.read_bytes()
+    assert len(slices) == 82
+
+
+def test_block_size(data: Path) -> None:
+    """FSSliceReaderTest.testBlockSize: without a length, slices are as long as the filesystem's blocks."""
+
+    class Small(FSSliceReader):
+        kind = "test.small-blocks/1"
+
+        def get_default_block_size(self) -> int:
+            return 1000
+
+    assert {one.length for one in read(Small(), blocks_of(data, 123_000))} == {1000}
+    assert {one.length for one in read(Small(reader_context={"length": 500}), blocks_of(data, 123_000))} == {500}
+
+
+def test_the_filesystem_may_be_given(data: Path) -> None:
+    """As `getFSInstance` of Malhar's AbstractFSBlockReader."""
+
+    class Below(ReadAheadLineReader):
+        kind = "test.below/1"
+
+        def get_fs_instance(self) -> Any:
+            return pa_fs.SubTreeFileSystem(str(data.parent), pa_fs.LocalFileSystem())
+
+    whole = Block(0, data.name, 0, 123_000, facts={"length": 123_000})
+    assert read(Below(), [whole]) == LINES
+
+
+@pytest.fixture
+def record_files(tmp_path: Path) -> list[Path]:
+    """The files of FSRecordReaderTest."""
+    paths = [tmp_path / "file1.txt", tmp_path / "file2.txt"]
+    for path, text in zip(paths, ("1234\n567890\nabcde\nfgh\ni\njklmop", "qr\nstuvw\nxyz\n"), strict=True):
+        path.write_text(text)
+    return paths
+
+
+def records_of(reader: RecordReader, paths: list[Path]) -> set[bytes]:
+    alone = Alone(reader)
+    for path in paths:
+        for block in blocks_of(path, 1000):
+            alone.work(block)
+    records = alone.sent("records")
+    assert [record.value for record in alone.sent()] == records
+    return set(records)
+
+
+def test_delimited_records(record_files: list[Path]) -> None:
+    """FSRecordReaderTest.testDelimitedRecords: a last record without a newline is one."""
+    expected = {b"1234", b"567890", b"abcde", b"fgh", b"i", b"jklmop", b"qr", b"stuvw", b"xyz"}
+    assert records_of(RecordReader(mode="DELIMITED_RECORD"), record_files) == expected
+
+
+def test_fixed_width_records(record_files: list[Path]) -> None:
+    """FSRecordReaderTest.testFixedWidthRecords: files are not joined, and short tails are kept."""
+    expected = {b"1234\n567", b"890\nabcd", b"e\nfgh\ni\n", b"jklmop", b"qr\nstuvw", b"\nxyz\n"}
+    assert records_of(RecordReader(mode="FIXED_WIDTH_RECORD", record_length=8), record_files) == expected
+
+
+def test_missing_record_length() -> None:
+    """FSRecordReaderTest.testMissingRecordLength."""
+    (fault,) = RecordReader(mode="fixed_width_record").faults
+    assert (
+        fault.message == "mode is 'fixed_width_record', and record_length is not set; set it to the bytes of a record"
+    )
+
+
+@pytest.mark.parametrize(
+    ("context", "size", "records"),
+    [
+        (ReadAheadLineReaderContext(), 5, ["aaaa", "bbbb", "cccc"]),
+        (LineReaderContext(), 5, ["aaaa", "bbbb", "cccc"]),
+        (LineReaderContext(), 7, ["aaaa", "bbbb", "bb", "cccc", ""]),
+    ],
+    ids=["read ahead, blocks of 5", "line, blocks of 5", "line, blocks of 7"],
+)
+def test_golden_examples(context: Any, size: int, records: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("aaaa\nbbbb\ncccc\n")
+    assert read(LineReader(reader_context=context), blocks_of(path, size)) == records
+
+
+CONTEXTS = pytest.mark.parametrize(
+    "context", [LineReaderContext(), ReadAheadLineReaderContext()], ids=["line", "read ahead"]
+)
+
+
+@CONTEXTS
+@pytest.mark.parametrize("length", [11_000, 45_000])
+def test_bug_a_a_last_line_without_a_newline_is_a_record(context: Any, length: int, tmp_path: Path) -> None:
+    lines = [f"{n:099}" for n in range(length // 100)]
+    path = tmp_path / "file"
+    path.write_text("\n".join(lines))
+    for size in (1 << 20, 65536, 16384):
+        whole = LineReader(reader_context=context, chunk_size=8192)
+        assert read(whole, blocks_of(path, size))[-1] == lines[-1]
+
+
+@CONTEXTS
+def test_bug_b_characters_of_several_bytes_make_no_further_records(context: Any, tmp_path: Path) -> None:
+    lines = [f"row {n} é" for n in range(3000)]
+    path = tmp_path / "file"
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    assert read(LineReader(reader_context=context, chunk_size=8192), blocks_of(path, 1 << 20)) == lines
+
+
+@CONTEXTS
+@pytest.mark.parametrize("place", [8191, 16383])
+def test_bug_c_a_newline_that_two_reads_divide_ends_one_line(context: Any, place: int, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"a" * place + b"\r\n" + b"b\r\n")
+    reader = LineReader(reader_context=context, keep_returns=False, chunk_size=place + 1)
+    assert read(reader, blocks_of(path, 1 << 20)) == ["a" * place, "b"]
+
+
+def runs(content: bytes) -> Iterator[str]:
+    """Malhar's lines: what ends a line is a run of CR and LF, however long."""
+    for found in re.finditer(rb"([^\r\n]*)[\r\n]*", content):
+        if found.group():
+            yield found.group(1).decode()
+
+
+def test_runs_of_line_ends_collapse_as_in_malhar(tmp_path: Path) -> None:
+    chance = random.Random(17)  # noqa: S311 - nothing is to be kept secret
+    path = tmp_path / "file"
+    for _ in range(200):
+        content = bytes(chance.choice(b"ab\n\r") for _ in range(chance.randrange(1, 40)))
+        path.write_bytes(content)
+        context = ReadAheadLineReaderContext(collapse_line_ends=True, chunk_size=chance.randint(1, 20))
+        blocks = blocks_of(path, chance.randint(1, 20))
+        assert read(LineReader(reader_context=context), blocks) == list(runs(content)), content
