@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from dagkit.ranges.cursor import P, Run
 from dagkit.ranges.offset import OFFSET_INFINITY, OffsetCursor, OffsetRange
@@ -197,6 +197,18 @@ def split_near(
     """Split at a position, or where its tracker knows no positions, at the share of the unclaimed work before it."""
     split = tracker.try_split_at(position)
     return tracker.try_split(fraction_of_remainder) if split is None else split
+
+
+def fail_claims(tracker: RestrictionTracker[Any, Any], error: Exception) -> None:
+    """Let every later claim raise this error: the function may have no end, and returns only after a claim.
+
+    Attributes of the instance hide the methods of its class, so claims cost no more before.
+    """
+
+    def claim(_: object) -> NoReturn:
+        raise error
+
+    vars(tracker).update(try_claim=claim, claim_many=claim)
 
 
 def claimed_runs(tracker: RestrictionTracker[OffsetRange, int], length: int) -> Iterator[range]:

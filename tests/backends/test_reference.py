@@ -1,5 +1,6 @@
 """How the reference reads: item by item, and at the end of a window it splits what it reads, without a watchdog."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ from dagkit.backends.reference import ReferenceBackend
 from dagkit.compiler import compile_application
 from dagkit.engine.failures import OperatorFailed
 from dagkit.engine.worker.protocol import Report, WindowTask
-from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker, RestrictionTracker
 from tests.engine.items import item_of
 
 INTO = "reads.blocks"
@@ -127,6 +128,32 @@ def test_a_silent_reader_of_what_has_no_end_is_interrupted() -> None:
     _, report = read(Counts(), Block(1, "endless", 5, OFFSET_INFINITY), lasts_millis=0.0)
     ((_, start, end),) = left(report)
     assert (report.state["reads"]["counted"], end) == (start - 5, OFFSET_INFINITY)
+
+
+class Torn(OffsetRestrictionTracker):
+    """Raises when it is split."""
+
+    def try_split(self, fraction_of_remainder: float) -> Any:
+        raise ValueError("torn")
+
+
+class ClaimsTorn(Counts):
+    """Claims a number after its tracker has raised, and has no end."""
+
+    def tracker(self, element: Block, restriction: OffsetRange) -> Torn:
+        return Torn(restriction)
+
+    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> None:
+        tracker.try_claim(element.start)
+        for clock in [thread for thread in threading.enumerate() if thread.name == "reference-clock"]:
+            clock.join()
+        tracker.try_claim(element.start + 1)
+        raise AssertionError("its work has no end")
+
+
+def test_work_without_an_end_fails_at_the_next_claim_after_its_tracker_raised() -> None:
+    with pytest.raises(OperatorFailed, match="ValueError: torn"):
+        read(ClaimsTorn(), Block(1, "endless", 5, OFFSET_INFINITY), lasts_millis=0.0)
 
 
 def test_what_is_neither_read_nor_given_back_is_a_failure() -> None:

@@ -25,6 +25,7 @@ from dagkit.engine.work.record import Recorder
 from dagkit.engine.work.split import ItemEnd
 from dagkit.engine.worker.protocol import Stretch, WindowTask
 from dagkit.ranges import Deferred, RestrictionTracker, WorkUnclaimed
+from dagkit.ranges.restriction import fail_claims
 from dagkit.schema.batch import Batch
 
 LOOKS_AGAIN_SECONDS = 0.005
@@ -115,6 +116,8 @@ class PlainReading:
                     self.take_turn()
                 except Exception as error:  # noqa: BLE001 - the thread of the operator raises it
                     self._failure = error
+                    if self._tracker is not None:
+                        fail_claims(self._tracker, error)
                     return
                 wait = LOOKS_AGAIN_SECONDS
 

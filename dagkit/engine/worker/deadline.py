@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 from dagkit.ranges import RestrictionTracker
+from dagkit.ranges.restriction import fail_claims
 
 Tracker = RestrictionTracker[Any, Any]
 
@@ -63,6 +64,11 @@ class Deadline:
                 raise failure
             return self._residual
 
+    def check(self) -> None:
+        """Raise what the tracker of the work raised when it was asked to split."""
+        if self._failure is not None:
+            raise self._failure
+
     def end(self) -> None:
         """Stop the watchdog."""
         with self._changed:
@@ -75,7 +81,8 @@ class Deadline:
             if self._tracker is not None and self._residual is None and self._tracker.is_started():
                 try:
                     split = self._tracker.try_split(0.0)
-                except Exception as error:  # noqa: BLE001 - the thread of the work raises it: see residual
+                except Exception as error:  # noqa: BLE001 - the thread of the work raises it
+                    fail_claims(self._tracker, error)
                     self._tracker, self._failure = None, error
                 else:
                     self._residual = None if split is None else split.residual

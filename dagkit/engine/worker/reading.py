@@ -122,7 +122,7 @@ class Reading:
         with code_of(name):
             made = self.operator.process(element, tracker)
         if made is not None:
-            yield from made_by(name, self._send(made))
+            yield from made_by(name, self._send(made, deadline))
         self._check_done(tracker)
         self.element = None
         with code_of(name):
@@ -177,16 +177,21 @@ class Reading:
             message = f"{type(self.operator).__name__}.process returned, and of {element} {unclaimed.problem}"
             raise OperatorFailed(Failure(operator, window, self._slot, message), unclaimed) from unclaimed
 
-    def _send(self, made: Iterator[Any]) -> Iterator[None]:
-        """Send the results, and yield after each batch and after some items, since waiting results take memory."""
+    def _send(self, made: Iterator[Any], deadline: Deadline) -> Iterator[None]:
+        """Send the results, and yield after each batch and after some items, since waiting results take memory.
+
+        Raise what the tracker raised at the deadline: the operator may have no end.
+        """
         for number, one in enumerate(made, start=1):
             assert self._outlet is not None, f"{type(self.operator).__name__}.process yields, and has no main output"
             if isinstance(one, Batch):
                 self._send_batch(self._outlet, one)
+                deadline.check()
                 yield
             else:
                 self._outlet.emit(one)
                 if number % GATHERED_ITEMS == 0:
+                    deadline.check()
                     yield
 
     def _send_batch(self, outlet: Outlet[Any], batch: Batch[Any]) -> None:

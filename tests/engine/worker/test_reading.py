@@ -258,3 +258,49 @@ def test_a_tracker_that_raises_at_the_deadline_fails_its_operator() -> None:
     with ThreadPoolExecutor(1) as watchdog, pytest.raises(ValueError, match="torn") as raised:
         list(reading.work())
     assert operator_of(raised.value) == "hooked"
+
+
+class Endless(Tearing):
+    """Reads without an end, and claims only the first numbers."""
+
+    kind = "cast.endless/1"
+    claims: int = 0
+    sends: Callable[[int], Any] = int
+
+    def process(self, element: Block, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Any]:
+        for number in range(3 * GATHERED_ITEMS):
+            if number < self.claims and not tracker.try_claim(number):
+                return
+            self.after_claim(number)
+            yield self.sends(number)
+        raise AssertionError("its work has no end")
+
+
+@pytest.mark.parametrize(
+    ("claims", "sends", "reached"),
+    [
+        (OFFSET_INFINITY, int, 5),
+        (6, lambda number: Batch.of([number]), 5),
+        (6, int, GATHERED_ITEMS - 1),
+    ],
+    ids=["at the next claim", "at the next batch", "at the next items"],
+)
+def test_work_without_an_end_fails_soon_after_its_tracker_raised(
+    claims: int, sends: Callable[[int], Any], reached: int
+) -> None:
+    numbers: list[int] = []
+
+    def over(number: int) -> None:
+        numbers.append(number)
+        if number == 5:
+            assert reading.deadline is not None
+            watchdog.submit(reading.deadline.split).result()
+
+    elements = Elements(INTO, Endless(after_claim=over, claims=claims, sends=sends), Block)
+    bind_output(elements.operator, "numbers", [of_items(lambda _: None)])
+    block = Block(1, "a", 0, OFFSET_INFINITY)
+    reading = Reading(elements, 3, WindowTask(7), [item_of(INTO, block, block.path)])
+    with ThreadPoolExecutor(1) as watchdog, pytest.raises(ValueError, match="torn") as raised:
+        list(reading.work())
+    assert operator_of(raised.value) == "hooked"
+    assert numbers[-1] == reached
