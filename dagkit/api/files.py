@@ -8,6 +8,7 @@ class Writer(Operator):
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, Self, overload, runtime_checkable
 
@@ -41,6 +42,20 @@ class Files(Protocol):
 
     def finish(self, name: str) -> None:
         """Declare that the file of this name is complete after this window."""
+
+    @property
+    def began(self) -> datetime | None:
+        """When the driver began the window, in a launch that runs until it is stopped.
+
+        None in other launches: they complete all files when they end.
+        """
+
+    def wake(self, name: str, at: datetime) -> None:
+        """Ask for a window at this time, even if there is no work, so that the operator can finish the file in it.
+
+        The time is compared with `began`. Call it in each window that writes to the file; the last call counts. It has
+        no effect in a window that does not write to the file.
+        """
 
 
 class OutputFiles:

@@ -90,7 +90,7 @@ def _fields(event: RunEvent) -> dict[str, Any]:
         return _measured(event)
     if isinstance(event, Reshaped):
         return {"window": event.window_id, **event.fact.model_dump(mode="json")}
-    fields = {name: round(held, 3) if isinstance(held, float) else held for name, held in asdict(event).items()}
+    fields = {name: _shown(held) for name, held in asdict(event).items()}
     fields.pop("application", None)
     return {"window": fields.pop("window_id"), **fields} if "window_id" in fields else fields
 
@@ -122,6 +122,12 @@ def _all_of(partitions: Sequence[OperatorStats]) -> dict[str, Any]:
         "busy_millis": round(sum(stats.busy_millis for stats in partitions), 3),
         "cpu_millis": round(sum(stats.cpu_nanos for stats in partitions) / 1e6, 3),
     }
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return _iso(value)
+    return round(value, 3) if isinstance(value, float) else value
 
 
 def _iso(at: datetime) -> str:

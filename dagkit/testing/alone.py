@@ -42,7 +42,10 @@ class MemoryFile:
 class MemoryFiles:
     """The files that an operator wrote, by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], datetime] | None = None) -> None:
+        self._now = now
+        self.wakes: dict[str, datetime] = {}
+        """When the operator wants a window, by file."""
         self.opened: dict[str, MemoryFile] = {}
         self.finished: set[str] = set()
 
@@ -54,6 +57,15 @@ class MemoryFiles:
 
     def finish(self, name: str) -> None:
         self.finished.add(name)
+        self.wakes.pop(name, None)
+
+    @property
+    def began(self) -> datetime | None:
+        """The time of the clock given to `Alone`; None if there is none."""
+        return None if self._now is None else self._now()
+
+    def wake(self, name: str, at: datetime) -> None:
+        self.wakes[name] = at
 
     def contents(self) -> dict[str, bytes]:
         """The content of each file."""
@@ -79,7 +91,7 @@ class Alone(Generic[OperatorT]):
         faults = [f"{fault.path}: {fault.message}" for fault in operator.faults]
         assert not faults, f"{type(operator).__name__} cannot run: {'; '.join(faults)}"
         self.operator: OperatorT = live(operator, state or {})  # type: ignore[assignment] # an instance of the same class
-        self.files: dict[str, MemoryFiles] = {name: MemoryFiles() for name in output_files(type(operator))}
+        self.files: dict[str, MemoryFiles] = {name: MemoryFiles(now) for name in output_files(type(operator))}
         """The files written, by the name of their declaration."""
         self.window_id = window_id
         self.deferred: Deferred[OffsetRange] | None = None

@@ -26,6 +26,7 @@ from dagkit_operators.records.filter import Filter
 from dagkit_operators.records.items import Items
 from dagkit_operators.records.map import FlatMap, Map
 from dagkit_operators.records.rejecting import ItemRejected
+from dagkit_operators.writing.file_output import FileOutput
 from dagkit_operators.writing.part_writer import PartWriter
 from dagkit_operators.writing.record_writer import RecordWriter
 
@@ -42,6 +43,7 @@ __all__ = [
     "FSSliceReader",
     "FileChanged",
     "FileInfo",
+    "FileOutput",
     "FileSplitterInput",
     "Filter",
     "FixedBytesReaderContext",

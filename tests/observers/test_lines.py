@@ -36,7 +36,7 @@ HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
         {"window": 3, "operator": "op", "message": "ValueError: no", "again": True},
     ),
     "committed": (
-        Committed(3, 1.5, 10, 1, 8, 0, 0, {"op": [WorkProgress("a", 4, 6)]}),
+        Committed(3, 1.5, 10, 1, 8, 0, 0, {"op": [WorkProgress("a", 4, 6)]}, NOON),
         {
             "window": 3,
             "millis": 1.5,
@@ -46,6 +46,7 @@ HAPPENINGS: Mapping[str, tuple[RunEvent, Mapping[str, Any]]] = {
             "waiting": 0,
             "waiting_positions": 0,
             "underway": {"op": [{"source": "a", "completed": 4, "remaining": 6}]},
+            "visible": "2026-01-01T12:00:00.000Z",
         },
     ),
     "measured": (

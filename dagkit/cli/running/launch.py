@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -164,6 +165,8 @@ class Progress:
         self.totals = Totals()
         self._began = time.monotonic()
         self._printed = self._began
+        self._visible: datetime | None = None
+        """When the next file becomes visible, as last printed."""
 
     def __call__(self, event: RunEvent) -> None:
         match event:
@@ -179,8 +182,9 @@ class Progress:
             case Reshaped(fact=Changed() as fact):
                 after, before = shown_value(fact.after), shown_value(fact.before)
                 self.output.message(f"{fact.operator}.{fact.name} is {after} (before: {before})")
-            case Committed():
+            case Committed(visible=visible):
                 self._count(event)
+                self._announce(visible)
             case Ended():
                 self.totals.millis = (time.monotonic() - self._began) * 1000
 
@@ -197,6 +201,13 @@ class Progress:
             )
         place = shlex.quote(_shown(launched.application_path))
         return f"{launched.application}: {done}\nledger: dagkit ledger show {place}"
+
+    def _announce(self, visible: datetime | None) -> None:
+        """Print when the next file becomes visible; not again before that time, unless no file was open meanwhile."""
+        if visible is None or self._visible is None or self._visible <= datetime.now(UTC):
+            self._visible = visible
+            if visible is not None:
+                self.output.message(f"the next file becomes visible at {visible.astimezone():%H:%M:%S}")
 
     def _count(self, committed: Committed) -> None:
         totals, now = self.totals, time.monotonic()

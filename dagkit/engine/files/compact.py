@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from dagkit.engine.files.open_folder import folder_at, write_together
 from dagkit.engine.files.pieces import PiecesLost, remove
-from dagkit.engine.files.publish import in_order, pieces_of
-from dagkit.engine.files.staging import Part, StagingFailed, StagingPlace, by_file
+from dagkit.engine.files.publish import pieces_of
+from dagkit.engine.files.staging import Part, StagingFailed, StagingPlace, by_file, in_order
 
 MOST_PIECES = 32
 """The highest number of pieces of a file that belongs to no block."""

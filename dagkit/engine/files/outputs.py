@@ -3,6 +3,7 @@
 import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from dagkit.engine.files.checks import refuse_unseen, refuse_written_again, when_began
@@ -63,11 +64,11 @@ class Outputs:
         if committed.finished and not is_finished(application_path, committed.window):
             self.unfinished = by_file(committed.finished)
 
-    def attempt(self, window_id: int) -> StagingPlace:
+    def attempt(self, window_id: int, began: datetime | None = None) -> StagingPlace:
         """Return a new staging place for an attempt at a window."""
         if self._began is None:
             self._began = when_began(self._path)
-        place = StagingPlace(self._path, window_id, secrets.token_hex(4), self._durable, self._home)
+        place = StagingPlace(self._path, window_id, secrets.token_hex(4), self._durable, self._home, began)
         self._uncommitted.append(place)
         return place
 

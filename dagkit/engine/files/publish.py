@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dagkit.engine.files import open_folder
 from dagkit.engine.files.open_folder import folder_at
 from dagkit.engine.files.pieces import Piece, is_in_place, look_at, remove
-from dagkit.engine.files.staging import Part, StagingPlace
+from dagkit.engine.files.staging import Part, StagingPlace, in_order
 
 _logger = logging.getLogger(__name__)
 _BEGUN = "finishing"
@@ -19,11 +19,6 @@ def pieces_of(parts: Iterable[Part], application_path: str) -> list[Piece]:
     """The pieces of one file with their whole paths, in file order."""
     home = folder_at(application_path)
     return [Piece(home.path_of(part.part), part.length) for part in in_order(parts)]
-
-
-def in_order(parts: Iterable[Part]) -> list[Part]:
-    """The written parts of one file, in file order."""
-    return sorted((part for part in parts if part.part), key=lambda p: (p.order, p.window, p.slot, p.part))
 
 
 def put_in_place(files: Mapping[str, Iterable[Part]], application_path: str, *, durable: bool) -> None:

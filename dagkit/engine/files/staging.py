@@ -4,9 +4,10 @@ APPLICATION_PATH/staging/<window>/<attempt>/<task>/<number>.part
 """
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, BinaryIO
 
@@ -82,6 +83,13 @@ class Part(BaseModel):
     """The number of the element that completes the file."""
     finished: bool = False
     """Whether the file gets no more pieces after this window."""
+    wake: datetime | None = Field(default=None, exclude_if=lambda at: at is None)
+    """When the operator wants a window, so that it can complete the file."""
+
+
+def in_order(parts: Iterable[Part]) -> list[Part]:
+    """The written parts of one file, in file order."""
+    return sorted((part for part in parts if part.part), key=lambda p: (p.order, p.window, p.slot, p.part))
 
 
 def by_file(parts: Iterable[Part]) -> dict[str, list[Part]]:
@@ -102,6 +110,8 @@ class StagingPlace:
     durable: bool = True
     home: str = ""
     """The folder that relative paths of operators start from: where the driver was started."""
+    began: datetime | None = None
+    """When the driver began the attempt, in a launch that runs until it is stopped."""
 
     @property
     def folder(self) -> str:
@@ -127,6 +137,8 @@ class Staging:
         self._syncing = Syncing()
         self._parts: list[Part] = []
         self._finished: set[tuple[str, str]] = set()
+        self._wakes: dict[tuple[str, str], datetime] = {}
+        """When a window is wanted for a file, by operator and file."""
         self._count = 0
 
     def files(self, operator: str, directory: Any, *, of_blocks: bool = True) -> "StagedFiles":
@@ -149,10 +161,7 @@ class Staging:
             raise
         if self._below is not None and self.place.durable:
             self._below.sync(levels=5)  # the task's, those of its attempt, its window and all windows, and the home
-        done = [
-            part.model_copy(update={"finished": True}) if (part.operator, part.file) in self._finished else part
-            for part in self._parts
-        ]
+        done = [self._with_requests(part) for part in self._parts]
         known = {(part.operator, part.file) for part in done}
         # a file of earlier windows may be finished in one that adds nothing to it
         done += [self._empty(operator, file) for operator, file in sorted(self._finished - known)]
@@ -213,8 +222,18 @@ class Staging:
         except OSError as error:
             raise self._failed(piece.key[0], StagingFailed(piece.file, error)) from error
 
+    def _with_requests(self, part: Part) -> Part:
+        """Return a piece with what its operator asked for its file."""
+        file = part.operator, part.file
+        if file in self._finished:
+            return part.model_copy(update={"finished": True})
+        return part.model_copy(update={"wake": self._wakes[file]}) if file in self._wakes else part
+
     def finish(self, operator: str, file: str) -> None:
         self._finished.add((operator, file))
+
+    def wake(self, operator: str, file: str, at: datetime) -> None:
+        self._wakes[operator, file] = at
 
     def _close(self, piece: "_Piece") -> None:
         operator, file, order = piece.key
@@ -331,6 +350,23 @@ class StagedFiles:
 
     def finish(self, name: str) -> None:
         self._staging.finish(self._operator, self._path_of(name))
+
+    @property
+    def began(self) -> datetime | None:
+        return self._staging.place.began
+
+    def wake(self, name: str, at: datetime) -> None:
+        self._staging.wake(self._operator, self._path_of(name), at)
+
+
+def next_wake(files: Iterable[Part], operators: Container[str], after: datetime | None) -> datetime | None:
+    """When the next window is wanted for an incomplete file; None if no file waits for one.
+
+    The last piece of a file counts. A window that began at `after` has answered all earlier requests.
+    """
+    last = {part.file: part for part in in_order(files) if part.operator in operators}
+    wakes = (part.wake for part in last.values() if part.wake is not None)
+    return min((at for at in wakes if after is None or at > after), default=None)
 
 
 def serve_files(staging: Staging | None, name: str, operator: Operator) -> None:

@@ -60,6 +60,8 @@ class Committed:
     waiting_positions: int
     underway: Mapping[str, Sequence[WorkProgress]] = field(default_factory=dict)
     """The work that was begun and is not finished, by operator: the first of it, the furthest behind first."""
+    visible: datetime | None = None
+    """When the next incomplete file will be completed and become visible, if a limit of time applies to any."""
 
 
 @dataclass(frozen=True, slots=True)

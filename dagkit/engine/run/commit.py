@@ -99,6 +99,8 @@ class Committer:
         whole_millis = took if window.alone else None
         self._run.pending_work.over(window.round, worked_in(answer), self._run.summary, whole_millis=whole_millis)
         self._run.outputs.commit(checkpoint)
+        if window.assignment.staging is not None:
+            self._run.woken_at = window.assignment.staging.began
         self._run.held = list(answer.delayed)
         self._run.beat = self._run.clock.now() + timedelta(milliseconds=self._run.summary.millis)
         self._run.driver_inputs.commit(window.window_id)
@@ -108,7 +110,9 @@ class Committer:
         """Publish a committed window and its measurements; its work was over at `ended`."""
         files, queue = len(self._run.outputs.unfinished), self._run.queue
         found, now = self._run.driver_inputs.figures(window.window_id), self._run.clock.now()
-        self._run.publisher.committed(window, outcome.answer, files=files, queue=queue, now=now)
+        self._run.publisher.committed(
+            window, outcome.answer, files=files, queue=queue, now=now, visible=self._run.next_wake
+        )
         queues = queues_of(queue, self._run.summary)
         self._run.publisher.measured(window, outcome, found=found, queues=queues, ended=ended, committed=now)
 

@@ -57,6 +57,8 @@ class LoopState:
     """Whether an operator overrides `drained` and has not been called yet."""
     next_beat: datetime | None = None
     """When a window without work is due, to close open application windows."""
+    next_wake: datetime | None = None
+    """When a window without work is due, so that an operator can complete a file."""
     change_pending: bool = False
     """Whether a change of the application is requested before the next window."""
     changed: bool = False
@@ -158,14 +160,20 @@ def _next_call(outlook: LoopState) -> datetime | None:
     return min((call for call in calls if call is not None), default=None)
 
 
+def _empty_window(outlook: LoopState) -> datetime | None:
+    """When a window without work is due; None if no operator needs one."""
+    beat = (outlook.next_beat or outlook.now) if outlook.begun else None
+    return min((at for at in (beat, outlook.next_wake) if at is not None), default=None)
+
+
 def _await_input(outlook: LoopState) -> Action:
     """Return the action when only work in the background may bring more."""
-    call = _next_call(outlook)
-    if not outlook.begun:
+    call, empty = _next_call(outlook), _empty_window(outlook)
+    if empty is None:
         return Await(call)
-    if outlook.next_beat is None or outlook.next_beat <= outlook.now:
+    if empty <= outlook.now:
         return Start()
-    return Await(outlook.next_beat if call is None else min(outlook.next_beat, call))
+    return Await(empty if call is None else min(empty, call))
 
 
 def _idle(outlook: LoopState) -> Action:
@@ -182,8 +190,7 @@ def _idle(outlook: LoopState) -> Action:
         return Stop()
     call = outlook.next_due if ending else _next_call(outlook)
     assert call is not None, "only who never looks again, and waits for nothing, ends here"
-    if not outlook.begun:
+    empty = _empty_window(outlook)
+    if empty is None:
         return Sleep(call)
-    if outlook.next_beat is None or outlook.next_beat <= outlook.now:
-        return Start()
-    return Sleep(min(outlook.next_beat, call))
+    return Start() if empty <= outlook.now else Sleep(min(empty, call))

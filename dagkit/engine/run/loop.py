@@ -168,6 +168,7 @@ class Loop:
             and not self.run_state.checkpoint.drained
             and self.run_state.checkpoint.window > 0,
             next_beat=self.run_state.beat,
+            next_wake=self.run_state.next_wake,
             change_pending=self.run_state.changing.is_pending,
             changed=self.run_state.changing.is_made,
         )

@@ -50,7 +50,16 @@ class EventPublisher:
         operator = None if failure is None else failure.operator
         self.publish(Failed(window.window_id, operator, message, again))
 
-    def committed(self, window: InFlightWindow, answer: Answer, *, files: int, queue: WorkQueue, now: datetime) -> None:
+    def committed(
+        self,
+        window: InFlightWindow,
+        answer: Answer,
+        *,
+        files: int,
+        queue: WorkQueue,
+        now: datetime,
+        visible: datetime | None = None,
+    ) -> None:
         """Publish a committed window; `queue` is the queue after it."""
         self.publish(
             Committed(
@@ -62,6 +71,7 @@ class EventPublisher:
                 waiting=len(queue),
                 waiting_positions=queue.positions,
                 underway=underway_in(answer.reports),
+                visible=visible,
             )
         )
 

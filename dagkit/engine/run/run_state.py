@@ -20,7 +20,7 @@ from dagkit.engine.checkpoint.outcome import State
 from dagkit.engine.checkpoint.redistribute import redistribute_state
 from dagkit.engine.facts import Fact
 from dagkit.engine.files.outputs import Outputs
-from dagkit.engine.files.staging import StagingPlace
+from dagkit.engine.files.staging import StagingPlace, next_wake
 from dagkit.engine.inputs.discover import DriverInputs
 from dagkit.engine.points import Point, Probe
 from dagkit.engine.program.program import Program
@@ -93,6 +93,8 @@ class RunState:
         """The decisions since the last commit."""
         self.beat: datetime | None = None
         """When the next window begins even without input."""
+        self.woken_at: datetime | None = None
+        """When the last committed window began: it was the answer to all earlier requests of operators."""
         self._restore(checkpoint)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
@@ -139,7 +141,16 @@ class RunState:
 
     def new_staging(self, window_id: int) -> StagingPlace | None:
         """A folder for the next attempt at a window to stage in, if any operator writes files."""
-        return self.outputs.attempt(window_id) if self.summary.writes else None
+        if not self.summary.writes:
+            return None
+        return self.outputs.attempt(window_id, self.clock.now() if self.settings.until is Until.STOPPED else None)
+
+    @property
+    def next_wake(self) -> datetime | None:
+        """When a window is wanted although there may be no work, so that an operator can complete a file."""
+        if self.settings.until is not Until.STOPPED:
+            return None
+        return next_wake(self.checkpoint.files, self.program.operators, self.woken_at)
 
 
 def _not_probed(point: Point, window_id: int) -> None:

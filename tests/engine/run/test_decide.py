@@ -117,6 +117,17 @@ def seen(outlook: LoopState = QUIET, **known: Any) -> LoopState:
             seen(busy=True, next_look=None, begun=True, next_beat=SOON), Await(SOON), id="and open windows are closed"
         ),
         pytest.param(seen(busy=True, next_look=None, waiting=9), Start(), id="and what waits is done"),
+        pytest.param(seen(next_wake=SOON), Sleep(SOON), id="a file waits for the time at which it is complete"),
+        pytest.param(seen(next_wake=LATER, next_look=SOON), Sleep(SOON), id="a look may come before that time"),
+        pytest.param(seen(next_wake=NOW), Start(), id="at that time a window runs without work"),
+        pytest.param(
+            seen(busy=True, next_look=None, next_wake=SOON), Await(SOON), id="also while an input works in background"
+        ),
+        pytest.param(
+            seen(begun=True, next_beat=LATER, next_wake=SOON),
+            Sleep(SOON),
+            id="the earlier of a file and an open window",
+        ),
     ],
 )
 def test_the_next_action(outlook: LoopState, action: Action) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dagkit import Batch, Lines
 from dagkit.testing import Alone
 from dagkit_operators import PartWriter, Record
+from dagkit_operators.writing.rolled import OpenPart
 
 
 def writer(**properties: Any) -> Alone[PartWriter]:
@@ -32,7 +33,7 @@ def test_a_part_is_finished_when_it_is_so_many_windows_old() -> None:
             at_work.send(*items)
         at_work = at_work.restarted()
     assert at_work.written() == {"0.0": b"a\n", "0.1": b"b\n", "0.2": b"c\n"}
-    assert at_work.state == {"number": 2, "length": 2, "windows": 1}
+    assert at_work.operator.parts == {"": OpenPart(number=2, length=2, count=1, windows=1, begun=6)}
 
 
 def test_a_part_that_was_full_before_leaves_its_age_to_no_other() -> None:
@@ -41,7 +42,7 @@ def test_a_part_that_was_full_before_leaves_its_age_to_no_other() -> None:
         with at_work.window():
             at_work.send(*items)
     assert at_work.written() == {"0.0": b"a\n", "0.1": b"\nb\n", "0.2": b"\n"}
-    assert at_work.state == {"number": 2, "length": 1, "windows": 1}
+    assert at_work.operator.parts == {"": OpenPart(number=2, length=1, count=1, windows=1, begun=2)}
 
 
 def test_a_name_may_hold_the_window_in_which_its_part_was_begun() -> None:
@@ -162,7 +163,7 @@ def test_braces_that_are_written_twice_name_no_window() -> None:
     at_work = Alone(PartWriter(file_path="output", file_name="{{window}}-{partition}-{number}"))
     at_work.send("a")
     assert at_work.written() == {"{window}-0-0": b"a\n"}
-    assert at_work.state == {"number": 0, "length": 2}
+    assert at_work.operator.parts == {"": OpenPart(length=2, count=1, begun=1)}
 
 
 def test_a_part_is_finished_when_nothing_more_comes_and_more_goes_into_another() -> None:

@@ -1,0 +1,33 @@
+"""The bytes of items and records as they are written to files."""
+
+import os
+from contextlib import suppress
+from typing import Any
+
+from dagkit import Column, Lines
+from dagkit.schema.columns import TEXT_ERRORS
+
+
+def path_as_text(given: Any) -> Any:
+    """A path object as text; any other value unchanged, for pydantic to check."""
+    return os.fspath(given) if isinstance(given, os.PathLike) else given
+
+
+def as_bytes(value: str | bytes) -> bytes:
+    """Encode text to the bytes from which it was read."""
+    return value.encode("utf-8", TEXT_ERRORS) if isinstance(value, str) else bytes(value)
+
+
+def joined(column: Column, separator: bytes) -> bytes | memoryview | None:
+    """All values, each followed by the separator; without a copy if the column has that delimiter already.
+
+    Return None if a value is neither text nor bytes.
+    """
+    if isinstance(column, Lines) and column.delimiter == separator:
+        return column.content
+    values = column.values()
+    with suppress(TypeError):  # raised by join if a value is not text
+        return as_bytes(separator.decode().join([*values, ""]))
+    if not all(isinstance(value, str | bytes) for value in values):
+        return None
+    return separator.join([*map(as_bytes, values), b""])

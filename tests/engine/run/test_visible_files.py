@@ -1,0 +1,108 @@
+"""In a launch that runs until it is stopped, files become visible by time, though no item comes any more."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Dag
+from dagkit.api.running import Until
+from dagkit.cli.running.launch import Progress
+from dagkit.cli.terminal.output import Output
+from dagkit.engine.points import Point
+from dagkit.engine.reports.run_events import Committed, RunEvent
+from dagkit.testing import FakeClock
+from dagkit.testing.crashes import CrashAfter
+from dagkit_operators import PartWriter
+from tests.engine.cast import Desk, Draw, Script
+
+BEGAN = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def parts(home: Path, *looks: tuple[int, ...], **properties: Any) -> Draw:
+    def draw(dag: Dag, conf: object) -> None:
+        writer = PartWriter(file_path=str(home / "out"), file_name="{partition}.{number}", format=str, **properties)
+        dag.add_operator("script", Script(looks=looks)) >> dag.add_operator("writer", writer)
+
+    return draw
+
+
+def continuous(home: Path, *looks: tuple[int, ...], **properties: Any) -> Desk:
+    return Desk(home, parts(home, *looks, **properties), Until.STOPPED, clock=FakeClock())
+
+
+def test_by_default_a_file_is_visible_after_a_minute(tmp_path: Path) -> None:
+    desk, events = continuous(tmp_path, (1, 2)), list[RunEvent]()
+    desk.run(windows=1)
+    assert desk.outputs() == {}
+    desk.run(windows=1, observers=[events.append])
+    assert desk.outputs() == {"0.0": b"1\n2\n"}
+    assert desk.clock is not None
+    assert desk.clock.now() == BEGAN + timedelta(seconds=60)
+
+
+def test_the_time_is_published_with_each_window_and_each_file_has_its_own(tmp_path: Path) -> None:
+    desk, events = continuous(tmp_path, (1,), (2,), (), (), (), (3,), visible_millis=2500), list[RunEvent]()
+    desk.run(windows=5, observers=[events.append])
+    seconds = [
+        None if event.visible is None else (event.visible - BEGAN).total_seconds()
+        for event in events
+        if isinstance(event, Committed)
+    ]
+    assert seconds == [2.5, 2.5, None, 5.5, None]
+    assert desk.outputs() == {"0.0": b"1\n2\n", "0.1": b"3\n"}
+
+
+@pytest.mark.parametrize("properties", [{"rotation_windows": 8}, {"max_idle_windows": 8}], ids=["age", "idleness"])
+def test_windows_that_do_not_run_count_by_their_time(tmp_path: Path, properties: dict[str, int]) -> None:
+    desk = continuous(tmp_path, (1,), **properties)
+    desk.run(windows=2)
+    assert desk.outputs() == {"0.0": b"1\n"}
+    assert desk.clock is not None
+    assert desk.clock.now() == BEGAN + timedelta(seconds=4)
+
+
+@pytest.mark.parametrize("point", [Point.PLANNED, Point.STAGED, Point.APPENDED, Point.FINISHED])
+def test_a_crash_delays_no_file(tmp_path: Path, point: Point) -> None:
+    desk = continuous(tmp_path, (1, 2))
+    desk.crash(CrashAfter(point, 2))
+    desk.run(windows=2 - desk.loop().checkpoint.window)
+    assert desk.outputs() == {"0.0": b"1\n2\n"}
+    assert (desk.faults(), desk.leftovers()) == ([], [])
+
+
+class Wishful(PartWriter):
+    """Asks for windows, and finishes nothing in them."""
+
+    kind = "cast.wishful/1"
+
+    def _roll(self, name: str, part: Any) -> Any:
+        return part
+
+
+def test_a_window_answers_all_earlier_requests(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        writer = Wishful(file_path=str(tmp_path / "out"), format=str, visible_millis=1500)
+        dag.add_operator("script", Script(looks=((1,), *[()] * 9, (2,)))) >> dag.add_operator("writer", writer)
+
+    desk = Desk(tmp_path, draw, Until.STOPPED, clock=FakeClock())
+    (state,) = desk.run(windows=3).run_state.state["writer"]
+    assert (state["parts"][""]["count"], state["parts"][""]["windows"]) == (2, 3)
+
+
+def test_the_command_prints_when_the_next_file_becomes_visible(capsys: pytest.CaptureFixture[str]) -> None:
+    progress, soon = Progress(Output()), datetime.now(UTC) + timedelta(hours=1)
+
+    def committed(visible: datetime | None) -> str:
+        progress(Committed(1, 1.0, 1, 0, 1, 0, 0, visible=visible))
+        return capsys.readouterr().err
+
+    assert committed(soon) == f"the next file becomes visible at {soon.astimezone():%H:%M:%S}\n"
+    assert committed(soon + timedelta(seconds=9)) == "", "the first time has not passed yet"
+    assert committed(None) == ""
+    assert "becomes visible" in committed(soon + timedelta(seconds=9))
+    passed = datetime.now(UTC) - timedelta(seconds=1)
+    assert committed(None) == ""
+    assert "becomes visible" in committed(passed)
+    assert "becomes visible" in committed(soon)

@@ -1,0 +1,360 @@
+"""Files chosen by each item: the cases of Apex's file outputs, run by the engine, with and without crashes.
+
+Apex's variants with temporary names have no counterpart here: no file is visible before it is committed. Its recovery
+tests replay other items; here a repeated window has the items of the first attempt, so the content is that of a run
+without a crash.
+"""
+
+import gzip
+import os
+import zlib
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dagkit import Dag, OperatorContext, StatelessPartitioner
+from dagkit.api.running import Until
+from dagkit.engine.files import staging
+from dagkit.engine.points import Point
+from dagkit.testing import Alone, FakeClock
+from dagkit.testing.crashes import CrashAfter
+from dagkit_operators import FileOutput, PartWriter
+from dagkit_operators.writing.rolled import OpenPart
+from tests.engine.cast import Desk, Draw, Script
+
+Looks = tuple[tuple[int, ...], ...]
+
+
+class Single(FileOutput[int]):
+    """Writes all numbers to one file."""
+
+    kind = "cast.single/1"
+
+    def file_name(self, item: int) -> str | None:
+        return "single.txt"
+
+    def bytes_for(self, item: int) -> bytes:
+        return b"%d\n" % item
+
+
+class Multi(Single):
+    """Writes even and odd numbers to a file each, and no negative ones."""
+
+    kind = "cast.multi/1"
+
+    def file_name(self, item: int) -> str | None:
+        return None if item < 0 else "odd.txt" if item % 2 else "even.txt"
+
+
+def lines(*numbers: int) -> bytes:
+    return b"".join(b"%d\n" % number for number in numbers)
+
+
+def written(kind: type[Single], looks: Looks, home: Path, **properties: Any) -> Draw:
+    def draw(dag: Dag, conf: object) -> None:
+        output = dag.add_operator("output", kind(file_path=str(home / "out"), **properties))
+        dag.add_operator("script", Script(looks=looks)) >> output
+
+    return draw
+
+
+MATRIX = [
+    pytest.param(Single, {}, ((0, 1), (2, 3)), {"single.txt": lines(0, 1, 2, 3)}, id="SingleFile"),
+    pytest.param(
+        Multi,
+        {},
+        ((0, 1, 2, 3), (4, 5, 6), (7, 8, 9)),
+        {"even.txt": lines(0, 2, 4, 6, 8), "odd.txt": lines(1, 3, 5, 7, 9)},
+        id="MultiFile",
+    ),
+    pytest.param(
+        Single,
+        {"max_length": 4},
+        ((0, 1, 2), (3, 4), (5, 6), (7, 8)),
+        {"single.txt.0": lines(0, 1, 2), "single.txt.1": lines(3, 4, 5), "single.txt.2": lines(6, 7, 8)},
+        id="SingleRollingFile",
+    ),
+    pytest.param(
+        Multi,
+        {"max_length": 4},
+        ((0, 1, 2), (3, 4, 5, 6, 7), (8, 9, 6, 7)),
+        {
+            "even.txt.0": lines(0, 2, 4),
+            "even.txt.1": lines(6, 8, 6),
+            "odd.txt.0": lines(1, 3, 5),
+            "odd.txt.1": lines(7, 9, 7),
+        },
+        id="MultiRollingFile",
+    ),
+]
+Case = pytest.mark.parametrize(("kind", "properties", "looks", "expected"), MATRIX)
+
+
+@Case
+@pytest.mark.parametrize("variant", ["", "OverwriteInitial", "Cache1"])
+def test_completed_write(
+    kind: type[Single],
+    properties: dict[str, Any],
+    looks: Looks,
+    expected: dict[str, bytes],
+    *,
+    variant: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = Desk(tmp_path, written(kind, looks, tmp_path, **properties))
+    if variant == "Cache1":
+        monkeypatch.setattr(staging, "MOST_OPEN", 1)
+    if variant == "OverwriteInitial":
+        desk.out.mkdir()
+        for name in expected:
+            (desk.out / name).write_bytes(b"of an earlier application")
+            os.utime(desk.out / name, (1, 1))
+    desk.run()
+    assert desk.outputs() == expected
+    assert (desk.faults(), desk.leftovers()) == ([], [])
+
+
+@Case
+@pytest.mark.parametrize("point", [Point.STAGED, Point.APPENDED, Point.HALF_FINISHED])
+def test_failed_write(
+    kind: type[Single],
+    properties: dict[str, Any],
+    looks: Looks,
+    expected: dict[str, bytes],
+    *,
+    point: Point,
+    tmp_path: Path,
+) -> None:
+    desk = Desk(tmp_path, written(kind, looks, tmp_path, **properties))
+    desk.crash(*(CrashAfter(point, window) for window in range(1, len(looks) + 1)))
+    desk.run()
+    assert desk.outputs() == expected
+    assert (desk.faults(), desk.leftovers()) == ([], [])
+
+
+def test_single_rolling_file_empty_windows_write() -> None:
+    at_work = Alone(Single(file_path="out", max_length=4, rotation_windows=1))
+    for numbers in ((0, 1, 2), (), ()):
+        with at_work.window():
+            at_work.send(*numbers)
+    assert at_work.written() == {"single.txt.0": lines(0, 1, 2)}
+
+
+def test_recovery_of_open_files() -> None:
+    at_work = Alone(Multi(file_path="out", max_length=4))
+    for numbers in ((0, 1, 2, 3), (4, 5), (6, 7, 8, 9, 6, 7)):
+        with at_work.window():
+            at_work.send(*numbers)
+        at_work = at_work.restarted()
+    assert at_work.written() == {
+        "even.txt.0": lines(0, 2, 4),
+        "even.txt.1": lines(6, 8, 6),
+        "odd.txt.0": lines(1, 3, 5),
+        "odd.txt.1": lines(7, 9, 7),
+    }
+
+
+def test_validate_nothing_wrong() -> None:
+    assert Single(file_path="out", max_length=4, max_count=1, rotation_windows=0).faults == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_length", -1), ("max_length", 0), ("max_count", 0), ("rotation_windows", -1), ("max_idle_windows", -1)],
+)
+def test_validate_negative_max_length(name: str, value: int) -> None:
+    (fault,) = Single(file_path="out", **{name: value}).faults
+    assert fault.path == name
+
+
+def rolled(writer: FileOutput[int], windows: Sequence[Sequence[int]]) -> Alone[FileOutput[int]]:
+    at_work = Alone(writer)
+    for numbers in windows:
+        with at_work.window():
+            at_work.send(*numbers)
+    return at_work
+
+
+@pytest.mark.parametrize(
+    ("windows", "finished"),
+    [
+        (30, {"odd.txt.0"}),
+        (120, {f"odd.txt.{part}" for part in range(4)} | {f"even.txt.{part}" for part in range(3)}),
+        (180, {f"odd.txt.{part}" for part in range(4)} | {f"even.txt.{part}" for part in range(5)}),
+    ],
+)
+def test_periodic_rotation(windows: int, finished: set[str]) -> None:
+    sent = [[1]] * 30 + [[1, 2]] * 90 + [[2]] * 60
+    at_work = rolled(Multi(file_path="out", rotation_windows=30), sent[:windows])
+    assert at_work.files["files"].finished == finished == set(at_work.written())
+
+
+def test_periodic_rotation_with_eviction() -> None:
+    at_work = rolled(Multi(file_path="out", rotation_windows=30), [[2], *[[]] * 29])
+    assert at_work.files["files"].finished == {"even.txt.0"}
+    at_work = rolled(Multi(file_path="out", rotation_windows=30), [[2], *[[]] * 119])
+    assert set(at_work.written()) == {"even.txt.0"}
+
+
+def test_idle_windows_finalize() -> None:
+    with_data = {0, 1, 6, 7, 13, 14, 18, 19, 26}
+    at_work = rolled(
+        Single(file_path="out", max_idle_windows=5), [[window] if window in with_data else [] for window in range(27)]
+    )
+    assert at_work.written() == {
+        "single.txt.0": lines(0, 1, 6, 7),
+        "single.txt.1": lines(13, 14, 18, 19),
+        "single.txt.2": lines(26),
+    }
+    assert at_work.files["files"].finished == {"single.txt.0", "single.txt.1"}
+
+
+def test_tuple_count_finalize() -> None:
+    at_work = rolled(Single(file_path="out", max_count=10), [range(7), range(7, 14), range(14, 27)])
+    assert [content.count(b"\n") for content in at_work.written().values()] == [10, 10, 7]
+    assert at_work.files["files"].finished == {"single.txt.0", "single.txt.1"}
+
+
+def test_rotation_with_no_data() -> None:
+    assert rolled(Single(file_path="out", rotation_windows=1, max_idle_windows=1), [[]] * 30).written() == {}
+
+
+def test_an_item_without_a_name_is_not_written() -> None:
+    assert rolled(Multi(file_path="out"), [[-1, 2]]).written() == {"even.txt": lines(2)}
+
+
+def test_many_at_once_are_written_as_one_by_one() -> None:
+    numbers = [number * 7 % 23 - 2 for number in range(60)]
+    for properties in ({}, {"max_length": 9}, {"max_count": 4}, {"max_length": 9, "max_count": 4}):
+        at_once = Alone(Multi(file_path="out", **properties))
+        with at_once.window():
+            at_once.send_batch(numbers[:31])
+            at_once.send_batch(numbers[31:])
+        one_by_one = rolled(Multi(file_path="out", **properties), [numbers])
+        assert at_once.written() == one_by_one.written()
+        assert at_once.operator.parts == one_by_one.operator.parts
+
+
+def test_two_partitions_that_choose_one_name_write_a_file_each(tmp_path: Path) -> None:
+    """In Apex the second of them to finish is deleted."""
+
+    def draw(dag: Dag, conf: object) -> None:
+        output = dag.add_operator("output", Single(file_path=str(tmp_path / "out"), max_length=4))
+        dag.set_operator_attribute(output, OperatorContext.PARTITIONER, StatelessPartitioner(2))
+        dag.add_operator("script", Script(looks=(tuple(range(8)),))) >> output
+
+    desk = Desk(tmp_path, draw)
+    desk.run()
+    assert {name.split(".txt")[0] + name.split(".txt")[1][:2] for name in desk.outputs()} == {"single_0", "single_1"}
+    assert sorted(b"".join(desk.outputs().values()).split()) == sorted(lines(*range(8)).split())
+
+
+def test_the_file_name_of_a_partition_has_its_number() -> None:
+    at_work = Alone(Single(file_path="out"), partition=1, partitions=2)
+    at_work.send(7)
+    assert at_work.written() == {"single.txt_1": lines(7)}
+
+
+# ---- compression
+
+
+def members_of_gzip(content: bytes) -> list[bytes]:
+    found = []
+    while content:
+        member = zlib.decompressobj(wbits=31)
+        found.append(member.decompress(content))
+        assert member.eof
+        content = member.unused_data
+    return found
+
+
+def zstd_content(content: bytes) -> bytes:
+    return pa.CompressedInputStream(pa.BufferReader(content), "zstd").read()  # type: ignore[no-any-return]
+
+
+def test_gzip_compression() -> None:
+    """Ten windows of a thousand items, restored after every second one: each window is a member of its own."""
+    at_work = Alone(Single(file_path="out", compression="gzip"))
+    for window in range(10):
+        with at_work.window():
+            at_work.send(*range(window * 1000, window * 1000 + 1000))
+        if window % 2:
+            at_work = at_work.restarted()
+    members = members_of_gzip(at_work.written()["single.txt.gz"])
+    assert members == [lines(*range(window * 1000, window * 1000 + 1000)) for window in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("compression", "ending", "back"), [("gzip", ".gz", gzip.decompress), ("zstd", ".zst", zstd_content)]
+)
+def test_parts_are_compressed_each_by_itself_and_rolled_by_the_length_before(
+    compression: Any, ending: str, back: Callable[[bytes], bytes]
+) -> None:
+    at_work = rolled(Single(file_path="out", compression=compression, max_length=4), [range(4), range(4, 8)])
+    assert {name: back(content) for name, content in at_work.written().items()} == {
+        f"single.txt.0{ending}": lines(0, 1, 2),
+        f"single.txt.1{ending}": lines(3, 4, 5),
+        f"single.txt.2{ending}": lines(6, 7),
+    }
+
+
+def test_a_long_part_has_members_of_a_mebibyte() -> None:
+    at_work = Alone(PartWriter(file_path="out", compression="gzip", file_name="{partition}.{number}"))
+    text = "x" * 699_999
+    with at_work.window():
+        at_work.send(text, text, text)
+    members = members_of_gzip(at_work.written()["0.0.gz"])
+    assert [len(member) for member in members] == [1_400_000, 700_000]
+
+
+@Case
+def test_a_crash_leaves_compressed_parts_whole(
+    kind: type[Single], properties: dict[str, Any], looks: Looks, expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    desk = Desk(tmp_path, written(kind, looks, tmp_path, compression="gzip", **properties))
+    desk.crash(CrashAfter(Point.STAGED, 2), CrashAfter(Point.APPENDED, 3))
+    desk.run()
+    assert {name: gzip.decompress(content) for name, content in desk.outputs().items()} == {
+        f"{name}.gz": content for name, content in expected.items()
+    }
+
+
+# ---- time
+
+
+def test_a_part_asks_for_a_window_at_the_time_at_which_it_is_finished() -> None:
+    clock = FakeClock()
+    at_work = Alone(
+        Multi(file_path="out", visible_millis=10_000, max_idle_windows=4, rotation_windows=60), now=clock.now
+    )
+    began = clock.now()
+    with at_work.window():
+        at_work.send(1, 2)
+    assert at_work.files["files"].wakes == dict.fromkeys(["odd.txt.0", "even.txt.0"], began + timedelta(seconds=2))
+    clock.advance(seconds=1.9)
+    with at_work.window():
+        at_work.send(1)
+    assert at_work.files["files"].wakes["odd.txt.0"] == began + timedelta(seconds=3.9)
+    clock.advance(millis=100)
+    at_work = at_work.restarted()
+    with at_work.window():
+        pass
+    assert at_work.files["files"].finished == {"even.txt.0"}
+    for _ in range(8):
+        clock.advance(seconds=1)
+        with at_work.window():
+            at_work.send(1)
+    assert at_work.files["files"].finished == {"even.txt.0", "odd.txt.0"}
+    assert at_work.operator.parts["odd.txt"] == OpenPart(number=1)
+
+
+def test_a_launch_that_ends_by_itself_has_no_limit_of_time(tmp_path: Path) -> None:
+    looks: Looks = ((1,), (), (3,), (5,))
+    desk = Desk(tmp_path, written(Single, looks, tmp_path, visible_millis=1), Until.IDLE, clock=FakeClock())
+    desk.run()
+    assert list(desk.outputs()) == ["single.txt.0"]
