@@ -8,11 +8,12 @@ from dagkit_operators.contexts.record_by_record import Entity, RecordByRecordCon
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.finding.match import MatchFiles
 from dagkit_operators.finding.scanner import DirectoryScanner
-from dagkit_operators.finding.splitter import FileSplitterInput
+from dagkit_operators.finding.splitter import AbstractFileSplitter, FileSplitterInput
+from dagkit_operators.finding.splitter_base import FileSplitterBase
 from dagkit_operators.formats.avro import AvroBroken, AvroReader
 from dagkit_operators.native.compiled import about
 from dagkit_operators.partitioners import StatelessLatencyBasedPartitioner, StatelessThroughputBasedPartitioner
-from dagkit_operators.payloads import Block, FileInfo, Lost, Record, Rejected
+from dagkit_operators.payloads import Block, FileInfo, FileMetadata, Lost, Record, Rejected
 from dagkit_operators.reading.block_reader import BlockReader
 from dagkit_operators.reading.conversion import LineRejected
 from dagkit_operators.reading.read_files import ReadFiles
@@ -31,6 +32,7 @@ from dagkit_operators.writing.part_writer import PartWriter
 from dagkit_operators.writing.record_writer import RecordWriter
 
 __all__ = [
+    "AbstractFileSplitter",
     "AvroBroken",
     "AvroReader",
     "Block",
@@ -44,6 +46,8 @@ __all__ = [
     "FileChanged",
     "FileInfo",
     "FileOutput",
+    "FileMetadata",
+    "FileSplitterBase",
     "FileSplitterInput",
     "Filter",
     "FixedBytesReaderContext",

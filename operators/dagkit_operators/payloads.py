@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from dagkit import Block
+from dagkit.urls import plain
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -15,12 +16,15 @@ VALUE = "value"
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file that was found, and the number of blocks in which it will be read."""
+    """A file that was found. For a splitter, its path is enough."""
 
     path: str
-    length: int
-    modified_millis: int
-    block_count: int
+    length: int = -1
+    """Its bytes; -1: unknown."""
+    modified_millis: int = 0
+    """The time of its last change, in milliseconds since 1970; 0: unknown."""
+    block_count: int = 0
+    """The number of blocks in which it is read; 0 also if it is not divided yet."""
     identity: str = ""
     """Distinguishes the file from a later one of its name; empty if the operator that found it took no identity."""
 
@@ -32,6 +36,32 @@ class FileInfo:
     def place(self, position: int | None) -> str:
         """The file's path, with the byte if a position is given."""
         return self.path if position is None else f"{self.path}, byte {position}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileMetadata(FileInfo):
+    """A file or a directory that a splitter describes, and the blocks into which it divides the file."""
+
+    relative_path: str = ""
+    """The name of the scanned directory and the path below it; the file's name if no directory was scanned for it."""
+    is_directory: bool = False
+    """Whether it is a directory. Directories have no blocks."""
+    discovered_millis: int = 0
+    """When the splitter began with it, in milliseconds since 1970."""
+    data_offset: int = 0
+    """The byte at which its first block starts."""
+    first_block_id: int = 0
+    """The ID of its first block; the others follow without gaps."""
+
+    @property
+    def file_name(self) -> str:
+        """The last part of its path."""
+        return plain(self.path).rstrip("/").rpartition("/")[2]
+
+    @property
+    def block_ids(self) -> range:
+        """The IDs of its blocks, in order."""
+        return range(self.first_block_id, self.first_block_id + self.block_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +97,4 @@ class Lost:
     reason: str
 
 
-__all__ = ["Block", "FileInfo", "Lost", "Record", "Rejected"]
+__all__ = ["Block", "FileInfo", "FileMetadata", "Lost", "Record", "Rejected"]

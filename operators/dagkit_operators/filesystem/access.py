@@ -7,9 +7,8 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from dagkit.errors import InputUnreadable, printable
 from dagkit.urls import as_text, is_url, local_path, plain, resolved
@@ -44,14 +43,16 @@ class Stream(Seekable, Protocol):
     def __exit__(self, *error: object) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A file as it was when it was found."""
+class Found(NamedTuple):
+    """A file or a directory as it was when it was found."""
 
     path: str
     """The path as a ledger stores it: see `dagkit.urls.as_text`."""
     length: int
     modified_millis: int
+    version: str = ""
+    """How its object store names its content; empty on other filesystems."""
+    is_directory: bool = False
 
 
 @contextmanager
@@ -149,9 +150,17 @@ def status_of(path: str) -> os.stat_result | None:
 
 def found_of(path: str, status: os.stat_result) -> Found | None:
     """A regular file; None for anything else."""
-    if not stat.S_ISREG(status.st_mode):
+    if status.st_mode & 0o170000 != stat.S_IFREG:  # `stat.S_ISREG`, without a call for each file
         return None
     return Found(as_text(path), status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def directory_at(path: str) -> Found | None:
+    """The directory of this machine at a path; None if there is none, and for URLs."""
+    status = None if is_url(path) else status_of(local_path(path))
+    if status is None or not stat.S_ISDIR(status.st_mode):
+        return None
+    return Found(as_text(local_path(path)), 0, status.st_mtime_ns // 1_000_000, is_directory=True)
 
 
 def exists(path: str) -> bool:

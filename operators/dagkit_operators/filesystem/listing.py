@@ -3,36 +3,91 @@
 import logging
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dagkit.errors import printable
-from dagkit.urls import below, is_url, local_path, resolved, without_links
-from dagkit_operators.filesystem.access import Found, found_of, leads_nowhere, millis_of, special_kind, status_of
+from dagkit.urls import as_text, below, is_url, local_path, resolved, without_links
+from dagkit_operators.filesystem.access import Found, found_of, leads_nowhere, millis_of, special_kind
+
+UNFINISHED = (".tmp", "._COPYING_")
+"""How the names of unfinished files end."""
+TICK_NANOS = 2_000_000_000
+"""The coarsest resolution of a filesystem's times. A folder may change again within it and keep its time."""
 
 _log = logging.getLogger(__name__)
 
 
-def files_below(folder: str, *, recursive: bool, wanted: Callable[[str], Any] = lambda _: True) -> Iterator[Found]:
+class _Listed(NamedTuple):
+    """What a folder held when it was listed."""
+
+    modified_nanos: int
+    files: int
+    folders: tuple[str, ...]
+
+
+class FolderMemory:
+    """The folders of earlier scans. A folder with the same time of change is not listed again.
+
+    A folder's time changes when files are created, renamed or deleted in it, but not when a file is written to.
+    """
+
+    def __init__(self) -> None:
+        self._listed: dict[str, _Listed] = {}
+        self.files = 0
+        """The number of files in folders that this scan did not list again."""
+
+    def begin(self) -> None:
+        """Begin another scan."""
+        self.files = 0
+
+    def unchanged(self, folder: str, modified_nanos: int) -> tuple[str, ...] | None:
+        """The folders in a folder that need not be listed again; None if it must be listed."""
+        listed = self._listed.get(folder)
+        if listed is None or listed.modified_nanos != modified_nanos:
+            return None
+        self.files += listed.files
+        return listed.folders
+
+    def note(self, folder: str, modified_nanos: int, files: int, folders: list[str]) -> None:
+        """Remember a folder that was listed, unless it may still change without another time."""
+        if time.time_ns() - modified_nanos > TICK_NANOS:
+            self._listed[folder] = _Listed(modified_nanos, files, tuple(folders))
+        else:
+            self._listed.pop(folder, None)
+
+
+def unfinished(below: str) -> bool:
+    """Whether a relative path is that of a hidden or unfinished file, or lies in a hidden folder."""
+    return below.startswith(".") or "/." in below or below.endswith(UNFINISHED)
+
+
+def files_below(
+    folder: str,
+    *,
+    recursive: bool,
+    wanted: Callable[[str], Any] | None = None,
+    skip_unfinished: bool = False,
+    directories: bool = False,
+    memory: FolderMemory | None = None,
+) -> Iterator[Found]:
     """The files in a folder, with `recursive` also in its subfolders, whose path relative to the folder is `wanted`.
 
-    A wanted FIFO, device or socket is logged once and skipped.
+    With `skip_unfinished`, hidden and unfinished files are skipped, and hidden folders are not entered. With
+    `directories`, the subfolders are yielded too, and the folder itself if it is empty. A wanted FIFO, device or socket
+    is logged once and skipped. Local folders that `memory` knows unchanged are not listed.
     """
     if is_url(folder):
-        yield from (found for below_it, found in _remote_files(folder, recursive=recursive) if wanted(below_it))
+        for below_it, found in _remote_files(folder, recursive=recursive):
+            if not (skip_unfinished and unfinished(below_it)) and (wanted is None or wanted(below_it)):
+                yield found
         return
-    folder = local_path(folder)
-    for path in _local_entries(folder, recursive=recursive, entered=set()):
-        status = status_of(path) if wanted(path[len(folder) :].lstrip("/")) else None
-        if status is None:
-            continue
-        found, kind = found_of(path, status), special_kind(status.st_mode)
-        if found is not None:
-            yield found
-        elif kind is not None:
-            _log_skipped(path, kind)
+    walk = _Walk(local_path(folder), recursive, wanted, skip_unfinished, directories, memory)
+    yield from walk.files()
 
 
 @lru_cache(maxsize=4096)  # once in each process, however often a folder is scanned
@@ -52,33 +107,93 @@ def paths_below(paths: Sequence[str], folder: str) -> Iterator[tuple[str, str]]:
             yield path, path[len(start) :]
 
 
-def _local_entries(folder: str, *, recursive: bool, entered: set[tuple[int, int]]) -> Iterator[str]:
-    """The paths of everything but folders. Follows links; enters no folder twice, so that cycles of links end."""
+@dataclass
+class _Walk:
+    """One walk through a local folder. It follows links, and enters no folder twice, so that cycles of links end."""
+
+    root: str
+    recursive: bool
+    wanted: Callable[[str], Any] | None
+    skip_unfinished: bool
+    directories: bool
+    memory: FolderMemory | None
+    _entered: set[tuple[int, int]] = field(default_factory=set)
+
+    def files(self) -> Iterator[Found]:
+        folders = [self.root]
+        while folders:
+            folder = folders.pop()
+            status = self._enter(folder)
+            if status is None:
+                continue
+            inner = None if self.memory is None else self.memory.unchanged(folder, status.st_mtime_ns)
+            if inner is None:
+                yield from self._list(folder, status, folders)
+            else:
+                folders.extend(inner)
+
+    def _enter(self, folder: str) -> os.stat_result | None:
+        """The status of a folder; None if it is no folder, is gone, or was entered before."""
+        try:
+            status = Path(folder).stat()
+        except OSError as error:  # it may have been deleted meanwhile
+            if leads_nowhere(error):
+                return None
+            raise
+        if not stat.S_ISDIR(status.st_mode) or (status.st_dev, status.st_ino) in self._entered:
+            return None
+        self._entered.add((status.st_dev, status.st_ino))
+        return status
+
+    def _list(self, folder: str, status: os.stat_result, folders: list[str]) -> Iterator[Found]:
+        """Yield the wanted files of one folder, and add its subfolders to `folders`."""
+        files, inner, is_empty = 0, [], True
+        for entry in _entries(folder):
+            is_empty = False
+            name = entry.name
+            if self.skip_unfinished and name.startswith("."):
+                continue
+            try:
+                if entry.is_dir():
+                    inner.append(entry.path)
+                    continue
+                if (self.skip_unfinished and name.endswith(UNFINISHED)) or not self._is_wanted(entry.path):
+                    continue
+                found = found_of(entry.path, file_status := entry.stat())
+            except OSError as error:
+                if leads_nowhere(error):
+                    continue
+                raise
+            if found is None:
+                _refuse(entry.path, file_status)
+                continue
+            files += 1
+            yield found
+        if self.directories and (is_empty or folder != self.root):
+            yield Found(as_text(folder), 0, status.st_mtime_ns // 1_000_000, is_directory=True)
+        inner = inner if self.recursive else []
+        folders.extend(inner)
+        if self.memory is not None:
+            self.memory.note(folder, status.st_mtime_ns, files, inner)
+
+    def _is_wanted(self, path: str) -> bool:
+        return self.wanted is None or bool(self.wanted(path[len(self.root) :].lstrip("/")))
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
-        status = Path(folder).stat()
-        if not stat.S_ISDIR(status.st_mode) or (status.st_dev, status.st_ino) in entered:
-            return
-        entered.add((status.st_dev, status.st_ino))
-        entries = list(os.scandir(folder))
+        with os.scandir(folder) as entries:
+            return list(entries)
     except OSError as error:  # it may have been deleted meanwhile
         if leads_nowhere(error):
-            return
+            return []
         raise
-    for entry in entries:
-        if _is_folder(entry):
-            if recursive:
-                yield from _local_entries(entry.path, recursive=True, entered=entered)
-        else:
-            yield entry.path
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError as error:
-        if leads_nowhere(error):
-            return False
-        raise
+def _refuse(path: str, status: os.stat_result) -> None:
+    kind = special_kind(status.st_mode)
+    if kind is not None:
+        _log_skipped(path, kind)
 
 
 def _remote_files(folder: str, *, recursive: bool) -> Iterator[tuple[str, Found]]:

@@ -9,7 +9,7 @@ from dagkit.errors import InputUnreadable
 from dagkit.patterns import is_whole
 from dagkit.urls import absolute, is_url, shown
 from dagkit_operators.filesystem.access import Found, looked_up, refuse_special
-from dagkit_operators.filesystem.listing import files_below, paths_below
+from dagkit_operators.filesystem.listing import files_below, paths_below, unfinished
 
 
 def missing(place: str, then: str) -> InputUnreadable:
@@ -28,12 +28,6 @@ def would_match(pattern: str, paths: Sequence[str]) -> Iterator[str]:
             yield path
 
 
-def unfinished(below: str) -> bool:
-    """Whether a relative path is that of a hidden or unfinished file, or lies in a hidden folder."""
-    parts = below.split("/")
-    return parts[-1].endswith((".tmp", "._COPYING_")) or any(part.startswith(".") for part in parts)
-
-
 def files_like(pattern: str) -> Iterator[Found]:
     """The files that a pattern matches: the file of this name; all files in the folder of this name; else all matches.
 
@@ -47,12 +41,8 @@ def files_like(pattern: str) -> Iterator[Found]:
         yield named
         return
     folder, likeness = _folder_and_likeness(place)
-    matches = matching(likeness)
-    yield from files_below(
-        folder,
-        recursive=not likeness or "/" in likeness or "**" in likeness,
-        wanted=lambda below_it: not unfinished(below_it) and matches(below_it),
-    )
+    recursive = not likeness or "/" in likeness or "**" in likeness
+    yield from files_below(folder, recursive=recursive, wanted=matching(likeness), skip_unfinished=True)
 
 
 def is_pattern(pattern: str) -> bool:

@@ -3,16 +3,16 @@
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, field_validator
 
 from dagkit.patterns import HELP, is_whole, refusal
 from dagkit.urls import absolute, is_url, plain, shown
 from dagkit_operators.filesystem.access import Found, exists, looked_up, reading_from, refuse_special
-from dagkit_operators.filesystem.listing import files_below, paths_below
-from dagkit_operators.filesystem.path_patterns import missing, unfinished
+from dagkit_operators.filesystem.listing import FolderMemory, files_below, paths_below, unfinished
+from dagkit_operators.filesystem.path_patterns import missing
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +36,13 @@ class DirectoryScanner(BaseModel):
     """A pattern that the whole path must not match."""
     skip_unfinished: bool = True
     """Whether hidden and unfinished files in directories are skipped: `.name`, `name.tmp`, `name._COPYING_`."""
+    directories: bool = False
+    """Whether directories on this machine are described too, without blocks, so that empty ones can be copied: those
+    inside the scanned ones, and a scanned one that is empty."""
+    rescan: Literal["files", "folders"] = "files"
+    """What a later scan examines: `files`: every file; `folders`: only the files of local directories whose own time of
+    change differs. That is faster, and does not notice a file that was changed in place: use it if files are renamed
+    into their directories when they are complete."""
     trigger: bool = False
     """Setting this with `dagkit set` scans at once, without waiting for the interval. Each launch begins with a scan
     anyway."""
@@ -57,20 +64,44 @@ class DirectoryScanner(BaseModel):
             raise ValueError(f"it is no regular expression: {why_not}; {HELP}")
         return pattern
 
-    def scan(self, *, once_there: bool = False) -> Iterator[Found]:
-        """The files that exist now. Raise InputUnreadable if a named path is missing; with `once_there`, log it."""
-        for root in map(absolute, self.files):
-            with reading_from(root, _THEN):
-                yield from self._scan(root, once_there=once_there)
+    def scan(self, *, once_there: bool = False, memory: FolderMemory | None = None) -> Iterator[Found]:
+        """The files that exist now. Raise InputUnreadable if a named path is missing; with `once_there`, log it.
 
-    def _scan(self, root: str, *, once_there: bool) -> Iterator[Found]:
+        Local directories that `memory` knows unchanged are left out.
+        """
+        for root in map(absolute, self.files):
+            skipped = 0 if memory is None else memory.files
+            is_empty = True
+            with reading_from(root, _THEN):
+                for found in self._scan(root, once_there=once_there, memory=memory):
+                    is_empty = False
+                    yield found
+            if is_empty and not once_there and (memory is None or memory.files == skipped):
+                _log_empty(root, self.file_pattern_regular_exp, self.ignore_file_pattern_regular_exp)
+
+    def relative_path(self, path: str) -> str:
+        """The name of the scanned directory and the path below it; empty if the path was named itself."""
+        for root in (plain(absolute(file)).rstrip("/") for file in self.files):
+            if path.startswith(f"{root}/"):
+                return root.rpartition("/")[2] + path[len(root) :]
+        return ""
+
+    def _scan(self, root: str, *, once_there: bool, memory: FolderMemory | None) -> Iterator[Found]:
         refuse_special(root)
         named, path = looked_up(root), plain(root)
         if named is not None:
             if self._matches(path):
                 yield named
         elif exists(root):
-            yield from files_below(root, recursive=self.recursive, wanted=partial(self._wanted, path.rstrip("/")))
+            patterns = self.file_pattern_regular_exp or self.ignore_file_pattern_regular_exp
+            yield from files_below(
+                root,
+                recursive=self.recursive,
+                wanted=partial(self._matches_below, path.rstrip("/")) if patterns else None,
+                skip_unfinished=self.skip_unfinished,
+                directories=self.directories,
+                memory=memory,
+            )
         elif once_there:
             problem = "scanner.files names %s, and there is no such file or directory; each scan looks for it again"
             _log.warning(problem, shown(root))
@@ -91,8 +122,19 @@ class DirectoryScanner(BaseModel):
         return (self.recursive or "/" not in below) and self._wanted(shown_root, below)
 
     def _wanted(self, root: str, below: str) -> bool:
-        return self._matches(f"{root}/{below}") and not (self.skip_unfinished and unfinished(below))
+        return self._matches_below(root, below) and not (self.skip_unfinished and unfinished(below))
+
+    def _matches_below(self, root: str, below: str) -> bool:
+        return self._matches(f"{root}/{below}")
 
     def _matches(self, path: str) -> bool:
         wanted, unwanted = self.file_pattern_regular_exp, self.ignore_file_pattern_regular_exp
         return (wanted is None or is_whole(wanted, path)) and (unwanted is None or not is_whole(unwanted, path))
+
+
+@lru_cache(maxsize=4096)  # once in each process, however often a folder is scanned
+def _log_empty(root: str, wanted: str | None, unwanted: str | None) -> None:
+    settings = {"file_pattern_regular_exp": wanted, "ignore_file_pattern_regular_exp": unwanted}
+    patterns = " and ".join(f"{name} {pattern!r}" for name, pattern in settings.items() if pattern)
+    which = f"no file there passes {patterns}" if patterns else "there is no file there"
+    _log.warning("scanner.files names %s, and %s", shown(root), which)

@@ -1,49 +1,102 @@
 """Finding files and dividing them, without copying, into blocks that readers share."""
 
-import base64
-import hashlib
 import logging
+import struct
+import threading
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from concurrent.futures import Future
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from pydantic import Field, PositiveInt, PrivateAttr
+from pydantic import Field, PrivateAttr
 
-from dagkit import Block, Context, InputOperator, OutputPort, State, Until
-from dagkit.urls import shown
-from dagkit_operators.filesystem.access import Found, looked_up
+from dagkit import Context, InputOperator, State, Until
+from dagkit.urls import plain, shown
+from dagkit_operators.filesystem.access import Found
+from dagkit_operators.filesystem.listing import FolderMemory
 from dagkit_operators.finding.scanner import DirectoryScanner
-from dagkit_operators.payloads import BLOCK_SIZE, FileInfo
+from dagkit_operators.finding.seen_files import SeenFiles
+from dagkit_operators.finding.splitting import Cut, SplitsFiles
+from dagkit_operators.payloads import FileInfo
 
-BLOCKS_THRESHOLD = 1000
-"""The default number of blocks for each window."""
-DIGEST = 16
-"""Base64 characters by which the splitter remembers a file."""
 KEPT_OF_GONE = 1000
 """Deleted files are remembered until they outnumber the existing files by this many."""
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """The file that is being split, and the start of its next block."""
+class AbstractFileSplitter(SplitsFiles, InputOperator):
+    """Describes the blocks of files that `get_file_info` names, one file after the other.
 
-    path: str
-    length: int
-    modified_millis: int
-    version: str
-    next_start: int
+    Blocks are numbered from 0 across all files. A file may be divided over many windows.
+    """
+
+    cut = State[Cut | None](None)
+    """The file that is being split; None between files."""
+
+    @abstractmethod
+    def get_file_info(self) -> FileInfo | None:
+        """The next file to split; None if there is none now. Its path is enough."""
+
+    def emit_tuples(self) -> None:
+        self.process_files()
+
+    def process_files(self) -> None:
+        """Describe as many blocks and files as a window may have."""
+        blocks = files = 0
+        while blocks < self._most:
+            if self.cut is None:
+                info = self.get_file_info() if files < self._most else None
+                if info is None:
+                    return
+                # an empty file counts only if its metadata is sent: otherwise this call would produce nothing for it
+                files += self._begin(info) and self.files_metadata_output.is_connected
+            if self.cut is not None:
+                described, self.cut = self._split_next(self.cut, self._most - blocks)
+                blocks += len(described)
+                for block in described:
+                    self.blocks_metadata_output.emit(block)
+
+    def _begin(self, info: FileInfo) -> bool:
+        """Begin a file, as it is now, and send its metadata. Return False if it is skipped."""
+        status = self.get_file_status(info.path)
+        if status is None:
+            _log.warning("%s is gone, and was not split; it is skipped", shown(info.path))
+        if status is None or not self._accepts(status):
+            return False
+        self.cut = self._begin_file(status, self._version(), self._relative_path(status))
+        return True
+
+    def _accepts(self, status: Found) -> bool:  # noqa: ARG002 - for the scanning splitter
+        return True
+
+    def _version(self) -> str:
+        """Distinguishes this reading of a file from others of the same path: the ID of its first block does."""
+        return f"{self.next_block_id:x}"
+
+    def _relative_path(self, status: Found) -> str:  # noqa: ARG002 - for the scanning splitter
+        return ""
 
 
-class FileSplitterInput(InputOperator):
+class _Scanned(NamedTuple):
+    """The result of a scan."""
+
+    new: list[bytes]
+    """The files that were not seen before, in order: see `_packed`."""
+    gone: int
+    """How many files that were seen before have changed or are gone."""
+    forgot: bool
+    """Whether the files that are gone were forgotten."""
+
+
+class FileSplitterInput(AbstractFileSplitter):
     """Finds new and changed files, and describes the blocks in which readers read them.
 
     Files are sent in the order of their last change, and by path if that is equal. Blocks are numbered from 0 across
     all files. If the length or time of change of a file differs from before, the whole file is read again as new
-    blocks.
+    blocks. Scans run beside the loop and delay no window; the next one begins after all files of the last are split.
 
     The splitter remembers each file by a digest of sixteen characters of its path, length and time of change. Files may
     arrive late with any old time. Once deleted files outnumber the existing ones by a thousand, they are forgotten, so
@@ -53,32 +106,26 @@ class FileSplitterInput(InputOperator):
 
     kind = "files.splitter/1"
     checkpointable_within_app_window = False
-    partitionable = False
-    files_metadata_output = OutputPort(FileInfo)
-    blocks_metadata_output = OutputPort(Block, main=True)
 
     scanner: DirectoryScanner = Field(default=...)
     """Where and how to scan for files."""
-    block_size: PositiveInt | None = None
-    """Bytes of a block; None: 64 MiB."""
-    blocks_threshold: PositiveInt | None = None
-    """The most blocks, and the most files, sent in one window; None: 1000."""
 
-    next_block_id = State(0)
-    cut = State[Cut | None](None)
-    """The file that is being split; None between files."""
     known = State("")
     """The concatenated digests of the files that were split or begun."""
     paths_return = State(False)
     """Whether any file ever changed or disappeared. Until then every path is new; afterwards paths may recur."""
 
-    _context: Context | None = PrivateAttr(default=None)
-    _found: deque[Found] = PrivateAttr(default_factory=deque)
-    """Files of the last scan that are not split yet."""
-    _digests: set[str] = PrivateAttr(default_factory=set)
-    """The digests in `known`, as a set."""
+    _found: deque[bytes] = PrivateAttr(default_factory=deque)
+    """Files of the last scan that are not split yet: see `_packed`."""
+    _seen: SeenFiles = PrivateAttr(default_factory=SeenFiles)
+    """The files in `known`."""
     _added: list[str] = PrivateAttr(default_factory=list)
     """Digests that `emit_tuples` appends to `known` at its end, all at once: each append copies the whole text."""
+    _memory: FolderMemory = PrivateAttr(default_factory=FolderMemory)
+    _scan: Future[_Scanned] | None = PrivateAttr(default=None)
+    """The scan that runs or has ended, and whose files are not queued yet."""
+    _abandoned: threading.Event = PrivateAttr(default_factory=threading.Event)
+    """Ends the scan early."""
     _next_scan: datetime | None = PrivateAttr(default=None)
     """When the next scan is due; None: at once."""
     _scans: int = PrivateAttr(default=0)
@@ -88,33 +135,34 @@ class FileSplitterInput(InputOperator):
         return self.scanner.would_find(paths)
 
     def setup(self, context: Context) -> None:
-        self._context = context
-        self._digests = {self.known[place : place + DIGEST] for place in range(0, len(self.known), DIGEST)}
+        super().setup(context)
+        self._seen = SeenFiles(self.known)
+        self._memory = FolderMemory()
         self._added.clear()
         self._found.clear()
-        self._next_scan = None
+        self._scan = self._next_scan = None
+        self._abandoned = threading.Event()
         self._scans = 0
+
+    def teardown(self) -> None:
+        self._abandoned.set()
 
     def emit_tuples(self) -> None:
         """Describe as many blocks as a window may have. Scan first if the files of the last scan are all split."""
-        if self.cut is None and not self._found and self._is_due():
-            self._scan()
-        self._describe_what_is_due()
+        if self._scan is None and self.cut is None and not self._found and self._is_due():
+            assert self._context is not None, "an operator is set up before it runs"
+            self._scan = self._context.in_background(self._look_through)
+        if self._scan is not None and self._scan.done():
+            scanned, self._scan = self._scan.result(), None
+            self._take(scanned)
+        self.process_files()
         if self._added:
             self.known += "".join(self._added)
             self._added.clear()
 
-    def _describe_what_is_due(self) -> None:
-        most = self.blocks_threshold or BLOCKS_THRESHOLD
-        blocks = files = 0
-        while blocks < most:
-            if self.cut is None:
-                if files == most or not self._begin():
-                    return
-                # an empty file counts only if its FileInfo is sent: otherwise this call would produce nothing for it
-                files += self.files_metadata_output.is_connected
-            if self.cut is not None:
-                blocks += self._describe(most - blocks)
+    def get_file_info(self) -> FileInfo | None:
+        """The next file that the last scan found."""
+        return FileInfo(_path_in(self._found.popleft())) if self._found else None
 
     def looks_again_in_millis(self) -> int | None:
         """The time left until the next scan is due."""
@@ -122,76 +170,68 @@ class FileSplitterInput(InputOperator):
             return 0
         return max(0, -(-(self._next_scan - self._now()) // timedelta(milliseconds=1)))
 
-    def _now(self) -> datetime:
-        assert self._context is not None, "an operator is set up before it runs"
-        return datetime.now(UTC) if self._context.now is None else self._context.now()
-
     def _is_due(self) -> bool:
         assert self._context is not None, "an operator is set up before it runs"
         if self._context.until is Until.ONCE and self._scans:
             return False
         return self._next_scan is None or self._now() >= self._next_scan
 
-    def _scan(self) -> None:
-        """Queue the unknown files, oldest first. Forget deleted files once there are too many."""
-        # If nothing was ever found, a missing path is more likely a typing error than a deleted file.
-        there = {found.path: found for found in self.scanner.scan(once_there=self.next_block_id > 0)}
-        digests = {path: digest(found) for path, found in there.items()}
-        gone = self._digests.difference(digests.values())
-        if gone:
-            self.paths_return = True
-        if len(gone) > len(there) + KEPT_OF_GONE:
-            self._digests -= gone
-            self.known = "".join(sorted(self._digests))
-        new = [found for path, found in there.items() if digests[path] not in self._digests]
-        self._found.extend(sorted(new, key=lambda found: (found.modified_millis, found.path)))
+    def _take(self, scanned: _Scanned) -> None:
+        """Queue the files that a scan found."""
+        self._found.extend(scanned.new)
+        self.paths_return |= scanned.gone > 0
+        if scanned.forgot:
+            self.known = self._seen.text
         self._scans += 1
         self._next_scan = self._now() + timedelta(milliseconds=self.scanner.scan_interval_millis)
 
-    def _begin(self) -> bool:
-        """Begin the next file, as it is now, and send its FileInfo. Return False if there is none."""
-        while self._found:
-            found = looked_up(self._found[0].path)
-            if found is None:
-                _log.warning("%s is gone, and was not split; it is skipped", shown(self._found[0].path))
-            self._found.popleft()
-            if found is None:
-                continue
-            letters = digest(found)
-            if letters in self._digests:
-                continue
-            self._digests.add(letters)
-            self._added.append(letters)
-            count = -(-found.length // self._block_size)
-            self.files_metadata_output.emit(FileInfo(found.path, found.length, found.modified_millis, count))
-            if count:
-                version = f"{self.next_block_id:x}" if self.paths_return else ""
-                self.cut = Cut(found.path, found.length, found.modified_millis, version, 0)
-            return True
-        return False
+    def _look_through(self) -> _Scanned:
+        """Scan, and forget deleted files once there are too many. It runs on another thread, while no file is split."""
+        new, there = self._new_files()
+        gone = self._seen.gone - self._memory.files
+        if gone > there + KEPT_OF_GONE:
+            self._memory = FolderMemory()  # all folders must be listed to know which files are gone
+            new, there = self._new_files()
+            gone = self._seen.gone
+            self._seen.forget_gone()
+            return _Scanned(new, gone, forgot=True)
+        return _Scanned(new, gone, forgot=False)
 
-    @property
-    def _block_size(self) -> int:
-        return self.block_size or BLOCK_SIZE
+    def _new_files(self) -> tuple[list[bytes], int]:
+        """The files that were not seen before, in order, and the number of all files."""
+        self._seen.begin_scan()
+        self._memory.begin()
+        memory = self._memory if self.scanner.rescan == "folders" else None
+        # If nothing was ever found, a missing path is more likely a typing error than a deleted file.
+        new: set[bytes] = set()
+        for found in self.scanner.scan(once_there=self.next_block_id > 0, memory=memory):
+            if self._abandoned.is_set():
+                break
+            if not self._seen.has(found):
+                new.add(_packed(found))
+        return sorted(new), len(new) + self._seen.there + self._memory.files
 
-    def _describe(self, most: int) -> int:
-        """Describe up to `most` blocks of the file that is being split, and return their number."""
-        cut = self.cut
-        assert cut is not None, "there is a file to be split"
-        facts: dict[str, Any] = {"length": cut.length, "modified_millis": cut.modified_millis}
-        starts = range(cut.next_start, cut.length, self._block_size)[:most]
-        for block_id, start in enumerate(starts, self.next_block_id):
-            end, previous = min(start + self._block_size, cut.length), block_id - 1 if start else None
-            self.blocks_metadata_output.emit(
-                Block(block_id, cut.path, start, end, end == cut.length, cut.version, facts, previous)
-            )
-        self.next_block_id += len(starts)
-        after = starts[-1] + self._block_size
-        self.cut = replace(cut, next_start=after) if after < cut.length else None
-        return len(starts)
+    def _accepts(self, status: Found) -> bool:
+        if self._seen.has(status) or (status.is_directory and not self.scanner.directories):
+            return False
+        self._added.append(self._seen.add(status))
+        return True
+
+    def _version(self) -> str:
+        return super()._version() if self.paths_return else ""
+
+    def _relative_path(self, status: Found) -> str:
+        return self.scanner.relative_path(plain(status.path))
 
 
-def digest(found: Found) -> str:
-    """A digest of sixteen characters. Two given files share it with a probability of 2^-96."""
-    facts = f"{found.length} {found.modified_millis} {found.path}"
-    return base64.b64encode(hashlib.blake2b(facts.encode(), digest_size=12).digest()).decode()
+_EPOCH = 1 << 63
+"""Added to times before they are packed, so that those before 1970 come first."""
+
+
+def _packed(found: Found) -> bytes:
+    """A file as bytes that sort by its time of change, then by its path. They take less memory than a tuple."""
+    return struct.pack(">Q", found.modified_millis + _EPOCH) + found.path.encode()
+
+
+def _path_in(packed: bytes) -> str:
+    return packed[8:].decode()

@@ -196,7 +196,7 @@ def test_a_fifo_in_a_folder_is_passed_over_and_logged_once(
 ) -> None:
     for _ in range(2):
         find(fifo.parent)
-    assert [each.getMessage() for each in caplog.records] == [
+    assert [each.getMessage() for each in caplog.records if "FIFO" in each.getMessage()] == [
         f"{fifo} is a FIFO, and is skipped: only regular files are read"
     ]
 

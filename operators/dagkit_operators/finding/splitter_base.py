@@ -1,0 +1,81 @@
+"""Dividing files that arrive on an input port into blocks."""
+
+from collections.abc import Iterator
+
+from pydantic import PrivateAttr
+
+from dagkit import Block, InputPort, SplittableOperator, State
+from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit.urls import absolute, is_url
+from dagkit_operators.filesystem.access import Found, reading_from
+from dagkit_operators.filesystem.path_patterns import missing
+from dagkit_operators.finding.splitting import Cut, SplitsFiles
+from dagkit_operators.payloads import FileInfo
+
+_THEN = "or send the path of a file that exists"
+
+
+class FileSplitterBase(SplitsFiles, SplittableOperator[FileInfo]):
+    """Describes the blocks of the files that arrive at `input`, each as it was when it arrived.
+
+    The path of a `FileInfo` is enough. Files are divided in the order of their arrival. The offsets of its work are
+    those of the file: offset 0 stands for its metadata, and each byte for the offset after its own.
+    """
+
+    kind = "files.splitter.base/1"
+    reads_positions = False
+    input = InputPort(FileInfo, main=True)
+
+    file: str | None = None
+    """A URL of the filesystem that holds all files whose paths are no URLs; None: this machine's."""
+
+    cuts = State[dict[str, Cut]](dict)
+    """The files that are being split, by the names of their sources."""
+
+    _sent: int = PrivateAttr(default=0)
+    """The blocks and the files without blocks that were sent in this window."""
+
+    def begin_window(self, window_id: int) -> None:  # noqa: ARG002 - the same for every window
+        self._sent = 0
+
+    def initial_restriction(self, element: FileInfo) -> OffsetRange:
+        """The metadata and the bytes of the file, as long as it is now."""
+        return OffsetRange(0, self._status(element).length + 1)
+
+    def process(self, element: FileInfo, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[Block]:
+        start, stop = tracker.current_restriction().start, tracker.current_restriction().stop
+        if self._sent >= self._most or (start == 0 and element.source in self.cuts):
+            tracker.defer_remainder()
+            return
+        cut = self.cuts.pop(element.source, None)
+        if start == 0:
+            if not tracker.try_claim(0):
+                return
+            status = self._status(element)
+            status = status._replace(length=min(status.length, stop - 1))
+            cut = self._begin_file(status, f"{self.next_block_id:x}", "")
+            self._sent += cut is None
+        while cut is not None and self._sent < self._most and tracker.try_claim(cut.next_start + 1):
+            (block,), cut = self._split_next(cut, 1)
+            self._sent += 1
+            yield block
+        if cut is None:
+            tracker.try_claim(stop)
+            return
+        self.cuts[element.source] = cut
+        tracker.defer_remainder()
+
+    def _status(self, element: FileInfo) -> Found:
+        place = self._place_of(element.path)
+        with reading_from(place, _THEN):
+            status = self.get_file_status(place)
+        if status is None:
+            raise missing(place, _THEN)
+        return status
+
+    def _place_of(self, path: str) -> str:
+        if is_url(path) or self.file is None or not is_url(self.file):
+            return absolute(path)
+        whole, mark, options = self.file.partition("?")
+        scheme, _, rest = whole.partition("://")
+        return f"{scheme}://{rest.partition('/')[0]}/{path.lstrip('/')}{mark}{options}"
