@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from dagkit.errors import InputUnreadable, printable
 from dagkit.urls import as_text, is_url, local_path, plain, resolved
+from dagkit_operators.filesystem.object_store import VersionsUnknown, has_versions, versioned_at
 
 REMOTE_READ = 8 << 20
 """Bytes requested from a remote filesystem at a time."""
@@ -129,6 +130,13 @@ def looked_up(path: str) -> Found | None:
         status = status_of(local_path(path))
         return None if status is None else found_of(path, status)
     filesystem, inner, _ = resolved(path)
+    if has_versions(path):
+        try:
+            stored = versioned_at(path)
+        except VersionsUnknown:
+            stored = None  # the listing logs why; the object is looked up without its version
+        if stored is not None and stored.length:
+            return Found(path, *stored[1:])
     return looked_up_in(filesystem, inner, path)
 
 
@@ -150,7 +158,7 @@ def status_of(path: str) -> os.stat_result | None:
 
 def found_of(path: str, status: os.stat_result) -> Found | None:
     """A regular file; None for anything else."""
-    if status.st_mode & 0o170000 != stat.S_IFREG:  # `stat.S_ISREG`, without a call for each file
+    if not stat.S_ISREG(status.st_mode):
         return None
     return Found(as_text(path), status.st_size, status.st_mtime_ns // 1_000_000)
 

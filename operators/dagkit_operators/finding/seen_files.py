@@ -7,6 +7,8 @@ from dagkit_operators.filesystem.access import Found
 
 BYTES = 12
 """The bytes of a digest: two given files share it with a probability of 2^-96."""
+MARK = "*"
+"""In the place of a version: the file was recorded with some version."""
 CHARACTERS = 16
 """The characters of a digest in Base64."""
 
@@ -42,11 +44,16 @@ class SeenFiles:
 
     def has(self, found: Found) -> bool:
         """Whether a file of this path, length, time and version was seen; the current scan has found it then."""
-        if not self._scans:
-            return False
         known = digest(found)
-        if known not in self._scans and found.version:
-            known = digest(found._replace(version=""))  # as an earlier release recorded it
+        if not found.version and known not in self._scans:
+            known = digest(found, MARK)  # its versions were known before
+        elif found.version and self._is_there(digest(found, MARK)):
+            pass  # it was recorded with a version, this one or another
+        elif found.version:
+            known = digest(found, "")  # as it is recorded without a version
+        return self._is_there(known)
+
+    def _is_there(self, known: bytes) -> bool:
         scan = self._scans.get(known)
         if scan is not None and scan != self._scan:
             self._scans[known] = self._scan
@@ -54,10 +61,13 @@ class SeenFiles:
         return scan is not None
 
     def add(self, found: Found) -> str:
-        """Add a file, and return its digest in Base64."""
-        added = digest(found)
-        self._scans[added] = self._scan
-        self.there += 1
+        """Add a file, and return its digests in Base64. A file with a version has two: see `has`."""
+        added = b""
+        for known in [digest(found), digest(found, MARK)] if found.version else [digest(found)]:
+            if known not in self._scans:
+                added += known
+            self.there += self._scans.get(known) != self._scan
+            self._scans[known] = self._scan
         return base64.b64encode(added).decode()
 
     def forget_gone(self) -> None:
@@ -65,9 +75,10 @@ class SeenFiles:
         self._scans = {known: scan for known, scan in self._scans.items() if scan == self._scan}
 
 
-def digest(found: Found) -> bytes:
-    """A digest of what identifies a file."""
-    kind, version = "/" if found.is_directory else "", f" {found.version}" if found.version else ""
-    # a directory is described once, whatever its time: that changes with each file in it
-    facts = f"{found.path}{kind}" if kind else f"{found.length} {found.modified_millis} {found.path}{version}"
+def digest(found: Found, version: str | None = None) -> bytes:
+    """A digest of what identifies a file: its path, length, time of change, and this or its own version."""
+    version = found.version if version is None else version
+    facts = f"{found.length} {found.modified_millis} {found.path}{' ' if version else ''}{version}"
+    if found.is_directory:  # it is described once, whatever its time: that changes with each file in it
+        facts = f"{found.path}/"
     return hashlib.blake2b(facts.encode(), digest_size=BYTES).digest()

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
+from itertools import filterfalse, islice
 from typing import NamedTuple
 
 from pydantic import Field, PrivateAttr
@@ -21,6 +22,8 @@ from dagkit_operators.finding.seen_files import SeenFiles
 from dagkit_operators.finding.splitting import Cut, SplitsFiles
 from dagkit_operators.payloads import FileInfo
 
+ASKED_EVERY = 1000
+"""After how many files a scan asks whether it is abandoned."""
 KEPT_OF_GONE = 1000
 """Deleted files are remembered until they outnumber the existing files by this many."""
 
@@ -199,17 +202,18 @@ class FileSplitterInput(AbstractFileSplitter):
 
     def _new_files(self) -> tuple[list[bytes], int]:
         """The files that were not seen before, in order, and the number of all files."""
-        self._seen.begin_scan()
-        self._memory.begin()
-        memory = self._memory if self.scanner.rescan == "folders" else None
+        seen, memory, is_abandoned = self._seen, self._memory, self._abandoned.is_set
+        seen.begin_scan()
+        memory.begin()
         # If nothing was ever found, a missing path is more likely a typing error than a deleted file.
-        new: set[bytes] = set()
-        for found in self.scanner.scan(once_there=self.next_block_id > 0, memory=memory):
-            if self._abandoned.is_set():
-                break
-            if not self._seen.has(found):
-                new.add(_packed(found))
-        return sorted(new), len(new) + self._seen.there + self._memory.files
+        there = self.scanner.scan(
+            once_there=self.next_block_id > 0, memory=memory if self.scanner.rescan == "folders" else None
+        )
+        new: list[bytes] = []
+        while not is_abandoned() and (some := list(islice(there, ASKED_EVERY))):
+            new += map(_packed, filterfalse(seen.has, some) if len(seen) else some)
+        new = sorted(new if len(self.scanner.files) == 1 else set(new))  # two places may hold one file
+        return new, len(new) + seen.there + memory.files
 
     def _accepts(self, status: Found) -> bool:
         if self._seen.has(status) or (status.is_directory and not self.scanner.directories):
@@ -224,13 +228,14 @@ class FileSplitterInput(AbstractFileSplitter):
         return self.scanner.relative_path(plain(status.path))
 
 
+_TIME = struct.Struct(">Q")
 _EPOCH = 1 << 63
 """Added to times before they are packed, so that those before 1970 come first."""
 
 
 def _packed(found: Found) -> bytes:
     """A file as bytes that sort by its time of change, then by its path. They take less memory than a tuple."""
-    return struct.pack(">Q", found.modified_millis + _EPOCH) + found.path.encode()
+    return _TIME.pack(found[2] + _EPOCH) + found[0].encode()  # by index: it is done for each file
 
 
 def _path_in(packed: bytes) -> str:

@@ -287,7 +287,7 @@ def test_a_splitter_scans_at_once_when_its_trigger_is_set(tmp_path: Path) -> Non
         if (point, window_id) == (Point.APPENDED, 1):
             (tmp_path / "in" / "second.txt").write_text("second\n")
         asking(point, window_id)
-        if (point, window_id) == (Point.FINISHED, 2):
+        if point is Point.FINISHED and window_id > 1:  # the change itself takes a window while the scan runs beside it
             loop.stop()
 
     loop: Loop = desk.loop(probe=probe)

@@ -4,6 +4,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from dagkit.errors import InputUnreadable
 from dagkit.testing import Alone, FakeClock
 from dagkit.urls import absolute, plain
 from dagkit_operators import Block, FileInfo, FileSplitterInput, LineReader, MatchFiles, ReadFiles, TailFiles
+from dagkit_operators.filesystem import object_store
 from dagkit_operators.filesystem.access import NotRegular, opened
 from dagkit_operators.filesystem.identities import Identities, has_identity
 
@@ -68,6 +70,75 @@ def test_a_single_object_and_nothing_at_all(options: str) -> None:
     none = Alone(FileSplitterInput(scanner={"files": [f"s3://bucket/nowhere{options}"]}), now=FakeClock().now)
     with pytest.raises(InputUnreadable, match="cannot read s3://bucket/nowhere: there is no such"):
         none.look()
+
+
+@pytest.mark.slow
+def test_an_object_that_is_overwritten_with_the_same_length_in_the_same_second_is_read_again(
+    options: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = pytest.importorskip("pyarrow.fs").FileSystem.from_uri(f"s3://bucket/{options}")[0]
+    monkeypatch.setattr(pytest.importorskip("moto.s3.models"), "utcnow", lambda: datetime(2026, 1, 1))  # noqa: DTZ001
+
+    def write(content: bytes) -> None:
+        with store.open_output_stream("bucket/in/a b.txt") as out:
+            out.write(content)
+
+    write(b"first content")
+    clock = FakeClock()
+    url = f"s3://bucket/in/a b.txt{options}".replace(" ", "%20")
+    splitter = Alone(FileSplitterInput(scanner={"files": [url]}), now=clock.now)
+    splitter.look()
+    (before,) = splitter.sent()
+    write(b"other content")
+    clock.advance(seconds=5)
+    splitter = splitter.restarted()
+    splitter.look()
+    (after,) = splitter.sent()
+    facts = [{name: fact for name, fact in block.facts.items() if name != "version"} for block in (before, after)]
+    assert facts[0] == facts[1]
+    assert (before.version, after.version) == ("", "1")
+    reader = Alone(LineReader())
+    reader.work(after)
+    assert [record.value for record in reader.sent()] == ["other content"]
+    assert "was changed after" not in caplog.text
+    reader.work(before)
+    assert "was changed after it was split" in caplog.text
+
+
+@pytest.mark.slow
+def test_objects_that_an_earlier_release_recorded_without_versions_are_not_read_again(
+    options: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = FakeClock()
+    with monkeypatch.context() as as_before:
+        as_before.setattr(object_store, "SCHEMES", ())
+        splitter = Alone(FileSplitterInput(scanner={"files": [f"s3://bucket/in{options}"]}), now=clock.now)
+        splitter.look()
+        assert len(splitter.sent()) == 5
+    for _ in range(2):
+        clock.advance(seconds=5)
+        splitter = splitter.restarted()
+        splitter.look()
+        assert splitter.sent() == []
+
+
+@pytest.mark.slow
+def test_objects_whose_versions_cannot_be_listed_any_more_are_not_read_again(
+    options: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = FakeClock()
+    splitter = Alone(FileSplitterInput(scanner={"files": [f"s3://bucket/in{options}"]}), now=clock.now)
+    splitter.look()
+    assert {len(block.facts["version"]) > 0 for block in splitter.sent()} == {True}
+
+    def refused(url: str) -> Any:
+        raise object_store.VersionsUnknown("no credentials")
+
+    monkeypatch.setattr(object_store, "_store_of", refused)
+    clock.advance(seconds=5)
+    splitter.look()
+    assert splitter.sent() == []
+    assert "cannot be listed: no credentials; an object that is overwritten" in caplog.text
 
 
 @pytest.mark.parametrize(
