@@ -131,6 +131,7 @@ class Committer:
 
     def _try_again(self, window: InFlightWindow, error: OperatorFailed | WindowLost) -> None:
         """Submit the window again if its failure allows another attempt; otherwise raise the failure."""
+        self._run.masking.mask(error)
         again = window.failed(error, self._run.program)
         self._run.publisher.started(window)
         self._run.publisher.failed(window, error, again=again)
