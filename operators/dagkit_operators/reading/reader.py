@@ -77,6 +77,11 @@ class Reader(Operator, Generic[T]):
         """
         return cast("T", content)
 
+    @property
+    def converts(self) -> bool:
+        """Whether a subclass converts records."""
+        return type(self).convert_to_record is not Reader.convert_to_record
+
     def read(self, block: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
         """Yield the records of the range that the tracker grants.
 
@@ -91,12 +96,11 @@ class Reader(Operator, Generic[T]):
 
     def converted(self, block: Block, made: Iterable[Batch[Record[T]] | Rejected]) -> Iterator[Batch[Record[T]]]:
         """Convert the records that a context made. What the context or the conversion rejects goes to `rejected`."""
-        converts = type(self).convert_to_record is not Reader.convert_to_record
         conversion = Conversion(block.path, self.convert_to_record, self.reject, self._drop)
         for one in made:
             if isinstance(one, Rejected):
                 self.reject(one)
-            elif converts:
+            elif self.converts:
                 column = one.column(VALUE)
                 yield records_of(block, conversion.of(column, self.reader_context.contents(column)))
             else:
