@@ -138,9 +138,9 @@ RunCode = Literal[
     "file-changed",
     "line-too-long",
     "line-rejected",
-    "text-undecodable",
     "entity-empty",
     "compression-broken",
+    "compressed-block",
     "avro-broken",
     # resuming
     "application-mismatched",

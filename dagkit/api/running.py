@@ -35,6 +35,8 @@ class Context:
     """The ID of the next window."""
     home: str = ""
     """The folder to which paths are relative: the working directory of the launch, not that of a worker."""
+    application_path: str = ""
+    """The application's folder, which contains its ledger; empty if there is none."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     until: Until = Until.STOPPED
     """When the launch ends. For `ONCE`, an input operator must look for input only once."""

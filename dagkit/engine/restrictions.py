@@ -37,17 +37,10 @@ WRITABLE = (
 class Kept(Protocol):
     """A part of the work on an element, as it waits."""
 
-    @property
-    def start(self) -> int: ...
-
-    @property
-    def end(self) -> int: ...
-
-    @property
-    def restriction(self) -> JsonValue: ...
-
-    @property
-    def element_id(self) -> int | None: ...
+    start: int
+    end: int
+    restriction: JsonValue
+    element_id: int | None
 
     @property
     def name(self) -> str: ...

@@ -1,6 +1,6 @@
 """The operator library: readers, writers, filters, maps and counts."""
 
-from dagkit_operators.compression.compressed import CompressionBroken
+from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext
 from dagkit_operators.contexts.line_contexts import LineReaderContext, ReadAheadLineReaderContext
 from dagkit_operators.contexts.reader_context import ReaderContext
@@ -11,11 +11,6 @@ from dagkit_operators.finding.scanner import DirectoryScanner
 from dagkit_operators.finding.splitter import AbstractFileSplitter, FileSplitterInput
 from dagkit_operators.finding.splitter_base import FileSplitterBase
 from dagkit_operators.formats.avro import AvroBroken, AvroReader
-from dagkit_operators.keyed.aggregate import Aggregate, Mean, MergeAggregates
-from dagkit_operators.keyed.count import CountByKey, SumByKey
-from dagkit_operators.keyed.deduplicate import Deduplicate
-from dagkit_operators.keyed.join import Join, LeftJoin, OuterJoin
-from dagkit_operators.keyed.sample import Sample
 from dagkit_operators.native.compiled import about
 from dagkit_operators.partitioners import StatelessLatencyBasedPartitioner, StatelessThroughputBasedPartitioner
 from dagkit_operators.payloads import Block, FileInfo, FileMetadata, Lost, Record, Rejected
@@ -26,29 +21,24 @@ from dagkit_operators.reading.readers import FixedLengthReader, LineReader
 from dagkit_operators.reading.record_reader import RecordReader
 from dagkit_operators.reading.slices import FSSliceReader, Slice
 from dagkit_operators.reading.tail import TailFiles
-from dagkit_operators.records.branch import Branch, BranchBy
+from dagkit_operators.records.count import CountByKey, SumByKey
 from dagkit_operators.records.expressions import Expression, value
 from dagkit_operators.records.filter import Filter
 from dagkit_operators.records.items import Items
 from dagkit_operators.records.map import FlatMap, Map
 from dagkit_operators.records.rejecting import ItemRejected
-from dagkit_operators.records.validate import Validate
 from dagkit_operators.writing.file_output import FileOutput
 from dagkit_operators.writing.part_writer import PartWriter
 from dagkit_operators.writing.record_writer import RecordWriter
 
 __all__ = [
     "AbstractFileSplitter",
-    "Aggregate",
     "AvroBroken",
     "AvroReader",
     "Block",
     "BlockReader",
-    "Branch",
-    "BranchBy",
     "CompressionBroken",
     "CountByKey",
-    "Deduplicate",
     "DirectoryScanner",
     "Entity",
     "Expression",
@@ -65,17 +55,12 @@ __all__ = [
     "FlatMap",
     "ItemRejected",
     "Items",
-    "Join",
-    "LeftJoin",
     "LineReader",
     "LineReaderContext",
     "LineRejected",
     "Lost",
     "Map",
     "MatchFiles",
-    "Mean",
-    "MergeAggregates",
-    "OuterJoin",
     "PartWriter",
     "ReadAheadLineReaderContext",
     "ReadFiles",
@@ -85,13 +70,11 @@ __all__ = [
     "RecordReader",
     "RecordWriter",
     "Rejected",
-    "Sample",
     "Slice",
     "StatelessLatencyBasedPartitioner",
     "StatelessThroughputBasedPartitioner",
     "SumByKey",
     "TailFiles",
-    "Validate",
     "about",
     "value",
 ]

@@ -1,7 +1,9 @@
 """The payloads of file ingestion: files, blocks of files, records of blocks."""
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import Field
 
 from dagkit import Block
 from dagkit.urls import plain
@@ -27,6 +29,8 @@ class FileInfo:
     """The number of blocks in which it is read; 0 also if it is not divided yet."""
     identity: str = ""
     """Distinguishes the file from a later one of its name; empty if the operator that found it took no identity."""
+    content_length: Annotated[int | None, Field(exclude_if=lambda length: length is None)] = None
+    """Bytes of the content of a gzip file that was read before, and can be divided; None for any other file."""
 
     @property
     def source(self) -> str:

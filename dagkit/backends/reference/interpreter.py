@@ -218,7 +218,9 @@ class _Window:
         return self._unified(target.unifier, arrived, node, index)
 
     def _context_of(self, node: Node, index: int) -> Context:
-        return self.program.context_of(node.name, index, self.task.window_id, self.task.home)
+        return self.program.context_of(
+            node.name, index, self.task.window_id, self.task.home, self.task.application_path
+        )
 
     def _routed(self, wire: Wire, routing: Routing, index: int, sent: list[Placed], sender: int) -> list[Placed]:
         """The items of one sender that go to one partition."""

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from dagkit.api.running import Until
@@ -34,7 +34,9 @@ class _FoundWork:
 class DriverInputs:
     """All input operators of an application."""
 
-    def __init__(self, journal: Journal, until: Until, clock: Timer, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, journal: Journal, until: Until, clock: Timer, wake: Callable[[], None], application_path: str = ""
+    ) -> None:
         self.found: deque[Discovery] = deque(journal.discoveries())
         """Discoveries that no window has taken yet, in order."""
         self._work: dict[tuple[str, int], _FoundWork] = {}
@@ -42,6 +44,7 @@ class DriverInputs:
         self._journal = journal
         self._until = until
         self._clock = clock
+        self._application_path = application_path
         self._wake = wake
         """Called on another thread when work in the background has ended."""
         self._at_work: dict[str, DriverInput] = {}
@@ -85,6 +88,7 @@ class DriverInputs:
     def _lively(self, program: Program, name: str, state: SavedState, window_id: int, *, ended: bool) -> DriverInput:
         """Return a live input operator with its last state."""
         context = context_of(program, name, until=self._until, now=self._clock.now, window_id=window_id)
+        context = replace(context, application_path=self._application_path)
         return DriverInput(program, name, state, ended=ended, context=context, wake=self._wake)
 
     # ---- looking

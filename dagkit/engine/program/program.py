@@ -229,7 +229,9 @@ class Program:
         """The stage of every operator on the workers."""
         return {operator: stage for stage in self.stages for operator in stage.operators}
 
-    def context_of(self, operator: str, partition: int, window_id: int, home: str = "") -> Context:
+    def context_of(
+        self, operator: str, partition: int, window_id: int, home: str = "", application_path: str = ""
+    ) -> Context:
         """The context of a partition of an operator."""
         return Context(
             application=self.application,
@@ -238,6 +240,7 @@ class Program:
             partitions=len(self.operators[operator]),
             window_id=window_id,
             home=home,
+            application_path=application_path,
             attributes=self.attributes[operator],
         )
 

@@ -66,8 +66,7 @@ class Loop:
     def run(self) -> None:
         """Run to the end, or until `stop` is called."""
         try:
-            with self.run_state.masking.masked():
-                self._run()
+            self._run()
         except SequenceTaken:
             with suppress(DagkitError, OSError):  # the next commit of the other driver sweeps, too
                 self.run_state.outputs.abandon(self.run_state.journal.newest_checkpoint())
@@ -85,7 +84,6 @@ class Loop:
                 self.run_state.backend.close()  # so that no thread waits for an abandoned window
                 self.run_state.driver_inputs.tear_down(self.run_state.checkpoint.window + 1)
                 failed = self._failure(error)
-                self.run_state.masking.mask(failed)
                 if isinstance(failed, OperatorFailed):
                     self.run_state.changing.failed(failed)
                 if failed is error:
@@ -291,6 +289,7 @@ class Loop:
             committed=self.run_state.checkpoint.window,
             last=last,
             home=self.run_state.settings.home,
+            application_path=self.run_state.settings.application_path,
             staging=self.run_state.new_staging(window_id),
         )
 

@@ -22,7 +22,6 @@ from dagkit.engine.facts import Fact
 from dagkit.engine.files.outputs import Outputs
 from dagkit.engine.files.staging import StagingPlace, next_wake
 from dagkit.engine.inputs.discover import DriverInputs
-from dagkit.engine.masking import Masking
 from dagkit.engine.points import Point, Probe
 from dagkit.engine.program.program import Program
 from dagkit.engine.reports.run_events import Observer
@@ -82,7 +81,6 @@ class RunState:
         self.publisher = EventPublisher(observers, compilation.graph)
         self.probe = probe or _not_probed
         self.woken = Woken()
-        self.masking = Masking.of(lambda: self.program)
         plan = RunningPlan.of(compilation)
         self.journal = Journal(ledger, plan.program, fingerprint, version)
         checkpoint = self.checkpoint = self.journal.checkpoint()
@@ -109,7 +107,9 @@ class RunState:
         self.state, self.held = self.carried(program)
         self.summary = ProgramSummary.of(program)
         self.pending_work = PendingWork(checkpoint.queue, settings.until, self.summary.millis)
-        self.driver_inputs = DriverInputs(self.journal, settings.until, self.clock, self.woken.set)
+        self.driver_inputs = DriverInputs(
+            self.journal, settings.until, self.clock, self.woken.set, settings.application_path
+        )
         refuse_stranded_discoveries(program, self.driver_inputs.found)
         self.outputs = Outputs(checkpoint, settings.application_path, durable=settings.durable, home=settings.home)
         self.in_flight = InFlightWindows(self.backend, settings.overlap, self.woken.set)

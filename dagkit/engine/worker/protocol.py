@@ -42,6 +42,8 @@ class WindowTask:
     """Whether operators are notified that no more input is expected for now."""
     home: str = ""
     """The folder that relative paths of operators start from: where the driver was started."""
+    application_path: str = ""
+    """The application's folder, which contains its ledger."""
 
 
 @dataclass(frozen=True, slots=True)

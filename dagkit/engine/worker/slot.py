@@ -42,6 +42,7 @@ class SlotRun:
         self.slot = slot
         self.window_id = assignment.window_id
         self.home = assignment.home
+        self.application_path = assignment.application_path
         self.committed = assignment.committed
         names = [name for stage in program.stages_at(level) if slot < stage.slots for name in stage.operators]
         self.operators = {name: live(program.operators[name][slot], state.get(name, {})) for name in names}
@@ -142,7 +143,7 @@ class SlotRun:
 
     def _run(self, arriving: Iterable[tuple[int, Batch[Any]] | None]) -> Iterator[Sent]:
         for name, life in self._lives.items():
-            life.set_up(self.program.context_of(name, self.slot, self.window_id, self.home))
+            life.set_up(self.program.context_of(name, self.slot, self.window_id, self.home, self.application_path))
             life.commit(self.committed)
             life.begin(self.window_id)
         for arrived in arriving:

@@ -5,7 +5,7 @@ import io
 import logging
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
@@ -122,6 +122,21 @@ def opened_in(filesystem: Any, path: str) -> Stream:
     """Open a file of an Arrow filesystem at its beginning."""
     remote: Stream = io.BufferedReader(filesystem.open_input_file(path), REMOTE_READ)  # type: ignore[assignment]
     return remote
+
+
+def sampled(path: str, positions: Iterable[int], count: int, filesystem: Any = None) -> Iterator[bytes]:
+    """Yield up to `count` bytes of a file from each position.
+
+    The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
+    """
+    if filesystem is None and not is_url(path):
+        with opened_here(path) as file:
+            yield from (os.pread(file.fileno(), count, position) for position in positions)
+        return
+    if filesystem is None:
+        filesystem, path, _ = resolved(path)
+    with filesystem.open_input_file(path) as file:
+        yield from (bytes(file.read_at(count, position)) for position in positions)
 
 
 def looked_up(path: str) -> Found | None:

@@ -50,7 +50,7 @@ def open_snapshot(block: Block, filesystem: Any = None) -> Iterator[Seekable]:
             "bring it back with its old time (cp -p), else all of it is read once more; files must stay until they are "
             "read",
         )
-    seen = facts.get("length"), facts.get("modified_millis", now.modified_millis)
+    seen = _file_length(block), facts.get("modified_millis", now.modified_millis)
     is_other = now.version != facts.get("version", now.version)
     if now.length == seen[0] and (now.modified_millis != seen[1] or is_other):
         _log.warning("%s was changed after it was split; %s is read as it is now", shown(block.path), _of(block))
@@ -71,8 +71,7 @@ class _Snapshot:
         self._stream = stream
         self._block = block
         self._place = 0
-        length = (block.facts or {}).get("length")
-        self._length = None if length is None else int(length)
+        self._length = _file_length(block)
         self._least = 0 if block.end == OFFSET_INFINITY else block.end if self._length is None else self._length
 
     def seek(self, offset: int, /) -> int:
@@ -93,6 +92,13 @@ class _Snapshot:
                 "bring its content back, and do not cut files before they are read",
             )
         return got
+
+
+def _file_length(block: Block) -> int | None:
+    """The length of the file when it was split; for a block of its content, `length` is that of the content."""
+    facts = block.facts or {}
+    length = facts.get("file_length", facts.get("length"))
+    return None if length is None else int(length)
 
 
 def _of(block: Block) -> str:

@@ -10,11 +10,13 @@ from pydantic import NonNegativeInt, PrivateAttr
 from dagkit import Context, InputPort, OutputPort, SplittableOperator, State
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, RestrictionTracker
 from dagkit.urls import absolute, shown
+from dagkit_operators.compression.index_folder import IndexFolder
+from dagkit_operators.compression.opening import content_length_of, found_codec
 from dagkit_operators.filesystem.access import exists, reading_from
 from dagkit_operators.filesystem.identities import Identities
 from dagkit_operators.filesystem.path_patterns import files_like, is_pattern, missing, would_match
 from dagkit_operators.finding.splitter import KEPT_OF_GONE
-from dagkit_operators.payloads import FileInfo
+from dagkit_operators.payloads import BLOCK_SIZE, FileInfo
 
 _THEN = "or give another pattern"
 _log = logging.getLogger(__name__)
@@ -50,9 +52,11 @@ class MatchFiles(SplittableOperator[str]):
     """
 
     _home: str = PrivateAttr(default="")
+    _indexes: IndexFolder = PrivateAttr(default=IndexFolder(""))
 
     def setup(self, context: Context) -> None:
         self._home = context.home
+        self._indexes = IndexFolder(context.application_path)
 
     def would_find(self, paths: Sequence[str], items: Sequence[object]) -> Iterator[str]:
         """The paths at which it would find a file. Before a run, only patterns of `Items` are known."""
@@ -88,7 +92,9 @@ class MatchFiles(SplittableOperator[str]):
             if identity is None:
                 continue
             if not was_known:
-                yield FileInfo(file.path, file.length, file.modified_millis, 1, identity)
+                codec = found_codec(file, "auto", BLOCK_SIZE)
+                content_length = content_length_of(file, codec, self._indexes)
+                yield FileInfo(file.path, file.length, file.modified_millis, 1, identity, content_length)
             there[identity] = None
         gone = [identity for identity in self.known.get(pattern, []) if not known.was_identified(identity)]
         self.known[pattern] = [*(gone if len(gone) <= len(there) + KEPT_OF_GONE else []), *there]

@@ -19,11 +19,13 @@ class FileSplitterBase(SplitsFiles, SplittableOperator[FileInfo]):
     """Describes the blocks of the files that arrive at `input`, each as it was when it arrived.
 
     The path of a `FileInfo` is enough. Files are divided in the order of their arrival. The offsets of its work are
-    those of the file: offset 0 stands for its metadata, and each byte for the offset after its own.
+    those of the file: offset 0 stands for its metadata, and each byte for the offset after its own. So a compressed
+    file is one block, even if it has an index.
     """
 
     kind = "files.splitter.base/1"
     reads_positions = False
+    divides_content = False
     input = InputPort(FileInfo, main=True)
 
     file: str | None = None

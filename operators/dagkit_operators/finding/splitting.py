@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from typing import Annotated, ClassVar
 
-from pydantic import PositiveInt, PrivateAttr
+from pydantic import Field, PositiveInt, PrivateAttr
 
 from dagkit import Block, Context, Operator, OutputPort, State
 from dagkit.urls import plain
+from dagkit_operators.compression.codec import Compression
+from dagkit_operators.compression.index_folder import IndexFolder
+from dagkit_operators.compression.opening import content_length_of, facts_of, found_codec
 from dagkit_operators.filesystem.access import Found, directory_at, looked_up
 from dagkit_operators.filesystem.block_sizes import block_size_of
 from dagkit_operators.payloads import FileMetadata
@@ -33,22 +36,38 @@ class Cut:
     sequential: bool = False
     """Whether the file is one block."""
     first_start: int = 0
+    content_length: Annotated[int | None, Field(exclude_if=lambda length: length is None)] = None
+    """Bytes of the content of a gzip file with an index. The content is divided then, instead of the file."""
+    is_whole: Annotated[bool, Field(exclude_if=lambda is_whole: not is_whole)] = False
+    """Whether the file is one block because it can only be decompressed from its beginning."""
+
+    @property
+    def end(self) -> int:
+        """The end of the last block."""
+        return self.length if self.content_length is None else self.content_length
+
+    def count(self, size: int) -> int:
+        """The number of all blocks."""
+        if self.first_start >= self.end:
+            return 0
+        return 1 if self.sequential or self.is_whole else -(-self.end // size) - self.first_start // size
 
     def blocks(self, size: int, first_id: int) -> Iterator[Block]:
         """The blocks from the next start to the end; each but the last ends at a multiple of the size."""
-        facts: dict[str, Any] = {"length": self.length, "modified_millis": self.modified_millis}
+        facts = facts_of(self.length, self.modified_millis, self.content_length)
         facts |= {"version": self.content} if self.content else {}
         facts |= {"sequential": True} if self.sequential else {}
         start, number = self.next_start, first_id
-        while start < self.length:
-            end = self.length if self.sequential else min((start // size + 1) * size, self.length)
+        while start < self.end:
+            is_one = self.sequential or self.is_whole
+            end = self.end if is_one else min((start // size + 1) * size, self.end)
             previous = number - 1 if start > self.first_start else None
-            yield Block(number, self.path, start, end, end == self.length, self.version, facts, previous)
+            yield Block(number, self.path, start, end, end == self.end, self.version, facts, previous)
             start, number = end, number + 1
 
     def after(self, end: int) -> "Cut | None":
         """The rest of the file from an end of a block; None if there is none."""
-        return replace(self, next_start=end) if end < self.length else None
+        return replace(self, next_start=end) if end < self.end else None
 
 
 class SplitsFiles(Operator):
@@ -65,15 +84,25 @@ class SplitsFiles(Operator):
     """Bytes of a block; None: 128 MiB on HDFS, else 64 MiB."""
     blocks_threshold: PositiveInt | None = None
     """The most blocks, and the most files, sent in one window; None: 1000."""
+    compression: Compression = "auto"
+    """How files are compressed, as for the reader. A compressed file is one block.
+
+    `auto`: by the file name extension, or by the first bytes of a file that is longer than a block. The content of a
+    gzip file that the application read before is divided into blocks. `none`: all files are divided as they are.
+    """
     sequential_file_read: bool = False
     """Whether each file is one block, which one reader at a time reads from its start to its end."""
 
+    divides_content: ClassVar[bool] = True
+    """Whether blocks may have positions of the content of a compressed file, which is longer than the file."""
     next_block_id = State(0)
 
     _context: Context | None = PrivateAttr(default=None)
+    _indexes: IndexFolder = PrivateAttr(default=IndexFolder(""))
 
     def setup(self, context: Context) -> None:
         self._context = context
+        self._indexes = IndexFolder(context.application_path if self.divides_content else "")
 
     def get_file_status(self, path: str) -> Found | None:
         """The file or directory at a path as it is now; None if there is none."""
@@ -101,6 +130,10 @@ class SplitsFiles(Operator):
     def _begin_file(self, status: Found, version: str, relative_path: str) -> Cut | None:
         """Send the metadata of a file, and return the file as it is to be split; None if it has no blocks."""
         offset = 0 if status.is_directory else self.get_data_offset(status)
+        size = self._size_for(status.path)
+        is_compressible = not status.is_directory and not offset  # what begins with other data is no compressed file
+        codec = found_codec(status, self.compression, size) if is_compressible else None
+        content_length = content_length_of(status, codec, self._indexes)
         cut = Cut(
             status.path,
             status.length,
@@ -110,15 +143,17 @@ class SplitsFiles(Operator):
             status.version,
             self.sequential_file_read,
             offset,
+            content_length,
+            is_whole=codec is not None and content_length is None,
         )
-        size, length = self._size_for(status.path), status.length
-        count = 0 if status.is_directory or offset >= length else -(-length // size) - offset // size
+        count = 0 if status.is_directory else cut.count(size)
         self.files_metadata_output.emit(
             FileMetadata(
                 status.path,
-                length,
+                status.length,
                 status.modified_millis,
-                min(count, 1) if self.sequential_file_read else count,
+                count,
+                content_length=content_length,
                 relative_path=relative_path or plain(status.path).rstrip("/").rpartition("/")[2],
                 is_directory=status.is_directory,
                 discovered_millis=int(self._now().timestamp() * 1000),

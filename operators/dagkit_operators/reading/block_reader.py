@@ -1,8 +1,7 @@
 """Reading blocks. However a file is split, each record belongs to exactly one block."""
 
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Generic, Self, TypeVar, get_args
+from typing import Any, Generic, Self, TypeVar
 
 from pydantic import NonNegativeInt, PositiveInt, PrivateAttr, field_validator, model_validator
 
@@ -87,18 +86,6 @@ class BlockReader(Reader[T], SplittableOperator[Block], Partitioner, StatsListen
         policy_of(self.policy, self._settings_of_policy)
         return self
 
-    @model_validator(mode="after")
-    def _sends_what_its_context_reads(self) -> Self:
-        """Refuse a reader context whose records are not of the type that the reader sends, unless it converts them."""
-        reads, sends = self.reader_context.record_type, next(iter(get_args(type(self).messages.payload)), Any)
-        if not (inspect.isclass(reads) and inspect.isclass(sends)) or self.converts or issubclass(reads, sends):
-            return self
-        context, reader = type(self.reader_context).__name__, type(self).__name__
-        raise ValueError(
-            f"reader_context is wrong: {context} reads {reads.__name__}, and {reader} sends {sends.__name__}; write "
-            "convert_to_record, or set another reader context"
-        )
-
     @property
     def _settings_of_policy(self) -> dict[str, Any]:
         """The settings for the chosen policy: the reader's properties that it has, and `policy_settings`."""
@@ -116,9 +103,9 @@ class BlockReader(Reader[T], SplittableOperator[Block], Partitioner, StatsListen
             interval_millis=self.interval_millis,
         )
 
-    def tracker(self, element: Block, restriction: OffsetRange) -> Tracker:  # noqa: ARG002 - the same for every block
+    def tracker(self, element: Block, restriction: OffsetRange) -> Tracker:
         """Return the tracker for a range of a block, which splits it where the reader context allows that."""
-        return self.context.tracker_of(restriction)
+        return self.tracker_of(element.part(restriction.start, restriction.stop))
 
     def process(self, element: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
         """Yield the records of the granted range. Send the block's range if it was read to the block's end."""

@@ -6,10 +6,10 @@ from typing import Any, Generic
 from pydantic import PositiveInt
 
 from dagkit import Batch, Block, InputPort, OutputPort, SplittableOperator
-from dagkit.ranges import OFFSET_INFINITY, OffsetRange
-from dagkit_operators.compression.compressed import Codec, Compression, Decompressed, codec_of
+from dagkit.ranges import OffsetRange
+from dagkit_operators.compression.opening import facts_of
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
-from dagkit_operators.contexts.reader_context import ReaderContext, Tracker, unsplittable
+from dagkit_operators.contexts.reader_context import ReaderContext, Tracker
 from dagkit_operators.payloads import BLOCK_SIZE, VALUE, FileInfo, Record
 from dagkit_operators.reading.conversion import Conversion
 from dagkit_operators.reading.reader import T
@@ -35,40 +35,29 @@ class ReadFiles(TextForm[T], SplittableOperator[FileInfo], Generic[T]):
     """Makes an item of a record, and raises ValueError if the record is invalid; None: the records are sent."""
     part_size: PositiveInt = BLOCK_SIZE
     """Bytes of the parts into which a file is divided at first."""
-    compression: Compression = "auto"
-    """How files are compressed; `auto`: by file name extension. A compressed file is read by one partition."""
 
     def initial_restriction(self, element: FileInfo) -> OffsetRange:
-        return OffsetRange(0, element.length)
+        return OffsetRange(0, self._block(element).end)
 
     def split(self, element: FileInfo, restriction: OffsetRange) -> Iterable[OffsetRange]:
-        if codec_of(element.path, self.compression):
+        if self.is_read_whole(self._block(element)):
             return [restriction]
         return self.context.parts_of(restriction, self.part_size)
 
     def tracker(self, element: FileInfo, restriction: OffsetRange) -> Tracker:
-        tracker = self.context.tracker_of(restriction)
-        return unsplittable(tracker) if codec_of(element.path, self.compression) else tracker
+        return self.tracker_of(self._block(element).part(restriction.start, restriction.stop))
 
     def process(self, element: FileInfo, tracker: Tracker) -> Iterator[Batch[T]]:
-        stretch = tracker.current_restriction()
-        facts = {"length": element.length, "modified_millis": element.modified_millis}
-        block = Block(0, element.path, stretch.start, stretch.stop, facts=facts)
-        codec = codec_of(element.path, self.compression)
-        if codec is None:
-            yield from self.items(block, self.read(block, tracker))
-        elif tracker.try_claim(stretch.start):
-            yield from self.items(block, self._decompressed(block, codec))
-            tracker.try_claim(stretch.stop)
+        granted = tracker.current_restriction()
+        block = self._block(element).part(granted.start, granted.stop)
+        yield from self.items(block, self.read(block, tracker))
 
-    def _decompressed(self, block: Block, codec: Codec) -> Iterator[Batch[Record[T]]]:
-        """All records of a compressed file. Positions in its content are not those in the file, which are tracked."""
-        whole = OffsetRange(0, OFFSET_INFINITY)
-        content = Block(0, block.path, whole.start, whole.stop)
-        with self.setup_stream(block) as stream:
-            decompressed = Decompressed(stream, codec, block.path)
-            context = self.context.model_copy()
-            yield from self.converted(block, context.batches(decompressed, content, context.tracker_of(whole)))
+    def _block(self, element: FileInfo) -> Block:
+        """The whole file as a block: of its content, if that can be divided."""
+        is_content = self.compression in ("auto", "gzip")
+        content_length = element.content_length if is_content else None
+        facts = facts_of(element.length, element.modified_millis, content_length)
+        return Block(0, element.path, 0, facts["length"], facts=facts)
 
     def items(self, block: Block, batches: Iterable[Batch[Record[T]]]) -> Iterator[Batch[T]]:
         """The values of records, parsed. Rejected lines are sent to `rejected`."""

@@ -1,15 +1,20 @@
 """What all readers of files share: a reader context, an open stream, and what becomes of records that are refused."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any, Generic, Self, cast
 
 from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 from typing_extensions import TypeVar
 
-from dagkit import Batch, Block, Operator, OutputPort, auto_metric
+from dagkit import Batch, Block, Context, Operator, OutputPort, auto_metric
+from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker
+from dagkit_operators.compression.codec import Compression
+from dagkit_operators.compression.index_folder import IndexFolder
+from dagkit_operators.compression.opening import codec_of_block, content_of, is_of_content
 from dagkit_operators.contexts.lines import CHUNK_SIZE
-from dagkit_operators.contexts.reader_context import ReaderContext, Tracker, records_of
+from dagkit_operators.contexts.reader_context import ReaderContext, Tracker, records_of, unsplittable
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.filesystem.snapshot import open_snapshot
 from dagkit_operators.payloads import BLOCK_SIZE, VALUE, Record, Rejected
@@ -37,6 +42,14 @@ class Reader(Operator, Generic[T]):
     chunk_size: PositiveInt = CHUNK_SIZE
     """Bytes that are read and sent at a time."""
 
+    compression: Compression = "auto"
+    """How files are compressed; `auto`: by the file name extension, else by the first bytes; `none`: not at all.
+
+    One partition reads a compressed file. Only a gzip file that the application read before is divided: see
+    `IndexFolder`.
+    """
+
+    _indexes: IndexFolder = PrivateAttr(default=IndexFolder(""))
     _stream: OpenStream = PrivateAttr(default_factory=OpenStream)
 
     @model_validator(mode="after")
@@ -58,8 +71,14 @@ class Reader(Operator, Generic[T]):
             self.__dict__.update({"reader_context": made, **{name: getattr(made, name) for name in shared}})
         return self
 
+    def setup(self, context: Context) -> None:
+        self._indexes = IndexFolder(context.application_path)
+
     def setup_stream(self, block: Block) -> AbstractContextManager[Seekable]:
-        """Open the file of a block. The stream has the positions of the file; leaving the `with` closes it."""
+        """Open the file of a block. The stream has the positions of the file; leaving the `with` closes it.
+
+        A compressed file is decompressed after that.
+        """
         return open_snapshot(block, self.get_fs_instance())
 
     def get_fs_instance(self) -> Any:
@@ -77,30 +96,54 @@ class Reader(Operator, Generic[T]):
         """
         return cast("T", content)
 
-    @property
-    def converts(self) -> bool:
-        """Whether a subclass converts records."""
-        return type(self).convert_to_record is not Reader.convert_to_record
+    def tracker_of(self, block: Block) -> Tracker:
+        """Return the tracker for a block; that of a whole compressed file is never split."""
+        restriction = OffsetRange(block.start, block.end)
+        if self.is_read_whole(block):
+            return unsplittable(OffsetRestrictionTracker(restriction))
+        return self.context.tracker_of(restriction)
 
     def read(self, block: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
         """Yield the records of the range that the tracker grants.
 
         If the block was read to its end, its stream stays open for the next block of the file until the window ends.
         """
+        if not self.is_read_whole(block):
+            yield from self._read(block, block, tracker)
+        elif tracker.try_claim(block.start):
+            # the positions of its content are not those of the file, which the tracker grants
+            content = replace(block, end=OFFSET_INFINITY, last=True)
+            yield from self._read(block, content, self.context.tracker_of(OffsetRange(0, OFFSET_INFINITY)))
+            tracker.try_claim(block.end)
+
+    def is_read_whole(self, block: Block) -> bool:
+        """Whether the positions of a block are those of a file that can only be decompressed from its beginning."""
+        return codec_of_block(block, self.compression, self.get_fs_instance()) is not None and not is_of_content(block)
+
+    def _read(self, block: Block, content: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
+        """Yield the records of a block, whose positions in the stream are those of `content`."""
 
         def is_done() -> bool:
             return tracker.current_restriction().stop == block.end
 
-        with self._stream.of(block, self.setup_stream, self.context.model_copy, is_done) as opened:
-            yield from self.converted(block, opened.context.batches(opened.stream, block, tracker))
+        with self._stream.of(content, lambda _: self._open_content(block), self.context.model_copy, is_done) as opened:
+            yield from self.converted(block, opened.context.batches(opened.stream, content, tracker))
+
+    @contextmanager
+    def _open_content(self, block: Block) -> Iterator[Seekable]:
+        """Open the file of a block; if it is compressed, its content."""
+        codec = codec_of_block(block, self.compression, self.get_fs_instance())
+        with self.setup_stream(block) as stream:
+            yield stream if codec is None else content_of(stream, block, codec, self._indexes, self.get_fs_instance())
 
     def converted(self, block: Block, made: Iterable[Batch[Record[T]] | Rejected]) -> Iterator[Batch[Record[T]]]:
         """Convert the records that a context made. What the context or the conversion rejects goes to `rejected`."""
+        converts = type(self).convert_to_record is not Reader.convert_to_record
         conversion = Conversion(block.path, self.convert_to_record, self.reject, self._drop)
         for one in made:
             if isinstance(one, Rejected):
                 self.reject(one)
-            elif self.converts:
+            elif converts:
                 column = one.column(VALUE)
                 yield records_of(block, conversion.of(column, self.reader_context.contents(column)))
             else:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from dagkit import OutputPort
+from dagkit_operators.compression.codec import Compression
 from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext
 from dagkit_operators.payloads import Record
 from dagkit_operators.reading.block_reader import BlockReader
@@ -38,6 +39,8 @@ class FSSliceReader(BlockReader[Slice]):
 
     reader_context: FixedBytesReaderContext = FixedBytesReaderContext()
     """How long slices are."""
+    compression: Compression = "none"
+    """How files are compressed; by default their bytes are sent as they are: see `Reader`."""
 
     def convert_to_record(self, content: bytes) -> Slice:
         return Slice.of(content)

@@ -1,7 +1,6 @@
 """Rejecting items: those for which a function raises ValueError leave by the output `rejected`, with the reason."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, ClassVar
 
 from dagkit import Batch, Column, Operator, OutputPort, RowOperator
@@ -45,13 +44,12 @@ class Rejecting(Operator):
         """
         results: list[Any] = []
         taken: list[int] = []
-        starts = cache(column.starts)  # computed for the first item that is rejected
         for index, value in enumerate(column.values()):
             try:
                 result = function(value)
             except ValueError as fault:
-                known = starts()
-                self.reject(item_at(index), value, fault, None if known is None else known[index])
+                starts = column.starts()
+                self.reject(item_at(index), value, fault, None if starts is None else starts[index])
             else:
                 results.append(result)
                 taken.append(index)

@@ -15,7 +15,8 @@ import pytest
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, SplitsBroken, check_every_split_of
 from dagkit_operators import CompressionBroken, FileChanged, FileInfo, ReadFiles
-from dagkit_operators.compression.compressed import ENDINGS, Decompressed
+from dagkit_operators.compression.codec import ENDINGS
+from dagkit_operators.compression.decompressed import Decompressed
 from tests.operators.reading_text import SIZES
 
 

@@ -1,1 +1,0 @@
-"""Operators that count, aggregate, join, deduplicate and sample items by key."""

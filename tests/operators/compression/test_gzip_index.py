@@ -1,0 +1,289 @@
+"""A gzip file that was read once is divided the second time; what is lost or damaged never changes its content."""
+
+import gzip
+import io
+import logging
+import os
+import random
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from isal import isal_zlib
+
+from dagkit import Block, Config, Dag
+from dagkit.ranges import OffsetRange
+from dagkit.testing import Alone, FakeClock, Rehearsal
+from dagkit_operators import FileSplitterInput, LineReader, MatchFiles, ReadFiles
+from dagkit_operators.compression.codec import CompressedBlock, CompressionBroken
+from dagkit_operators.compression.decompressed import Decompressed
+from dagkit_operators.compression.deflate_blocks import LOOKAHEAD, aligned, block_starts
+from dagkit_operators.compression.gzip_content import GzipContent
+from dagkit_operators.compression.gzip_index import GzipIndex
+from dagkit_operators.compression.index_folder import FOLDER, IndexFolder
+
+SPACING = 100_000
+ANY = random.Random(17)  # noqa: S311 - test data
+WORDS = [ANY.randbytes(ANY.randint(1, 5)).hex() for _ in range(3000)]
+TEXT = "".join(f"{number} {' '.join(ANY.choices(WORDS, k=8))}\n" for number in range(25_000)).encode()
+"""1.5 MB of lines that compress to half, as logs do."""
+
+
+def members(content: bytes, *lengths: int, level: int = 6) -> bytes:
+    """A gzip file of several members."""
+    edges = [0, *lengths, len(content)]
+    return b"".join(gzip.compress(content[start:end], level) for start, end in pairwise(edges))
+
+
+KINDS: dict[str, bytes] = {
+    "level 1": gzip.compress(TEXT, 1),
+    "level 6": gzip.compress(TEXT, 6),
+    "level 9": gzip.compress(TEXT, 9),
+    "igzip": isal_zlib.compress(TEXT, 1, wbits=31),
+    "members": members(TEXT, 150_000, 150_000, 800_000),
+    "stored members": members(TEXT, 250_000, 600_000, level=0),
+    "padded": gzip.compress(TEXT) + bytes(100_000),
+}
+kinds = pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(file, id=kind, marks=[pytest.mark.slow] if kind == "stored members" else [])
+        for kind, file in KINDS.items()
+    ],
+)
+
+
+def indexed(file: bytes, spacing: int = SPACING) -> GzipIndex:
+    content = GzipContent(io.BytesIO(file), "", spacing=spacing)
+    assert b"".join(content.pieces()) == TEXT
+    assert content.index is not None
+    return content.index
+
+
+@pytest.mark.parametrize("inflate", [zlib.decompressobj, isal_zlib.decompressobj], ids=["zlib", "isal"])
+@pytest.mark.parametrize("bit", range(8))
+def test_a_deflate_stream_starts_at_any_bit(bit: int, inflate: Callable[[int], Any]) -> None:
+    deflate = zlib.compressobj(wbits=-15)
+    stream = deflate.compress(TEXT[:1000]) + deflate.flush()
+    moved = (int.from_bytes(stream, "little") << bit | (1 << bit) - 1).to_bytes(len(stream) + 1, "little")
+    assert inflate(-15).decompress(aligned(moved, bit)) == TEXT[:1000]
+
+
+def test_the_beginning_of_a_block_is_among_the_candidates() -> None:
+    deflate = zlib.compressobj(wbits=-15)
+    first = deflate.compress(TEXT[:50_000]) + deflate.flush(zlib.Z_SYNC_FLUSH)
+    then = deflate.compress(TEXT[50_000:100_000]) + deflate.flush(zlib.Z_SYNC_FLUSH)
+    assert len(first) * 8 in list(block_starts(first + then, len(first) + 1))
+    assert len(then) > LOOKAHEAD
+
+
+@kinds
+def test_decompression_starts_at_each_point(file: bytes) -> None:
+    index = indexed(file)
+    assert index.content_length == len(TEXT)
+    assert len(index.points) >= 2
+    places = [0, *(point.content for point in index.points)]
+    assert all(after - before >= SPACING for before, after in pairwise(places))
+    for at in places:
+        content = GzipContent(io.BytesIO(file), "", index, at)
+        assert content.position == at
+        assert b"".join(content.pieces()) == TEXT[at:]
+
+
+@kinds
+def test_the_stored_form_is_read_back_and_damage_is_noticed(file: bytes) -> None:
+    index = indexed(file)
+    stored = index.to_bytes()
+    assert GzipIndex.from_bytes(stored) == index
+    for wrong in (stored[:-1], stored[:100] + b"?" + stored[101:], b""):
+        with pytest.raises(ValueError, match="damaged"):
+            GzipIndex.from_bytes(wrong)
+
+
+@kinds
+def test_seeking_uses_the_points(file: bytes) -> None:
+    stream = Decompressed(io.BytesIO(file), "gzip", "", indexed(file))
+    found = bytearray(50)
+    for place in (0, 700_000, 5, 1_200_000, 1_200_100, len(TEXT) - 50):
+        assert stream.seek(place) == place
+        assert stream.readinto(memoryview(found)) == 50
+        assert found == TEXT[place : place + 50]
+
+
+@pytest.mark.slow
+def test_a_file_without_block_beginnings_has_no_points() -> None:
+    assert indexed(gzip.compress(TEXT, 0)).points == ()
+
+
+def test_each_section_is_compared_with_what_was_read_before() -> None:
+    file = KINDS["level 6"]
+    index = indexed(file)
+    for number, point in enumerate(index.points):
+        points = (*index.points[:number], replace(point, checksum=point.checksum ^ 1), *index.points[number + 1 :])
+        content = GzipContent(io.BytesIO(file), "x.gz", replace(index, points=points))
+        with pytest.raises(CompressionBroken, match=r"differs from what was read before, near byte [0-9]+"):
+            list(content.pieces())
+        assert point.content - 200_000 < content.position <= point.content
+    with pytest.raises(CompressionBroken, match="differs from what was read before"):
+        list(GzipContent(io.BytesIO(file), "x.gz", replace(index, checksum=index.checksum ^ 1)).pieces())
+
+
+@pytest.mark.parametrize("kind", ["level 6", "members"])
+def test_damage_behind_a_point_is_found_the_second_time_too(kind: str) -> None:
+    file = KINDS[kind]
+    index = indexed(file)
+    point = index.points[1]
+    place = point.bit // 8 + 2000
+    for wrong in (file[:place], file[:-3], file[:place] + bytes([file[place] ^ 0x55]) + file[place + 1 :]):
+        content = GzipContent(io.BytesIO(wrong), "x.gz", index, point.content)
+        with pytest.raises(CompressionBroken, match=r"x.gz cannot be read as gzip: .+ of its content") as broken:
+            list(content.pieces())
+        assert point.bit // 8 < broken.value.position <= len(wrong)
+        assert point.content <= broken.value.content_position <= len(TEXT)
+
+
+# ---- readers
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "file.gz"
+    path.write_bytes(KINDS["level 6"])
+    os.utime(path, (1, 1))
+    return path
+
+
+@pytest.fixture
+def indexes(tmp_path: Path) -> IndexFolder:
+    return IndexFolder(str(tmp_path / "app"), spacing=SPACING, shortest=1000)
+
+
+def with_indexes(operator: Any, indexes: IndexFolder) -> Any:
+    alone = Alone(operator, now=FakeClock().now)
+    alone.operator._indexes = indexes
+    return alone
+
+
+def blocks_of(file: Path, indexes: IndexFolder, **properties: object) -> list[Block]:
+    splitter = with_indexes(FileSplitterInput(scanner={"files": [str(file)]}, **properties), indexes)
+    splitter.look()
+    return splitter.sent()
+
+
+def lines(blocks: list[Block], indexes: IndexFolder) -> list[str]:
+    reader = with_indexes(LineReader(), indexes)
+    for block in blocks:
+        assert reader.work(block) is None
+    return [record.value for record in reader.sent()]
+
+
+@pytest.mark.slow
+def test_the_content_of_a_file_is_divided_once_it_was_read(file: Path, indexes: IndexFolder) -> None:
+    first = blocks_of(file, indexes, block_size=200_000)
+    assert [(block.start, block.end) for block in first] == [(0, file.stat().st_size)]
+    assert lines(first, indexes) == TEXT.decode().splitlines()
+    second = blocks_of(file, indexes, block_size=200_000)
+    assert [block.start for block in second] == list(range(0, len(TEXT), 200_000))
+    assert second[-1].end == second[0].source_size == len(TEXT), "the ledger proves that the content was read whole"
+    assert lines(second, indexes) == TEXT.decode().splitlines()
+    for block in reversed(second):
+        assert lines([block], indexes) == lines([block], IndexFolder("")), "a lost index costs only time"
+
+
+def test_an_index_is_found_for_the_same_content_under_another_name_and_time(file: Path, indexes: IndexFolder) -> None:
+    lines(blocks_of(file, indexes), indexes)
+    other = file.rename(file.with_name("rotated.1.gz"))
+    os.utime(other, (2, 2))
+    assert len(blocks_of(other, indexes, block_size=200_000)) > 2
+    other.write_bytes(KINDS["level 9"])
+    assert len(blocks_of(other, indexes, block_size=200_000)) == 1
+
+
+def test_a_damaged_index_is_not_used(
+    file: Path, indexes: IndexFolder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines(blocks_of(file, indexes), indexes)
+    second = blocks_of(file, indexes, block_size=200_000)
+    (kept,) = (tmp_path / "app" / FOLDER).iterdir()
+    kept.write_bytes(kept.read_bytes()[:-1])
+    (tmp_path / "app").rename(tmp_path / "moved")  # so that it is not the one that is kept in memory
+    elsewhere = IndexFolder(str(tmp_path / "moved"), spacing=SPACING, shortest=1000)
+    with caplog.at_level(logging.WARNING):
+        assert lines(second[:2], elsewhere) == lines(second[:2], IndexFolder(""))
+    assert "cannot be read, and is not used: it is damaged" in caplog.text
+
+
+def test_a_truncated_or_corrupt_file_is_an_error_the_second_time_too(file: Path, indexes: IndexFolder) -> None:
+    lines(blocks_of(file, indexes), indexes)
+    second = blocks_of(file, indexes, block_size=200_000)
+    whole, place = file.read_bytes(), file.stat().st_size // 3
+    file.write_bytes(whole[:place] + bytes(20) + whole[place + 20 :])
+    os.utime(file, (1, 1))
+    with pytest.raises(CompressionBroken, match=r"near byte [0-9]+ of the file and byte [0-9]+ of its content"):
+        lines(second, indexes)
+
+
+@pytest.mark.slow
+def test_content_that_became_shorter_without_an_index_is_an_error(file: Path, indexes: IndexFolder) -> None:
+    lines(blocks_of(file, indexes), indexes)
+    second = blocks_of(file, indexes, block_size=200_000)
+    shorter = gzip.compress(TEXT[:-100_000])
+    file.write_bytes(shorter + bytes(len(KINDS["level 6"]) - len(shorter)))
+    with pytest.raises(CompressionBroken, match=f"ends there, and had {len(TEXT)} bytes when it was split"):
+        lines(second, IndexFolder(""))
+
+
+def test_a_part_of_the_content_is_not_read_as_bytes_of_the_file(file: Path, indexes: IndexFolder) -> None:
+    lines(blocks_of(file, indexes), indexes)
+    second = blocks_of(file, indexes, block_size=200_000)
+    with pytest.raises(CompressedBlock, match="it is a part of the content of a gzip file, and compression is none"):
+        Alone(LineReader(compression="none")).work(second[1])
+
+
+def test_read_files_divides_what_match_files_found_with_an_index(file: Path, indexes: IndexFolder) -> None:
+    def found() -> Any:
+        match = with_indexes(MatchFiles(), indexes)
+        match.work(str(file))
+        return match.sent()[0]
+
+    assert found().content_length is None
+    reader = with_indexes(ReadFiles(part_size=200_000), indexes)
+    reader.work(found())
+    assert reader.sent() == TEXT.decode().splitlines()
+    again = found()
+    assert again.content_length == len(TEXT)
+    operator = ReadFiles(part_size=200_000)
+    whole = operator.initial_restriction(again)
+    assert whole == OffsetRange(0, len(TEXT))
+    assert len(list(operator.split(again, whole))) == -(-len(TEXT) // 200_000)
+    reader.work(again)
+    assert reader.sent() == TEXT.decode().splitlines()
+    assert ReadFiles(compression="none").initial_restriction(again) == OffsetRange(0, file.stat().st_size)
+
+
+@pytest.mark.slow
+def test_an_application_keeps_the_index_beside_its_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "file.gz"
+    path.write_bytes(gzip.compress(TEXT * 30, 1))
+
+    def populate_dag(dag: Dag, conf: Config) -> None:
+        find = dag.add_operator("find", FileSplitterInput(scanner={"files": [str(path)]}, block_size=10_000_000))
+        find >> dag.add_operator("read", LineReader())
+
+    rehearsal = Rehearsal(populate_dag)
+
+    def blocks() -> int:
+        """Run until all is read, and return the number of blocks so far."""
+        rehearsal.run()
+        rehearsal.run()  # the journal knows what the last run left
+        state = rehearsal.loop.run_state.journal.state_of("find")
+        return int(state["next_block_id"])
+
+    assert blocks() == 1
+    assert len(list(Path(rehearsal._folder, FOLDER).iterdir())) == 1
+    os.utime(path, (5, 5))
+    assert blocks() == 1 + -(-30 * len(TEXT) // 10_000_000)

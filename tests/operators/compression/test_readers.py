@@ -1,0 +1,133 @@
+"""Every reader decompresses, by name or by the first bytes, however its blocks were found."""
+
+import gzip
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Block
+from dagkit.ranges import OffsetRange
+from dagkit.testing import Alone, FakeClock
+from dagkit_operators import FileInfo, FileSplitterInput, FixedLengthReader, LineReader, MatchFiles, ReadFiles
+from dagkit_operators.compression.codec import ENDINGS, MAGIC, CompressedBlock, CompressionBroken
+from dagkit_operators.reading.slices import FSSliceReader
+from tests.operators.compression.test_compressed import COMPRESS, FIFTEEN
+
+CONTENT = "\n".join(FIFTEEN).encode()
+WITH_MAGIC = sorted(set(MAGIC.values()))
+ENDING_OF = {codec: ending for ending, codec in reversed(ENDINGS.items())}
+
+
+def blocks_of(path: Path, **properties: object) -> list[Block]:
+    splitter = Alone(FileSplitterInput(scanner={"files": [str(path)]}, **properties), now=FakeClock().now)
+    splitter.look()
+    return splitter.sent()
+
+
+def read(reader: Any, blocks: list[Block]) -> list[Any]:
+    alone = Alone(reader)
+    for block in blocks:
+        assert alone.work(block) is None
+    return [record.value for record in alone.sent()]
+
+
+@pytest.mark.parametrize(("ending", "compress"), COMPRESS.items(), ids=COMPRESS.keys())
+def test_a_splitter_and_a_line_reader_decompress_by_name(
+    ending: str, compress: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / f"file{ending}"
+    path.write_bytes(compress(CONTENT))
+    blocks = blocks_of(path, block_size=10)
+    assert [(block.start, block.end, block.last) for block in blocks] == [(0, path.stat().st_size, True)]
+    assert read(LineReader(), blocks) == FIFTEEN
+
+
+@pytest.mark.parametrize("block_size", [10, None], ids=["longer than a block", "one block"])
+@pytest.mark.parametrize("codec", WITH_MAGIC)
+def test_a_file_without_an_ending_is_known_by_its_first_bytes(
+    codec: str, block_size: int | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(COMPRESS[ENDING_OF[codec]](CONTENT))
+    assert read(LineReader(), blocks_of(path, block_size=block_size)) == FIFTEEN
+    file = FileInfo(str(path), path.stat().st_size, path.stat().st_mtime_ns // 10**6, 1)
+    alone = Alone(ReadFiles(part_size=block_size or 100))
+    assert alone.work(file) is None
+    assert alone.sent() == FIFTEEN
+
+
+def test_a_file_that_took_the_place_of_another_is_looked_at_again(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(CONTENT)
+    assert read(LineReader(), blocks_of(path)) == FIFTEEN
+    path.write_bytes(gzip.compress(CONTENT))
+    os.utime(path, (1, 1))
+    assert read(LineReader(), blocks_of(path)) == FIFTEEN
+
+
+def test_records_of_a_fixed_length_are_counted_in_the_content(tmp_path: Path) -> None:
+    path = tmp_path / "file.gz"
+    path.write_bytes(gzip.compress(bytes(range(100)) * 3))
+    records = read(FixedLengthReader(length=70), blocks_of(path, block_size=7))
+    assert b"".join(records) == bytes(range(100)) * 3
+    assert [len(record) for record in records] == [70, 70, 70, 70, 20]
+
+
+def test_files_are_read_as_they_are_if_both_say_so_and_slices_always_are(tmp_path: Path) -> None:
+    path = tmp_path / "file.gz"
+    path.write_bytes(gzip.compress(CONTENT))
+    blocks = blocks_of(path, block_size=20, compression="none")
+    assert len(blocks) > 1
+    assert b"".join(read(FixedLengthReader(length=4, compression="none"), blocks)) == path.read_bytes()
+    assert b"".join(slice_.to_bytes() for slice_ in read(FSSliceReader(), blocks)) == path.read_bytes()
+
+
+def test_a_part_of_a_compressed_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file.gz"
+    path.write_bytes(gzip.compress(CONTENT))
+    first, *_ = blocks_of(path, block_size=20, compression="none")
+    with pytest.raises(CompressedBlock, match="it is a part of a gzip file, which can only be read from its beginning"):
+        Alone(LineReader()).work(first)
+
+
+def test_a_whole_compressed_file_is_never_split(tmp_path: Path) -> None:
+    path = tmp_path / "file.gz"
+    path.write_bytes(gzip.compress(CONTENT))
+    (block,) = blocks_of(path)
+    tracker = LineReader().tracker(block, OffsetRange(block.start, block.end))
+    assert tracker.try_split_at(20) is None
+    assert tracker.try_split(0.5) is None
+
+
+def damaged(codec: str) -> Iterator[tuple[str, bytes]]:
+    whole = COMPRESS[ENDING_OF[codec]](CONTENT * 50)
+    yield "truncated", whole[:-3]
+    yield "without its end", whole[: len(whole) // 2]
+    middle = len(whole) // 2
+    yield "corrupt", whole[:middle] + bytes([whole[middle] ^ 0xFF, whole[middle + 1] ^ 0xFF]) + whole[middle + 2 :]
+
+
+@pytest.mark.parametrize("codec", WITH_MAGIC)
+def test_a_truncated_or_corrupt_file_is_an_error_with_its_place(codec: str, tmp_path: Path) -> None:
+    for name, content in damaged(codec):
+        path = tmp_path / f"{name}{ENDING_OF[codec]}"
+        path.write_bytes(content)
+        with pytest.raises(CompressionBroken) as broken:
+            read(LineReader(), blocks_of(path))
+        place = r"near byte [0-9]+ of the file and byte [0-9]+ of its content"
+        assert re.search(rf"{re.escape(path.name)} cannot be read as {codec}: .+, {place}", str(broken.value)), name
+        assert 0 < broken.value.position <= len(content)
+
+
+def test_a_pattern_finds_compressed_files_for_read_files(tmp_path: Path) -> None:
+    (tmp_path / "file.gz").write_bytes(gzip.compress(CONTENT))
+    match = Alone(MatchFiles())
+    match.work(str(tmp_path))
+    (found,) = match.sent()
+    alone = Alone(ReadFiles())
+    alone.work(found)
+    assert alone.sent() == FIFTEEN
