@@ -43,6 +43,19 @@ class Files(Protocol):
     def finish(self, name: str) -> None:
         """Declare that the file of this name is complete after this window."""
 
+    def write_at(self, key: str, offset: int, content: "ReadableBuffer", /) -> None:
+        """Write bytes at an offset of a file that several slots write together, in any order.
+
+        The key names the file until an operator passes it to `adopt`, and must stand for one content: a window that
+        runs again writes the same bytes again. This needs an APPLICATION_PATH that is a mounted folder.
+        """
+
+    def adopt(self, name: str, key: str, length: int) -> None:
+        """Declare that the file written with `write_at` under a key is complete, with so many bytes.
+
+        It gets its name after this window, by a rename if possible.
+        """
+
     @property
     def began(self) -> datetime | None:
         """When the driver began the window, in a launch that runs until it is stopped.

@@ -48,6 +48,8 @@ class MemoryFiles:
         """When the operator wants a window, by file."""
         self.opened: dict[str, MemoryFile] = {}
         self.finished: set[str] = set()
+        self.together: dict[str, bytearray] = {}
+        """The files that `write_at` writes, by key."""
 
     def open(self, name: str, *, block: int | None = None) -> MemoryFile:
         assert name not in self.finished, f"{name} is finished, and opened again"
@@ -58,6 +60,16 @@ class MemoryFiles:
     def finish(self, name: str) -> None:
         self.finished.add(name)
         self.wakes.pop(name, None)
+
+    def write_at(self, key: str, offset: int, content: Any, /) -> None:
+        whole = self.together.setdefault(key, bytearray())
+        whole.extend(bytes(max(0, offset - len(whole))))
+        whole[offset : offset + len(content)] = content
+
+    def adopt(self, name: str, key: str, length: int) -> None:
+        assert len(self.together[key]) == length, f"{key} has {len(self.together[key])} bytes"
+        self.open(name).write(self.together.pop(key))
+        self.finish(name)
 
     @property
     def began(self) -> datetime | None:

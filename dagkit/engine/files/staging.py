@@ -19,6 +19,7 @@ from dagkit.engine.failures import OperatorFailed, failed_within
 from dagkit.engine.files.folder import Folder
 from dagkit.engine.files.open_folder import folder_at
 from dagkit.engine.files.pieces import BUFFER_BYTES
+from dagkit.engine.files.regions import Regions, region_path
 from dagkit.engine.files.sync import Blame, Syncing
 from dagkit.errors import RunFailure, printable
 
@@ -28,9 +29,10 @@ class StagingFailed(RunFailure):
 
     code = "staging-failed"
 
-    def __init__(self, file: str, error: OSError) -> None:
+    def __init__(self, file: str, error: OSError, offset: int | None = None) -> None:
+        where = "" if offset is None else f" at byte {offset}"
         super().__init__(
-            f"a piece of {printable(file)} cannot be staged: {error}; nothing of the window was committed",
+            f"a piece of {printable(file)} cannot be staged{where}: {error}; nothing of the window was committed",
             "free some space or allow writing there, then launch again",
         )
         self.file, self.error = file, error
@@ -118,6 +120,10 @@ class StagingPlace:
         return f"staging/{self.window}/{self.attempt}"
 
 
+def _region_failed(key: str, offset: int, error: OSError) -> StagingFailed:
+    return StagingFailed(key, error, offset)
+
+
 class Staging:
     """The pieces that one task writes."""
 
@@ -135,6 +141,7 @@ class Staging:
         self._suspended: dict[_Piece, None] = {}
         """Pieces that were closed to make room, and will continue in the same file."""
         self._syncing = Syncing()
+        self._regions = Regions(place.application_path, self._syncing, _region_failed, durable=place.durable)
         self._parts: list[Part] = []
         self._finished: set[tuple[str, str]] = set()
         self._wakes: dict[tuple[str, str], datetime] = {}
@@ -155,6 +162,7 @@ class Staging:
         try:
             for piece in [*self._open, *self._suspended]:
                 self._close(piece)
+            self._regions.close()
             self._syncing.wait()
         except BaseException:
             self.abandon()
@@ -169,6 +177,7 @@ class Staging:
 
     def abandon(self) -> None:
         """Close everything after a failed attempt; its pieces do not count."""
+        self._regions.abandon()
         self._syncing.abandon()
         for piece in self._open:
             with suppress(OSError):
@@ -231,6 +240,21 @@ class Staging:
 
     def finish(self, operator: str, file: str) -> None:
         self._finished.add((operator, file))
+
+    def write_at(self, key: str, offset: int, content: Any) -> None:
+        self._regions.write_at(key, offset, content)
+
+    def adopt(self, operator: str, file: str, key: str, length: int) -> None:
+        whole = Part(
+            operator=operator,
+            file=file,
+            part=region_path(key),
+            length=length,
+            window=self.place.window,
+            slot=self.slot,
+            finished=True,
+        )
+        self._parts.append(whole)
 
     def wake(self, operator: str, file: str, at: datetime) -> None:
         self._wakes[operator, file] = at
@@ -316,7 +340,7 @@ class _Piece:
         try:
             self._write(content)
         except OSError as error:
-            raise StagingFailed(self.file, error) from error
+            raise StagingFailed(self.file, error, self.length) from error
         self.length += content.nbytes if isinstance(content, memoryview) else len(content)
 
     def hand_over(self, closing: Callable[[BinaryIO], None]) -> None:
@@ -350,6 +374,12 @@ class StagedFiles:
 
     def finish(self, name: str) -> None:
         self._staging.finish(self._operator, self._path_of(name))
+
+    def write_at(self, key: str, offset: int, content: Any, /) -> None:
+        self._staging.write_at(key, offset, content)
+
+    def adopt(self, name: str, key: str, length: int) -> None:
+        self._staging.adopt(self._operator, self._path_of(name), key, length)
 
     @property
     def began(self) -> datetime | None:

@@ -1,0 +1,86 @@
+"""Files that several slots write together, each at its own offsets, before one operator names them.
+
+APPLICATION_PATH/staging/together-<digest of the key>/whole/file
+"""
+
+import errno
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+from dagkit.engine.files.local_folder import LocalFolder
+from dagkit.engine.files.open_folder import folder_at
+from dagkit.engine.files.sync import Syncing
+
+MOST_OPEN = 64
+"""The highest number of open files of a slot."""
+_NAME = "file"
+
+
+def region_folder(key: str) -> str:
+    """The folder of a file below the application's folder; it contains nothing else."""
+    return f"staging/together-{hashlib.blake2b(key.encode(errors='surrogateescape'), digest_size=16).hexdigest()}/whole"
+
+
+def region_path(key: str) -> str:
+    """The path of a file below the application's folder."""
+    return f"{region_folder(key)}/{_NAME}"
+
+
+class Regions:
+    """The files of this kind that one slot has open."""
+
+    def __init__(
+        self, application_path: str, syncing: Syncing, blame: Callable[[str, int, OSError], Exception], *, durable: bool
+    ) -> None:
+        self._application_path = application_path
+        self._syncing = syncing
+        self._blame = blame
+        """Returns the error to raise for a key and an offset."""
+        self._durable = durable
+        self._open: dict[str, BinaryIO] = {}
+
+    def write_at(self, key: str, offset: int, content: Any) -> None:
+        """Write bytes at an offset. A repeated window writes the same bytes again, which changes nothing."""
+        place = offset
+        try:
+            handle = (self._open.get(key) or self._opened(key)).fileno()
+            view = memoryview(content).cast("B")
+            while len(view):
+                written = os.pwrite(handle, view, place)
+                place, view = place + written, view[written:]
+        except OSError as error:
+            raise self._blame(key, place, error) from error
+
+    def _opened(self, key: str) -> BinaryIO:
+        if len(self._open) >= MOST_OPEN:
+            self._close(next(iter(self._open)))
+        folder = folder_at(self._application_path).below(region_folder(key))
+        if not isinstance(folder, LocalFolder):
+            raise OSError(errno.ENOTSUP, "a file of slices needs an APPLICATION_PATH that is a mounted folder")
+        folder.make()
+        handle = os.open(folder.path / _NAME, os.O_RDWR | os.O_CREAT, 0o666)
+        self._open[key] = stream = os.fdopen(handle, "r+b", buffering=0)
+        return stream
+
+    def close(self) -> None:
+        """Close all files; they are synced when the given `Syncing` has waited."""
+        for key in list(self._open):
+            self._close(key)
+
+    def _close(self, key: str) -> None:
+        stream = self._open.pop(key)
+        if not self._durable:
+            stream.close()
+            return
+        self._syncing.add(stream, lambda error: self._blame(key, 0, error))
+        folder_at(self._application_path).below(region_folder(key)).sync(levels=4)
+
+    def abandon(self) -> None:
+        """Close all files after a failed attempt. What was written stays: another attempt writes the same."""
+        for stream in self._open.values():
+            with suppress(OSError):
+                stream.close()
+        self._open.clear()
