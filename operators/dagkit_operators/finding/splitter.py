@@ -127,8 +127,8 @@ class FileSplitterInput(AbstractFileSplitter):
     _memory: FolderMemory = PrivateAttr(default_factory=FolderMemory)
     _scan: Future[_Scanned] | None = PrivateAttr(default=None)
     """The scan that runs or has ended, and whose files are not queued yet."""
-    _abandoned: threading.Event = PrivateAttr(default_factory=threading.Event)
-    """Ends the scan early."""
+    _abandoned: threading.Event | None = PrivateAttr(default=None)
+    """Ends the scan early. Made by `setup`: an event cannot be pickled, and the operator is shipped before that."""
     _next_scan: datetime | None = PrivateAttr(default=None)
     """When the next scan is due; None: at once."""
     _scans: int = PrivateAttr(default=0)
@@ -148,7 +148,8 @@ class FileSplitterInput(AbstractFileSplitter):
         self._scans = 0
 
     def teardown(self) -> None:
-        self._abandoned.set()
+        if self._abandoned is not None:
+            self._abandoned.set()
 
     def emit_tuples(self) -> None:
         """Describe as many blocks as a window may have. Scan first if the files of the last scan are all split."""
@@ -202,6 +203,7 @@ class FileSplitterInput(AbstractFileSplitter):
 
     def _new_files(self) -> tuple[list[bytes], int]:
         """The files that were not seen before, in order, and the number of all files."""
+        assert self._abandoned is not None, "an operator is set up before it runs"
         seen, memory, is_abandoned = self._seen, self._memory, self._abandoned.is_set
         seen.begin_scan()
         memory.begin()
