@@ -13,9 +13,10 @@ from dagkit_operators.finding.splitter_base import FileSplitterBase
 from dagkit_operators.formats.avro import AvroBroken, AvroReader
 from dagkit_operators.native.compiled import about
 from dagkit_operators.partitioners import StatelessLatencyBasedPartitioner, StatelessThroughputBasedPartitioner
-from dagkit_operators.payloads import Block, FileInfo, FileMetadata, Lost, Record, Rejected
+from dagkit_operators.payloads import Block, FileInfo, FileMetadata, FileSlice, Lost, Record, Rejected
 from dagkit_operators.reading.block_reader import BlockReader
 from dagkit_operators.reading.conversion import LineRejected
+from dagkit_operators.reading.file_slices import FileSliceReader
 from dagkit_operators.reading.read_files import ReadFiles
 from dagkit_operators.reading.readers import FixedLengthReader, LineReader
 from dagkit_operators.reading.record_reader import RecordReader
@@ -27,9 +28,11 @@ from dagkit_operators.records.filter import Filter
 from dagkit_operators.records.items import Items
 from dagkit_operators.records.map import FlatMap, Map
 from dagkit_operators.records.rejecting import ItemRejected
+from dagkit_operators.writing.file_merger import FileMerger, MergedFile
 from dagkit_operators.writing.file_output import FileOutput
 from dagkit_operators.writing.part_writer import PartWriter
 from dagkit_operators.writing.record_writer import RecordWriter
+from dagkit_operators.writing.slice_writer import FSSliceWriter
 
 __all__ = [
     "AbstractFileSplitter",
@@ -43,10 +46,14 @@ __all__ = [
     "Entity",
     "Expression",
     "FSSliceReader",
+    "FSSliceWriter",
     "FileChanged",
     "FileInfo",
+    "FileMerger",
     "FileMetadata",
     "FileOutput",
+    "FileSlice",
+    "FileSliceReader",
     "FileSplitterBase",
     "FileSplitterInput",
     "Filter",
@@ -61,6 +68,7 @@ __all__ = [
     "Lost",
     "Map",
     "MatchFiles",
+    "MergedFile",
     "PartWriter",
     "ReadAheadLineReaderContext",
     "ReadFiles",

@@ -69,6 +69,22 @@ class FileMetadata(FileInfo):
 
 
 @dataclass(frozen=True, slots=True)
+class FileSlice:
+    """Bytes of a file, and where they are."""
+
+    key: str
+    """The file in the state in which it was found, as `key_of_copy` returns it."""
+    start: int
+    """The position of the first byte."""
+    content: bytes
+
+
+def key_of_copy(path: str, length: int, modified_millis: int) -> str:
+    """A name for a file in the state in which it was found: a later state must not be mixed with it."""
+    return f"{path}@{length}.{modified_millis}"
+
+
+@dataclass(frozen=True, slots=True)
 class Record(Generic[T_co]):
     """A record, with the ID of the block that it was read from."""
 
@@ -101,4 +117,4 @@ class Lost:
     reason: str
 
 
-__all__ = ["Block", "FileInfo", "FileMetadata", "Lost", "Record", "Rejected"]
+__all__ = ["Block", "FileInfo", "FileMetadata", "FileSlice", "Lost", "Record", "Rejected"]

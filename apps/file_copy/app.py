@@ -1,0 +1,39 @@
+"""Copies files and directories. Many readers share a large file, block by block; each writes what it reads.
+
+A copied file becomes visible as a whole, once all of it is written. `target` then contains what `cp -r source target`
+would have copied to an existing directory. With `checksums`, a list has the CRC-32 of each file.
+"""
+
+from pydantic import Field
+
+from dagkit import Config, Dag, PortContext, StreamingApplication
+from dagkit_operators import FileMerger, FileSliceReader, FileSplitterInput, FSSliceWriter, PartWriter
+
+
+class FileCopy(StreamingApplication):
+    """Copies all files below `source` to `target`, also empty files, hidden files and empty directories."""
+
+    source: str = Field(default="input")
+    """The file or directory to copy."""
+    target: str = Field(default="output")
+    """The directory to copy it to."""
+    checksums: str | None = None
+    """The directory for lists of checksums; None: none are computed."""
+    block_size: int = Field(default=32 << 20, gt=0)
+    """Bytes that a reader copies at a time."""
+
+    def populate_dag(self, dag: Dag, conf: Config) -> None:
+        scanner = {"files": [self.source], "directories": True, "skip_unfinished": False}
+        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner=scanner, block_size=self.block_size))
+        reader = dag.add_operator("Reader", FileSliceReader())
+        writer = dag.add_operator("Writer", FSSliceWriter(file_path=self.target, checksums=self.checksums is not None))
+        merger = dag.add_operator("Merger", FileMerger(file_path=self.target))
+
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+        dag.add_stream("slices", reader.messages, writer.input)
+        dag.set_input_port_attribute(writer.input, PortContext.PARTITION_PARALLEL, True)
+        dag.add_stream("files", splitter.files_metadata_output, merger.metadata)
+        dag.add_stream("written", writer.written, merger.written)
+        if self.checksums is not None:
+            lists = dag.add_operator("Checksums", PartWriter(file_path=self.checksums, format=str))
+            dag.add_stream("copied", merger.merged, lists.input)

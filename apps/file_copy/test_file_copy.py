@@ -1,0 +1,115 @@
+"""What is copied is what was there, byte for byte, whatever interrupts the copying."""
+
+import os
+import random
+import zlib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from apps.file_copy.app import FileCopy
+from dagkit.api.running import Until
+from dagkit.cli import main
+from dagkit.engine.points import Point
+from dagkit.launching import Machine, launch
+from dagkit.ledger import Ledger
+from dagkit.ledger.audit.verify import verify
+from dagkit.testing.crashes import Crash, CrashAfter
+
+HERE = str(Path(__file__).parent)
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tree(tmp_path / "input")
+
+
+def tree(folder: Path) -> Path:
+    """Files of no, few and many blocks, and directories with and without files."""
+    (folder / "deep" / "deeper").mkdir(parents=True)
+    (folder / "void" / "inner").mkdir(parents=True)
+    content = random.Random(7)  # noqa: S311 - arbitrary bytes
+    for name, length in (
+        ("long.bin", 10_000),
+        ("deep/short", 3),
+        ("deep/empty", 0),
+        (".hidden", 130),
+        ("deep/deeper/a b", 256),
+    ):
+        (folder / name).write_bytes(content.randbytes(length))
+    return folder
+
+
+def found_in(folder: Path) -> dict[str, bytes | None]:
+    """The content of each file, and None for each directory."""
+    return {str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes() for path in folder.rglob("*")}
+
+
+def launched(*options: str) -> None:
+    answer = CliRunner().invoke(main, ["launch", HERE, "--once", "-q", *options])
+    assert answer.exit_code == 0, answer.output
+
+
+@pytest.mark.parametrize(
+    "options", [["--reference"], pytest.param(["--cores", "2"], marks=[pytest.mark.slow, pytest.mark.spark])]
+)
+def test_the_copy_is_identical(options: list[str], source: Path) -> None:
+    size = ("-D", "dt.application.FileCopy.prop.blockSize=128")
+    checksums = ("-D", "dt.application.FileCopy.prop.checksums=sums")
+    launched(*options, *size, *checksums)
+    assert found_in(Path("output/input")) == found_in(source)
+    lists = "".join(path.read_text() for path in Path("sums").iterdir())
+    assert sorted(lists.splitlines()) == sorted(
+        f"{zlib.crc32(path.read_bytes()):08x}  {path.relative_to(source.parent)}"
+        for path in source.rglob("*")
+        if path.is_file()
+    )
+    (source / "later").write_bytes(b"more")
+    launched(*options, *size, *checksums)
+    assert found_in(Path("output/input")) == found_in(source)
+
+
+def test_a_single_file_is_copied_into_the_target(source: Path) -> None:
+    launched("--reference", "-D", f"dt.application.FileCopy.prop.source={source / 'long.bin'}")
+    assert found_in(Path("output")) == {"long.bin": (source / "long.bin").read_bytes()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", Point)
+def test_wherever_a_launch_is_killed_each_byte_is_copied_once(point: Point, source: Path, tmp_path: Path) -> None:
+    application = FileCopy(source=str(source), target=str(tmp_path / "out"), checksums="sums", block_size=128)
+    crashes = 0
+    for number in range(1, 6):
+        try:
+            launch(
+                application.populate_dag,
+                until=Until.ONCE,
+                machine=Machine(backend="reference"),
+                path=tmp_path / "state",
+                durable=False,
+                probe=CrashAfter(point, number),
+            )
+        except Crash:
+            crashes += 1
+    launch(
+        application.populate_dag,
+        until=Until.ONCE,
+        machine=Machine(backend="reference"),
+        path=tmp_path / "state",
+        durable=False,
+    )
+    assert found_in(tmp_path / "out" / "input") == found_in(source)
+    assert verify(Ledger.open(str(tmp_path / "state"))).faults == ()
+    assert [path for path in (tmp_path / "state" / "staging").rglob("*") if path.is_file()] == []
+    assert crashes
+
+
+def test_a_file_that_is_not_whole_is_invisible(source: Path) -> None:
+    os.truncate(source / "long.bin", 2_000_000)
+    options = ["--windows", "1", "-D", "dt.operator.Splitter.prop.blocksThreshold=1"]
+    launched("--reference", *options, "-D", "dt.application.FileCopy.prop.blockSize=1000000")
+    assert "long.bin" not in found_in(Path("output"))
+    launched("--reference", "-D", "dt.application.FileCopy.prop.blockSize=1000000")
+    assert found_in(Path("output/input")) == found_in(source)

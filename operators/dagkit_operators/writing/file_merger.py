@@ -1,0 +1,106 @@
+"""Naming the copies of files when all of their bytes are written."""
+
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, PrivateAttr, field_validator
+
+from dagkit import Context, InputPort, Operator, OutputFiles, OutputPort, State
+from dagkit.urls import absolute, is_url, resolved
+from dagkit_operators.payloads import FileMetadata, key_of_copy
+from dagkit_operators.writing.content import path_as_text
+from dagkit_operators.writing.stretches import Stretch, joined_with
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A file whose bytes are not all written."""
+
+    path: str
+    relative_path: str
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class MergedFile:
+    """A file that is complete in the target."""
+
+    path: str
+    """The file that was read."""
+    relative_path: str
+    length: int
+    checksum: int | None = None
+    """The CRC-32 of its content; None if it was not computed."""
+
+    def __str__(self) -> str:
+        checksum = "" if self.checksum is None else f"{self.checksum:08x}  "
+        return f"{checksum}{self.relative_path}"
+
+
+class FileMerger(Operator):
+    """Gives each copied file its name as soon as all its bytes are written. Creates directories and empty files, too.
+
+    A file becomes visible as a whole, with the window that completes it.
+    """
+
+    kind = "files.merger/1"
+    partitionable = False
+    metadata = InputPort(FileMetadata)
+    written = InputPort(Stretch)
+    merged = OutputPort(MergedFile, main=True)
+    files = OutputFiles(lambda merger: merger.file_path, of_blocks=False)
+
+    file_path: str = Field(default=..., min_length=1)
+    """The directory that the files are copied to: a path or a URL."""
+
+    expected = State[dict[str, Expected]](dict)
+    """Files that are not complete, by key."""
+    stretches = State[dict[str, tuple[Stretch, ...]]](dict)
+    """What is written of them, by key."""
+
+    _home: str = PrivateAttr(default="")
+
+    @field_validator("file_path", mode="before")
+    @classmethod
+    def _as_text(cls, given: Any) -> Any:
+        return path_as_text(given)
+
+    def setup(self, context: Context) -> None:
+        self._home = context.home
+
+    @metadata.process
+    def take_metadata(self, file: FileMetadata) -> None:
+        if file.is_directory:
+            self._make_directory(file.relative_path)
+        elif not file.length:
+            self.files.open(file.relative_path).write(b"")
+            self.files.finish(file.relative_path)
+            self.merged.emit(MergedFile(file.path, file.relative_path, 0, zlib.crc32(b"")))
+        else:
+            key = key_of_copy(file.path, file.length, file.modified_millis)
+            self.expected[key] = Expected(file.path, file.relative_path, file.length)
+            self._merge(key)
+
+    @written.process
+    def take_written(self, stretch: Stretch) -> None:
+        self.stretches[stretch.key] = joined_with(self.stretches.get(stretch.key, ()), stretch)
+        self._merge(stretch.key)
+
+    def _merge(self, key: str) -> None:
+        """Name a file if it is known, and written from its first to its last byte."""
+        file, stretches = self.expected.get(key), self.stretches.get(key, ())
+        if file is None or [(one.start, one.end) for one in stretches] != [(0, file.length)]:
+            return
+        del self.expected[key], self.stretches[key]
+        self.files.adopt(file.relative_path, key, file.length)
+        self.merged.emit(MergedFile(file.path, file.relative_path, file.length, stretches[0].checksum))
+
+    def _make_directory(self, relative_path: str) -> None:
+        """Create a directory, at once: this may be repeated, and an empty directory shows nothing unfinished."""
+        folder = absolute(self.file_path, self._home) if self._home else absolute(self.file_path)
+        if is_url(folder):
+            resolved(folder).filesystem.create_dir(f"{resolved(folder).path}/{relative_path}", recursive=True)
+        else:
+            Path(folder, relative_path).mkdir(parents=True, exist_ok=True)
