@@ -35,7 +35,11 @@ from dagkit.ranges.restriction import (
 )
 from dagkit.ranges.shuffle import GroupedShuffleRangeTracker
 from dagkit.ranges.tracker import RangeTracker, Split, SplitPoints
-from dagkit.ranges.unsplittable import UnsplittableRangeTracker, UnsplittableRestrictionTracker
+from dagkit.ranges.unsplittable import (
+    SequentialRestrictionTracker,
+    UnsplittableRangeTracker,
+    UnsplittableRestrictionTracker,
+)
 from dagkit.ranges.watermark import (
     ManualWatermarkEstimator,
     MonotonicWatermarkEstimator,
@@ -75,6 +79,7 @@ __all__ = [
     "RangeTracker",
     "RestrictionTracker",
     "Run",
+    "SequentialRestrictionTracker",
     "Split",
     "SplitPointMissing",
     "SplitPoints",

@@ -88,3 +88,10 @@ class UnsplittableRestrictionTracker(RestrictionTracker[R, P]):
 
     def check_done(self) -> None:
         self._inner.check_done()
+
+
+class SequentialRestrictionTracker(UnsplittableRestrictionTracker[R, P]):
+    """Tracks as another tracker does, and splits off only all unclaimed work: one worker at a time works, in order."""
+
+    def try_split(self, fraction_of_remainder: float) -> SplitRestriction[R] | None:
+        return self._inner.try_split(0.0) if fraction_of_remainder == 0.0 else None

@@ -51,7 +51,7 @@ def open_snapshot(block: Block, filesystem: Any = None) -> Iterator[Seekable]:
             "read",
         )
     seen = _file_length(block), facts.get("modified_millis", now.modified_millis)
-    is_other = now.version != facts.get("version", now.version)
+    is_other = bool(now.version) and now.version != facts.get("version", now.version)
     if now.length == seen[0] and (now.modified_millis != seen[1] or is_other):
         _log.warning("%s was changed after it was split; %s is read as it is now", shown(block.path), _of(block))
     with reading_from(block.path):

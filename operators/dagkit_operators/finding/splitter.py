@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from itertools import filterfalse, islice
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import Field, PrivateAttr
 
@@ -112,6 +112,9 @@ class FileSplitterInput(AbstractFileSplitter):
 
     scanner: DirectoryScanner = Field(default=...)
     """Where and how to scan for files."""
+    window_data_manager: Literal["ledger", "noop"] = "ledger"
+    """What later launches know of files. `ledger`: a file is read once, whatever happens. `noop`: a launch reads all
+    files that are there when it begins, also those that were read before; its own windows still read each file once."""
 
     known = State("")
     """The concatenated digests of the files that were split or begun."""
@@ -139,6 +142,9 @@ class FileSplitterInput(AbstractFileSplitter):
 
     def setup(self, context: Context) -> None:
         super().setup(context)
+        if self.window_data_manager == "noop":
+            self.known = ""
+            self.paths_return = self.next_block_id > 0
         self._seen = SeenFiles(self.known)
         self._memory = FolderMemory()
         self._added.clear()
@@ -160,9 +166,9 @@ class FileSplitterInput(AbstractFileSplitter):
             scanned, self._scan = self._scan.result(), None
             self._take(scanned)
         self.process_files()
-        if self._added:
+        if self._added and self.window_data_manager == "ledger":
             self.known += "".join(self._added)
-            self._added.clear()
+        self._added.clear()
 
     def get_file_info(self) -> FileInfo | None:
         """The next file that the last scan found."""
@@ -184,7 +190,7 @@ class FileSplitterInput(AbstractFileSplitter):
         """Queue the files that a scan found."""
         self._found.extend(scanned.new)
         self.paths_return |= scanned.gone > 0
-        if scanned.forgot:
+        if scanned.forgot and self.window_data_manager == "ledger":
             self.known = self._seen.text
         self._scans += 1
         self._next_scan = self._now() + timedelta(milliseconds=self.scanner.scan_interval_millis)

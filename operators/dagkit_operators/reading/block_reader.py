@@ -20,7 +20,7 @@ from dagkit import (
     StatsListener,
     auto_metric,
 )
-from dagkit.ranges import OffsetRange
+from dagkit.ranges import OffsetRange, SequentialRestrictionTracker
 from dagkit.scaling import Follower, ScalingSettings
 from dagkit.scaling.policy import policy_class, policy_of, refuse_crossed
 from dagkit_operators.contexts.reader_context import Tracker
@@ -104,8 +104,9 @@ class BlockReader(Reader[T], SplittableOperator[Block], Partitioner, StatsListen
         )
 
     def tracker(self, element: Block, restriction: OffsetRange) -> Tracker:
-        """Return the tracker for a range of a block, which splits it where the reader context allows that."""
-        return self.tracker_of(element.part(restriction.start, restriction.stop))
+        """Return the tracker for a range of a block. It splits where the reader context and the splitter allow it."""
+        tracker = self.tracker_of(element.part(restriction.start, restriction.stop))
+        return SequentialRestrictionTracker(tracker) if (element.facts or {}).get("sequential") else tracker
 
     def process(self, element: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
         """Yield the records of the granted range. Send the block's range if it was read to the block's end."""

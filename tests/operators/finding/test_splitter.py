@@ -2,8 +2,12 @@
 
 import logging
 import os
+import threading
+import time
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any, ClassVar
 
 import fsspec
 import pytest
@@ -11,11 +15,15 @@ import pytest
 import dagkit_operators.finding.splitter as splitting
 from dagkit import Config, Dag, State, Until
 from dagkit.compiler import compile_application
+from dagkit.engine.failures import InputRefused
+from dagkit.engine.reports.run_events import Committed, RunEvent
 from dagkit.errors import InputUnreadable
+from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock
 from dagkit_operators import Block, DirectoryScanner, FileMetadata, FileSplitterInput, LineReader, Map
+from dagkit_operators.filesystem import listing
 from dagkit_operators.finding.seen_files import CHARACTERS
-from tests.engine.cast import Collect, Desk, arrived
+from tests.engine.cast import Collect, Desk, Script, arrived
 
 Splitter = Alone[FileSplitterInput]
 
@@ -504,3 +512,201 @@ def test_what_is_known_is_written_once_a_look(clock: FakeClock, folder: Path, mo
     for _ in range(4):
         window(at_work)
     assert [len(known) // CHARACTERS for known in written] == [5, 10, 12]
+
+
+def held_back(folder: Path, release: threading.Event) -> type[DirectoryScanner]:
+    """A scanner whose second scan ends only after the event is set."""
+
+    class HeldBack(DirectoryScanner):
+        scans: ClassVar[list[int]] = []
+
+        def scan(self, **given: Any) -> Iterator[Any]:
+            self.scans.append(1)
+            if len(self.scans) == 2:
+                assert release.wait(30), "the scan may end"
+                write(folder / "found by the second scan", "five\n", at=50)
+            yield from super().scan(**given)
+
+    return HeldBack
+
+
+@pytest.mark.slow
+def test_a_scan_holds_no_window_up(tmp_path: Path) -> None:
+    """Windows are committed while a scan hangs; the files that it finds come after it has ended."""
+    release, folder = threading.Event(), tmp_path / "input"
+    for number in range(4):
+        write(folder / f"{number}", "one\n", at=number)
+    script = Script(looks=((1,), (2,), (3,)), pause_millis=10)
+
+    def draw(dag: Dag, conf: object) -> None:
+        scanner = held_back(folder, release)(files=(str(folder),), scan_interval_millis=0)
+        split = dag.add_operator("split", FileSplitterInput(scanner=scanner))
+        (
+            split.blocks_metadata_output
+            >> dag.add_operator("ends", Map(lambda block: block.end))
+            >> dag.add_operator("collect", Collect())
+        )
+        dag.add_operator("script", script) >> dag.add_operator("other", Collect())
+
+    committed: list[int] = []
+
+    def observe(event: RunEvent) -> None:
+        if isinstance(event, Committed):
+            committed.append(event.window_id)
+            if len(committed) == 3:
+                release.set()
+
+    loop = Desk(tmp_path, draw, until=Until.IDLE).run(observers=[observe])
+    assert (arrived(loop), arrived(loop, "other")) == ([4, 4, 4, 4, 5], [1, 2, 3])
+
+
+@pytest.mark.parametrize("until", [Until.ONCE, Until.IDLE])
+def test_what_fails_in_a_scan_beside_the_loop_ends_the_launch_with_its_code(until: Until, tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        split = dag.add_operator("split", FileSplitterInput(scanner={"files": [str(tmp_path / "nowhere")]}))
+        (
+            split.blocks_metadata_output
+            >> dag.add_operator("ends", Map(lambda block: block.end))
+            >> dag.add_operator("collect", Collect())
+        )
+
+    with pytest.raises(InputRefused, match="nowhere: there is no such file") as raised:
+        Desk(tmp_path, draw, until=until, clock=FakeClock()).run()
+    assert raised.value.code == "input-unreadable"
+
+
+@pytest.fixture
+def old_folders(tmp_path: Path) -> Path:
+    """Three folders with a file each, which changed last long ago."""
+    for name in ("a", "b", "b/c"):
+        write(tmp_path / "input" / name / f"{name[-1]}.txt", "one\n", at=1)
+    for folder in sorted((tmp_path / "input").rglob("*/"), reverse=True):
+        os.utime(folder, (100, 100))
+    os.utime(tmp_path / "input", (100, 100))
+    return tmp_path / "input"
+
+
+def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the folders that are listed from now on."""
+    names: list[str] = []
+    entries = listing._entries
+    monkeypatch.setattr(listing, "_entries", lambda folder: names.append(Path(folder).name) or entries(folder))
+    return names
+
+
+def test_only_folders_that_changed_are_listed_again_where_asked(
+    old_folders: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_work = splitter(clock, old_folders, scanner={"rescan": "folders", "scan_interval_millis": 0})
+    assert names(window(at_work)[0]) == ["a.txt", "b.txt", "c.txt"]
+    seen = listed(monkeypatch)
+    assert (window(at_work)[0], seen) == ([], [])
+    write(old_folders / "b" / "c" / "new.txt", "two\n", at=2)
+    assert (names(window(at_work)[0]), seen) == (["new.txt"], ["c"])
+    (old_folders / "a" / "a.txt").unlink()
+    assert window(at_work)[0] == []
+    write(old_folders / "a" / "a.txt", "other\n", at=1)
+    (described,), (block,) = window(at_work)
+    assert (described.file_name, block.version) == ("a.txt", "4")
+
+
+def test_a_folder_that_may_have_changed_within_a_tick_is_listed_again(
+    old_folders: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that came in the tick after the listing leaves the folder's time as it was."""
+    now = time.time()
+    os.utime(old_folders / "a", (now, now))
+    at_work = splitter(clock, old_folders, scanner={"rescan": "folders", "scan_interval_millis": 0})
+    window(at_work)
+    write(old_folders / "a" / "new.txt", "two\n", at=2)
+    os.utime(old_folders / "a", (now, now))
+    assert names(window(at_work)[0]) == ["new.txt"]
+
+
+def test_every_file_is_looked_at_again_unless_asked_otherwise(old_folders: Path, clock: FakeClock) -> None:
+    at_work = splitter(clock, old_folders, scanner={"scan_interval_millis": 0})
+    window(at_work)
+    changed(old_folders / "a" / "a.txt")
+    os.utime(old_folders / "a", (100, 100))
+    assert names(window(at_work)[0]) == ["a.txt"]
+
+
+def test_deleted_files_are_forgotten_though_their_folders_are_not_listed(
+    old_folders: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(splitting, "KEPT_OF_GONE", 0)
+    for number in range(9):
+        write(old_folders / "a" / f"{number}", "x", at=number)
+    os.utime(old_folders / "a", (100, 100))
+    at_work = splitter(clock, old_folders, scanner={"rescan": "folders", "scan_interval_millis": 0})
+    window(at_work)
+    for file in (old_folders / "a").iterdir():
+        file.unlink()
+    assert window(at_work) == ([], [])
+    assert len(at_work.operator.known) // CHARACTERS == 2
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_without_a_window_data_manager_each_launch_reads_everything(
+    restarts: bool, folder: Path, clock: FakeClock
+) -> None:
+    at_work = splitter(clock, folder, window_data_manager="noop", block_size=8)
+    assert len(window(at_work)[1]) == 24
+    assert at_work.operator.known == ""
+    at_work = at_work.restarted() if restarts else at_work
+    clock.advance(seconds=5)
+    _, blocks = window(at_work)
+    versions = [block.version for block in blocks]
+    assert versions == ([f"{24 + 2 * (n // 2):x}" for n in range(24)] if restarts else [])
+
+
+@pytest.mark.parametrize(
+    ("patterns", "words"),
+    [
+        ({}, "there is no file there"),
+        ({"file_pattern_regular_exp": ".*[.]csv"}, "no file there passes file_pattern_regular_exp '.*[.]csv'"),
+        (
+            {"file_pattern_regular_exp": ".*[.]txt", "ignore_file_pattern_regular_exp": ".*"},
+            "no file there passes file_pattern_regular_exp '.*[.]txt' and ignore_file_pattern_regular_exp '.*'",
+        ),
+    ],
+)
+def test_a_folder_in_which_nothing_is_found_is_reported(
+    patterns: dict[str, str], words: str, tmp_path: Path, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    if patterns:
+        write(tmp_path / "a.txt", "x", at=1)
+    at_work = splitter(clock, tmp_path, scanner=patterns)
+    for _ in range(2):
+        window(at_work)
+        clock.advance(seconds=5)
+    assert [record.getMessage() for record in caplog.records] == [f"scanner.files names {tmp_path}, and {words}"]
+
+
+def test_a_file_that_is_read_in_order_is_one_block_that_one_reader_reads_on(tmp_path: Path, clock: FakeClock) -> None:
+    write(tmp_path / "file", "".join(f"{number}\n" for number in range(9)), at=1)
+    at_work = splitter(clock, tmp_path, block_size=4, sequential_file_read=True)
+    (described,), (block,) = window(at_work)
+    assert (described.block_count, block.start, block.end, block.last) == (1, 0, 18, True)
+    reader = Alone(LineReader(chunk_size=4))
+    assert reader.operator.tracker(block, OffsetRange(0, 18)).try_split_at(9) is None
+    assert reader.operator.tracker(block, OffsetRange(0, 18)).try_split(0.5) is None
+    rest = reader.work(block, split_after=1)
+    assert rest.start > 0
+    before = [record.value for record in reader.sent()]
+    reader.work(rest)
+    assert before + [record.value for record in reader.sent()] == [str(number) for number in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("place", "size"),
+    [
+        ("/data", 64 << 20),
+        ("s3://bucket/data", 64 << 20),
+        ("hdfs://host:9000/data", 128 << 20),
+        ("hdfs://host/data?default_block_size=1048576", 1 << 20),
+        ("webhdfs://host/data?default_block_size=some", 128 << 20),
+    ],
+)
+def test_blocks_are_as_long_as_those_of_the_filesystem(place: str, size: int) -> None:
+    assert FileSplitterInput(scanner={"files": [place]}).get_default_block_size(place) == size

@@ -1,0 +1,195 @@
+"""Scanning a hundred thousand files: the first scan beside `find`, later scans, and the memory that a file takes.
+
+`find` and the splitter take turns on the same files, which are in the memory of the operating system. Both look at each
+file's length and time, and both end with all of it in memory.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench._page import machine_in_words, write_part
+from dagkit.testing import Alone, FakeClock
+from dagkit_operators import FileSplitterInput
+
+LEAST_OF_FIND = 0.5
+"""The least speed of a first scan, as a share of `find`'s."""
+IN_FOLDER = 1000
+"""Files in one folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Seconds are medians of the rounds."""
+
+    files: int
+    rounds: int
+    find: float
+    first_scan: float
+    scan_of_files: float
+    """A later scan that looks at each file."""
+    scan_of_folders: float
+    """A later scan that looks at folders only, none of which changed."""
+    bytes_found: float
+    """Memory for each file that is found and not split yet."""
+    bytes_known: float
+    """Memory for each file that was split."""
+
+    @property
+    def of_find(self) -> float:
+        """The speed of a first scan as a share of `find`'s."""
+        return self.find / self.first_scan
+
+
+@contextmanager
+def folders_of(count: int) -> Iterator[Path]:
+    """So many files in folders."""
+    with tempfile.TemporaryDirectory(prefix="finding-bench-") as place:
+        for number in range(count):
+            folder = Path(place, f"day-{number // IN_FOLDER:04}")
+            if number % IN_FOLDER == 0:
+                folder.mkdir()
+            (folder / f"part-{number:08}.log").write_bytes(b"x\n")
+        yield Path(place)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """The time that a function takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def measure(count: int, rounds: int) -> Measured:
+    """Measure on files that are made for it."""
+    with folders_of(count) as place:
+        times: dict[str, list[float]] = {"find": [], "first": [], "files": [], "folders": []}
+        later = {rescan: _splitter_that_knows(place, rescan) for rescan in ("files", "folders")}
+        for _ in range(rounds):
+            times["find"].append(seconds(lambda: _find(place, count)))
+            times["first"].append(_first_scan(place, count))
+            for rescan, splitter in later.items():
+                times[rescan].append(_later_scan(splitter))
+        found, known = _memory(place)
+        medians = {name: statistics.median(measured) for name, measured in times.items()}
+        return Measured(count, rounds, *(medians[name] for name in times), found / count, known / count)
+
+
+def _find(place: Path, count: int) -> None:
+    listed = subprocess.run(["find", place, "-printf", "%s %T@ %p\n"], check=True, capture_output=True)  # noqa: S603, S607
+    assert listed.stdout.count(b".log\n") == count, "find lists all files"
+
+
+def _splitter(place: Path, rescan: str = "files") -> Alone[FileSplitterInput]:
+    scanner = {"files": [str(place)], "rescan": rescan, "scan_interval_millis": 0}
+    return Alone(FileSplitterInput(scanner=scanner, blocks_threshold=10**9), now=FakeClock().now)
+
+
+def _first_scan(place: Path, count: int) -> float:
+    operator = _splitter(place).operator
+    spent = seconds(lambda: operator._take(operator._look_through()))  # noqa: SLF001 - the scan without the splitting
+    assert len(operator._found) == count, "the scan finds all files"  # noqa: SLF001
+    return spent
+
+
+def _splitter_that_knows(place: Path, rescan: str) -> Alone[FileSplitterInput]:
+    """A splitter that has split all files."""
+    splitter = _splitter(place, rescan)
+    splitter.look()
+    assert splitter.sent(), "the files are split"
+    splitter.look()  # a folder is listed twice if it changed just before it was listed first
+    return splitter
+
+
+def _later_scan(splitter: Alone[FileSplitterInput]) -> float:
+    spent = seconds(splitter.look)
+    assert not splitter.sent(), "no file is found again"
+    return spent
+
+
+def _memory(place: Path) -> tuple[int, int]:
+    """The bytes that the splitter holds for all files: found, and split."""
+    splitter = _splitter(place)
+    operator = splitter.operator
+    tracemalloc.start()
+    operator._take(operator._look_through())  # noqa: SLF001
+    found = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    splitter.look()
+    state = splitter.state
+    del splitter, operator
+    tracemalloc.start()
+    restored = Alone(FileSplitterInput(scanner={"files": [str(place)]}), state=state, now=FakeClock().now)
+    known = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert restored.operator.known, "it knows the files"
+    return found, known
+
+
+def page(measured: Measured) -> str:
+    """This benchmark's part of the documents."""
+    verdict = "holds" if measured.of_find >= LEAST_OF_FIND else "falls short"
+    text = (
+        f"{measured.files} files in folders of {IN_FOLDER}, in the operating system's memory; medians of "
+        f"{measured.rounds} rounds, in which `find -printf '%s %T@ %p'` and the splitter take turns. A first scan must "
+        f"reach {LEAST_OF_FIND} of the speed of `find`: at {measured.of_find:.2f} it {verdict}. Measured with "
+        f"{machine_in_words()}."
+    )
+    known = f"{measured.bytes_known:.0f} bytes for each file that was split."
+    micros = 1e6 / measured.files
+    return "\n".join(
+        [
+            "## Finding files",
+            "",
+            "```sh",
+            "python -m bench finding --write-docs",
+            "```",
+            "",
+            text,
+            "",
+            "|  | seconds | µs for each file |",
+            "|---|---:|---:|",
+            *(
+                f"| {name} | {spent:.3f} | {spent * micros:.2f} |"
+                for name, spent in {
+                    "`find`, its output kept": measured.find,
+                    "first scan": measured.first_scan,
+                    "later scan, nothing changed": measured.scan_of_files,
+                    'later scan with `rescan="folders"`, nothing changed': measured.scan_of_folders,
+                }.items()
+            ),
+            "",
+            f"The driver holds {measured.bytes_found:.0f} bytes for each file found and not split yet, and {known}",
+        ]
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print; return 1 if the first scan is too slow."""
+    options = argparse.ArgumentParser(prog="python -m bench finding", description=__doc__)
+    options.add_argument("--files", type=int, default=100_000)
+    options.add_argument("--rounds", type=int, default=7)
+    options.add_argument("--json", action="store_true", help="print one JSON document")
+    options.add_argument("--write-docs", action="store_true", help="write the results into docs/benchmarks.md")
+    chosen = options.parse_args(arguments)
+    measured = measure(chosen.files, chosen.rounds)
+    if chosen.json:
+        print(json.dumps({"schema": "dagkit.bench.finding/1", **asdict(measured), "of_find": measured.of_find}))
+    else:
+        print(page(measured))
+    if chosen.write_docs:
+        write_part("finding", page(measured))
+    return 0 if measured.of_find >= LEAST_OF_FIND else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
