@@ -138,6 +138,7 @@ RunCode = Literal[
     "file-changed",
     "line-too-long",
     "line-rejected",
+    "text-undecodable",
     "entity-empty",
     "compression-broken",
     "compressed-block",

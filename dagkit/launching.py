@@ -23,7 +23,9 @@ from dagkit.api.running import Until
 from dagkit.clock import Timer
 from dagkit.compiler import Compilation, compile_application
 from dagkit.compiler.steps import Author
+from dagkit.engine.masking import Masking
 from dagkit.engine.points import Probe
+from dagkit.engine.program.lower import program_of
 from dagkit.engine.reports.run_events import Observer
 from dagkit.engine.run.loop import Loop
 from dagkit.engine.run.run_state import RunSettings, RunState
@@ -99,7 +101,7 @@ def launch_compiled(
     process but not of the machine. `observers` receive every run event; a `probe` may crash the run at any step.
     """
     place = absolute(str(path or application_path(compilation)))
-    with _signals() as interrupts:
+    with _signals() as interrupts, Masking.of(lambda: program_of(compilation)).masked():
         ledger = Ledger.create(place, clock=clock, durable=durable)
         with _backend(compilation, machine) as backend:
             loop = Loop(

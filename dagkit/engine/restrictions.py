@@ -37,10 +37,17 @@ WRITABLE = (
 class Kept(Protocol):
     """A part of the work on an element, as it waits."""
 
-    start: int
-    end: int
-    restriction: JsonValue
-    element_id: int | None
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+    @property
+    def restriction(self) -> JsonValue: ...
+
+    @property
+    def element_id(self) -> int | None: ...
 
     @property
     def name(self) -> str: ...

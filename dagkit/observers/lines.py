@@ -80,7 +80,9 @@ class _Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         fields: dict[str, Any] = {"message": record.getMessage()}
-        if record.exc_info:
+        if record.exc_text:
+            fields["exception"] = record.exc_text
+        elif record.exc_info:
             fields["exception"] = logging.Formatter().formatException(record.exc_info)
         self._lines.report("logged", fields, level=record.levelname.lower(), logger=record.name)
 

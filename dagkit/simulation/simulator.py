@@ -240,8 +240,7 @@ class _Simulation:
             busy += takes
             positions += end - item.start
             if end < item.end:
-                done = {"done_positions": end - item.start, "done_millis": takes, "done_apart": 0}
-                left.append(item.model_copy(update={"start": end, **done}))  # its size is its length
+                left.append(item.part(end, item.end).measured(end - item.start, takes, 0))
         self.done_millis += busy / slower
         return SlotResult(0, slot, positions, busy, left)
 

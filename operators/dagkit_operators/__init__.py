@@ -11,6 +11,11 @@ from dagkit_operators.finding.scanner import DirectoryScanner
 from dagkit_operators.finding.splitter import AbstractFileSplitter, FileSplitterInput
 from dagkit_operators.finding.splitter_base import FileSplitterBase
 from dagkit_operators.formats.avro import AvroBroken, AvroReader
+from dagkit_operators.keyed.aggregate import Aggregate, Mean, MergeAggregates
+from dagkit_operators.keyed.count import CountByKey, SumByKey
+from dagkit_operators.keyed.deduplicate import Deduplicate
+from dagkit_operators.keyed.join import Join, LeftJoin, OuterJoin
+from dagkit_operators.keyed.sample import Sample
 from dagkit_operators.native.compiled import about
 from dagkit_operators.partitioners import StatelessLatencyBasedPartitioner, StatelessThroughputBasedPartitioner
 from dagkit_operators.payloads import Block, FileInfo, FileMetadata, FileSlice, Lost, Record, Rejected
@@ -22,12 +27,13 @@ from dagkit_operators.reading.readers import FixedLengthReader, LineReader
 from dagkit_operators.reading.record_reader import RecordReader
 from dagkit_operators.reading.slices import FSSliceReader, Slice
 from dagkit_operators.reading.tail import TailFiles
-from dagkit_operators.records.count import CountByKey, SumByKey
+from dagkit_operators.records.branch import Branch, BranchBy
 from dagkit_operators.records.expressions import Expression, value
 from dagkit_operators.records.filter import Filter
 from dagkit_operators.records.items import Items
 from dagkit_operators.records.map import FlatMap, Map
 from dagkit_operators.records.rejecting import ItemRejected
+from dagkit_operators.records.validate import Validate
 from dagkit_operators.writing.file_merger import FileMerger, MergedFile
 from dagkit_operators.writing.file_output import FileOutput
 from dagkit_operators.writing.part_writer import PartWriter
@@ -36,12 +42,16 @@ from dagkit_operators.writing.slice_writer import FSSliceWriter
 
 __all__ = [
     "AbstractFileSplitter",
+    "Aggregate",
     "AvroBroken",
     "AvroReader",
     "Block",
     "BlockReader",
+    "Branch",
+    "BranchBy",
     "CompressionBroken",
     "CountByKey",
+    "Deduplicate",
     "DirectoryScanner",
     "Entity",
     "Expression",
@@ -62,13 +72,18 @@ __all__ = [
     "FlatMap",
     "ItemRejected",
     "Items",
+    "Join",
+    "LeftJoin",
     "LineReader",
     "LineReaderContext",
     "LineRejected",
     "Lost",
     "Map",
     "MatchFiles",
+    "Mean",
+    "MergeAggregates",
     "MergedFile",
+    "OuterJoin",
     "PartWriter",
     "ReadAheadLineReaderContext",
     "ReadFiles",
@@ -78,11 +93,13 @@ __all__ = [
     "RecordReader",
     "RecordWriter",
     "Rejected",
+    "Sample",
     "Slice",
     "StatelessLatencyBasedPartitioner",
     "StatelessThroughputBasedPartitioner",
     "SumByKey",
     "TailFiles",
+    "Validate",
     "about",
     "value",
 ]

@@ -8,7 +8,7 @@ for ever without yielding an item.
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Event, Lock, Thread
 from typing import Any
@@ -171,7 +171,7 @@ class PlainReading:
         if rest is not None:
             completed = each.completed + self.elements.done_of(each, element, tracker, rest)
             self.underway.append(WorkProgress(each.name, completed, rest.amount if rest.has_end else None))
-            rest = rest.model_copy(update={"completed": completed})
+            rest = replace(rest, completed=completed)
             self._leave(each, rest, deferred, reached, (ended - began) * 1000)
 
     def _send(self, made: Iterator[Any] | None) -> None:
@@ -198,16 +198,17 @@ class PlainReading:
         millis: float,
     ) -> None:
         done = rest.start - each.start
-        now = {
-            "due": None,
-            "in_vain": deferred is not None and not done,
-            "turn": self.task.window_id,
-            "reached": reached,
-            "done_positions": done,
-            "done_millis": millis,
-            "done_apart": 0,
-        }
-        self.left.append(rest.model_copy(update=now))
+        left = replace(
+            rest,
+            due=None,
+            in_vain=deferred is not None and not done,
+            turn=self.task.window_id,
+            reached=reached,
+            done_positions=done,
+            done_millis=millis,
+            done_apart=0,
+        )
+        self.left.append(left)
         if deferred is not None:
             self.put_off[rest.end_key] = deferred
 

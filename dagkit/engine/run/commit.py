@@ -131,6 +131,7 @@ class Committer:
 
     def _try_again(self, window: InFlightWindow, error: OperatorFailed | WindowLost) -> None:
         """Submit the window again if its failure allows another attempt; otherwise raise the failure."""
+        self._run.masking.mask(error)
         again = window.failed(error, self._run.program)
         self._run.publisher.started(window)
         self._run.publisher.failed(window, error, again=again)
@@ -171,7 +172,7 @@ def _with_due_times(answer: Answer, now: datetime) -> Answer:
 
 def _with_due_time(report: Report, now: datetime) -> Report:
     due = {end: put_off.due(now) for end, put_off in report.put_off.items()}
-    left = (item.model_copy(update={"due": due.get(item.end_key, item.due)}) for item in report.left)
+    left = (replace(item, due=due.get(item.end_key, item.due)) for item in report.left)
     return replace(report, left=tuple(left))
 
 

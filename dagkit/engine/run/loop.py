@@ -66,7 +66,8 @@ class Loop:
     def run(self) -> None:
         """Run to the end, or until `stop` is called."""
         try:
-            self._run()
+            with self.run_state.masking.masked():
+                self._run()
         except SequenceTaken:
             with suppress(DagkitError, OSError):  # the next commit of the other driver sweeps, too
                 self.run_state.outputs.abandon(self.run_state.journal.newest_checkpoint())
@@ -84,6 +85,7 @@ class Loop:
                 self.run_state.backend.close()  # so that no thread waits for an abandoned window
                 self.run_state.driver_inputs.tear_down(self.run_state.checkpoint.window + 1)
                 failed = self._failure(error)
+                self.run_state.masking.mask(failed)
                 if isinstance(failed, OperatorFailed):
                     self.run_state.changing.failed(failed)
                 if failed is error:

@@ -22,6 +22,7 @@ from dagkit.engine.facts import Fact
 from dagkit.engine.files.outputs import Outputs
 from dagkit.engine.files.staging import StagingPlace, next_wake
 from dagkit.engine.inputs.discover import DriverInputs
+from dagkit.engine.masking import Masking
 from dagkit.engine.points import Point, Probe
 from dagkit.engine.program.program import Program
 from dagkit.engine.reports.run_events import Observer
@@ -81,6 +82,7 @@ class RunState:
         self.publisher = EventPublisher(observers, compilation.graph)
         self.probe = probe or _not_probed
         self.woken = Woken()
+        self.masking = Masking.of(lambda: self.program)
         plan = RunningPlan.of(compilation)
         self.journal = Journal(ledger, plan.program, fingerprint, version)
         checkpoint = self.checkpoint = self.journal.checkpoint()

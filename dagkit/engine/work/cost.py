@@ -68,15 +68,14 @@ class CostEstimate:
 def learnt(before: WorkItem, left: WorkItem) -> WorkItem:
     """Return the rest of a block with all measurements of it: similar costs are joined to those of one stretch."""
     if left.start == before.start:  # no progress: the earlier measurement still holds
-        known = ("done_positions", "done_millis", "done_apart")
-        return left if left is before else left.model_copy(update={name: getattr(before, name) for name in known})
+        return left if left is before else left.measured(before.done_positions, before.done_millis, before.done_apart)
     if not left.done_positions or not before.done_positions or not before.done_millis:
         return left
     measured = left.done_millis / left.done_positions
     if not 1 / ALIKE <= measured * before.done_positions / before.done_millis <= ALIKE:
         return left
     done = before.done_positions + before.done_apart + left.done_positions
-    return left.model_copy(update={"done_positions": done, "done_millis": measured * done})
+    return left.measured(done, measured * done, left.done_apart)
 
 
 def usual_of(waiting: Iterable[WorkItem]) -> float | None:

@@ -6,6 +6,7 @@ until it is stopped polls for ever. Every launch waits for deferred work that ha
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from dagkit.api.running import Until
@@ -49,7 +50,7 @@ class DrainPolicy:
 
 def renewed(work: Iterable[WorkItem]) -> list[WorkItem]:
     """Return pending work for a new launch: work without an end is due at once, even if it was deferred."""
-    return [item if item.has_end or item.due is None else item.model_copy(update={"due": None}) for item in work]
+    return [item if item.has_end or item.due is None else replace(item, due=None) for item in work]
 
 
 def next_due(deferred: Iterable[WorkItem]) -> datetime | None:

@@ -1,6 +1,7 @@
 """The elements of a splittable operator: the work that they describe, and their JSON form."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -204,11 +205,9 @@ class Elements:
 
     def _holding(self, item: WorkItem, element: Any, restriction: Any, start: int, end: int) -> WorkItem:
         """Return the part of an item that holds these shares."""
-        kept = {
-            "restriction": self.restrictions.written(element, restriction, "tracker"),
-            "size": self.restrictions.size(element, restriction),
-        }
-        return item.part(start, end).model_copy(update=kept)
+        written = self.restrictions.written(element, restriction, "tracker")
+        size = self.restrictions.size(element, restriction)
+        return replace(item.part(start, end), restriction=written, size=size)
 
     def _checked(self, element: Any, given: Any, method: str) -> Any:
         if self._takes_offsets and isinstance(given, OffsetRange):

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
 
@@ -131,7 +131,7 @@ class WorkQueue:
         """Put deferred items that are due back into their queues, if this launch asks them again."""
         awake = [item for item in self.deferred if item.due is not None and item.due <= now and asks_again(item)]
         self.deferred = [item for item in self.deferred if all(item is not other for other in awake)]
-        self.put_back(item.model_copy(update={"due": None}) for item in awake)
+        self.put_back(replace(item, due=None) for item in awake)
 
     def replace(self, blocks: Iterable[WorkItem]) -> None:
         """Make these blocks the whole content of the queue."""
@@ -299,5 +299,5 @@ def _taken_out(found: Sequence[list[WorkItem]], start: int, end: int) -> WorkIte
         at = next(index for index, part in enumerate(parts) if part is item)
         rest = [*([before] if item is first else []), *([after] if item is last else [])]
         parts[at : at + 1] = [part for part in rest if part.start < part.end]
-    one = first if len(over) == 1 else first.model_copy(update={"end": last.end, "size": None})
+    one = first if len(over) == 1 else replace(first, end=last.end, size=None)
     return one.part(start, end)

@@ -282,9 +282,7 @@ def joined(work: Sequence[WorkItem], cuts: Container[ItemEnd]) -> list[WorkItem]
             and before.key == item.key
             and place_in(item, item.start) in cuts
         ):
-            sizes = (before.size, item.size)
-            size = None if None in sizes else sum(size for size in sizes if size is not None)
-            found[-1] = before.model_copy(update={"end": item.end, "size": size})
+            found[-1] = before.joined(item)
         else:
             found.append(item)
     return found

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dagkit.api.operators import InputOperator, Operator
 from dagkit.api.running import Context, Shutdown
 from dagkit.engine.entrances import code_of
+from dagkit.engine.masking import Masking
 
 _logger = logging.getLogger(__name__)
 
@@ -73,12 +74,13 @@ class Life:
 
     def abandon(self, window_id: int) -> None:
         """Call what is owed after a window failed. What this raises is only logged: the first failure is reported."""
-        while self._owed:
-            try:
-                self._owed.pop()()
-            except Exception:  # the failure that led here is raised by the caller
-                name = type(self.operator).__name__
-                _logger.exception("%s could not be torn down after window %d failed", name, window_id)
+        with Masking(lambda: [self.operator]).masked():
+            while self._owed:
+                try:
+                    self._owed.pop()()
+                except Exception:  # the failure that led here is raised by the caller
+                    name = type(self.operator).__name__
+                    _logger.exception("%s could not be torn down after window %d failed", name, window_id)
 
 
 def look(operator: InputOperator, life: Life, window_id: int, has_emitted: Callable[[], bool]) -> bool:

@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -151,17 +152,18 @@ class Reading:
             return
         self.worked += done * each.density
         completed = each.completed + self.elements.done_of(each, element, tracker, rest)
-        changes = {
-            "completed": completed,
-            "due": None,
-            "in_vain": deferred is not None and not done,
-            "turn": self._assignment.window_id,
-            "reached": reached,
-            "done_positions": done,
-            "done_millis": (ended - began) * 1000,
-            "done_apart": 0,
-        }
-        self.left.append(rest.model_copy(update=changes))
+        left = replace(
+            rest,
+            completed=completed,
+            due=None,
+            in_vain=deferred is not None and not done,
+            turn=self._assignment.window_id,
+            reached=reached,
+            done_positions=done,
+            done_millis=(ended - began) * 1000,
+            done_apart=0,
+        )
+        self.left.append(left)
         if len(self.underway) < MOST_RANGES:
             self.underway.append(WorkProgress(each.name, completed, rest.amount if rest.has_end else None))
         if deferred is not None:

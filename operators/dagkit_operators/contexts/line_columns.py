@@ -108,13 +108,32 @@ def with_end(chunk: Chunk) -> Chunk:
     return Chunk(data, chunk.base, chunk.delimiter, escape=chunk.escape)
 
 
+def line_of(chunk: Chunk, index: int) -> Chunk:
+    """A chunk of one line."""
+    start, end = chunk.offsets[index], chunk.offsets[index + 1]
+    offsets = chunk.offsets[index : index + 2] - start
+    return Chunk(chunk.data[start:end], chunk[index], chunk.delimiter, offsets, chunk.escape)
+
+
+def without_mark(chunk: Chunk, mark: bytes) -> Chunk:
+    """The lines of a chunk, without the byte order mark with which it begins."""
+    offsets = chunk.offsets.copy()
+    offsets[1:] -= len(mark)
+    return Chunk(chunk.data[len(mark) :], chunk.base, chunk.delimiter, offsets, chunk.escape, is_ended=chunk.is_ended)
+
+
 def texts(chunk: Chunk) -> list[str]:
     """The decoded lines, without delimiters."""
+    return [line.decode("utf-8", TEXT_ERRORS) for line in bare_lines(chunk)]
+
+
+def bare_lines(chunk: Chunk) -> list[bytes]:
+    """The bytes of the lines, without delimiters."""
     content, ends = chunk.data.tobytes(), chunk.ends.tolist()
     stops = [end - len(chunk.delimiter) for end in ends]
     if not chunk.is_ended:
         stops[-1] = ends[-1]
-    return [content[start:stop].decode("utf-8", TEXT_ERRORS) for start, stop in zip([0, *ends], stops, strict=False)]
+    return [content[start:stop] for start, stop in zip([0, *ends], stops, strict=False)]
 
 
 def without_returns(chunk: Chunk) -> Chunk:

@@ -2,8 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Generator, Iterator, Sequence
-from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import NonNegativeInt, PositiveInt, field_validator, model_validator
 
@@ -11,18 +10,9 @@ from dagkit import Batch, Block, Column
 from dagkit.ranges import OFFSET_INFINITY
 from dagkit.ranges.cursor import Run
 from dagkit_operators.contexts.chunk import Chunk
-from dagkit_operators.contexts.line_columns import (
-    CopiedLines,
-    ListedAt,
-    ReadLines,
-    contents,
-    starts_of,
-    texts,
-    whole,
-    with_end,
-    without_returns,
-)
-from dagkit_operators.contexts.line_runs import collapsed, run_chunks
+from dagkit_operators.contexts.encodings import UTF_8, Encoding, encoding_of, in_order_of
+from dagkit_operators.contexts.line_columns import contents, whole
+from dagkit_operators.contexts.line_texts import LineTexts
 from dagkit_operators.contexts.lines import (
     CHUNK_SIZE,
     LONGEST_LINE,
@@ -34,9 +24,10 @@ from dagkit_operators.contexts.lines import (
     first_start,
 )
 from dagkit_operators.contexts.portions import in_portions
-from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker, binary_array, records_of
+from dagkit_operators.contexts.reader_context import ReaderContext, Splits, Tracker
+from dagkit_operators.contexts.scanned_lines import run_chunks, wide_chunks
 from dagkit_operators.filesystem.access import Seekable
-from dagkit_operators.payloads import Record
+from dagkit_operators.payloads import Record, Rejected
 
 
 class TextContext(ReaderContext[str]):
@@ -59,6 +50,16 @@ class TextContext(ReaderContext[str]):
     """
     skip_header_lines: NonNegativeInt = 0
     """The number of lines at the beginning of each file that are not records."""
+    encoding: str = "utf-8"
+    """The encoding of the file, by the name that Python gives it. Values and outputs are UTF-8."""
+    skip_byte_order_mark: bool = False
+    """Whether a byte order mark at the beginning of a file is no part of its first line; `utf-16` always skips it."""
+    undecodable: Literal["keep", "reject", "fail"] = "keep"
+    """What happens to a line with bytes that are no text in its encoding.
+
+    `keep`: the bytes become lone surrogates, and are written as they were; in UTF-16 and UTF-32, U+FFFD. `reject`: the
+    line goes to `rejected`. `fail`: the run fails with the file and the position.
+    """
     chunk_size: PositiveInt = CHUNK_SIZE
     """Bytes that are read and sent at a time."""
 
@@ -75,11 +76,17 @@ class TextContext(ReaderContext[str]):
             raise ValueError(f"keep_returns is False, and lines end with {self.delimiter!r}; leave the delimiter away")
         if self.collapse_line_ends and (self.escape or self.delimiter != "\n"):
             raise ValueError("collapse_line_ends is True; leave the delimiter and the escape away")
+        encoding = encoding_of(self.encoding, self.delimiter)
+        if self.escape and encoding.name != UTF_8:
+            raise ValueError(f"escape is {self.escape!r}, and only lines in UTF-8 have escapes")
+        if self.collapse_line_ends and encoding.unit > 1:
+            raise ValueError(f"collapse_line_ends is True, and a character of {self.encoding} has several bytes")
         return self
 
-    def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[str]]]:
-        reading = self._chunks(stream, tracker.current_restriction().start, block.end)
-        if (yield from self._granted(reading, block, tracker)):
+    def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[str]] | Rejected]:
+        encoding = in_order_of(encoding_of(self.encoding, self.delimiter), stream)
+        reading = self._chunks(stream, tracker.current_restriction().start, block.end, encoding)
+        if (yield from self._granted(reading, block, tracker, encoding)):
             tracker.try_claim(block.end)
 
     def contents(self, values: Column) -> Sequence[bytes]:
@@ -90,58 +97,43 @@ class TextContext(ReaderContext[str]):
         """The positions that are claimed for the lines of a chunk."""
 
     @abstractmethod
-    def _chunks(self, stream: Seekable, start: int, end: int) -> Iterator[Chunk]:
+    def _chunks(self, stream: Seekable, start: int, end: int, encoding: Encoding) -> Iterator[Chunk]:
         """The lines of a block, without header lines, when reading begins at `start`."""
 
     def _granted(
-        self, reading: Iterator[Chunk], block: Block, tracker: Tracker
-    ) -> Generator[Batch[Record[str]], None, bool]:
+        self, reading: Iterator[Chunk], block: Block, tracker: Tracker, encoding: Encoding
+    ) -> Generator[Batch[Record[str]] | Rejected, None, bool]:
         """The lines that the tracker grants. Return whether it granted all of them."""
-        is_as_read = self.keep_returns and not (self.escape or self.collapse_line_ends)
-        column_of = ReadLines if is_as_read else self._column
+        texts = LineTexts(self, encoding, block)
         try:
             for chunk in in_portions(reading):
                 granted = tracker.claim_many(self._claims(chunk, block))
                 if granted < len(chunk):
                     if granted:
-                        yield records_of(block, column_of(chunk.up_to(granted)))
+                        yield from texts.of(chunk.up_to(granted))
                     return False
-                yield records_of(block, column_of(chunk))
+                yield from texts.of(chunk)
         except LineTooLong as fault:
             raise LineTooLong(fault.start, fault.longest, block.path) from None
         return True
 
-    def _after_header(self, stream: Seekable, start: int, end: int) -> int:
+    def _after_header(self, stream: Seekable, start: int, end: int, encoding: Encoding) -> int:
         """The position from which lines are records; `end` if the file has only header lines."""
         if not self.skip_header_lines:
             return start
-        header = after_header(self._all(stream, 0, None), self.skip_header_lines)
+        header = after_header(self._all(stream, 0, None, encoding), self.skip_header_lines)
         return end if header is None else max(start, header)
 
-    def _all(self, stream: Seekable, start: int, end: int | None, *, at_line: bool = False) -> Iterator[Chunk]:
+    def _all(
+        self, stream: Seekable, start: int, end: int | None, encoding: Encoding, *, at_line: bool = False
+    ) -> Iterator[Chunk]:
+        sizes: dict[str, Any] = {"size": self.chunk_size, "longest": self.longest_line, "at_line": at_line}
         if self.collapse_line_ends:
-            return run_chunks(stream, start, end, size=self.chunk_size, longest=self.longest_line, at_line=at_line)
-        return chunks(
-            stream,
-            start,
-            end,
-            delimiter_of(self.delimiter),
-            escape=self.escape.encode(),
-            size=self.chunk_size,
-            longest=self.longest_line,
-            at_line=at_line,
-        )
-
-    def _column(self, chunk: Chunk) -> Column:
-        """The column for lines whose values differ from the file's bytes: without returns, or with escapes."""
-        if self.collapse_line_ends:
-            return CopiedLines(collapsed(chunk), b"\n", chunk)
-        bare = chunk if self.keep_returns else without_returns(chunk)
-        if self.escape:
-            # values may hold escaped delimiters, so a column of bytes would be split wrongly downstream
-            return ListedAt(texts(bare), partial(starts_of, chunk))
-        bare = bare if bare.is_ended else with_end(bare)
-        return CopiedLines(binary_array(bare.data, bare.offsets), bare.delimiter, chunk)
+            return run_chunks(stream, start, end, **sizes)
+        delimiter = self.delimiter.encode(encoding.name)
+        if encoding.unit > 1:
+            return wide_chunks(stream, start, end, delimiter, unit=encoding.unit, **sizes)
+        return chunks(stream, start, end, delimiter, escape=self.escape.encode(), **sizes)
 
 
 class ReadAheadLineReaderContext(TextContext):
@@ -153,23 +145,23 @@ class ReadAheadLineReaderContext(TextContext):
 
     def ended_batches(
         self, stream: Seekable, block: Block, tracker: Tracker
-    ) -> Generator[Batch[Record[str]], None, bool]:
+    ) -> Generator[Batch[Record[str]] | Rejected, None, bool]:
         """The lines of a growing file that are complete by now. Return whether the granted range is exhausted.
 
         A last line without a delimiter is not claimed.
         """
-        start = tracker.current_restriction().start
+        start, encoding = tracker.current_restriction().start, encoding_of(self.encoding, self.delimiter)
         reached: int | None = None
 
         def ended() -> Iterator[Chunk]:
             nonlocal reached
-            for chunk in self._chunks(stream, start, OFFSET_INFINITY):
+            for chunk in self._chunks(stream, start, OFFSET_INFINITY, encoding):
                 complete = whole(chunk)
                 reached = chunk.base + len(complete.data)
                 if len(complete):
                     yield complete
 
-        if not (yield from self._granted(ended(), block, tracker)):
+        if not (yield from self._granted(ended(), block, tracker, encoding)):
             return True
         if reached is None:
             reached = self._first_start(stream, start)
@@ -185,7 +177,7 @@ class ReadAheadLineReaderContext(TextContext):
             base = max(start, end - width)
             reached = self._first_start(stream, base)
             if reached is not None:
-                for chunk in self._all(stream, reached, end):
+                for chunk in self._all(stream, reached, end, encoding_of(self.encoding, self.delimiter)):
                     reached = chunk.base + len(whole(chunk).data)
                 return reached
             if base == start:
@@ -195,12 +187,12 @@ class ReadAheadLineReaderContext(TextContext):
     def _claims(self, chunk: Chunk, block: Block) -> Chunk:  # noqa: ARG002 - lines are claimed by their starts
         return chunk
 
-    def _chunks(self, stream: Seekable, start: int, end: int) -> Iterator[Chunk]:
-        start = self._after_header(stream, start, end)
-        return self._all(stream, start, end) if start < end else iter(())
+    def _chunks(self, stream: Seekable, start: int, end: int, encoding: Encoding) -> Iterator[Chunk]:
+        start = self._after_header(stream, start, end, encoding)
+        return self._all(stream, start, end, encoding) if start < end else iter(())
 
     def _first_start(self, stream: Seekable, start: int) -> int | None:
-        delimiter, escape = delimiter_of(self.delimiter), self.escape.encode()
+        delimiter, escape = self.delimiter.encode(self.encoding), self.escape.encode()
         return first_start(stream, start, delimiter, escape=escape, size=self.chunk_size)
 
 
@@ -218,9 +210,9 @@ class LineReaderContext(TextContext):
     def _claims(self, chunk: Chunk, block: Block) -> "_LastBytes":
         return _LastBytes(chunk, block.end)
 
-    def _chunks(self, stream: Seekable, start: int, end: int) -> Iterator[Chunk]:
-        start = self._after_header(stream, start, end)
-        return self._all(stream, start, end, at_line=True) if start < end else iter(())
+    def _chunks(self, stream: Seekable, start: int, end: int, encoding: Encoding) -> Iterator[Chunk]:
+        start = self._after_header(stream, start, end, encoding)
+        return self._all(stream, start, end, encoding, at_line=True) if start < end else iter(())
 
 
 class _LastBytes(Sequence[int]):

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from dagkit import Batch, Block, Column, Constant
 from dagkit.ranges import OffsetRange, OffsetRestrictionTracker, RestrictionTracker, UnsplittableRestrictionTracker
 from dagkit.schema.columns import TEXT_ERRORS
-from dagkit_operators.contexts.between_records import BetweenRecordsTracker
+from dagkit_operators.contexts.trackers import BetweenRecordsTracker
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.payloads import Record, Rejected
 

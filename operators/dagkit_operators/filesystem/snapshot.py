@@ -88,7 +88,7 @@ class _Snapshot:
         if not got and self._place < self._least:
             raise FileChanged(
                 f"{shown(self._block.path)} ends at byte {self._place}, and had {self._least} bytes when it was split; "
-                f"{_of(self._block)} is still to be read",
+                "the rest is still to be read",  # by this block or by one that uses the same stream
                 "bring its content back, and do not cut files before they are read",
             )
         return got

@@ -1,7 +1,8 @@
 """Reading blocks. However a file is split, each record belongs to exactly one block."""
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, get_args
 
 from pydantic import NonNegativeInt, PositiveInt, PrivateAttr, field_validator, model_validator
 
@@ -85,6 +86,18 @@ class BlockReader(Reader[T], SplittableOperator[Block], Partitioner, StatsListen
         refuse_crossed("min_readers", self.min_readers, "max_readers", self.max_readers)
         policy_of(self.policy, self._settings_of_policy)
         return self
+
+    @model_validator(mode="after")
+    def _sends_what_its_context_reads(self) -> Self:
+        """Refuse a reader context whose records are not of the type that the reader sends, unless it converts them."""
+        reads, sends = self.reader_context.record_type, next(iter(get_args(type(self).messages.payload)), Any)
+        if not (inspect.isclass(reads) and inspect.isclass(sends)) or self.converts or issubclass(reads, sends):
+            return self
+        context, reader = type(self.reader_context).__name__, type(self).__name__
+        raise ValueError(
+            f"reader_context is wrong: {context} reads {reads.__name__}, and {reader} sends {sends.__name__}; write "
+            "convert_to_record, or set another reader context"
+        )
 
     @property
     def _settings_of_policy(self) -> dict[str, Any]:

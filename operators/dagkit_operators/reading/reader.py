@@ -96,6 +96,11 @@ class Reader(Operator, Generic[T]):
         """
         return cast("T", content)
 
+    @property
+    def converts(self) -> bool:
+        """Whether a subclass converts records."""
+        return type(self).convert_to_record is not Reader.convert_to_record
+
     def tracker_of(self, block: Block) -> Tracker:
         """Return the tracker for a block; that of a whole compressed file is never split."""
         restriction = OffsetRange(block.start, block.end)
@@ -138,12 +143,11 @@ class Reader(Operator, Generic[T]):
 
     def converted(self, block: Block, made: Iterable[Batch[Record[T]] | Rejected]) -> Iterator[Batch[Record[T]]]:
         """Convert the records that a context made. What the context or the conversion rejects goes to `rejected`."""
-        converts = type(self).convert_to_record is not Reader.convert_to_record
         conversion = Conversion(block.path, self.convert_to_record, self.reject, self._drop)
         for one in made:
             if isinstance(one, Rejected):
                 self.reject(one)
-            elif converts:
+            elif self.converts:
                 column = one.column(VALUE)
                 yield records_of(block, conversion.of(column, self.reader_context.contents(column)))
             else:

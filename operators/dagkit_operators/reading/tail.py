@@ -13,12 +13,13 @@ from dagkit import Batch, Block, OutputPort
 from dagkit.ranges import OFFSET_INFINITY, GrowableOffsetRestrictionTracker, OffsetRange, RestrictionTracker
 from dagkit.urls import is_url, parent, shown
 from dagkit_operators.compression.codec import codec_of
+from dagkit_operators.contexts.encodings import encoding_of
 from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
 from dagkit_operators.filesystem.access import Found, NotRegular, Stream, looked_up, opened, reading_from
 from dagkit_operators.filesystem.identities import has_identity
 from dagkit_operators.filesystem.listing import files_below
 from dagkit_operators.filesystem.snapshot import FileChanged
-from dagkit_operators.payloads import FileInfo, Lost, Record
+from dagkit_operators.payloads import FileInfo, Lost, Record, Rejected
 from dagkit_operators.reading.read_files import ReadFiles
 from dagkit_operators.reading.reader import T
 
@@ -55,6 +56,8 @@ class TailFiles(ReadFiles[T], Generic[T]):
     def _knows_when_a_line_is_complete(self) -> Self:
         if self.reader_context.collapse_line_ends:
             raise ValueError("collapse_line_ends is True, and a run of line ends may still grow; leave it away")
+        if encoding_of(self.encoding, self.delimiter).unit > 1:
+            raise ValueError(f"encoding is {self.encoding!r}, and a file that grows may end within a character of it")
         return self
 
     def initial_restriction(self, element: FileInfo) -> OffsetRange:  # noqa: ARG002 - unbounded for every file
@@ -114,7 +117,7 @@ class TailFiles(ReadFiles[T], Generic[T]):
 
     def _batches(
         self, element: FileInfo, there: Found, stream: Stream, block: Block, tracker: Tracker
-    ) -> Iterator[Batch[Record[Any]]]:
+    ) -> Iterator[Batch[Record[Any]] | Rejected]:
         """The complete lines; all lines if the file is finished."""
         lines = self.reader_context
         if self._is_over(element, there):

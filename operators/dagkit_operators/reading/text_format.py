@@ -1,13 +1,23 @@
 """The format of text files: where lines end, and which lines are records. All readers of lines have these."""
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 
 from dagkit_operators.contexts.lines import LONGEST_LINE
 from dagkit_operators.reading.reader import Reader, T
 
-LINE_PROPERTIES = ("delimiter", "longest_line", "escape", "keep_returns", "collapse_line_ends", "skip_header_lines")
+LINE_PROPERTIES = (
+    "delimiter",
+    "longest_line",
+    "escape",
+    "keep_returns",
+    "collapse_line_ends",
+    "skip_header_lines",
+    "encoding",
+    "skip_byte_order_mark",
+    "undecodable",
+)
 """The properties that only reader contexts for lines have."""
 
 
@@ -26,6 +36,12 @@ class TextForm(Reader[T]):
     """Whether a run of carriage returns and newlines ends one line, as in Malhar: empty lines are no records."""
     skip_header_lines: NonNegativeInt = 0
     """The number of lines at the beginning of each file that are not records."""
+    encoding: str = "utf-8"
+    """The encoding of the file, by the name that Python gives it. Values and outputs are UTF-8."""
+    skip_byte_order_mark: bool = False
+    """Whether a byte order mark at the beginning of a file is no part of its first line; `utf-16` always skips it."""
+    undecodable: Literal["keep", "reject", "fail"] = "keep"
+    """What happens to a line with bytes that are no text in its encoding: see `TextContext`."""
 
     @model_validator(mode="after")
     def _have_an_effect(self) -> Self:

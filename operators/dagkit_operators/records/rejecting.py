@@ -1,6 +1,7 @@
 """Rejecting items: those for which a function raises ValueError leave by the output `rejected`, with the reason."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, ClassVar
 
 from dagkit import Batch, Column, Operator, OutputPort, RowOperator
@@ -44,12 +45,13 @@ class Rejecting(Operator):
         """
         results: list[Any] = []
         taken: list[int] = []
+        starts = cache(column.starts)  # computed for the first item that is rejected
         for index, value in enumerate(column.values()):
             try:
                 result = function(value)
             except ValueError as fault:
-                starts = column.starts()
-                self.reject(item_at(index), value, fault, None if starts is None else starts[index])
+                known = starts()
+                self.reject(item_at(index), value, fault, None if known is None else known[index])
             else:
                 results.append(result)
                 taken.append(index)

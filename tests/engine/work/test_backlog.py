@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -80,7 +81,7 @@ class Counted(RuleBasedStateMachine):
             if item.start < item.end
         ]
         due = None if seconds is None else NOW + timedelta(seconds=seconds)
-        self.queue.put_back(rest.model_copy(update={"due": due}) for rest in rests)
+        self.queue.put_back(replace(rest, due=due) for rest in rests)
 
     @rule()
     def repeat_a_promised_window(self) -> None:

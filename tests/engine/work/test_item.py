@@ -358,7 +358,7 @@ def test_an_element_that_today_s_payload_cannot_read_is_reported(tmp_path: Path)
     elements = Elements.of(program_of(compile_application(draw)))["numbered.names"]
     assert elements.back(memory.queue[0]) == ("x", 9)
     with pytest.raises(ElementUnreadable, match=r"waits for numbered\.names, written by another version"):
-        elements.back(memory.queue[0].model_copy(update={"element": {"name": "x"}}))
+        elements.back(replace(memory.queue[0], element={"name": "x"}))
 
 
 crashes = st.lists(st.builds(CrashAfter, st.sampled_from(list(Point)), st.integers(1, 6)), max_size=3)

@@ -1,6 +1,7 @@
 """The block queue allocates work so that all slots are busy, and nothing is lost or doubled."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 
 import pytest
@@ -132,7 +133,7 @@ def test_each_input_has_a_queue_of_its_own() -> None:
 def test_sources_without_an_end_take_turns() -> None:
     queue = queue_of(-1, -1, 5)
     (first,) = take(queue, 1, 0)[INTO]
-    queue.put_back(each.model_copy(update={"turn": 1}) for each in first)
+    queue.put_back(replace(each, turn=1) for each in first)
     assert [each.number[0] for each in queue.all()] == [1, 2, 0]
 
 

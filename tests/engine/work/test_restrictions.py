@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from dagkit.api.running import Until
 from dagkit.api.stats import WorkProgress
@@ -103,7 +104,8 @@ def elements_of(kind: Any) -> Elements:
 )
 def test_what_waits_reads_back_as_it_was(kind: Any, whole: Named, parts: tuple[Any, ...]) -> None:
     elements = elements_of(kind)
-    work = [WorkItem.model_validate_json(each.model_dump_json()) for each in elements.work_of(whole, (1,))]
+    stored = TypeAdapter(WorkItem)
+    work = [stored.validate_json(stored.dump_json(each)) for each in elements.work_of(whole, (1,))]
     assert tuple(map(elements.restrictions.of, work)) == parts
     assert (work[0].start, work[-1].end) == (0, SHARES)
     assert [each.positions for each in work] == [0] * len(parts)

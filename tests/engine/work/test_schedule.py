@@ -1,5 +1,6 @@
 """The dealer: what a window is given follows from what those before it showed, and what it left is given again."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,7 +27,7 @@ NEAR = {INTO: anywhere}
 
 def block(number: int, start: int, end: int, *, done: int = 0, millis: float = 0.0) -> WorkItem:
     waiting = item_of(INTO, Block(number, "a", start, end), "a")
-    return waiting.model_copy(update={"done_positions": done, "done_millis": millis})
+    return replace(waiting, done_positions=done, done_millis=millis)
 
 
 def dealer_of(*blocks: WorkItem, error: float = 0.02) -> Scheduler:
@@ -42,8 +43,7 @@ def stretches(given: WindowSchedule) -> list[list[tuple[int, int, int]]]:
 
 def left_of(each: WorkItem, at: int, millis: float) -> WorkItem:
     """What a slot left of a block that it read up to a position."""
-    done = {"done_positions": at - each.start, "done_millis": millis, "done_apart": 0}
-    return each.part(at, each.end).model_copy(update=done)
+    return each.part(at, each.end).measured(at - each.start, millis, 0)
 
 
 # ---- what is expected
@@ -134,7 +134,7 @@ def test_a_slot_that_was_at_work_is_reported_with_its_split_and_one_that_was_not
 def test_what_its_operator_put_off_is_not_reported_as_if_the_window_had_been_over() -> None:
     given = dealer_of(block(0, 0, 1000)).next(1, {INTO: 1}, NEAR, overlaps=True)
     ((first,),) = given.allocation[INTO]
-    put_off = left_of(first, 5, 9.0).model_copy(update={"due": datetime(2024, 1, 1, tzinfo=UTC)})
+    put_off = replace(left_of(first, 5, 9.0), due=datetime(2024, 1, 1, tzinfo=UTC))
     (split,) = split_at_the_end(given.allocation, [SlotResult(0, 0, 5.0, 9.0, [put_off])])
     assert (split.at, split.why) == (5, PUT_OFF)
 

@@ -1,6 +1,7 @@
 """Cutting blocks before they are read: nothing is lost, all slots get alike, and nothing is cut without need."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -135,7 +136,7 @@ def test_a_cut_is_reported_with_its_place_and_its_reason() -> None:
 
 
 def test_what_is_known_to_be_dear_is_cut_by_what_it_costs() -> None:
-    dear = waiting(0, 0, 1000).model_copy(update={"done_positions": 100, "done_millis": 10_000.0})
+    dear = replace(waiting(0, 0, 1000), done_positions=100, done_millis=10_000.0)
     first, second = allocated([dear], 2, cutter(usual=1.0))
     # a hundred positions more are thought to cost 100 ms each, and all others one: 10,900 ms
     assert [(w.start, w.end) for w in first] == [(0, 54)]
@@ -201,8 +202,8 @@ def test_what_stands_around_a_promised_stretch_waits_still() -> None:
 
 def test_work_is_allocated_by_what_its_operator_counts() -> None:
     light, heavy = (waiting(number, 0, 100 * MIB) for number in range(2))
-    heavy = heavy.model_copy(update={"size": 300.0 * MIB})
-    light = light.model_copy(update={"size": 100.0 * MIB})
+    heavy = replace(heavy, size=300.0 * MIB)
+    light = replace(light, size=100.0 * MIB)
     queue = WorkQueue.of([light, heavy])
     cutter = SplitPlanner(near={"read.blocks": anywhere})
     allocation = queue.take({"read.blocks": 2}, {"read.blocks": 1e12}, cutter)

@@ -1,25 +1,75 @@
-"""Copies of work items are the same as pydantic's own."""
+"""Work items: copies, and the form in the ledger."""
 
 import pickle
+from dataclasses import asdict, fields, replace
+from datetime import UTC, datetime
+from typing import Any
 
-from pydantic import BaseModel
+import pytest
+from pydantic import TypeAdapter, ValidationError
 
-from dagkit import Block
+from dagkit.engine.address import Address
 from dagkit.engine.work.item import WorkItem
-from tests.engine.items import item_of
 
-ITEM = item_of("reader.blocks", Block(3, "a", 10, 110), "a")
+STORED = TypeAdapter(WorkItem)
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+ITEM = WorkItem(
+    into=Address("reader.blocks"),
+    number=(3, 1),
+    element={"path": "a"},
+    start=10,
+    end=110,
+    source="a",
+    element_id=3,
+    size=200.0,
+    due=NOON,
+    in_vain=True,
+    turn=7,
+    reached=NOON,
+    done_positions=5,
+    done_millis=2.5,
+    done_apart=1,
+    completed=4.0,
+    restriction=["b", "c"],
+)
+"""No field has its default."""
 
 
-def test_a_copy_is_the_same_as_by_pydantic() -> None:
-    copied, expected = ITEM.__copy__(), BaseModel.__copy__(ITEM)
-    assert copied == expected
-    assert copied.model_dump_json() == expected.model_dump_json()
-    assert pickle.loads(pickle.dumps(copied)) == expected  # noqa: S301 - its own bytes
+def changed(item: WorkItem) -> dict[str, Any]:
+    before = asdict(ITEM)
+    return {name: value for name, value in asdict(item).items() if value != before[name]}
 
 
-def test_a_changed_copy_leaves_the_item_as_it_is() -> None:
-    changed = ITEM.model_copy(update={"start": 20, "done_positions": 10})
-    assert (changed.start, changed.done_positions, changed.end) == (20, 10, 110)
-    assert (ITEM.start, ITEM.done_positions) == (10, 0)
-    assert WorkItem.model_validate_json(changed.model_dump_json()) == changed
+def test_the_item_of_these_tests_has_no_default() -> None:
+    assert not [field.name for field in fields(WorkItem) if getattr(ITEM, field.name) == field.default]
+
+
+@pytest.mark.parametrize(
+    ("copy", "changes"),
+    [
+        (ITEM.part(10, 60), {"end": 60, "size": 100.0}),
+        (ITEM.part(60, 110), {"start": 60, "size": 100.0, "done_apart": 51, "completed": 0.0}),
+        (ITEM.joined(replace(ITEM, start=110, end=120, size=10.0)), {"end": 120, "size": 210.0}),
+        (ITEM.joined(replace(ITEM, start=110, end=120, size=None)), {"end": 120, "size": None}),
+        (ITEM.measured(20, 9.0, 3), {"done_positions": 20, "done_millis": 9.0, "done_apart": 3}),
+    ],
+    ids=["the first part", "the last part", "joined", "joined to unknown work", "measured"],
+)
+def test_a_changed_copy_keeps_all_other_fields(copy: WorkItem, changes: dict[str, Any]) -> None:
+    assert changed(copy) == changes
+
+
+def test_the_ledger_returns_an_item_as_it_was() -> None:
+    assert STORED.validate_json(STORED.dump_json(ITEM)) == ITEM
+    assert pickle.loads(pickle.dumps(ITEM)) == ITEM  # noqa: S301 - its own bytes
+
+
+def test_the_ledger_names_the_element_as_earlier_versions_do() -> None:
+    stored = STORED.dump_python(ITEM, mode="json")
+    assert stored["block"] == 3
+    assert "element_id" not in stored
+
+
+def test_an_unknown_field_in_the_ledger_is_refused() -> None:
+    with pytest.raises(ValidationError, match="later"):
+        STORED.validate_python({**STORED.dump_python(ITEM, mode="json"), "later": 1})

@@ -1,13 +1,13 @@
 """Counting and summing by key, in each window and over all windows."""
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any, Generic
 
 from pydantic import PrivateAttr
 from typing_extensions import TypeVar
 
 from dagkit import Batch, InputPort, KeyedState, Operator, OutputPort, Unifier
+from dagkit_operators.keyed.keys import first_of, sorted_by_key
 from dagkit_operators.records.processed import processed_column, processed_value
 
 K = TypeVar("K", default=Any)
@@ -18,16 +18,11 @@ def counted(item: Any) -> Any:
     return processed_value(item, None)
 
 
-def key_of(pair: tuple[Any, Any]) -> Any:
-    """The key of a pair."""
-    return pair[0]
-
-
 class AddUp(Unifier[tuple[K, int]], Generic[K]):
     """Adds up the pairs of all partitions, and sends one pair for each key of a window."""
 
     kind = "counts.add-up/1"
-    parts = InputPort[tuple[K, int]](key=key_of)
+    parts = InputPort[tuple[K, int]](key=first_of)
     unified = OutputPort[tuple[K, int]]()
     _sums: Counter[Any] = PrivateAttr(default_factory=Counter)
 
@@ -35,7 +30,7 @@ class AddUp(Unifier[tuple[K, int]], Generic[K]):
         self._sums[item[0]] += item[1]
 
     def end_window(self) -> None:
-        self.unified.emit_batch(Batch.of(in_order(self._sums.items())))
+        self.unified.emit_batch(Batch.of(sorted_by_key(self._sums.items())))
         self._sums.clear()
 
 
@@ -63,7 +58,7 @@ class CountByKey(Operator, Generic[K]):
 
     def end_window(self) -> None:
         if self.in_window:
-            self.counts.emit_batch(Batch.of(in_order(self.in_window.items())))
+            self.counts.emit_batch(Batch.of(sorted_by_key(self.in_window.items())))
             self.in_window.clear()
 
 
@@ -75,7 +70,7 @@ class SumByKey(Operator, Generic[K]):
     """
 
     kind = "counts.sum-by-key/1"
-    input = InputPort[tuple[K, int]](key=key_of)
+    input = InputPort[tuple[K, int]](key=first_of)
     sums = OutputPort[tuple[K, int]](unifier=AddUp)
     totals = OutputPort[tuple[K, int]](main=True)
     finals = OutputPort[tuple[K, int]]()
@@ -93,7 +88,7 @@ class SumByKey(Operator, Generic[K]):
 
     def drained(self) -> None:
         self._take_over()
-        self.finals.emit_batch(Batch.of(in_order(self.so_far.items())))
+        self.finals.emit_batch(Batch.of(sorted_by_key(self.so_far.items())))
 
     def end_window(self) -> None:
         if self.in_window:
@@ -103,15 +98,6 @@ class SumByKey(Operator, Generic[K]):
         """Add the sums of the window to the totals, and send both."""
         for key, number in self.in_window.items():
             self.so_far.put(key, self.so_far.get(key, 0) + number, self.in_window.codes[key])
-        self.sums.emit_batch(Batch.of(in_order(self.in_window.items())))
-        self.totals.emit_batch(Batch.of(in_order((key, self.so_far[key]) for key in self.in_window)))
+        self.sums.emit_batch(Batch.of(sorted_by_key(self.in_window.items())))
+        self.totals.emit_batch(Batch.of(sorted_by_key((key, self.so_far[key]) for key in self.in_window)))
         self.in_window.clear()
-
-
-def in_order(pairs: Iterable[tuple[K, int]]) -> list[tuple[K, int]]:
-    """Sort pairs by key; if the keys cannot be compared, keep the order as it is."""
-    listed = list(pairs)
-    try:
-        return sorted(listed)
-    except TypeError:
-        return listed

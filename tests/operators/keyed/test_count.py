@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dagkit.testing import Alone
 from dagkit_operators import CountByKey, Record, SumByKey
-from dagkit_operators.records.count import AddUp
+from dagkit_operators.keyed.count import AddUp
 
 WINDOWS = st.lists(st.lists(st.lists(st.sampled_from("abc"), max_size=5), max_size=3), max_size=4)
 

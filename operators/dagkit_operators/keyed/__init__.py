@@ -1,0 +1,1 @@
+"""Operators that count, aggregate, join, deduplicate and sample items by key."""

@@ -1,0 +1,213 @@
+"""No secret of an operator leaves a run: in no field of a failure, in no event, and in nothing that dagkit logs."""
+
+import logging
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from dagkit import Dag, InputPort, Operator, OperatorContext, OutputPort, SplittableOperator, StatelessPartitioner
+from dagkit.api.running import Context
+from dagkit.api.secrets import MASK
+from dagkit.engine.failures import CodecFailed, failed_within
+from dagkit.engine.files.staging import StagingFailed
+from dagkit.engine.masking import Masking
+from dagkit.engine.reports.run_events import Committed, Failed, RunEvent
+from dagkit.engine.run.loop import Loop
+from dagkit.engine.worker.lifecycle import Life
+from dagkit.errors import InputUnreadable, RunFailure
+from dagkit.ranges import OffsetRange, RestrictionTracker
+from dagkit_operators import Items
+from tests.engine.cast import Desk, Draw
+from tests.engine.run.test_failing import wherever
+
+SECRET = "hunter2"  # noqa: S105 - it opens nothing
+
+
+class Holder(Operator):
+    """Holds a secret, and does nothing."""
+
+    kind = "cast.holder/1"
+    input = InputPort[Any]()
+    password: SecretStr = SecretStr(SECRET)
+
+    def process(self, item: Any) -> None:
+        pass
+
+
+class Refusing(Holder):
+    kind = "cast.refusing/1"
+
+    def process(self, item: Any) -> None:
+        raise InputUnreadable(f"cannot read https://anna:{SECRET}@host", f"let {SECRET} read it")
+
+
+class Abandoning(SplittableOperator[Any]):
+    """Returns before its work is done."""
+
+    kind = "cast.abandoning/1"
+    input = InputPort[Any](main=True)
+    numbers = OutputPort(int)
+    password: SecretStr = SecretStr(SECRET)
+
+    def initial_restriction(self, element: Any) -> OffsetRange:
+        return OffsetRange(0, 3)
+
+    def process(self, element: Any, tracker: RestrictionTracker[OffsetRange, int]) -> Iterator[int]:
+        yield from ()
+
+
+class Unkeyed(Operator):
+    """Its key fails, which its sender computes."""
+
+    kind = "cast.unkeyed/1"
+    input = InputPort[Any](key=lambda item: int(f"{item} is no number"))
+    password: SecretStr = SecretStr(SECRET)
+
+    def process(self, item: Any) -> None:
+        pass
+
+
+class Passing(Operator):
+    """Passes on what comes."""
+
+    kind = "cast.passing/1"
+    input = InputPort[Any]()
+    output = OutputPort[Any]()
+
+    def process(self, item: Any) -> None:
+        self.output.emit(item)
+
+
+def failing(operator: Operator, partitions: int = 1) -> Draw:
+    def draw(dag: Dag, conf: object) -> None:
+        items = dag.add_operator("items", Items(items=(f"order of {SECRET}",)))
+        items >> dag.add_operator("passing", Passing()) >> dag.add_operator("failing", operator)
+        if partitions > 1:
+            dag.set_operator_attribute(operator, OperatorContext.PARTITIONER, StatelessPartitioner(partitions))
+
+    return draw
+
+
+def all_of(failure: RunFailure) -> str:
+    """Every field of a failure, as text."""
+    return f"{failure} {failure.args} {vars(failure)}"
+
+
+@wherever
+@pytest.mark.parametrize(
+    ("draw", "shows"),
+    [
+        pytest.param(failing(Refusing()), f"cannot read https://anna:{MASK}@host", id="refused input"),
+        pytest.param(failing(Refusing()), f"help: let {MASK} read it", id="help"),
+        pytest.param(failing(Abandoning()), f"process returned, and of 'order of {MASK}'", id="unclaimed work"),
+        pytest.param(failing(Unkeyed(), 2), f"order of {MASK} is no number", id="a key in another stage"),
+    ],
+)
+def test_no_field_of_a_failure_holds_a_secret(
+    tmp_path: Path, draw: Draw, shows: str, loop: Callable[[Desk], Loop]
+) -> None:
+    with pytest.raises(RunFailure) as raised:
+        loop(Desk(tmp_path, draw)).run()
+    assert shows in str(raised.value)
+    assert SECRET not in all_of(raised.value)
+
+
+def test_a_failure_that_led_to_another_holds_no_secret_either(tmp_path: Path) -> None:
+    with pytest.raises(RunFailure) as raised:
+        Desk(tmp_path, failing(Refusing())).run()
+    assert raised.value.__cause__ is not None
+    assert SECRET not in str(raised.value.__cause__)
+
+
+def test_a_failed_attempt_is_published_without_secrets(tmp_path: Path) -> None:
+    events: list[RunEvent] = []
+    with pytest.raises(RunFailure):
+        Desk(tmp_path, failing(Abandoning())).run(observers=[events.append])
+    (failed,) = (event for event in events if isinstance(event, Failed))
+    assert f"order of {MASK}" in failed.message
+    assert SECRET not in failed.message
+
+
+def _of_a_codec() -> RunFailure:
+    failure = CodecFailed("failing")
+    failure.__cause__ = ValueError(f"no bytes of {SECRET}")
+    return failure.in_window(1)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [failed_within(StagingFailed(f"/{SECRET}/out", OSError(f"no {SECRET}")), "failing", 1), _of_a_codec()],
+    ids=["staging", "codec"],
+)
+def test_a_failure_within_the_engine_is_masked_in_place(failure: RunFailure) -> None:
+    whole = pickle.loads(pickle.dumps(failure))  # noqa: S301 - made above
+    assert SECRET in all_of(failure)
+    Masking(lambda: [Holder()]).mask(failure)
+    assert SECRET not in all_of(failure)
+    assert (failure.code, failure.scene) == (whole.code, whole.scene)
+    assert all_of(failure) == all_of(whole).replace(SECRET, MASK)
+
+
+@dataclass
+class Breaking:
+    """An observer that raises."""
+
+    password: str = SECRET
+
+    def __call__(self, event: RunEvent) -> None:
+        if isinstance(event, Committed):
+            raise ConnectionError(f"no event for {self.password}")
+
+
+def test_an_exception_that_is_logged_holds_no_secret(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    Desk(tmp_path, failing(Holder())).run(observers=[Breaking()])
+    assert f"no event for {MASK}" in caplog.text
+    assert f"Breaking(password='{MASK}')" in caplog.text
+    assert SECRET not in caplog.text
+
+
+class Torn(Holder):
+    kind = "cast.torn/1"
+
+    def teardown(self) -> None:
+        raise OSError(f"cannot log {SECRET} out")
+
+
+def test_what_a_worker_logs_holds_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+    life = Life(Torn())
+    life.set_up(Context(application="App", operator="torn"))
+    life.abandon(1)
+    assert f"OSError: cannot log {MASK} out" in caplog.text
+    assert SECRET not in caplog.text
+
+
+def test_records_of_others_and_after_the_run_are_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+    before = logging.getLogRecordFactory()
+    with Masking(lambda: [Holder()]).masked():
+        logging.getLogger("author").warning("logged in with %s", SECRET)
+        logging.getLogger("dagkit.engine").warning("%d items of %s", 3, SECRET)
+    logging.getLogger("dagkit.engine").warning("after %s", SECRET)
+    assert caplog.messages == [f"logged in with {SECRET}", f"3 items of {MASK}", f"after {SECRET}"]
+    assert logging.getLogRecordFactory() is before
+
+
+def test_a_factory_that_was_set_meanwhile_stays(caplog: pytest.LogCaptureFixture) -> None:
+    before = logging.getLogRecordFactory()
+    try:
+        with Masking(lambda: [Holder()]).masked():
+            within = logging.getLogRecordFactory()
+
+            def other(*args: Any, **kwargs: Any) -> logging.LogRecord:
+                return within(*args, **kwargs)
+
+            logging.setLogRecordFactory(other)
+        assert logging.getLogRecordFactory() is other
+        logging.getLogger("dagkit").warning("after %s", SECRET)
+        assert caplog.messages == [f"after {SECRET}"]
+    finally:
+        logging.setLogRecordFactory(before)

@@ -1,0 +1,135 @@
+"""Text in any encoding is read in blocks, and each line comes once, however a block is cut."""
+
+import codecs
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Block
+from dagkit.testing import Alone, check_every_split_of
+from dagkit_operators import LineReader, LineReaderContext, TailFiles
+from dagkit_operators.contexts.encodings import TextUndecodable
+
+LINES = ["aé", "", "ߧ", "b"]
+"""Characters of one, two and three bytes in UTF-8."""
+MISLEADING = ["ਊĊ", "", "\u0a00\u000d", "਍"]
+"""In UTF-16, the bytes of these characters look like a newline at odd positions."""
+
+
+def block_of(folder: Path, content: bytes) -> Block:
+    path = folder / "file"
+    path.write_bytes(content)
+    return Block(0, str(path), 0, len(content), facts={"length": len(content)})
+
+
+def read(reader: LineReader, block: Block) -> list[str]:
+    alone = Alone(reader)
+    alone.work(block)
+    return [record.value for record in alone.sent()]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "lines"),
+    [
+        ("latin-1", ["aé", "", "ÿ", "b"]),
+        ("cp1252", ["a€", "", "b"]),
+        ("koi8-r", ["да", "", "нет"]),
+        ("cp037", ["ab", "", "c"]),
+        ("gbk", ["中", "文", "", "a", "bc"]),
+        ("shift_jis", ["表", "示", "", "a", "bc"]),
+        ("utf-16-le", LINES),
+        ("utf-16-be", MISLEADING),
+        ("utf-16-le", MISLEADING),
+        ("utf-16", MISLEADING),
+        ("utf-32", LINES),
+        ("utf-8-sig", LINES),
+    ],
+)
+def test_every_split_gives_the_lines_of_the_file(encoding: str, lines: list[str], tmp_path: Path) -> None:
+    for text in ("\n".join(lines), "\n".join(lines) + "\n"):
+        block = block_of(tmp_path, text.encode(encoding))
+        for chunk_size in (5, 4096):
+            assert read(LineReader(encoding=encoding, chunk_size=chunk_size), block) == lines
+        assert check_every_split_of(LineReader(encoding=encoding, chunk_size=4), block).records == len(lines)
+
+
+@pytest.mark.parametrize("mark", [codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE, b""])
+def test_the_mark_says_the_order_of_bytes_which_is_else_little_endian(mark: bytes, tmp_path: Path) -> None:
+    order = "be" if mark == codecs.BOM_UTF16_BE else "le"
+    block = block_of(tmp_path, mark + "a\nb\n".encode(f"utf-16-{order}"))
+    assert read(LineReader(encoding="utf-16"), block) == ["a", "b"]
+
+
+def test_a_file_without_a_mark_that_ends_within_a_character_ends_with_a_replacement(tmp_path: Path) -> None:
+    assert read(LineReader(encoding="utf-16-le"), block_of(tmp_path, b"a\0\n\0b")) == ["a", "\ufffd"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
+@pytest.mark.parametrize("skips", [True, False])
+def test_a_byte_order_mark_is_skipped_on_request(encoding: str, skips: bool, tmp_path: Path) -> None:
+    block = block_of(tmp_path, "\ufeffa\n\ufeffb\n".encode(encoding))
+    lines = read(LineReader(encoding=encoding, skip_byte_order_mark=skips, chunk_size=2), block)
+    assert lines == ["a" if skips else "\ufeffa", "\ufeffb"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "lines"),
+    [
+        ({"keep_returns": False}, ["é", "b"]),
+        ({"collapse_line_ends": True}, ["é", "b"]),
+        ({"skip_header_lines": 1}, ["b"]),
+        ({"reader_context": LineReaderContext()}, ["é\r", "b"]),
+    ],
+)
+def test_encodings_go_with_the_other_properties_of_lines(
+    properties: dict[str, Any], lines: list[str], tmp_path: Path
+) -> None:
+    block = block_of(tmp_path, b"\xe9\r\nb\n")
+    assert read(LineReader(encoding="latin-1", **properties), block) == lines
+
+
+BROKEN = b"ok\nm\xe9t\xe9o\nalso ok\n"
+
+
+def test_undecodable_bytes_are_kept_by_default(tmp_path: Path) -> None:
+    values = read(LineReader(), block_of(tmp_path, BROKEN))
+    assert [value.encode("utf-8", "surrogateescape") for value in values] == BROKEN.splitlines()
+
+
+def test_undecodable_lines_are_rejected_on_request(tmp_path: Path) -> None:
+    block = block_of(tmp_path, BROKEN)
+    alone = Alone(LineReader(undecodable="reject"))
+    alone.work(block)
+    assert [record.value for record in alone.sent()] == ["ok", "also ok"]
+    (rejected,) = alone.sent("rejected")
+    assert (rejected.path, rejected.start) == (block.path, 3)
+    assert rejected.reason == "it is not utf-8: byte 1 of it, 0xe9: invalid continuation byte"
+
+
+def test_undecodable_lines_fail_the_run_on_request(tmp_path: Path) -> None:
+    with pytest.raises(TextUndecodable, match="file: the line at byte 3 is not utf-8: byte 1 of it, 0xe9"):
+        read(LineReader(undecodable="fail"), block_of(tmp_path, BROKEN))
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"encoding": "utf-99"}, "'utf-99' cannot be used: unknown encoding"),
+        ({"encoding": "base64"}, "cannot be used"),
+        ({"encoding": "utf-7"}, "utf-7 cannot be read from the middle of a file"),
+        ({"encoding": "iso2022_jp"}, "iso2022_jp cannot be read from the middle of a file"),
+        ({"encoding": "shift_jis", "delimiter": "|"}, "may be part of a character of shift_jis"),
+        ({"encoding": "latin-1", "delimiter": "€"}, "cannot be used"),
+        ({"encoding": "latin-1", "escape": "\\"}, "only lines in UTF-8 have escapes"),
+        ({"encoding": "utf-16", "collapse_line_ends": True}, "has several bytes"),
+    ],
+)
+def test_what_cannot_be_read_in_blocks_is_a_fault(properties: dict[str, Any], words: str) -> None:
+    (fault,) = LineReader(**properties).faults
+    assert words in fault.message
+
+
+def test_files_that_grow_have_characters_of_whole_units() -> None:
+    (fault,) = TailFiles(encoding="utf-16").faults
+    assert "may end within a character" in fault.message
