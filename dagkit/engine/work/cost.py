@@ -27,19 +27,22 @@ class CostEstimate:
 
     def millis(self, item: WorkItem) -> float:
         """How long a block will take one slot; 0 for one without an end."""
-        if not item.done_positions:
-            return item.amount * (self.usual or 1.0)
-        return self.between(item, item.start, item.end)
+        start, end = item.start, item.end
+        if item.done_positions:
+            return self.between(item, start, end)
+        amount = end - start if item.size is None and end < OFFSET_INFINITY else item.amount
+        return amount * (self.usual or 1.0)
 
     def between(self, item: WorkItem, start: int, end: int) -> float:
         """How long a part of a block will take one slot; the part is not made, since a copy costs more than this."""
         if item.end >= OFFSET_INFINITY:
             return 0.0
-        length, near = end - start, self._near(item, start, end)
-        if not near:
+        length, done = end - start, item.done_positions
+        near = done - item.done_apart - (start - item.start) if done else 0  # inlines _near: this is called most
+        if near <= 0:
             return length * self._otherwise(item)
-        measured = near * (item.done_millis / item.done_positions)
-        return measured if near == length else measured + (length - near) * self._otherwise(item)
+        rate = item.done_millis / done
+        return length * rate if near >= length else near * rate + (length - near) * self._otherwise(item)
 
     def reached(self, item: WorkItem, millis: float) -> int:
         """The position of a block that a slot reaches in the given time."""

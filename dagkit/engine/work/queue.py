@@ -43,7 +43,7 @@ class InputQueue:
 
     def append(self, item: WorkItem) -> None:
         self.new.append(item)
-        self.new_count.add(item)
+        self.new_count.add((item,))
         self.new_work += item.amount
 
     def pop(self) -> WorkItem:

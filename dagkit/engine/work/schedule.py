@@ -5,6 +5,7 @@ The loop and `dagkit.simulation` use the same scheduler, so that a simulation be
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from dagkit.engine.address import Address
 from dagkit.engine.facts import Split
@@ -14,8 +15,10 @@ from dagkit.engine.work.promise import WindowPromise
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.split import (
     Allocation,
+    Cut,
     CutNear,
     ItemEnd,
+    Pieces,
     SlotResult,
     SplitBackoff,
     SplitPlanner,
@@ -28,7 +31,7 @@ BESIDES = 2.0
 """How much spare work a slot gets, as a multiple of its share, if no other window begins before this one ends."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WindowSchedule:
     """The work of one window."""
 
@@ -36,10 +39,20 @@ class WindowSchedule:
     lasts_millis: float
     forecast: CostEstimate
     """The estimate that the allocation is based on."""
-    cuts: tuple[Split, ...] = ()
+    made: tuple[Cut, ...] = ()
     """The cuts that were made for the allocation."""
-    pieces: tuple[tuple[WorkItem, WorkItem], ...] = ()
-    """The two pieces of each cut, in the same order."""
+    promised: WindowPromise | None = None
+    """The promise that it fulfils, if a launch before this one made it: that one holds the cuts."""
+
+    @cached_property
+    def cuts(self) -> tuple[Split, ...]:
+        """The facts of the cuts. Simulations do not ask for them."""
+        return tuple(cut.fact for cut in self.made) if self.promised is None else self.promised.cuts
+
+    @property
+    def pieces(self) -> Sequence[Pieces]:
+        """The two pieces of each cut; of a promise, only those that an operator made."""
+        return [cut.pieces for cut in self.made] if self.promised is None else self.promised.divided
 
     @property
     def places(self) -> frozenset[ItemEnd]:
@@ -47,7 +60,7 @@ class WindowSchedule:
         return frozenset(place_in(rest, rest.start) for _, rest in self.pieces if rest.restriction is None)
 
     @property
-    def divided(self) -> tuple[tuple[WorkItem, WorkItem], ...]:
+    def divided(self) -> tuple[Pieces, ...]:
         """The items that an operator divided."""
         return tuple(pieces for pieces in self.pieces if pieces[0].restriction is not None)
 
@@ -87,14 +100,13 @@ class Scheduler:
         work = {into: min(millis, length.work_millis) for into, millis in by_input.items()}
         cutter = SplitPlanner(forecast, cuts, self.patience, window_id)
         allocation = self.queue.take(slots, work, cutter, besides=0.0 if overlaps else BESIDES)
-        pieces = tuple(cutter.pieces)
-        return WindowSchedule(allocation, length.lasts_millis, forecast, tuple(cutter.made), pieces)
+        return WindowSchedule(allocation, length.lasts_millis, forecast, tuple(cutter.made))
 
     def again(self, promise: WindowPromise, slots: Mapping[Address, int]) -> WindowSchedule:
         """Take the work of a promised, uncommitted window from the queue, without an estimate of its duration."""
         self.queue.divide(promise.divided)
         allocation = self.queue.take_these(promise.deal, slots)
-        return WindowSchedule(allocation, promise.lasts_millis, CostEstimate(), promise.cuts, promise.divided)
+        return WindowSchedule(allocation, promise.lasts_millis, CostEstimate(), promised=promise)
 
     def over(self, given: WindowSchedule, worked: Sequence[SlotResult], whole_millis: float | None = None) -> None:
         """Return the rest of an ended window to the queue, and learn from its measurements."""

@@ -104,6 +104,20 @@ def _source_of(item: WorkItem) -> tuple[str, str | Number]:
     return item.into, item.number if item.source is None else item.source
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A cut that was made before a window."""
+
+    item: WorkItem
+    pieces: Pieces
+    why: str
+
+    @property
+    def fact(self) -> Split:
+        """The fact that records it."""
+        return split_of(self.item, self.pieces[1].start, self.why)
+
+
 @dataclass
 class SplitPlanner:
     """Cuts blocks for one window, and records the cuts."""
@@ -113,9 +127,7 @@ class SplitPlanner:
     """Where blocks may be cut, by input; the blocks of other inputs are not cut."""
     patience: SplitBackoff = field(default_factory=SplitBackoff)
     window: int = 0
-    made: list[Split] = field(default_factory=list)
-    pieces: list[Pieces] = field(default_factory=list)
-    """The two pieces of each cut, in the same order."""
+    made: list[Cut] = field(default_factory=list)
 
     def at(self, item: WorkItem, position: int, why: str) -> Pieces | None:
         """Cut a block in two near a position. Return None if a piece would be too small or the reader refuses."""
@@ -126,13 +138,12 @@ class SplitPlanner:
             self.patience.refused(item, self.window)
             return None
         self.patience.came_of_it(item)
-        self.made.append(split_of(item, pieces[1].start, why))
-        self.pieces.append(pieces)
+        self.made.append(Cut(item, pieces, why))
         return pieces
 
     def take_back(self, count: int) -> None:
         """Forget all cuts but the first `count`."""
-        del self.made[count:], self.pieces[count:]
+        del self.made[count:]
 
     def millis(self, item: WorkItem) -> float:
         return self.forecast.millis(item)
@@ -308,38 +319,40 @@ class BacklogCount:
     @classmethod
     def of(cls, items: Iterable[WorkItem]) -> "BacklogCount":
         count = cls()
-        for item in items:
-            count.add(item)
+        count.add(items)
         return count
 
     @classmethod
     def by_input(cls, items: Iterable[WorkItem], now: datetime) -> dict[Address, "BacklogCount"]:
         """Count due items by input."""
-        counts: dict[Address, BacklogCount] = {}
+        due: dict[Address, list[WorkItem]] = {}
         for item in items:
             if item.due is None or item.due <= now:
-                counts.setdefault(item.into, cls()).add(item)
-        return counts
+                due.setdefault(item.into, []).append(item)
+        return {into: cls.of(found) for into, found in due.items()}
 
-    def add(self, item: WorkItem) -> None:
-        """Count an item behind all others."""
-        if self._count(item, 1) > 1:
-            self.long.append(item)
+    def add(self, items: Iterable[WorkItem]) -> None:
+        """Count items behind all others."""
+        for item in items:
+            length, pieces = item.length, 1
+            if length >= 2 * PIECE:
+                pieces = length // PIECE
+                self.long.append(item)
+            self.blocks += 1
+            self.pieces += pieces
+            if not item.is_shares:
+                self.positions += length
+            if not length and not item.has_end:
+                self.endless += 1
 
     def remove_first(self, item: WorkItem) -> None:
         """Count the first item no longer."""
-        self._count(item, -1)
+        self.blocks -= 1
+        self.positions -= item.positions
+        self.pieces -= max(1, item.length // PIECE)
+        self.endless -= not item.has_end
         if self.long and self.long[0] is item:
             self.long.popleft()
-
-    def _count(self, item: WorkItem, times: int) -> int:
-        """Count an item, and return its pieces."""
-        pieces = max(1, item.length // PIECE)
-        self.blocks += times
-        self.positions += times * item.positions
-        self.pieces += times * pieces
-        self.endless += times * (not item.has_end)
-        return pieces
 
 
 def backlog_of(counts: Sequence[BacklogCount], near: CutNear) -> Backlog:

@@ -94,7 +94,7 @@ def test_every_position_is_allocated_once_and_no_more_is_cut_than_there_are_slot
     assert len(pieces) < len(blocks) + slots
     assert [w for hand in slot_work for w in hand if w.length < LEAST and w not in blocks] == []
     assert len(cutting.made) == len(pieces) - len(blocks)
-    assert {(split.element_id, split.at) for split in cutting.made} == {
+    assert {(cut.fact.element_id, cut.fact.at) for cut in cutting.made} == {
         (number, start) for number, start, _ in pieces if start not in {w.start for w in blocks}
     }
 
@@ -130,7 +130,8 @@ def test_only_the_last_piece_ends_its_source() -> None:
 def test_a_cut_is_reported_with_its_place_and_its_reason() -> None:
     cutting = cutter()
     allocated(of_lengths(100 * MIB), 2, cutting)
-    (split,) = cutting.made
+    (cut,) = cutting.made
+    split = cut.fact
     assert (split.into, split.source, split.start, split.at, split.end) == (INTO, "a", 0, 50 * MIB, 100 * MIB)
     assert (split.element_id, split.slot, split.why) == (0, None, EVEN)
 
