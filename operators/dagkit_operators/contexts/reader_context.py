@@ -6,11 +6,12 @@ block belongs into private attributes. The reader works with a copy of it for ea
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from dagkit import Batch, Block, Column, Constant
+from dagkit.errors import RunFailure
 from dagkit.ranges import OffsetRange, OffsetRestrictionTracker, RestrictionTracker, UnsplittableRestrictionTracker
 from dagkit.schema.columns import TEXT_ERRORS
 from dagkit_operators.contexts.trackers import BetweenRecordsTracker
@@ -40,6 +41,14 @@ else:
             return cls
 
 
+class Broken(NamedTuple):
+    """Bytes that cannot be read, after which the context continues."""
+
+    rejected: Rejected
+    failure: RunFailure
+    """What the reader raises if its output `rejected` is not connected."""
+
+
 class ReaderContext(_Of[T], BaseModel, ABC):
     """Reads the records of a block. The type parameter is the type of a record."""
 
@@ -56,11 +65,14 @@ class ReaderContext(_Of[T], BaseModel, ABC):
     """
 
     @abstractmethod
-    def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[T]] | Rejected]:
+    def batches(
+        self, stream: Seekable, block: Block, tracker: Tracker
+    ) -> Iterator[Batch[Record[T]] | Rejected | Broken]:
         """Yield the records of the range that the tracker grants, claimed, and what is rejected between them.
 
         A batch is valid until the next one is requested. The last claim, at the end of the block, marks all of it as
-        read. The reader of the block decides what happens to a `Rejected`.
+        read. The reader of the block decides what happens to a `Rejected`, and raises the failure of a `Broken`
+        unless it can reject these bytes.
         """
 
     def tracker_of(self, restriction: OffsetRange) -> Tracker:

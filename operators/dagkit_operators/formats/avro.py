@@ -16,10 +16,10 @@ from dagkit.errors import RunFailure
 from dagkit.schema.columns import Listed
 from dagkit.urls import shown
 from dagkit_operators.contexts.lines import CHUNK_SIZE
-from dagkit_operators.contexts.reader_context import ReaderContext, Tracker, records_of
+from dagkit_operators.contexts.reader_context import Broken, ReaderContext, Tracker, records_of
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.filesystem.snapshot import FileChanged
-from dagkit_operators.payloads import Record
+from dagkit_operators.payloads import Record, Rejected
 from dagkit_operators.reading.block_reader import BlockReader
 
 MARKER = 16
@@ -30,7 +30,10 @@ class AvroBroken(RunFailure):
     """The bytes at a position of a file are not valid Avro."""
 
     code = "avro-broken"
-    usual_help: ClassVar[str] = "bring back an undamaged copy of the file; files of other kinds cannot be read as Avro"
+    usual_help: ClassVar[str] = (
+        "bring back an undamaged copy that is exactly as long; otherwise connect the output `rejected` to continue "
+        "without what cannot be read"
+    )
 
     def __init__(self, path: str, place: int, reason: str) -> None:
         self.path = path
@@ -39,23 +42,42 @@ class AvroBroken(RunFailure):
         what = f"the data block at byte {place} cannot be read" if place else "this is no Avro container file"
         super().__init__(f"{shown(path)}: {what}: {reason}")
 
+    @property
+    def broken(self) -> Broken:
+        """What a context yields to continue after these bytes."""
+        return Broken(Rejected(self.path, self.place, "", self.reason), self)
+
 
 class AvroReaderContext(ReaderContext[Any]):
-    """Reads the records of data blocks as Python values. Checks that the file's marker ends each block."""
+    """Reads the records of data blocks as Python values. Checks that the file's marker ends each block.
+
+    A data block that cannot be decoded is rejected; reading continues after the next marker.
+    """
 
     chunk_size: PositiveInt = CHUNK_SIZE
     """Bytes that are read at a time."""
 
-    def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[Any]]]:
+    def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[Any]] | Broken]:
         source = io.BufferedReader(_Raw(stream), self.chunk_size)
-        reading, marker = _headed(source, block.path)
+        try:
+            reading, marker = _headed(source, block.path)
+        except AvroBroken as fault:
+            yield fault.broken
+            tracker.try_claim(block.end)
+            return
         first = source.tell()
         start = tracker.current_restriction().start
         place = first if start <= first else _found(source, marker, start, block.end)
         while place is not None and source.peek(1):
             if not tracker.try_claim(place):
                 return
-            records = _decoded(reading, block.path, place)
+            try:
+                records = _decoded(reading, block.path, place)
+            except AvroBroken as fault:
+                yield fault.broken
+                reading, _ = _headed(source, block.path)  # the other one has ended with what it raised
+                place = _found(source, marker, place + MARKER, block.end)
+                continue
             if records:
                 yield records_of(block, Listed(records))
             place = source.tell()
@@ -69,6 +91,7 @@ def _headed(source: "io.BufferedReader[_Raw]", path: str) -> tuple[Iterator[Any]
     """
     import fastavro  # noqa: PLC0415 - loaded only when Avro is read
 
+    source.seek(0)
     try:
         reading = fastavro.block_reader(source)
     except FileChanged:

@@ -14,7 +14,7 @@ from dagkit_operators.compression.codec import Compression
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import codec_of_block, content_of, is_of_content
 from dagkit_operators.contexts.lines import CHUNK_SIZE
-from dagkit_operators.contexts.reader_context import ReaderContext, Tracker, records_of, unsplittable
+from dagkit_operators.contexts.reader_context import Broken, ReaderContext, Tracker, records_of, unsplittable
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.filesystem.snapshot import open_snapshot
 from dagkit_operators.payloads import BLOCK_SIZE, VALUE, Record, Rejected
@@ -141,12 +141,18 @@ class Reader(Operator, Generic[T]):
         with self.setup_stream(block) as stream:
             yield stream if codec is None else content_of(stream, block, codec, self._indexes, self.get_fs_instance())
 
-    def converted(self, block: Block, made: Iterable[Batch[Record[T]] | Rejected]) -> Iterator[Batch[Record[T]]]:
+    def converted(
+        self, block: Block, made: Iterable[Batch[Record[T]] | Rejected | Broken]
+    ) -> Iterator[Batch[Record[T]]]:
         """Convert the records that a context made. What the context or the conversion rejects goes to `rejected`."""
         conversion = Conversion(block.path, self.convert_to_record, self.reject, self._drop)
         for one in made:
             if isinstance(one, Rejected):
                 self.reject(one)
+            elif isinstance(one, Broken):
+                if not self.rejected.is_connected:
+                    raise one.failure
+                self.rejected.emit(one.rejected)
             elif self.converts:
                 column = one.column(VALUE)
                 yield records_of(block, conversion.of(column, self.reader_context.contents(column)))

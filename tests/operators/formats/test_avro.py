@@ -2,9 +2,10 @@
 
 import io
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import fastavro
@@ -12,10 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagkit import Block
+from dagkit import Block, Dag
+from dagkit.engine.failures import OperatorFailed
 from dagkit.testing import Alone, check_every_split_of
-from dagkit_operators import AvroBroken, AvroReader, FileChanged
+from dagkit_operators import AvroBroken, AvroReader, FileChanged, FileSplitterInput, Rejected
 from dagkit_operators.formats.avro import MARKER
+from tests.engine.cast import Collect, Desk, arrived
 
 SCHEMA = {
     "type": "record",
@@ -45,7 +48,7 @@ def read(content: bytes, *stretches: tuple[int, int], folder: Path, chunk_size: 
     """The values of stretches of a file, one after the other."""
     path = folder / "file.avro"
     path.write_bytes(content)
-    reader = Alone(AvroReader(chunk_size=chunk_size))
+    reader = Alone(AvroReader(chunk_size=chunk_size), connected=["messages"])
     for number, (start, end) in enumerate(stretches or [(0, len(content))]):
         reader.work(Block(number, str(path), start, end, facts={"length": len(content)}))
     return [record.value for record in reader.sent()]
@@ -181,3 +184,79 @@ def test_a_file_that_was_cut_meanwhile_is_reported_as_such(tmp_path: Path) -> No
     path.write_bytes(content[:-5])
     with pytest.raises(FileChanged, match="had"):
         Alone(AvroReader()).work(Block(0, str(path), 0, len(content), facts={"length": len(content)}))
+
+
+# ---- with the output `rejected` connected
+
+
+def rejecting(*stretches: tuple[int, int], path: Path) -> tuple[list[Any], list[tuple[int | None, str]]]:
+    """The values of the stretches of a file, and what was rejected."""
+    reader = Alone(AvroReader())
+    for number, (start, end) in enumerate(stretches):
+        reader.work(Block(number, str(path), start, end, facts={"length": stretches[-1][1]}))
+    return [record.value for record in reader.sent()], [(bad.start, bad.reason) for bad in reader.sent("rejected")]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_broken_data_block_is_rejected_and_the_others_are_read(codec: str, tmp_path: Path) -> None:
+    content = bytearray(avro(some(20), codec))
+    second, third, fourth = starts(bytes(content))[1:4]
+    content[third - 1] ^= 1
+    (path := tmp_path / "file.avro").write_bytes(content)
+    data = [list(block) for block in fastavro.block_reader(io.BytesIO(avro(some(20), codec)))]
+    for cut in (0, second, second + 1, third, third + 1, fourth):
+        values, rejected = rejecting((0, cut), (cut, len(content)), path=path)
+        assert rejected == [(second, "expected sync marker not found")]
+        assert values == [value for number, block in enumerate(data) if number not in {1, 2} for value in block]
+
+
+def test_a_file_that_ends_in_a_data_block_is_read_up_to_it(tmp_path: Path) -> None:
+    content = avro(some(20))[:-5]
+    (path := tmp_path / "file.avro").write_bytes(content)
+    values, ((start, _),) = rejecting((0, len(content)), path=path)
+    assert start == starts(avro(some(20)))[-1]
+    last = list(fastavro.block_reader(io.BytesIO(avro(some(20)))))[-1]
+    assert values == some(20)[: -last.num_records]
+
+
+def test_a_file_that_is_no_avro_is_rejected_as_a_whole(tmp_path: Path) -> None:
+    (path := tmp_path / "file.avro").write_bytes(b"one\ntwo\n")
+    values, ((start, _),) = rejecting((0, 8), path=path)
+    assert (values, start) == ([], 0)
+
+
+class Keep(Collect):
+    """Keeps the numbers of records, and the files of what is rejected."""
+
+    kind = "cast.keep-avro/1"
+
+    def process(self, item: Any) -> None:
+        self.arrived.append(item.path if isinstance(item, Rejected) else item.value["number"])
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-1] + b"?", lambda content: content[:-5], lambda _: b"x"])
+def test_a_block_that_waits_is_given_up_after_its_file_was_replaced_by_a_longer_one(
+    damage: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    """The block sees only the beginning of the copy, which is found as a new file."""
+    path, rejects = tmp_path / "file.avro", Event()
+
+    def draw(dag: Dag, conf: object) -> None:
+        find = dag.add_operator("find", FileSplitterInput(scanner={"files": [str(path)]}))
+        reader = dag.add_operator("read", AvroReader())
+        find >> reader >> dag.add_operator("collect", Keep())
+        if rejects.is_set():
+            dag.add_stream("rejected", reader.rejected, dag.add_operator("refused", Keep()).input)
+
+    path.write_bytes(damage(avro(some(3))))
+    for _ in range(2):
+        with pytest.raises(OperatorFailed, match="connect the output `rejected`") as raised:
+            Desk(tmp_path, draw).run()
+        assert raised.value.code == "avro-broken"
+        path.write_bytes(avro(some(9)))
+    rejects.set()
+    desk = Desk(tmp_path, draw)
+    loop = desk.run()
+    assert arrived(loop, "refused") == [str(path)]
+    assert arrived(loop)[-9:] == list(range(9))
+    assert desk.faults() == []
