@@ -13,7 +13,7 @@ from dagkit.api.controls import Control, Delivery
 from dagkit.api.dag import Dag
 from dagkit.api.files import Files, OutputFile, OutputFiles
 from dagkit.api.metrics import MetricsAggregator, auto_metric, avg
-from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOperator, Unifier
+from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOperator, Rows, Unifier
 from dagkit.api.partitioning import (
     Partition,
     Partitioner,
@@ -90,6 +90,7 @@ __all__ = [
     "ProcessingMode",
     "Response",
     "RowOperator",
+    "Rows",
     "Shutdown",
     "Sourced",
     "SplittableOperator",

@@ -118,6 +118,7 @@ RunCode = Literal[
     "key-unroutable",
     "item-unyielded",
     "item-rejected",
+    "rows-unbalanced",
     "codec-failed",
     "parts-mismatched",
     "truncation-invalid",

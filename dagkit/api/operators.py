@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Coroutine, Iterator
+from enum import StrEnum
 from typing import Any, ClassVar, Generic, TypeVar
 
 from dagkit.api.component import Component
@@ -11,6 +12,17 @@ from dagkit.errors import RunFailure
 from dagkit.schema.batch import Batch
 
 T = TypeVar("T")
+
+
+class Rows(StrEnum):
+    """The relation between the items that an operator receives and those that it sends in a window."""
+
+    KEPT = "kept"
+    """Each item leaves by exactly one output; that may be `rejected`."""
+    FILTERED = "filtered"
+    """Each item leaves by at most one output; the others are dropped."""
+    EXPANDED = "expanded"
+    """An item may become any number of items."""
 
 
 class Operator(Component):
@@ -39,6 +51,11 @@ class Operator(Component):
     """Whether the operator has no state to save."""
     served_by_engine: ClassVar[bool] = False
     """Whether the engine itself processes the items. If not, the compiler reports an input without a method."""
+    rows: ClassVar[Rows | None] = None
+    """What must hold for the number of items in each window, if anything. The engine checks it.
+
+    A subclass that overrides `process` or `process_batch` does not inherit it.
+    """
 
     def setup(self, context: Any) -> None:
         """Called before each streaming window on workers, possibly in a new process; in an input operator, once."""
@@ -131,6 +148,16 @@ class DelayOperator(Operator, Generic[T]):
     def first_window(self) -> Iterator[T]:
         """The items to send in the first window, before any item came through the loop."""
         return iter(())
+
+
+def rows_of(operator: type[Operator]) -> Rows | None:
+    """What a class declares about the number of its items; None if a subclass changed how they are processed."""
+    for ancestor in operator.__mro__:
+        if "rows" in vars(ancestor):
+            return operator.rows
+        if {"process", "process_batch"} & vars(ancestor).keys():
+            return None
+    return None
 
 
 def handler_name(port: InputPort[Any]) -> str:

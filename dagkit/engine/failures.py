@@ -118,7 +118,8 @@ def failure_of(
     failure = Failure(operator, window_id, slot, message, spot.place, source=spot.source, position=spot.position)
     cause = error if isinstance(error, RunFailure) else None
     if cause is None or cause.caused_by_author:
-        lines = "".join(_from_the_author_on(error).format())
+        raised = error if cause is None else error.__cause__ or error  # the author's code raised the cause of a failure
+        lines = "".join(_from_the_author_on(raised).format())
         failure = replace(failure, traceback=lines, record="".join(map(_shown, record_of(error))))
     failure = _masked(failure, secrets_in(instance, is_secret_name))
     return InputRefused(failure, cause) if isinstance(cause, InputUnreadable) else OperatorFailed(failure, cause)

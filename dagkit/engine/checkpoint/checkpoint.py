@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dagkit.engine.address import Address
+from dagkit.engine.checkpoint.row_account import RowAccount
 from dagkit.engine.facts import Fact
 from dagkit.engine.files.staging import Part
 from dagkit.engine.work.item import WorkItem
@@ -75,6 +76,8 @@ class Checkpoint(_Value):
     """Input operators that have ended for ever."""
     facts: tuple[Fact, ...] = ()
     """The decisions since the previous window; the next window does not repeat them."""
+    rows: RowAccount = RowAccount()
+    """The items that operators and streams passed on in this window."""
     partitions: Mapping[str, Partitioned] = {}
     """The partitions of operators whose partitions differ from their configuration."""
     altered: tuple[Altered, ...] = ()
@@ -90,4 +93,5 @@ class Checkpoint(_Value):
         """Return the checkpoint as plain data without its empty fields."""
         data: dict[str, Any] = self.model_dump(mode="json")
         data["work"] = self.work.as_json()
+        data["rows"] = self.rows.model_dump(mode="json", exclude_defaults=True)
         return {name: value for name, value in data.items() if value or name in ("format", "window", "work")}

@@ -11,6 +11,7 @@ from dagkit.engine.address import Address, operator_of_state
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.delays import kept
 from dagkit.engine.checkpoint.outcome import ChangesInForce, InputStatus, RemainingWork, State, WindowOutcome
+from dagkit.engine.checkpoint.row_account import row_account
 from dagkit.engine.checkpoint.watermarks import watermarks_after
 from dagkit.engine.checkpoint.work_records import work_recorded
 from dagkit.engine.files.staging import NAMED_BY_BLOCK, FileShared, Part, by_file, element_text
@@ -50,6 +51,7 @@ def next_checkpoint(
         drained=outcome.last,
         ended=tuple(sorted(inputs.ended)),
         facts=tuple(outcome.facts),
+        rows=row_account(outcome.program, outcome.answer.reports),
         partitions=changes.partitions,
         altered=changes.altered,
         answered=changes.answered,

@@ -1,11 +1,13 @@
 """Commit windows: one append to the ledger commits a window; then its files are put in place."""
 
+import logging
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from dagkit.engine.checkpoint.checkpoint import Checkpoint
 from dagkit.engine.checkpoint.next_checkpoint import next_checkpoint, state_after, worked_in
 from dagkit.engine.checkpoint.outcome import InputStatus, RemainingWork, WindowOutcome
+from dagkit.engine.checkpoint.row_account import breaches
 from dagkit.engine.checkpoint.work_records import unreported
 from dagkit.engine.failures import OperatorFailed, WindowLost
 from dagkit.engine.points import Point
@@ -16,6 +18,8 @@ from dagkit.engine.work.item import Number, WorkItem
 from dagkit.engine.work.split import Allocation, all_in, split_at_the_end
 from dagkit.engine.worker.protocol import Answer, Report
 from dagkit.errors import DagkitError
+
+_logger = logging.getLogger(__name__)
 
 
 class Committer:
@@ -43,6 +47,8 @@ class Committer:
         self._run.journal.commit(checkpoint, answer.parts)
         self._run.probe(Point.APPENDED, window.window_id)
         self._continue_from(checkpoint, window, answer)
+        for breach in breaches(window.window_id, checkpoint.rows):
+            _logger.warning("%s", breach)
         self._publish(outcome, window, ended)
 
     def _answer(self, window: InFlightWindow) -> Answer | None:

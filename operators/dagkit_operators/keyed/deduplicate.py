@@ -6,7 +6,7 @@ from typing import Any, Generic
 from pydantic import PositiveInt, PrivateAttr
 from typing_extensions import TypeVar
 
-from dagkit import Batch, Context, InputPort, KeyedState, Operator, OutputPort, auto_metric
+from dagkit import Batch, Context, InputPort, KeyedState, Operator, OutputPort, Rows, auto_metric
 from dagkit_operators.keyed.keys import Key, key_of, keys_of, routed_by
 
 T = TypeVar("T", default=Any)
@@ -25,6 +25,7 @@ class Deduplicate(Operator, Generic[T]):
     """
 
     kind = "records.deduplicate/1"
+    rows = Rows.FILTERED
     input = InputPort[T](keyed_by="routing_key")
     output = OutputPort[T](main=True)
     duplicates = OutputPort[T]()

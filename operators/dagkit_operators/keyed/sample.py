@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Self
 from pydantic import Field, PositiveInt, model_validator
 from typing_extensions import TypeVar
 
-from dagkit import Batch, InputPort, OutputPort, RowOperator, State
+from dagkit import Batch, InputPort, OutputPort, RowOperator, Rows, State
 from dagkit.schema.routing import column_codes, routing_code
 from dagkit_operators.keyed.keys import Key, key_column, key_of
 
@@ -30,6 +30,7 @@ class Sample(RowOperator, Generic[T]):
     """
 
     kind = "records.sample/1"
+    rows = Rows.FILTERED
     input = InputPort[T]()
     output = OutputPort[T]()
 

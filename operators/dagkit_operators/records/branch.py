@@ -1,12 +1,13 @@
 """Dividing a stream: each item goes to one of several outputs."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 from pydantic import Field, model_validator
 from typing_extensions import TypeVar
 
-from dagkit import Batch, InputPort, OutputPort
+from dagkit import Batch, InputPort, OutputPort, Rows
 from dagkit.api.ports import Outlet, output_ports
 from dagkit.errors import did_you_mean
 from dagkit_operators.records.masks import mask_of
@@ -22,6 +23,7 @@ T = TypeVar("T", default=Any)
 class _Branching(Rejecting, Generic[T]):
     """Sends each item to the output of the first predicate that holds, else to the last output."""
 
+    rows = Rows.KEPT
     input = InputPort[T]()
 
     on: str | None = None
@@ -60,11 +62,10 @@ class _Branching(Rejecting, Generic[T]):
         import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
 
         column = processed_column(batch, self.on)
-        try:
+        with suppress(ValueError):  # the next line finds the items that raise it
             return batch, mask_of(predicate, column)
-        except ValueError:
-            results, taken = self.tried(predicate, column, item_of(batch))
-            return only(batch, taken), pa.array([bool(result) for result in results], pa.bool_())
+        results, taken = self.tried(predicate, column, item_of(batch))
+        return only(batch, taken), pa.array([bool(result) for result in results], pa.bool_())
 
 
 class Branch(_Branching[T], Generic[T]):

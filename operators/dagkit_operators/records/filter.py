@@ -1,13 +1,14 @@
 """Keeping the items for which a predicate holds."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import compress
 from typing import Any, Generic, Self
 
 from pydantic import model_validator
 from typing_extensions import TypeVar
 
-from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort
+from dagkit import Batch, Column, Constant, InputPort, Listed, OutputPort, Rows
 from dagkit_operators.contexts.line_columns import ReadLines
 from dagkit_operators.records.expressions import Expression
 from dagkit_operators.records.inlined import keeping
@@ -28,6 +29,7 @@ class Filter(RejectingRowOperator, Generic[T]):
     """
 
     kind = "records.filter/1"
+    rows = Rows.FILTERED
     stateless = True
     input = InputPort[T]()
     output = OutputPort[T](main=True)
@@ -86,11 +88,10 @@ class Filter(RejectingRowOperator, Generic[T]):
         return self._passing(batch, field, column, self.predicate)
 
     def _where(self, batch: Batch[T], column: Column, predicate: Callable[[Any], Any]) -> Batch[T]:
-        try:
+        with suppress(ValueError):  # the next line finds the items that raise it
             return batch.where(mask_by_value(predicate, column))
-        except ValueError:
-            results, taken = self.tried(predicate, column, item_of(batch))
-            return only(batch, list(compress(taken, results)))
+        results, taken = self.tried(predicate, column, item_of(batch))
+        return only(batch, list(compress(taken, results)))
 
     def _passing(self, batch: Batch[T], field: str | None, column: Column, predicate: Callable[[Any], Any]) -> Batch[T]:
         """The items whose values in this column pass the predicate, tested one by one.
@@ -98,12 +99,10 @@ class Filter(RejectingRowOperator, Generic[T]):
         The values stay decoded: that costs less than finding their bytes again.
         """
         values = column.values()
-        try:
-            kept = keeping(predicate)(values)
-        except ValueError:
-            results, taken = self.tried(predicate, column, item_of(remade(batch, field, column)))
-            kept = [values[index] for index in compress(taken, results)]
-        return remade(batch, field, Listed(kept))
+        with suppress(ValueError):  # the next line finds the items that raise it
+            return remade(batch, field, Listed(keeping(predicate)(values)))
+        results, taken = self.tried(predicate, column, item_of(remade(batch, field, column)))
+        return remade(batch, field, Listed([values[index] for index in compress(taken, results)]))
 
     def _asked(self, column: Column) -> Any:
         assert self.batch is not None, "the validator refuses a filter without a predicate"

@@ -1,6 +1,7 @@
 """Applying a function to each item."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, repeat
 from typing import Any, Generic, Self
@@ -8,7 +9,7 @@ from typing import Any, Generic, Self
 from pydantic import model_validator
 from typing_extensions import TypeVar
 
-from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort
+from dagkit import Arrowed, Batch, Column, Constant, InputPort, Listed, OutputPort, Rows
 from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.records.expressions import Expression
 from dagkit_operators.records.inlined import making
@@ -29,6 +30,7 @@ class Map(RejectingRowOperator, Generic[S, T]):
     """
 
     kind = "records.map/1"
+    rows = Rows.KEPT
     stateless = True
     input = InputPort[S]()
     output = OutputPort[T](main=True)
@@ -68,14 +70,11 @@ class Map(RejectingRowOperator, Generic[S, T]):
         field = processed_field(batch, self.on)
         column = column_of(batch, field)
         if self.function is None:
-            made = self._made_at_once(column)
-        else:
-            try:
-                made = _made_by(self.function, column)
-            except ValueError:
-                results, taken = self.tried(self.function, column, item_of(batch))
-                batch, made = only(batch, taken), Listed(results)
-        return Batch.of(made.values()) if field is None else batch.replaced(field, made)
+            return _with(batch, field, self._made_at_once(column))
+        with suppress(ValueError):  # the next line finds the items that raise it
+            return _with(batch, field, _made_by(self.function, column))
+        results, taken = self.tried(self.function, column, item_of(batch))
+        return _with(only(batch, taken), field, Listed(results))
 
     def _made_at_once(self, column: Column) -> Column:
         assert self.batch is not None, "the validator refuses a map without a function"
@@ -94,6 +93,7 @@ class FlatMap(RejectingRowOperator, Generic[S, T]):
     """
 
     kind = "records.flat-map/1"
+    rows = Rows.EXPANDED
     stateless = True
     input = InputPort[S]()
     output = OutputPort[T](main=True)
@@ -119,11 +119,8 @@ class FlatMap(RejectingRowOperator, Generic[S, T]):
     def process_batch(self, batch: Batch[Any]) -> Batch[Any]:
         field = processed_field(batch, self.on)
         column = column_of(batch, field)
-        try:
-            made = [self._listed(value) for value in column.values()]
-        except ValueError:
-            made, taken = self.tried(self._listed, column, item_of(batch))
-            batch = only(batch, taken)
+        made, taken = self.tried(self._listed, column, item_of(batch))
+        batch = batch if len(taken) == len(batch) else only(batch, taken)
         flat = list(chain.from_iterable(made))
         if field is None:
             return Batch.of(flat)
@@ -134,6 +131,11 @@ class FlatMap(RejectingRowOperator, Generic[S, T]):
 
     def _listed(self, value: Any) -> list[Any]:
         return list(_no_text(self.function(value)))
+
+
+def _with(batch: Batch[Any], field: str | None, made: Column) -> Batch[Any]:
+    """The batch with these values in one field, or as its items if no field is given."""
+    return Batch.of(made.values()) if field is None else batch.replaced(field, made)
 
 
 def _made_by(function: Callable[[Any], Any], column: Column) -> Column:

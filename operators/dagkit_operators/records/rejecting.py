@@ -19,8 +19,7 @@ class ItemRejected(RunFailure):
 
     def __init__(self, rejected: Rejected) -> None:
         self.rejected = rejected
-        place = "" if rejected.start is None else f" at byte {rejected.start}"
-        super().__init__(f"the item {rejected.text!r:.80}{place} is rejected: {rejected.reason}")
+        super().__init__(f"the item {rejected.text!r:.80} is rejected: {rejected.reason}")
 
 
 class Rejecting(Operator):

@@ -8,7 +8,7 @@ from typing import Any, Generic
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypeVar
 
-from dagkit import Batch, InputPort, Listed, OutputPort
+from dagkit import Batch, InputPort, Listed, OutputPort, Rows
 from dagkit_operators.payloads import VALUE, Record
 from dagkit_operators.records.processed import column_of, processed_field, processed_value
 from dagkit_operators.records.rejecting import RejectingRowOperator, item_of, only
@@ -25,6 +25,7 @@ class Validate(RejectingRowOperator, Generic[S, T]):
     """
 
     kind = "records.validate/1"
+    rows = Rows.KEPT
     stateless = True
     input = InputPort[S]()
     output = OutputPort[T](main=True)

@@ -1,0 +1,76 @@
+"""`dagkit items`: the items of each operator in each window, and whether they add up."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import rich_click as click
+
+from dagkit.cli.application.options import spoken
+from dagkit.cli.terminal.output import Output
+from dagkit.engine.checkpoint.row_account import OperatorRows
+from dagkit.engine.history.row_history import WindowRows, row_history
+from dagkit.errors import printable
+from dagkit.ledger import Ledger
+
+_HEADER = ("window", "operator", "received", "sent", "rejected", "dropped", "adds up")
+
+
+@click.command()
+@click.argument("path", metavar="PATH")
+@click.option("--operator", metavar="NAME", help="Only this operator.")
+@spoken
+def items(*, path: str, operator: str | None, output: Output) -> None:
+    """List the items that each operator received, sent, rejected and dropped, window by window.
+
+    PATH is an application's folder (or URL); the application may be running. The command fails if the items of a
+    window do not add up.
+    """
+    windows = list(row_history(Ledger.open(path)))
+    if output.as_json:
+        output.document("dagkit.items/1", {"windows": [_document(window, operator) for window in windows]})
+    else:
+        table = [_HEADER, *(row for window in windows for row in _rows(window, operator))]
+        output.result(_aligned(table) if len(table) > 1 else "no items were counted")
+    for breach in (breach for window in windows for breach in window.breaches()):
+        raise breach
+
+
+def _rows(window: WindowRows, operator: str | None) -> Iterator[Sequence[str]]:
+    for name, counted in _chosen(window, operator):
+        dropped = "-" if counted.dropped is None else str(counted.dropped)
+        counts = (str(counted.received), str(counted.passed_on), str(counted.rejected), dropped)
+        holds = "-" if counted.rule is None else "yes" if counted.adds_up else "no"
+        yield str(window.window_id), printable(name), *counts, holds
+
+
+def _document(window: WindowRows, operator: str | None) -> dict[str, Any]:
+    return {
+        "window": window.window_id,
+        "operators": {
+            name: {
+                "taken": dict(counted.taken),
+                "sent": dict(counted.sent),
+                "rule": counted.rule,
+                "received": counted.received,
+                "passed_on": counted.passed_on,
+                "rejected": counted.rejected,
+                "dropped": counted.dropped,
+                "adds_up": counted.adds_up,
+            }
+            for name, counted in _chosen(window, operator)
+        },
+        "streams": {
+            name: {**counted.model_dump(), "adds_up": counted.adds_up}
+            for name, counted in window.account.streams.items()
+        },
+        "breaches": [breach.problem for breach in window.breaches()],
+    }
+
+
+def _chosen(window: WindowRows, operator: str | None) -> Iterator[tuple[str, OperatorRows]]:
+    return ((name, counted) for name, counted in window.account.operators.items() if operator in (None, name))
+
+
+def _aligned(table: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in table)

@@ -1,0 +1,162 @@
+"""The items of a window add up, on every backend; where they do not, the warning names operator, window and numbers."""
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagkit import Dag, InputOperator, InputPort, Operator, OutputPort, RowOperator, Rows, State
+from dagkit.api.operators import rows_of
+from dagkit.engine.checkpoint.row_account import OperatorRows, RowsUnbalanced, StreamRows
+from dagkit.engine.history.row_history import WindowRows, refuse_unbalanced, row_history
+from dagkit.ledger import Ledger
+from dagkit_operators import Filter, FlatMap, Map
+from tests.backends.slots import InSlots
+from tests.engine.cast import Desk
+
+WINDOWS = (("1", "2", "x"), ("4",))
+
+
+class Texts(InputOperator):
+    kind = "rows.texts/1"
+    output = OutputPort(str)
+    at = State(0)
+
+    def emit_tuples(self) -> None:
+        for text in WINDOWS[self.at] if self.at < len(WINDOWS) else ():
+            self.output.emit(text)
+        self.at += 1
+
+
+class Sink(Operator):
+    kind = "rows.sink/1"
+    input = InputPort[Any]()
+
+    def process(self, item: Any) -> None:
+        pass
+
+
+class Lossy(RowOperator):
+    """Drops even numbers, although it declares that it keeps all."""
+
+    kind = "rows.lossy/1"
+    rows = Rows.KEPT
+    input = InputPort(int)
+    output = OutputPort(int)
+
+    def process(self, item: int) -> Iterator[int]:
+        if item % 2:
+            yield item
+
+
+class Doubling(Lossy):
+    """Sends each number twice, although it declares that it sends at most one."""
+
+    kind = "rows.doubling/1"
+    rows = Rows.FILTERED
+
+    def process(self, item: int) -> Iterator[int]:
+        yield from (item, item)
+
+
+def draw(*operators: tuple[str, Operator]) -> Callable[[Dag, object], None]:
+    """Texts to numbers, whose rejected ones go to a sink of their own, through these operators into a sink."""
+
+    def populate_dag(dag: Dag, conf: object) -> None:
+        numbers: Any = dag.add_operator("Numbers", Map[str, int](int))
+        before: Any = dag.add_operator("Texts", Texts()) >> numbers
+        for name, operator in operators:
+            before = before >> dag.add_operator(name, operator)
+        before >> dag.add_operator("Sink", Sink())
+        dag.add_stream("rejected", numbers.rejected, dag.add_operator("Refused", Sink()).input)
+
+    return populate_dag
+
+
+def fused(backend: Any) -> Any:
+    return InSlots(backend.compilation)
+
+
+def accounts(path: Path, *operators: tuple[str, Operator], backend: Any = lambda backend: backend) -> list[WindowRows]:
+    desk = Desk(path, draw(*operators), backend=backend)
+    desk.run(windows=2)
+    return list(row_history(Ledger.open(desk.place)))
+
+
+everywhere = pytest.mark.parametrize("backend", [lambda backend: backend, fused], ids=["reference", "slots"])
+
+
+@everywhere
+def test_the_ledger_keeps_the_items_of_each_window(tmp_path: Path, backend: Any) -> None:
+    operators = [("Odd", Filter[int](lambda n: n % 2 == 1)), ("Twice", FlatMap[int, int](lambda n: [n, n]))]
+    first, second = accounts(tmp_path, *operators, backend=backend)
+    assert first.account.operators == {
+        "Numbers": OperatorRows(taken={"input": 3}, sent={"output": 2, "rejected": 1}, rule=Rows.KEPT),
+        "Odd": OperatorRows(taken={"input": 2}, sent={"output": 1}, rule=Rows.FILTERED),
+        "Twice": OperatorRows(taken={"input": 1}, sent={"output": 2}, rule=Rows.EXPANDED),
+        "Sink": OperatorRows(taken={"input": 2}),
+        "Refused": OperatorRows(taken={"input": 1}),
+    }
+    assert first.account.streams["Odd.output > Twice.input"] == StreamRows(sent=1, taken=1)
+    assert first.account.streams["Numbers.rejected > Refused.input"] == StreamRows(sent=1, taken=1)
+    assert [rows.dropped for rows in second.account.operators.values()] == [0, 1]
+    assert not [*first.breaches(), *second.breaches()]
+
+
+@everywhere
+@pytest.mark.parametrize(
+    ("operator", "numbers"),
+    [
+        (Lossy(), "received 2, sent 1 and rejected 0; it must send or reject each once"),
+        (Doubling(), "received 2, sent 4 and rejected 0; it must send or reject each at most once"),
+    ],
+    ids=["lossy", "doubling"],
+)
+def test_a_window_that_does_not_add_up_is_reported(
+    operator: Operator, numbers: str, tmp_path: Path, backend: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        first, _ = accounts(tmp_path, ("Broken", operator), backend=backend)
+    (breach,) = first.breaches()
+    assert breach.problem == f"the items of Broken do not add up in window 1: it {numbers}"
+    assert (breach.scene.operator, breach.scene.window) == ("Broken", 1)
+    assert f"{breach}" in [record.getMessage() for record in caplog.records]
+    assert "[rows-unbalanced]" in str(breach)
+    with pytest.raises(RowsUnbalanced, match="the items of Broken do not add up in window 1"):
+        refuse_unbalanced(Ledger.open(str(tmp_path / "app")))
+
+
+def test_items_lost_on_a_stream_are_reported() -> None:
+    assert StreamRows(sent=3, taken=6, copies=2).adds_up
+    assert not StreamRows(sent=3, taken=2).adds_up
+
+
+def test_what_leaves_by_an_unconnected_output_is_not_missed(tmp_path: Path) -> None:
+    def populate_dag(dag: Dag, conf: object) -> None:
+        dag.add_operator("Texts", Texts()) >> dag.add_operator("Numbers", Map[str, str](lambda text: text))
+
+    desk = Desk(tmp_path, populate_dag)
+    desk.run(windows=1)
+    (window,) = row_history(Ledger.open(desk.place))
+    assert window.account.operators["Numbers"].rule is Rows.FILTERED
+    assert not list(window.breaches())
+
+
+def test_a_subclass_with_another_process_declares_its_rows_again() -> None:
+    class Other(Filter[int]):
+        kind = "rows.other/1"
+
+        def process(self, item: int) -> Iterator[int]:
+            yield from (item, item)
+
+    class Same(Filter[int]):
+        kind = "rows.same/1"
+
+    assert (rows_of(Filter), rows_of(Same), rows_of(Other), rows_of(Doubling)) == (
+        Rows.FILTERED,
+        Rows.FILTERED,
+        None,
+        Rows.FILTERED,
+    )
