@@ -91,7 +91,8 @@ class BlockReader(Reader[T], SplittableOperator[Block], Partitioner, StatsListen
     def _sends_what_its_context_reads(self) -> Self:
         """Refuse a reader context whose records are not of the type that the reader sends, unless it converts them."""
         reads, sends = self.reader_context.record_type, next(iter(get_args(type(self).messages.payload)), Any)
-        if not (inspect.isclass(reads) and inspect.isclass(sends)) or self.converts or issubclass(reads, sends):
+        are_known = all(inspect.isclass(kind) and kind is not Any for kind in (reads, sends))
+        if self.converts or not are_known or issubclass(reads, sends):
             return self
         context, reader = type(self.reader_context).__name__, type(self).__name__
         raise ValueError(
