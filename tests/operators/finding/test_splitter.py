@@ -16,7 +16,7 @@ import dagkit_operators.finding.splitter as splitting
 from dagkit import Config, Dag, State, Until
 from dagkit.compiler import compile_application
 from dagkit.engine.failures import InputRefused
-from dagkit.engine.reports.run_events import Committed, RunEvent
+from dagkit.engine.reports.run_events import Committed, Found, RunEvent, Started
 from dagkit.errors import InputUnreadable
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock
@@ -549,14 +549,24 @@ def test_a_scan_holds_no_window_up(tmp_path: Path) -> None:
         dag.add_operator("script", script) >> dag.add_operator("other", Collect())
 
     committed: list[int] = []
+    found: list[Found] = []
+    started: list[int] = []
 
     def observe(event: RunEvent) -> None:
-        if isinstance(event, Committed):
-            committed.append(event.window_id)
-            if len(committed) == 3:
-                release.set()
+        match event:
+            case Found(operator="split"):
+                found.append(event)
+            case Started() if len(found) == 2:
+                started.append(event.window_id)
+            case Committed():
+                committed.append(event.window_id)
+                if len(committed) == 3:
+                    release.set()
+                if event.window_id in started:
+                    loop.stop()
 
-    loop = Desk(tmp_path, draw, until=Until.IDLE).run(observers=[observe])
+    loop = Desk(tmp_path, draw, until=Until.STOPPED).loop(observers=[observe])
+    loop.run()
     assert (arrived(loop), arrived(loop, "other")) == ([4, 4, 4, 4, 5], [1, 2, 3])
 
 
