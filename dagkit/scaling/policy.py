@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from pydantic import (
@@ -113,9 +114,9 @@ class ScalingSettings(_Value):
         refuse_crossed("min_partitions", self.min_partitions, "max_partitions", self.max_partitions)
         return self
 
-    @property
+    @cached_property
     def chosen(self) -> ScalingPolicy:
-        """The policy, with its own settings."""
+        """The policy, with its own settings: made once, since each decision asks for it twice."""
         return policy_of(self.policy, self.policy_settings)
 
     def changed(self, values: Mapping[str, Any]) -> Self:

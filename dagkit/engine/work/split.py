@@ -187,7 +187,7 @@ def _allocated_by_time(timed: Sequence[tuple[float, WorkItem]], slots: int, cutt
     if whole is not None and whole[1] <= EVEN_ENOUGH * share:
         return whole[0]
     made = len(cutter.made)
-    cut, most_cut = wrapped([item for _, item in timed], slots, max(share, cutter.least), cutter)
+    cut, most_cut = wrapped(timed, slots, max(share, cutter.least), cutter)
     if most_cut < longest:
         return cut
     slot_work, most = whole or whole_blocks(timed, slots)
@@ -227,25 +227,26 @@ def whole_blocks(timed: Sequence[tuple[float, WorkItem]], slots: int) -> tuple[S
     return slot_work, max(load for load, _ in loads)
 
 
-def wrapped(blocks: Sequence[WorkItem], slots: int, share: float, cutter: SplitPlanner) -> tuple[SlotWork, float]:
+def wrapped(
+    timed: Sequence[tuple[float, WorkItem]], slots: int, share: float, cutter: SplitPlanner
+) -> tuple[SlotWork, float]:
     """Fill the slots in turn and cut blocks that exceed the share; return also the time of the fullest slot."""
     slot_work: SlotWork = [[] for _ in range(slots)]
-    left = sorted(blocks, key=attrgetter("order"), reverse=True)
+    left = sorted(timed, key=lambda pair: pair[1].order, reverse=True)
     loads = [0.0] * slots
     given, slot = 0.0, 0
     while left:
-        item = left.pop()
+        millis, item = left.pop()
         room, is_full = share * (slot + 1) - given, False
-        millis = cutter.millis(item)
         if slot < slots - 1 and room < millis:
             pieces = cutter.at(item, max(item.start + 1, cutter.forecast.reached(item, room)), EVEN)
             if pieces is not None:
                 item, rest = pieces
                 millis = cutter.millis(item)
-                left.append(rest)
+                left.append((cutter.millis(rest), rest))
                 is_full = True
             elif room < millis / 2 and slot_work[slot]:
-                left.append(item)
+                left.append((millis, item))
                 slot += 1
                 continue
         slot_work[slot].append(item)
