@@ -109,15 +109,26 @@ class _Pieces:
         return self._content.place
 
     def readinto(self, buffer: memoryview, /) -> int:
-        if not self._piece:
-            self._piece = memoryview(next(self._pieces, b""))
-            index = None if self._piece else self._content.index
-            if index is not None and self._keep_index is not None:
-                self._keep_index(index)
-                self._keep_index = None
-        count = min(len(self._piece), len(buffer))
-        buffer[:count], self._piece = self._piece[:count], self._piece[count:]
-        return count
+        """Fill the buffer, unless the content ends."""
+        place, length = 0, len(buffer)
+        while place < length:
+            if not self._piece:
+                piece = next(self._pieces, None)
+                if piece is None:
+                    self._keep()
+                    break
+                self._piece = memoryview(piece)
+            after = min(place + len(self._piece), length)
+            buffer[place:after], self._piece = self._piece[: after - place], self._piece[after - place :]
+            place = after
+        return place
+
+    def _keep(self) -> None:
+        """Keep the index that was made, once."""
+        index = self._content.index
+        if index is not None and self._keep_index is not None:
+            self._keep_index(index)
+        self._keep_index = None
 
 
 def _opened(source: "_Readable", codec: Codec) -> Any:

@@ -16,14 +16,16 @@ except ImportError:  # workers need not have isal: zlib gives the same content i
 
 _DAMAGED: type[Exception] = _zlib.error  # type: ignore[assignment, unused-ignore]
 
-READ = 256 << 10
-"""Compressed bytes read at a time."""
-FED = 16 << 10
-"""Compressed bytes decompressed at a time: their content fits into the processor's cache."""
+READ = 192 << 10
+"""Compressed bytes that are in memory at most."""
+FED = 48 << 10
+"""Compressed bytes decompressed at a time: with their content, they fit into the processor's cache."""
 SEARCHED = 16 << 10
 """Compressed bytes that one search for the beginning of a block covers."""
 SEARCHES = 24
 """Searches one behind the other; most blocks are shorter. Stored and fixed blocks are not found at all."""
+AHEAD = 32
+"""The search begins before a multiple of the spacing: by this fraction of it."""
 COMPARED = 4 << 10
 """A point is correct if so many bytes of content from there equal what was decompressed before."""
 RAW, MEMBER = -15, 31
@@ -49,10 +51,10 @@ class GzipContent:
         number, point = (0, BEGINNING) if index is None else index.point_before(at)
         self._source = source
         self._path = path
-        self._buffer = b""
-        """Compressed bytes that were read."""
-        self._next = 0
-        """The number of those that are decompressed."""
+        self._buffer = memoryview(bytearray(READ))
+        """Holds compressed bytes that were read."""
+        self._next = self._end = 0
+        """Where those are that are not yet decompressed."""
         self.place = point.bit // 8
         """The position in the file of the next byte to decompress."""
         self.position = point.content
@@ -89,7 +91,7 @@ class GzipContent:
 
     def _begin_member(self) -> bool:
         """Start the next member; return False at the end of the file."""
-        first = self._ahead(1)
+        first = bytes(self._ahead(1))
         if not first:
             return False
         if first == b"\0" and self.place:
@@ -102,16 +104,16 @@ class GzipContent:
 
     def _skip_padding(self) -> None:
         while padding := self._taken(FED):
-            if padding.strip(b"\0"):
+            if bytes(padding).strip(b"\0"):
                 raise self._broken("what follows its last member is no gzip member")
 
     def _resume(self, bit: int, window: bytes) -> None:
         """Start within a member: at a bit of the next byte."""
         self._inflate, self._is_raw = _zlib.decompressobj(RAW, window), True
-        first = self._taken(1)
+        first = bytes(self._taken(1))
         self._inflated(aligned(first, bit) if first else b"")
 
-    def _inflated(self, data: bytes) -> bytes:
+    def _inflated(self, data: bytes | memoryview) -> bytes:
         """Decompress bytes; those after the end of a member are put back."""
         if not data:
             raise self._broken("it ends within a member")
@@ -131,7 +133,7 @@ class GzipContent:
     def _piece_with_point(self) -> bytes:
         """Decompress a little, and search for the beginning of a block there."""
         assert self._points is not None, "points are searched only for an index"
-        searched = self._ahead(SEARCHED + COMPARED)
+        searched = bytes(self._ahead(SEARCHED + COMPARED))
         if len(searched) < SEARCHED + COMPARED:
             return self._inflated(self._taken(FED))
         begin, made, starts = self.place, bytearray(), []
@@ -153,18 +155,17 @@ class GzipContent:
         count = position - self.place
         return self._inflated(self._taken(count)) if count > 0 and self._inflate is not None else b""
 
-    def _ahead(self, count: int) -> bytes:
-        """The next compressed bytes, fewer than `count` only at the end of the file."""
-        while len(self._buffer) - self._next < count:
-            more = bytearray(READ)
-            got = self._source.readinto(memoryview(more)) or 0
-            if not got:
-                break
-            self._buffer = self._buffer[self._next :] + memoryview(more)[:got]
-            self._next = 0
-        return self._buffer[self._next : self._next + count]
+    def _ahead(self, count: int) -> memoryview:
+        """The next compressed bytes, fewer than `count` only at the end of the file; valid until the next call."""
+        if self._end - self._next < count:
+            left = bytes(self._buffer[self._next : self._end])
+            self._next, self._end = 0, len(left)
+            self._buffer[: len(left)] = left
+            while self._end < count and (got := self._source.readinto(self._buffer[self._end :]) or 0):
+                self._end += got
+        return self._buffer[self._next : min(self._end, self._next + count)]
 
-    def _taken(self, count: int) -> bytes:
+    def _taken(self, count: int) -> memoryview:
         """Take up to `count` compressed bytes."""
         taken = self._ahead(count)
         self._next += len(taken)
@@ -192,7 +193,7 @@ class _Points:
     def __init__(self, spacing: int) -> None:
         self._spacing = spacing
         self._points: list[Point] = []
-        self._next = spacing
+        self._next = self._next_after(0)
         """Where in the content to search next."""
         self._misses = 0
         """Searches that found nothing since the last point."""
@@ -217,8 +218,13 @@ class _Points:
     def add(self, bit: int, content: int, window: bytes | None, before: bytes) -> None:
         """Add a point; `before` is the beginning of the next piece, up to the point."""
         self._points.append(Point(bit, content, _zlib.crc32(before, self._checksum), window))
-        self._next, self._misses = content + self._spacing, 0
+        self._next, self._misses = self._next_after(content), 0
         self._checksum, self._counted = 0, len(before)
+
+    def _next_after(self, position: int) -> int:
+        """Where to search after a point: a little before a multiple of the spacing, at which blocks tend to start."""
+        ahead = self._spacing // AHEAD
+        return ((position + ahead) // self._spacing + 1) * self._spacing - ahead
 
     def miss(self, position: int) -> None:
         """Take note of a search that found nothing. After several in a row, search at ever greater distances."""
