@@ -9,6 +9,9 @@ from pydantic import Field
 from dagkit import Config, Dag, PortContext, StreamingApplication
 from dagkit_operators import FileMerger, FileSliceReader, FileSplitterInput, FSSliceWriter, PartWriter
 
+CHUNK = 4 << 20
+"""Bytes that a reader claims at a time; less costs time, more makes it harder to share a block among readers."""
+
 
 class FileCopy(StreamingApplication):
     """Copies all files below `source` to `target`, also empty files, hidden files and empty directories."""
@@ -25,7 +28,7 @@ class FileCopy(StreamingApplication):
     def populate_dag(self, dag: Dag, conf: Config) -> None:
         scanner = {"files": [self.source], "directories": True, "skip_unfinished": False}
         splitter = dag.add_operator("Splitter", FileSplitterInput(scanner=scanner, block_size=self.block_size))
-        reader = dag.add_operator("Reader", FileSliceReader())
+        reader = dag.add_operator("Reader", FileSliceReader(by_place=self.checksums is None, chunk_size=CHUNK))
         writer = dag.add_operator("Writer", FSSliceWriter(file_path=self.target, checksums=self.checksums is not None))
         merger = dag.add_operator("Merger", FileMerger(file_path=self.target))
 

@@ -77,9 +77,12 @@ def test_a_single_file_is_copied_into_the_target(source: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("checksums", [None, "sums"])
 @pytest.mark.parametrize("point", Point)
-def test_wherever_a_launch_is_killed_each_byte_is_copied_once(point: Point, source: Path, tmp_path: Path) -> None:
-    application = FileCopy(source=str(source), target=str(tmp_path / "out"), checksums="sums", block_size=128)
+def test_wherever_a_launch_is_killed_each_byte_is_copied_once(
+    point: Point, checksums: str | None, source: Path, tmp_path: Path
+) -> None:
+    application = FileCopy(source=str(source), target=str(tmp_path / "out"), checksums=checksums, block_size=128)
     crashes = 0
     for number in range(1, 6):
         try:

@@ -50,6 +50,12 @@ class Files(Protocol):
         runs again writes the same bytes again. This needs an APPLICATION_PATH that is a mounted folder.
         """
 
+    def copy_at(self, key: str, offset: int, path: str, length: int) -> int:
+        """Copy bytes of a local file to the same offset of the file of a key, as `write_at` does.
+
+        The kernel copies them if it can. Return how many there were: fewer if the local file ends before.
+        """
+
     def adopt(self, name: str, key: str, length: int) -> None:
         """Declare that the file written with `write_at` under a key is complete, with so many bytes.
 

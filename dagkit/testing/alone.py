@@ -9,6 +9,7 @@ assert alone.sent() == ["that"]
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from dagkit.api.files import output_files
@@ -65,6 +66,11 @@ class MemoryFiles:
         whole = self.together.setdefault(key, bytearray())
         whole.extend(bytes(max(0, offset - len(whole))))
         whole[offset : offset + len(content)] = content
+
+    def copy_at(self, key: str, offset: int, path: str, length: int) -> int:
+        content = Path(path).read_bytes()[offset : offset + length]
+        self.write_at(key, offset, content)
+        return len(content)
 
     def adopt(self, name: str, key: str, length: int) -> None:
         assert len(self.together[key]) == length, f"{key} has {len(self.together[key])} bytes"

@@ -76,7 +76,12 @@ class FileSlice:
     """The file in the state in which it was found, as `key_of_copy` returns it."""
     start: int
     """The position of the first byte."""
-    content: bytes
+    content: bytes = b""
+    """The bytes; empty if the slice only names them."""
+    path: str = ""
+    """The local file from which to copy the bytes, if the slice only names them."""
+    length: int = 0
+    """How many bytes to copy from there."""
 
 
 def key_of_copy(path: str, length: int, modified_millis: int) -> str:

@@ -8,6 +8,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from dagkit.engine.files.local_folder import LocalFolder
@@ -16,6 +17,9 @@ from dagkit.engine.files.sync import Syncing
 
 MOST_OPEN = 64
 """The highest number of open files of a slot."""
+CHUNK = 64 << 10
+"""Bytes that are copied at a time if the kernel does not copy them."""
+_CANNOT = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
 _NAME = "file"
 
 
@@ -41,6 +45,8 @@ class Regions:
         """Returns the error to raise for a key and an offset."""
         self._durable = durable
         self._open: dict[str, BinaryIO] = {}
+        self._copies_itself = False
+        """Whether the kernel was unable to copy."""
 
     def write_at(self, key: str, offset: int, content: Any) -> None:
         """Write bytes at an offset. A repeated window writes the same bytes again, which changes nothing."""
@@ -53,6 +59,32 @@ class Regions:
                 place, view = place + written, view[written:]
         except OSError as error:
             raise self._blame(key, place, error) from error
+
+    def copy_at(self, key: str, offset: int, path: str, length: int) -> int:
+        """Copy bytes of a local file to the same offset. Return how many there were."""
+        with Path(path).open("rb", buffering=0) as source:
+            place = offset
+            try:
+                target = (self._open.get(key) or self._opened(key)).fileno()
+                while place < offset + length:
+                    copied = self._copied(source.fileno(), target, place, offset + length - place)
+                    if not copied:
+                        break
+                    place += copied
+            except OSError as error:
+                raise self._blame(key, place, error) from error
+        return place - offset
+
+    def _copied(self, source: int, target: int, offset: int, length: int) -> int:
+        """Copy some bytes; by way of this process if the kernel cannot copy between the two files."""
+        if not self._copies_itself:
+            try:
+                return os.copy_file_range(source, target, length, offset, offset)
+            except OSError as error:
+                if error.errno not in _CANNOT:
+                    raise
+                self._copies_itself = True
+        return os.pwrite(target, os.pread(source, min(length, CHUNK), offset), offset)
 
     def _opened(self, key: str) -> BinaryIO:
         if len(self._open) >= MOST_OPEN:

@@ -244,6 +244,9 @@ class Staging:
     def write_at(self, key: str, offset: int, content: Any) -> None:
         self._regions.write_at(key, offset, content)
 
+    def copy_at(self, key: str, offset: int, path: str, length: int) -> int:
+        return self._regions.copy_at(key, offset, path, length)
+
     def adopt(self, operator: str, file: str, key: str, length: int) -> None:
         whole = Part(
             operator=operator,
@@ -377,6 +380,9 @@ class StagedFiles:
 
     def write_at(self, key: str, offset: int, content: Any, /) -> None:
         self._staging.write_at(key, offset, content)
+
+    def copy_at(self, key: str, offset: int, path: str, length: int) -> int:
+        return self._staging.copy_at(key, offset, path, length)
 
     def adopt(self, name: str, key: str, length: int) -> None:
         self._staging.adopt(self._operator, self._path_of(name), key, length)

@@ -6,6 +6,8 @@ from typing import Any
 from pydantic import Field, PrivateAttr, field_validator
 
 from dagkit import Batch, InputPort, Operator, OutputFiles, OutputPort
+from dagkit.urls import shown
+from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.payloads import VALUE, FileSlice, Record
 from dagkit_operators.writing.content import path_as_text
 from dagkit_operators.writing.stretches import Stretch
@@ -27,7 +29,7 @@ class FSSliceWriter(Operator):
     file_path: str = Field(default=..., min_length=1)
     """The directory in which the copies are to become visible: a path or a URL."""
     checksums: bool = True
-    """Whether to compute the CRC-32 of each file."""
+    """Whether to compute the CRC-32 of each file, of slices that have their content."""
 
     _written: list[Stretch] = PrivateAttr(default_factory=list)
 
@@ -49,12 +51,21 @@ class FSSliceWriter(Operator):
         self._written.clear()
 
     def _write(self, each: FileSlice) -> None:
-        self.files.write_at(each.key, each.start, each.content)
-        checksum = zlib.crc32(each.content) if self.checksums else None
+        length = len(each.content)
+        if each.path:
+            length = self.files.copy_at(each.key, each.start, each.path, each.length)
+            if length < each.length:
+                raise FileChanged(
+                    f"{shown(each.path)} ends at byte {each.start + length}, and was longer when it was split",
+                    "bring its content back, and do not cut files before they are copied",
+                )
+        else:
+            self.files.write_at(each.key, each.start, each.content)
+        checksum = zlib.crc32(each.content) if self.checksums and not each.path else None
         last = self._written[-1] if self._written else None
         if last is not None and (last.key, last.end) == (each.key, each.start):
             if checksum is not None and last.checksum is not None:
                 checksum = zlib.crc32(each.content, last.checksum)
-            self._written[-1] = Stretch(last.key, last.start, each.start + len(each.content), checksum)
+            self._written[-1] = Stretch(last.key, last.start, each.start + length, checksum)
         else:
-            self._written.append(Stretch(each.key, each.start, each.start + len(each.content), checksum))
+            self._written.append(Stretch(each.key, each.start, each.start + length, checksum))

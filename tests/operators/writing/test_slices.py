@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 import zlib
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Dag
+from dagkit import Block, Dag
+from dagkit.engine.files.regions import Regions
+from dagkit.engine.files.sync import Syncing
 from dagkit.testing import Alone
 from dagkit_operators import (
     FileMerger,
@@ -21,10 +24,12 @@ from dagkit_operators import (
     MergedFile,
     Record,
 )
+from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.payloads import FileMetadata, key_of_copy
 from dagkit_operators.writing.stretches import Stretch, crc32_of_both, joined_with
 from tests.engine.cast import Desk, Draw
 
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - another filesystem than that of the tests
 KEY = key_of_copy("/in/a", 6, 7)
 FILE = FileMetadata("/in/a", 6, 7, relative_path="in/a")
 
@@ -53,6 +58,44 @@ def test_a_writer_reports_what_it_wrote_and_joins_what_touches(checksums: bool) 
     assert at_work.files["files"].together == {KEY: bytearray(b"abc\0ef")}
     first, second = (zlib.crc32(text) if checksums else None for text in (b"ef", b"abc"))
     assert at_work.sent("written") == [Stretch(KEY, 4, 6, first), Stretch(KEY, 0, 3, second)]
+
+
+def test_a_slice_that_names_its_bytes_is_copied_from_its_file(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abcdef")
+    at_work = Alone(FSSliceWriter(file_path="out"))
+    with at_work.window():
+        at_work.send(Record(0, FileSlice(KEY, 2, path=str(tmp_path / "a"), length=4)))
+    assert at_work.files["files"].together == {KEY: bytearray(b"\0\0cdef")}
+    assert at_work.sent("written") == [Stretch(KEY, 2, 6, None)]
+    with pytest.raises(FileChanged, match="a ends at byte 6, and was longer when it was split"):
+        at_work.send(Record(0, FileSlice(KEY, 2, path=str(tmp_path / "a"), length=5)))
+
+
+@pytest.mark.parametrize("by_place", [True, False])
+def test_a_reader_names_bytes_or_carries_them(by_place: bool, tmp_path: Path) -> None:
+    path = str(tmp_path / "a")
+    Path(path).write_bytes(b"0123456789")
+    reader = Alone(FileSliceReader(by_place=by_place, reader_context={"length": 3}, chunk_size=6))
+    block = Block(4, path, 0, 8, False, "", {"length": 10, "modified_millis": 7})
+    rest = reader.work(block, split_after=1)
+    reader.work(rest)
+    key = key_of_copy(path, 10, 7)
+    named = [FileSlice(key, 0, path=path, length=6), FileSlice(key, 6, path=path, length=2)]
+    carried = [FileSlice(key, 0, b"012"), FileSlice(key, 3, b"345"), FileSlice(key, 6, b"67")]
+    assert [record.value for record in reader.sent()] == (named if by_place else carried)
+
+
+@pytest.mark.skipif(not SHARED_MEMORY.is_dir(), reason="there is no second filesystem")
+def test_bytes_of_another_filesystem_are_copied(tmp_path: Path) -> None:
+    content = bytes(range(256)) * 1000
+    with tempfile.NamedTemporaryFile(dir=SHARED_MEMORY) as source:
+        source.write(content)
+        source.flush()
+        regions = Regions(str(tmp_path), Syncing(), lambda key, offset, error: error, durable=False)
+        assert regions.copy_at("k", 1000, source.name, 10**6) == len(content) - 1000
+        regions.close()
+    (whole,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    assert whole.read_bytes() == bytes(1000) + content[1000:]
 
 
 def merger() -> Alone[FileMerger]:
