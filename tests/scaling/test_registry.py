@@ -51,6 +51,14 @@ def test_built_in_policies_and_those_of_entry_points_are_known() -> None:
     ]
 
 
+def test_the_policy_of_settings_is_made_once_and_changes_nothing_else() -> None:
+    settings = ScalingSettings(policy="drain")
+    assert settings.chosen is settings.chosen
+    assert settings == ScalingSettings(policy="drain")
+    assert "chosen" not in settings.model_dump()
+    assert settings.changed({"policy": "apex"}).chosen == Apex()
+
+
 def test_a_setting_that_the_policy_does_not_have_is_refused() -> None:
     (fault,) = LineReader(policy="apex", policy_settings={"apex_compact": True}).faults
     assert fault.message == "the policy apex has no setting 'apex_compact'; did you mean 'apex_compat'?"
