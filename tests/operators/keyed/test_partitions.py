@@ -8,7 +8,9 @@ from pydantic import PrivateAttr
 
 from dagkit import Config, Context, Dag, InputPort, Operator
 from dagkit.compiler import compile_application
+from dagkit.engine.history.row_history import refuse_unbalanced
 from dagkit.launching import Machine, launch
+from dagkit.ledger import Ledger
 from dagkit_operators import Aggregate, Branch, Deduplicate, Items, Join, Map, Mean, Sample
 
 NUMBERS = tuple(range(60))
@@ -63,6 +65,7 @@ def result(path: Path, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(path)
     conf = Config.of({f"dt.operator.{name}": value for name, value in settings.items()})
     launch(populate_dag, conf, until="once", machine=machine, path="app")
+    refuse_unbalanced(Ledger.open("app"))
     return [Path(name).read_text() for name in ("joined", "once")]
 
 
