@@ -27,7 +27,9 @@ class FileCopy(StreamingApplication):
 
     def populate_dag(self, dag: Dag, conf: Config) -> None:
         scanner = {"files": [self.source], "directories": True, "skip_unfinished": False}
-        splitter = dag.add_operator("Splitter", FileSplitterInput(scanner=scanner, block_size=self.block_size))
+        splitter = dag.add_operator(
+            "Splitter", FileSplitterInput(scanner=scanner, block_size=self.block_size, compression="none")
+        )
         reader = dag.add_operator("Reader", FileSliceReader(by_place=self.checksums is None, chunk_size=CHUNK))
         writer = dag.add_operator("Writer", FSSliceWriter(file_path=self.target, checksums=self.checksums is not None))
         merger = dag.add_operator("Merger", FileMerger(file_path=self.target))

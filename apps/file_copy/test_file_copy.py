@@ -1,5 +1,6 @@
 """What is copied is what was there, byte for byte, whatever interrupts the copying."""
 
+import gzip
 import os
 import random
 import zlib
@@ -39,6 +40,7 @@ def tree(folder: Path) -> Path:
         ("deep/deeper/a b", 256),
     ):
         (folder / name).write_bytes(content.randbytes(length))
+    (folder / "deep" / "z.gz").write_bytes(gzip.compress(content.randbytes(500)))
     return folder
 
 

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
+from pydantic import field_validator
+
 from dagkit import Batch, Block, Context, Listed, OutputPort
 from dagkit.urls import is_url
+from dagkit_operators.compression.codec import Compression
 from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext
 from dagkit_operators.contexts.lines import filled
 from dagkit_operators.contexts.reader_context import Tracker, records_of
@@ -26,9 +29,23 @@ class FileSliceReader(BlockReader[FileSlice]):
 
     reader_context: FixedBytesReaderContext = FixedBytesReaderContext(length=SLICE)
     """How long slices are."""
+    compression: Compression = "none"
+    """Slices have the bytes of files as they are, so this is always `none`."""
     by_place: bool = False
     """Whether slices of local files only name their bytes, `chunk_size` at a time: the writer lets the kernel copy
     them, which is fastest, and nothing sees their content."""
+
+    @property
+    def converts(self) -> bool:
+        """Whether it makes other records than its reader context: it always makes them itself."""
+        return True
+
+    @field_validator("compression")
+    @classmethod
+    def _reads_bytes(cls, compression: Compression) -> Compression:
+        if compression != "none":
+            raise ValueError("slices have the bytes of files as they are; leave it at none")
+        return compression
 
     def setup(self, context: Context) -> None:
         super().setup(context)
