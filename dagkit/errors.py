@@ -143,7 +143,9 @@ RunCode = Literal[
     "entity-empty",
     "compression-broken",
     "compressed-block",
+    "columns-mismatched",
     "avro-broken",
+    "parquet-broken",
     # resuming
     "application-mismatched",
     "operator-renamed",

@@ -10,7 +10,12 @@ from dagkit_operators.finding.match import MatchFiles
 from dagkit_operators.finding.scanner import DirectoryScanner
 from dagkit_operators.finding.splitter import AbstractFileSplitter, FileSplitterInput
 from dagkit_operators.finding.splitter_base import FileSplitterBase
-from dagkit_operators.formats.avro import AvroBroken, AvroReader
+from dagkit_operators.formats.avro import AvroBroken, AvroReader, AvroReaderContext
+from dagkit_operators.formats.csv import CsvContext
+from dagkit_operators.formats.json_lines import JsonLinesContext
+from dagkit_operators.formats.parquet import ParquetBroken, ParquetContext
+from dagkit_operators.formats.readers import CsvReader, JsonLinesReader, ParquetReader
+from dagkit_operators.formats.tabular import ColumnsMismatched
 from dagkit_operators.keyed.aggregate import Aggregate, Mean, MergeAggregates
 from dagkit_operators.keyed.count import CountByKey, SumByKey
 from dagkit_operators.keyed.deduplicate import Deduplicate
@@ -45,12 +50,16 @@ __all__ = [
     "Aggregate",
     "AvroBroken",
     "AvroReader",
+    "AvroReaderContext",
     "Block",
     "BlockReader",
     "Branch",
     "BranchBy",
+    "ColumnsMismatched",
     "CompressionBroken",
     "CountByKey",
+    "CsvContext",
+    "CsvReader",
     "Deduplicate",
     "DirectoryScanner",
     "Entity",
@@ -73,6 +82,8 @@ __all__ = [
     "ItemRejected",
     "Items",
     "Join",
+    "JsonLinesContext",
+    "JsonLinesReader",
     "LeftJoin",
     "LineReader",
     "LineReaderContext",
@@ -84,6 +95,9 @@ __all__ = [
     "MergeAggregates",
     "MergedFile",
     "OuterJoin",
+    "ParquetBroken",
+    "ParquetContext",
+    "ParquetReader",
     "PartWriter",
     "ReadAheadLineReaderContext",
     "ReadFiles",

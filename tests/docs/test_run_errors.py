@@ -44,6 +44,7 @@ WITHOUT_CODE: Mapping[str, str] = {
     "backends.spark.forms.NoForm": "such items are pickled",
     "backends.spark.master._Closing": "ends a thread that waits for a port",
     "backends.spark.task._FailedAbove": "the task above reports its own failure",
+    "dagkit_operators.formats.line_format.RowRefused": "the reader rejects the row, or looks for the bad one",
     "dagkit_operators.filesystem.object_store.VersionsUnknown": "Arrow lists the objects instead",
     "ledger.stores.store.KeyMissing": "the ledger raises a LedgerError",
     "ledger.stores.store.KeyTaken": "the ledger raises a LedgerError",

@@ -21,7 +21,7 @@ class FixedBytesReaderContext(ReaderContext[bytes]):
     A record never exceeds its block, so the last record of a block may be shorter.
     """
 
-    record_type: ClassVar[Any] = bytes
+    reads: ClassVar[Any] = bytes
 
     length: PositiveInt | None = None
     """Bytes of a record; None: as many as a block of the filesystem has."""

@@ -33,7 +33,7 @@ from dagkit_operators.payloads import Record, Rejected
 class TextContext(ReaderContext[str]):
     """What the reader contexts for lines share: where lines end, and which lines are records."""
 
-    record_type: ClassVar[Any] = str
+    reads: ClassVar[Any] = str
 
     delimiter: str = "\n"
     """The text that ends a line."""

@@ -54,7 +54,7 @@ class ReaderContext(_Of[T], BaseModel, ABC):
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
-    record_type: ClassVar[Any] = Any
+    reads: ClassVar[Any] = Any
     """The type of its records. A reader that sends another type must convert them."""
     splits: ClassVar[Splits] = "anywhere"
     """Where the range that is read may be split.
@@ -89,6 +89,10 @@ class ReaderContext(_Of[T], BaseModel, ABC):
     def with_block_size(self, size: int) -> Self:  # noqa: ARG002 - for overrides
         """Return the context for files whose filesystem has this block size; here, the context itself."""
         return self
+
+    def items(self, values: Column) -> Batch[Any]:
+        """Return a batch whose items are these values of records. A context may keep their fields as columns."""
+        return Batch.of_column(values)
 
     def contents(self, values: Column) -> Sequence[bytes]:
         """Return the bytes of each record, which `convert_to_record` receives."""

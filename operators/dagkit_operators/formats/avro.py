@@ -11,14 +11,17 @@ from typing import Any, ClassVar
 
 from pydantic import PositiveInt
 
-from dagkit import Batch, Block, OutputPort
+from dagkit import Block, OutputPort
 from dagkit.errors import RunFailure
 from dagkit.schema.columns import Listed
 from dagkit.urls import shown
 from dagkit_operators.contexts.lines import CHUNK_SIZE
-from dagkit_operators.contexts.reader_context import Broken, ReaderContext, Tracker, records_of
+from dagkit_operators.contexts.reader_context import Broken, Tracker, records_of
 from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.filesystem.snapshot import FileChanged
+from dagkit_operators.formats.record_types import checked_maker_of
+from dagkit_operators.formats.selection import names_in, selected
+from dagkit_operators.formats.tabular import NUMBER, ColumnsMismatched, Made, TabularContext
 from dagkit_operators.payloads import Record, Rejected
 from dagkit_operators.reading.block_reader import BlockReader
 
@@ -48,19 +51,20 @@ class AvroBroken(RunFailure):
         return Broken(Rejected(self.path, self.place, "", self.reason), self)
 
 
-class AvroReaderContext(ReaderContext[Any]):
-    """Reads the records of data blocks as Python values. Checks that the file's marker ends each block.
+class AvroReaderContext(TabularContext):
+    """Reads the records of data blocks. Checks that the file's marker ends each block.
 
-    A data block that cannot be decoded is rejected; reading continues after the next marker.
+    Without a `record_type`, `columns` and `where`, an Avro value of any type is a record. A data block that cannot be
+    decoded is rejected; reading continues after the next marker.
     """
 
     chunk_size: PositiveInt = CHUNK_SIZE
     """Bytes that are read at a time."""
 
-    def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Batch[Record[Any]] | Broken]:
+    def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Made]:
         source = io.BufferedReader(_Raw(stream), self.chunk_size)
         try:
-            reading, marker = _headed(source, block.path)
+            reading, marker = self._opened(source, block.path)
         except AvroBroken as fault:
             yield fault.broken
             tracker.try_claim(block.end)
@@ -75,13 +79,69 @@ class AvroReaderContext(ReaderContext[Any]):
                 records = _decoded(reading, block.path, place)
             except AvroBroken as fault:
                 yield fault.broken
-                reading, _ = _headed(source, block.path)  # the other one has ended with what it raised
+                reading = self._opened(source, block.path)[0]  # the other one has ended with what it raised
                 place = _found(source, marker, place + MARKER, block.end)
                 continue
-            if records:
+            if self.selects:
+                yield from self._selected(records, block, place)
+            elif records:
                 yield records_of(block, Listed(records))
             place = source.tell()
         tracker.try_claim(block.end)
+
+    @property
+    def selects(self) -> bool:
+        """Whether records have a type, or columns or rows are selected."""
+        return bool(self.wanted) or self.where is not None
+
+    def _opened(self, source: "io.BufferedReader[_Raw]", path: str) -> tuple[Iterator[Any], bytes]:
+        """A reader of data blocks, of the needed columns only, and the file's marker."""
+        reading, marker = _headed(source, path)
+        return self._projected(source, reading, path) if self.selects else reading, marker
+
+    def _projected(self, source: "io.BufferedReader[_Raw]", reading: Any, path: str) -> Iterator[Any]:
+        """A reader of data blocks that decodes only the columns that are needed. The source stays where it is."""
+        import fastavro  # noqa: PLC0415 - loaded only when Avro is read
+        from fastavro.schema import UnknownType  # noqa: PLC0415
+
+        schema = reading.writer_schema
+        if not isinstance(schema, dict) or schema.get("type") != "record":
+            raise ColumnsMismatched(path, "its values are no records, so they have no columns")
+        names = self.needed([field["name"] for field in schema["fields"]], path)
+        kept = {**schema, "fields": [field for field in schema["fields"] if field["name"] in names]}
+        kept.pop("__fastavro_parsed__", None)
+        place = source.tell()
+        source.seek(0)
+        try:
+            return iter(fastavro.block_reader(source, fastavro.parse_schema(kept)))
+        except UnknownType:  # a column that is left out defines a type that another one names
+            return iter(reading)
+        finally:
+            source.seek(place)
+
+    def _selected(self, rows: list[Any], block: Block, place: int) -> Iterator[Made]:
+        """The records of rows that `where` keeps, with their type; each one that its type refuses as rejected."""
+        kept = rows if self.where is None else self._kept(rows)
+        names = self.wanted
+        made = [{name: row.get(name) for name in names} if names else row for row in kept]
+        records = []
+        for row, (record, reason) in zip(made, checked_maker_of(self.record_type).checked(made), strict=True):
+            if reason is None:
+                records.append(record)
+            else:
+                yield Rejected(block.path, place, repr(row), reason)
+        if records:
+            yield records_of(block, Listed(records))
+
+    def _kept(self, rows: list[Any]) -> list[Any]:
+        import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+        import pyarrow as pa  # noqa: PLC0415
+
+        names = {name for name in names_in(self.where) if name}
+        tested = [{name: row[name] for name in names} for row in rows] if names else rows
+        batch = pa.RecordBatch.from_pylist(tested)
+        numbered = batch.append_column(NUMBER, pa.array(np.arange(len(rows))))
+        return [rows[index] for index in selected(self.where, numbered).column(NUMBER).to_pylist()]
 
 
 def _headed(source: "io.BufferedReader[_Raw]", path: str) -> tuple[Iterator[Any], bytes]:

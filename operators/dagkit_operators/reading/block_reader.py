@@ -90,7 +90,7 @@ class BlockReader(Reader[T], SplittableOperator[Block], Partitioner, StatsListen
     @model_validator(mode="after")
     def _sends_what_its_context_reads(self) -> Self:
         """Refuse a reader context whose records are not of the type that the reader sends, unless it converts them."""
-        reads, sends = self.reader_context.record_type, next(iter(get_args(type(self).messages.payload)), Any)
+        reads, sends = self.reader_context.reads, next(iter(get_args(type(self).messages.payload)), Any)
         are_known = all(inspect.isclass(kind) and kind is not Any for kind in (reads, sends))
         if self.converts or not are_known or issubclass(reads, sends):
             return self

@@ -64,4 +64,7 @@ class ReadFiles(TextForm[T], SplittableOperator[FileInfo], Generic[T]):
         parsing = None if self.parse is None else Conversion(block.path, self.parse, self.reject)
         for batch in batches:
             column = batch.column(VALUE)
-            yield Batch.of_column(column if parsing is None else parsing.of(column, column.values()))
+            if parsing is None:
+                yield self.context.items(column)
+            else:
+                yield Batch.of_column(parsing.of(column, column.values()))

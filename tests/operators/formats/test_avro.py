@@ -3,20 +3,32 @@
 import io
 import pickle
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Annotated, Any
 
 import fastavro
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import Field
 
 from dagkit import Block, Dag
 from dagkit.engine.failures import OperatorFailed
 from dagkit.testing import Alone, check_every_split_of
-from dagkit_operators import AvroBroken, AvroReader, FileChanged, FileSplitterInput, Rejected
+from dagkit_operators import (
+    AvroBroken,
+    AvroReader,
+    AvroReaderContext,
+    ColumnsMismatched,
+    FileChanged,
+    FileSplitterInput,
+    Rejected,
+    value,
+)
 from dagkit_operators.formats.avro import MARKER
 from tests.engine.cast import Collect, Desk, arrived
 
@@ -184,6 +196,64 @@ def test_a_file_that_was_cut_meanwhile_is_reported_as_such(tmp_path: Path) -> No
     path.write_bytes(content[:-5])
     with pytest.raises(FileChanged, match="had"):
         Alone(AvroReader()).work(Block(0, str(path), 0, len(content), facts={"length": len(content)}))
+
+
+@dataclass
+class Reading:
+    number: int
+    text: str | None
+
+
+def test_records_are_typed_and_selected_while_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "file.avro"
+    path.write_bytes(avro(some(20)))
+    block = Block(0, str(path), 0, path.stat().st_size)
+    for context, wanted in (
+        (AvroReaderContext(record_type=Reading), [Reading(**one) for one in some(20)]),
+        (AvroReaderContext(columns=("number",)), [{"number": number} for number in range(20)]),
+        (
+            AvroReaderContext(columns=("text",), where=value.field("number") > 17),
+            [{"text": "ä" * 4}, {"text": "ä" * 5}],
+        ),
+        (AvroReaderContext(where=pc.field("number") > 18), some(20)[19:]),
+    ):
+        reader = Alone(AvroReader(reader_context=context))
+        reader.work(block)
+        assert [record.value for record in reader.sent()] == wanted
+
+
+def test_a_column_may_name_a_type_that_a_column_left_out_defines(tmp_path: Path) -> None:
+    kind = {"type": "enum", "name": "Kind", "symbols": ["a", "b"]}
+    fields = [{"name": "first", "type": kind}, {"name": "second", "type": "Kind"}]
+    path = tmp_path / "file.avro"
+    path.write_bytes(avro([{"first": "a", "second": "b"}], schema={"type": "record", "name": "R", "fields": fields}))
+    reader = Alone(AvroReader(reader_context=AvroReaderContext(columns=("second",))))
+    reader.work(Block(0, str(path), 0, path.stat().st_size))
+    assert [record.value for record in reader.sent()] == [{"second": "b"}]
+
+
+def test_a_record_that_its_type_refuses_is_rejected(tmp_path: Path) -> None:
+    @dataclass
+    class Odd:
+        number: Annotated[int, Field(lt=2)]
+
+    content = avro(some(3), block=1000)
+    path = tmp_path / "file.avro"
+    path.write_bytes(content)
+    reader = Alone(AvroReader(reader_context=AvroReaderContext(record_type=Odd)))
+    reader.work(Block(0, str(path), 0, len(content)))
+    (rejected,) = reader.sent("rejected")
+    assert (rejected.start, rejected.text) == (starts(content)[0], "{'number': 2}")
+    assert rejected.reason == "number: Input should be less than 2"
+
+
+@pytest.mark.parametrize("schema", [None, ["null", "long"]])
+def test_a_file_without_the_wanted_columns_is_an_error(schema: Any, tmp_path: Path) -> None:
+    path = tmp_path / "file.avro"
+    path.write_bytes(avro(some(3)) if schema is None else avro([1], schema=schema))
+    reader = Alone(AvroReader(reader_context=AvroReaderContext(columns=("numbr",))))
+    with pytest.raises(ColumnsMismatched, match=r"avro: (the file has no column 'numbr'|its values are no records)"):
+        reader.work(Block(0, str(path), 0, path.stat().st_size))
 
 
 # ---- with the output `rejected` connected

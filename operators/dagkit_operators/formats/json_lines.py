@@ -1,0 +1,158 @@
+"""Reading JSON lines: each line is an object, or any value if no types are declared."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from pydantic import model_validator
+
+from dagkit import Block
+from dagkit_operators.contexts.line_columns import ListedAt
+from dagkit_operators.contexts.reader_context import records_of
+from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.formats.line_format import LineFormat, RowRefused, one_batch
+from dagkit_operators.formats.parts import Part
+from dagkit_operators.formats.record_types import reason_of
+from dagkit_operators.formats.tabular import Made, as_text
+from dagkit_operators.payloads import Rejected
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BLANK: Final = b" \t\r\n"
+_MARK: Final = b"\xef\xbb\xbf"
+"""A byte order mark."""
+
+
+class JsonLinesContext(LineFormat):
+    """Reads JSON lines: UTF-8, one object a line. Empty lines are skipped.
+
+    With a `record_type` or `types`, Arrow parses many lines at once, and other fields of the objects are ignored.
+    Without, or if a field has a type that Arrow lacks, each line is parsed by Python.
+    """
+
+    @model_validator(mode="after")
+    def _where_has_types(self) -> Self:
+        if self.where is None:
+            return self
+        declared = self.declared()
+        unknown = [name for name in self.tested if declared.get(name) is None]
+        if unknown or not declared or None in declared.values():
+            name = unknown[0] if unknown else next((name for name in declared if declared[name] is None), "")
+            raise ValueError(f"where needs the type of each field{f', and {name!r} has none' * bool(name)}; set types")
+        return self
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether each column has an Arrow type, so that each block gives the same types."""
+        declared = self.declared()
+        return bool(declared) and all(declared.get(name) is not None for name in (self.wanted or declared))
+
+    def schema_of(self, stream: Seekable, block: Block) -> "pa.Schema":  # noqa: ARG002 - the same for every file
+        import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+
+        declared = self.declared()
+        return pa.schema([(name, declared[name]) for name in self.needed([*declared], "")] if self.is_typed else [])
+
+    def batch_of(self, part: Part, schema: "pa.Schema") -> "pa.RecordBatch":
+        import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+        import pyarrow.json as pa_json  # noqa: PLC0415
+
+        if not _are_objects(part):
+            raise RowRefused("the line is not a JSON object")
+        options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+        reading = pa_json.ReadOptions(use_threads=False, block_size=len(part.data) + 1)
+        try:
+            table = pa_json.read_json(pa.BufferReader(part.data), reading, options)
+        except pa.ArrowException as fault:
+            raise RowRefused(reason_of(fault).removesuffix(" in row 0")) from None
+        return one_batch(table, len(part))
+
+    def parsed(self, block: Block, part: Part, schema: "pa.Schema") -> Iterator[Made]:
+        if not len(schema):
+            yield from self._by_python(block, part)
+        elif _are_objects(part):
+            yield from super().parsed(block, part, schema)
+        else:
+            for one in _trimmed(part):
+                yield from super().parsed(block, one, schema)
+
+    def _by_python(self, block: Block, part: Part) -> Iterator[Made]:
+        """The records of lines, each parsed by itself."""
+        maker, starts = self.maker(), part.starts()
+        records: list[Any] = []
+        places: list[int] = []
+        for start, line in zip(starts, part, strict=True):
+            if not line.strip(_BLANK):
+                continue
+            try:
+                row = self._projected(json.loads(line.removeprefix(_MARK) if start == 0 else line))
+                record = row if maker.validated is None else maker.validated(row)
+            except (ValueError, RecursionError) as fault:
+                yield Rejected(block.path, start, as_text(line), reason_of(fault))
+            else:
+                records.append(record)
+                places.append(start)
+        if records:
+            yield records_of(block, ListedAt(records, lambda: places))
+
+    def _projected(self, row: Any) -> Any:
+        """The columns of a record."""
+        if not self.wanted:
+            return row
+        if not isinstance(row, dict):
+            raise ValueError("the line is not a JSON object")  # noqa: TRY004 - the line is refused
+        if self.record_type is not None and self.maker().validated is not None:
+            return row
+        missing = [name for name, field in self.fields.items() if not field.is_optional and row.get(name) is None]
+        if missing:
+            raise ValueError(f"no value for {', '.join(missing)}")
+        return {name: row.get(name) for name in self.wanted}
+
+
+def _are_objects(part: Part) -> bool:
+    """Whether each line begins with a brace and ends with one.
+
+    A line end between two braces can only lie between two objects. So if as many objects are parsed as there are lines,
+    each line is one object.
+    """
+    import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+
+    data, starts, ends = part.data, part.offsets[:-1], part.offsets[1:]
+    lasts = ends - 1
+    lasts = np.where(data[lasts] == ord("\n"), lasts - 1, lasts)
+    lasts = np.where((data[lasts] == ord("\r")) & (lasts > starts), lasts - 1, lasts)
+    return bool(((data[starts] == ord("{")) & (data[lasts] == ord("}"))).all())
+
+
+def _trimmed(part: Part) -> Sequence[Part]:
+    """The lines without blanks at their ends; those that are no objects apart, and blank ones left out."""
+    import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+
+    parts: list[Part] = []
+    texts: list[bytes] = []
+    indices: list[int] = []
+
+    def close() -> None:
+        if texts:
+            offsets = np.cumsum([0, *map(len, texts)])
+            taken = list(indices)
+            data = np.frombuffer(b"".join(texts), np.uint8)
+            parts.append(Part(data, offsets, lambda: [part.starts()[index] for index in taken]))
+            texts.clear()
+            indices.clear()
+
+    starts = part.starts()
+    for index, line in enumerate(part):
+        text = (line.removeprefix(_MARK) if starts[index] == 0 else line).strip(_BLANK)
+        if not text:
+            continue
+        is_object = text.startswith(b"{") and text.endswith(b"}")
+        if not is_object:
+            close()
+        texts.append(text + b"\n")
+        indices.append(index)
+        if not is_object:
+            close()
+    close()
+    return parts

@@ -1,0 +1,92 @@
+"""What JSON lines and CSV share: lines are read and claimed as text, and parsed by Arrow, many at a time."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pydantic import PositiveInt
+
+from dagkit import Block
+from dagkit_operators.contexts.line_contexts import ReadAheadLineReaderContext
+from dagkit_operators.contexts.lines import LONGEST_LINE
+from dagkit_operators.contexts.reader_context import Tracker
+from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.formats.parts import Part
+from dagkit_operators.formats.record_types import reason_of
+from dagkit_operators.formats.tabular import Made, Places, TabularContext, as_text
+from dagkit_operators.payloads import VALUE, Rejected
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class RowRefused(Exception):
+    """Rows cannot be parsed together; if it is one row, it is rejected for this reason."""
+
+
+class LineFormat(TabularContext):
+    """Reads rows that are lines of text. A row belongs to the range in which it starts."""
+
+    longest_line: PositiveInt = LONGEST_LINE
+    """The most bytes of a row; a longer one fails the run."""
+    chunk_size: PositiveInt = 1 << 20
+    """Bytes that are read and parsed at a time."""
+
+    def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Made]:
+        schema = self.schema_of(stream, block)  # first, as it may read the header
+        for part in self.parts(stream, block, tracker):
+            if isinstance(part, Rejected):
+                yield part
+            else:
+                yield from self.parsed(block, part, schema)
+
+    def parts(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Part | Rejected]:
+        """The rows that the tracker grants, as text."""
+        for one in self.lines().batches(stream, block, tracker):
+            yield one if isinstance(one, Rejected) else Part.of_column(one.column(VALUE))
+
+    def lines(self, skipped: int = 0) -> ReadAheadLineReaderContext:
+        """The context that reads the lines, without the first ones of each file."""
+        return ReadAheadLineReaderContext(
+            longest_line=self.longest_line, chunk_size=self.chunk_size, skip_header_lines=skipped
+        )
+
+    def parsed(self, block: Block, part: Part, schema: "pa.Schema") -> Iterator[Made]:
+        """The records of rows, and the rows that make none."""
+        try:
+            batch = self.batch_of(part, schema)
+        except RowRefused as fault:
+            yield from self._one_by_one(block, part, schema, str(fault))
+        else:
+            yield from self.made(block, batch, Places(part.starts, part))
+
+    def _one_by_one(self, block: Block, part: Part, schema: "pa.Schema", reason: str) -> Iterator[Made]:
+        """Find the rows that cannot be parsed by halving, since Arrow reports no positions."""
+        if len(part) > 1:
+            middle = len(part) // 2
+            yield from self.parsed(block, part.sliced(0, middle), schema)
+            yield from self.parsed(block, part.sliced(middle, len(part)), schema)
+        elif part[0].strip():
+            yield Rejected(block.path, part.starts()[0], as_text(part[0]), reason)
+
+    @abstractmethod
+    def schema_of(self, stream: Seekable, block: Block) -> "pa.Schema":
+        """The columns that are read of a file, with their types."""
+
+    @abstractmethod
+    def batch_of(self, part: Part, schema: "pa.Schema") -> "pa.RecordBatch":
+        """Parse rows. Raise RowRefused unless each of them makes exactly one."""
+
+
+def one_batch(table: "pa.Table", rows: int) -> "pa.RecordBatch":
+    """The rows of a table as one batch. Raise RowRefused for another number of rows, or if a text is not UTF-8."""
+    import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+
+    if table.num_rows != rows:
+        raise RowRefused(f"the line holds {table.num_rows} records" if rows == 1 else "lines are not records")
+    try:
+        table.validate(full=True)
+    except pa.ArrowException as fault:
+        raise RowRefused(reason_of(fault)) from None
+    (batch,) = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+    return batch

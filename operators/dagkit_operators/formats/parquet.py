@@ -1,0 +1,219 @@
+"""Reading Parquet, row group by row group. A row group belongs to the range in which its first byte lies."""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import PositiveInt
+
+from dagkit import Block
+from dagkit.errors import RunFailure
+from dagkit.urls import shown
+from dagkit_operators.contexts.lines import filled
+from dagkit_operators.contexts.reader_context import Broken, Tracker
+from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.formats.record_types import reason_of
+from dagkit_operators.formats.selection import arrow_of
+from dagkit_operators.formats.tabular import ColumnsMismatched, Made, Places, TabularContext
+from dagkit_operators.payloads import Rejected
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pa_parquet
+
+WHOLE = 8 << 20
+"""Bytes that are read at a time of a stream whose length is unknown."""
+
+
+class ParquetBroken(RunFailure):
+    """A file is no Parquet file, or a row group of it cannot be read."""
+
+    code = "parquet-broken"
+    usual_help: ClassVar[str] = "bring back an undamaged copy of the file, or read it as what it is"
+
+    def __init__(self, path: str, place: int | None, reason: str) -> None:
+        self.path = path
+        self.place = place
+        self.reason = reason
+        what = "this is no Parquet file" if place is None else f"the row group at byte {place} cannot be read"
+        super().__init__(f"{shown(path)}: {what}: {reason}")
+
+    @property
+    def broken(self) -> Broken:
+        """What a context yields to continue after these bytes."""
+        return Broken(Rejected(self.path, self.place or 0, "", self.reason), self)
+
+
+class ParquetContext(TabularContext):
+    """Reads Parquet. A row group is claimed as a whole, and read in batches.
+
+    Only the wanted columns are read, and no row group whose statistics show that `where` holds for none of its rows. A
+    row group that cannot be read is rejected; reading continues with the next one.
+    """
+
+    batch_rows: PositiveInt = 64 << 10
+    """The most rows of a batch."""
+
+    def batches(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[Made]:
+        import pyarrow.parquet as pa_parquet  # noqa: PLC0415 - not loaded when only compiling
+
+        try:
+            with _broken(block.path, None):
+                source = _file(stream, block)
+                file = pa_parquet.ParquetFile(source, pre_buffer=True)
+        except ParquetBroken as fault:
+            yield fault.broken
+            tracker.try_claim(block.end)
+            return
+        names = self._checked_names(file.schema_arrow, block.path)
+        kept = self._kept(source, file)
+        begin = tracker.current_restriction().start
+        for number in range(file.num_row_groups):
+            with _broken(block.path, None):
+                start = start_of(file.metadata.row_group(number))
+            if begin <= start < block.end:
+                if not tracker.try_claim(start):
+                    return
+                try:
+                    yield from self._rows(file, number, start, names, block) if number in kept else ()
+                except ParquetBroken as fault:
+                    yield fault.broken
+        tracker.try_claim(block.end)
+
+    def _rows(
+        self, file: "pa_parquet.ParquetFile", number: int, start: int, names: list[str], block: Block
+    ) -> Iterator[Made]:
+        """The records of a row group."""
+        reading = file.iter_batches(self.batch_rows, [number], names, use_threads=False)
+        while True:
+            with _broken(block.path, start):
+                batch = next(reading, None)
+            if batch is None:
+                return
+            yield from self.made(block, self._typed(batch, block.path), Places(lambda: None, start=start))
+
+    def _kept(self, source: Any, file: "pa_parquet.ParquetFile") -> set[int]:
+        """The row groups that may have rows for which `where` holds, by their statistics."""
+        where = None if self.where is None else arrow_of(self.where, file.schema_arrow)
+        if where is None:
+            return set(range(file.num_row_groups))
+        import pyarrow.dataset as pa_dataset  # noqa: PLC0415 - not loaded when only compiling
+
+        fragment = pa_dataset.ParquetFileFormat().make_fragment(source)
+        return {group.id for group in fragment.subset(where, schema=file.schema_arrow).row_groups}
+
+    def _checked_names(self, schema: "pa.Schema", path: str) -> list[str]:
+        """The columns to read. Raise ColumnsMismatched if one is missing or has a type that does not fit."""
+        names = self.needed(schema.names, path)
+        for name, kind in self.declared().items():
+            if name in names and kind is not None and not _fits(schema.field(name).type, kind):
+                found = schema.field(name).type
+                raise ColumnsMismatched(path, f"its column {name!r} has the type {found}, and {kind} is wanted")
+        return names
+
+    def _typed(self, batch: "pa.RecordBatch", path: str) -> "pa.RecordBatch":
+        """The rows with the declared types."""
+        import pyarrow as pa  # noqa: PLC0415 - as above
+
+        for name, kind in self.declared().items():
+            index = batch.schema.get_field_index(name)
+            if index >= 0 and kind is not None and batch.schema.field(index).type != kind:
+                try:
+                    batch = batch.set_column(index, name, batch.column(index).cast(kind))
+                except pa.ArrowException as fault:
+                    raise ColumnsMismatched(path, f"its column {name!r}: {reason_of(fault)}") from None
+        return batch
+
+
+def _fits(found: "pa.DataType", wanted: "pa.DataType") -> bool:
+    """Whether values of a type in a file may be read as another type: the cast raises an error if one loses digits."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    kinds = (
+        (pa.types.is_integer, pa.types.is_integer),
+        (lambda kind: pa.types.is_integer(kind) or pa.types.is_floating(kind), pa.types.is_floating),
+        (lambda kind: pa.types.is_integer(kind) or pa.types.is_decimal(kind), pa.types.is_decimal),
+        (_is_text, _is_text),
+        (_is_bytes, _is_bytes),
+        (pa.types.is_timestamp, pa.types.is_timestamp),
+        (pa.types.is_date, pa.types.is_date),
+        (pa.types.is_nested, pa.types.is_nested),
+    )
+    return found == wanted or pa.types.is_null(found) or any(one(found) and other(wanted) for one, other in kinds)
+
+
+def _is_text(kind: "pa.DataType") -> bool:
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_bytes(kind: "pa.DataType") -> bool:
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def start_of(group: "pa_parquet.RowGroupMetaData") -> int:
+    """The first byte of a row group."""
+    columns = [group.column(index) for index in range(group.num_columns)]
+    places = [place for column in columns for place in (column.dictionary_page_offset, column.data_page_offset)]
+    return min((place for place in places if place), default=4)
+
+
+@contextmanager
+def _broken(path: str, place: int | None) -> Iterator[None]:
+    """Raise ParquetBroken for each error of Arrow; errors of the stream pass."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    try:
+        yield
+    except pa.ArrowException as fault:
+        raise ParquetBroken(path, place, reason_of(fault)) from fault
+    except OSError as fault:
+        if isinstance(fault, RunFailure) or fault.errno is not None:
+            raise
+        raise ParquetBroken(path, place, reason_of(fault)) from fault  # Arrow raises it for damaged pages
+
+
+def _file(stream: Seekable, block: Block) -> Any:
+    """The stream as a file for Arrow, which begins with the end of a file."""
+    length = (block.facts or {}).get("length")
+    if length is not None:
+        return _File(stream, int(length))
+    content, buffer = io.BytesIO(), memoryview(bytearray(WHOLE))
+    stream.seek(0)
+    while count := filled(stream, buffer):
+        content.write(buffer[:count])
+    return content
+
+
+class _File(io.RawIOBase):
+    """A stream of known length."""
+
+    def __init__(self, stream: Seekable, length: int) -> None:
+        self._stream = stream
+        self._length = length
+        self._place = stream.seek(0)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._length}[whence]
+        self._place = self._stream.seek(base + offset)
+        return self._place
+
+    def read(self, size: int = -1, /) -> bytes:
+        buffer = bytearray(max(0, self._length - self._place) if size < 0 else size)
+        count = filled(self._stream, memoryview(buffer))
+        self._place += count
+        return bytes(memoryview(buffer)[:count])

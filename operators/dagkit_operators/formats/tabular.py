@@ -1,0 +1,229 @@
+"""What the formats with columns share: which columns are read, which rows are kept, and what a record is."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import field_validator, model_validator
+
+from dagkit import Batch, Block, Column
+from dagkit.errors import RunFailure, did_you_mean
+from dagkit.schema.columns import TEXT_ERRORS
+from dagkit.urls import shown
+from dagkit_operators.contexts.line_columns import ListedAt
+from dagkit_operators.contexts.reader_context import Broken, ReaderContext, records_of
+from dagkit_operators.formats.record_types import FieldType, Maker, arrow_type, fields_of, maker_of
+from dagkit_operators.formats.rows import Rows
+from dagkit_operators.formats.selection import check_where, is_arrow, names_in, selected
+from dagkit_operators.payloads import Record, Rejected
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Made = Batch[Record[Any]] | Rejected | Broken
+NUMBER = "dagkit row number"
+"""The name of the column that numbers the rows while some are dropped."""
+
+
+class ColumnsMismatched(RunFailure):
+    """A file lacks columns that are to be read, or a column has another type."""
+
+    code = "columns-mismatched"
+    usual_help: ClassVar[str] = "name the columns as the file does, and give them its types"
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"{shown(path)}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the rows of a batch lie in their file."""
+
+    starts: Callable[[], Sequence[int] | None]
+    """Computes the position of each row; None if rows have no positions of their own."""
+    texts: Sequence[bytes] | None = None
+    """The bytes of each row; None: the values of a row are shown."""
+    start: int | None = None
+    """The position of the part that holds the rows, if they have none."""
+
+
+class TabularContext(ReaderContext[Any]):
+    """Reads rows with named columns as records.
+
+    A record is a `record_type`, or a dict without one. `columns` selects columns and `where` rows while they are read.
+    A row that lacks a value for a field that may not be None is rejected, and so is one that the type refuses.
+    """
+
+    record_type: type | None = None
+    """A dataclass, a pydantic model, a TypedDict or a NamedTuple: its fields are the columns. None: dicts."""
+    types: Mapping[str, str] = {}
+    """Arrow types of columns by name, such as `int64` or `timestamp[us]`, if `record_type` does not give them."""
+    columns: tuple[str, ...] = ()
+    """The columns of a record; none named: all. With a `record_type`, these are its fields."""
+    where: Any = None
+    """Which rows are read: a condition on fields, as `value.field("price") > 3`, or an expression of pyarrow."""
+
+    @field_validator("where")
+    @classmethod
+    def _where_is_a_condition(cls, where: Any) -> Any:
+        return check_where(where)
+
+    @field_validator("record_type")
+    @classmethod
+    def _record_type_has_fields(cls, record_type: type | None) -> type | None:
+        if record_type is not None:
+            try:
+                fields_of(record_type)
+            except TypeError as fault:
+                raise ValueError(str(fault)) from None
+        return record_type
+
+    @model_validator(mode="after")
+    def _columns_agree(self) -> Self:
+        if self.columns and self.record_type is not None and set(self.columns) != set(self.fields):
+            raise ValueError(f"columns differ from the fields of {self.record_type.__name__}; leave columns away")
+        if len(set(self.columns)) < len(self.columns):
+            raise ValueError("columns names a column twice")
+        return self
+
+    def items(self, values: Column) -> Batch[Any]:
+        return values.as_batch() if isinstance(values, Rows) else super().items(values)
+
+    @property
+    def fields(self) -> Mapping[str, FieldType]:
+        """The fields of the record type; empty without one."""
+        return {} if self.record_type is None else fields_of(self.record_type)
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The columns of a record; empty: all."""
+        return self.columns or tuple(self.fields)
+
+    @property
+    def tested(self) -> tuple[str, ...]:
+        """The columns that only `where` needs. An expression of Arrow does not name its columns."""
+        return tuple(name for name in dict.fromkeys(names_in(self.where)) if name and name not in self.wanted)
+
+    def needed(self, available: Sequence[str], path: str) -> list[str]:
+        """The columns to read of those that a file has. Raise ColumnsMismatched if one is missing."""
+        if not self.wanted:
+            self._require([*self.tested, *self.types], available, path)
+            return list(available)
+        required = [name for name in self.wanted if name not in self.fields or not self.fields[name].is_optional]
+        self._require([*required, *self.tested], available, path)
+        if is_arrow(self.where):
+            return list(available)
+        names = {*self.wanted, *self.tested}
+        return [name for name in available if name in names]
+
+    def declared(self) -> "dict[str, pa.DataType | None]":
+        """The Arrow type of each declared column; None if it is declared with a type that Arrow lacks."""
+        import pyarrow as pa  # noqa: PLC0415 - not loaded when only compiling
+
+        own = {name: arrow_type(field.hint) for name, field in self.fields.items()}
+        return {**own, **{name: pa.type_for_alias(alias) for name, alias in self.types.items()}}
+
+    def maker(self) -> Maker:
+        """How records are made of rows."""
+        return maker_of(self.record_type)
+
+    def made(self, block: Block, batch: "pa.RecordBatch", places: Places) -> Iterator[Made]:
+        """The records of rows that were read, those that `where` keeps; each row that makes no record as rejected."""
+        import numpy as np  # noqa: PLC0415 - not loaded when only compiling
+        import pyarrow as pa  # noqa: PLC0415
+
+        maker = self.maker()
+        order: Any = None
+        if self.where is not None:
+            numbered = batch.append_column(NUMBER, pa.array(np.arange(batch.num_rows)))
+            batch, order = _without_order(selected(self.where, numbered))
+        batch, order, refused = self._without_missing(self._shaped(batch), order)
+        for reason, index, values in refused:
+            yield self._rejected(block, places, index, values, reason)
+        if not batch.num_rows:
+            return
+        if maker.validated is None:
+            yield records_of(block, Rows(batch, maker, lambda: _picked(places.starts(), order)))
+            return
+        rows = batch.to_pylist()
+        yield from self._checked(block, maker, rows, order, places)
+
+    def _checked(
+        self, block: Block, maker: Maker, rows: Sequence[Any], order: Sequence[int] | None, places: Places
+    ) -> Iterator[Made]:
+        """Rows as records, checked one by one."""
+        records, kept = [], []
+        for index, (row, (record, reason)) in enumerate(zip(rows, maker.checked(rows), strict=True)):
+            place = index if order is None else int(order[index])
+            if reason is not None:
+                yield self._rejected(block, places, place, row, reason)
+            else:
+                records.append(record)
+                kept.append(place)
+        if records:
+            yield records_of(block, ListedAt(records, lambda: _picked(places.starts(), kept)))
+
+    def _shaped(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
+        """The columns of a record, in order. A column that the file lacks, and that may be None, is null."""
+        import pyarrow as pa  # noqa: PLC0415 - as above
+
+        if not self.wanted:
+            return batch
+        arrays = [
+            batch.column(name)
+            if name in batch.schema.names
+            else pa.nulls(batch.num_rows, arrow_type(self.fields[name].hint) or pa.null())
+            for name in self.wanted
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.wanted))
+
+    def _without_missing(
+        self, batch: "pa.RecordBatch", order: Any
+    ) -> "tuple[pa.RecordBatch, Any, list[tuple[str, int, Any]]]":
+        """The rows that have a value where a field may not be None, and why each other one is refused."""
+        import numpy as np  # noqa: PLC0415 - as above
+        import pyarrow as pa  # noqa: PLC0415
+
+        lacking = [
+            name for name, field in self.fields.items() if not field.is_optional and batch.column(name).null_count
+        ]
+        if not lacking:
+            return batch, order, []
+        order = np.arange(batch.num_rows) if order is None else order
+        bad = np.zeros(batch.num_rows, np.bool_)
+        for name in lacking:
+            bad |= batch.column(name).is_null().to_numpy(zero_copy_only=False)
+        refused = []
+        for index in np.flatnonzero(bad).tolist():
+            row = batch.slice(index, 1).to_pylist()[0]
+            missing = ", ".join(name for name in lacking if row[name] is None)
+            refused.append((f"no value for {missing}", int(order[index]), row))
+        return batch.filter(pa.array(~bad)), order[~bad], refused
+
+    def _rejected(self, block: Block, places: Places, index: int, values: Any, reason: str) -> Rejected:
+        text = repr(values) if places.texts is None else as_text(places.texts[index])
+        starts = places.starts()
+        return Rejected(block.path, places.start if starts is None else starts[index], text, reason)
+
+    def _require(self, names: Sequence[str], available: Sequence[str], path: str) -> None:
+        missing = [name for name in names if name not in available]
+        if missing:
+            hint = did_you_mean(missing[0], available)
+            raise ColumnsMismatched(path, f"the file has no column {missing[0]!r}; {hint}")
+
+
+def _without_order(batch: "pa.RecordBatch") -> "tuple[pa.RecordBatch, Any]":
+    """A batch without its last column, the numbers of its rows, and these numbers."""
+    last = batch.num_columns - 1
+    return batch.remove_column(last), batch.column(last).to_numpy()
+
+
+def _picked(starts: Sequence[int] | None, order: Any) -> Sequence[int] | None:
+    return starts if starts is None or order is None else [starts[index] for index in order]
+
+
+def as_text(content: bytes) -> str:
+    """The text of a row in messages; bytes that are not UTF-8 become lone surrogates."""
+    return content.decode("utf-8", TEXT_ERRORS).rstrip("\r\n")

@@ -1,0 +1,442 @@
+"""Formats with columns: the same records however a file is cut, and every row that makes none is rejected."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple, TypedDict
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pa_parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field, ValidationError
+
+from dagkit import Block
+from dagkit.testing import Alone, check_every_split_of
+from dagkit_operators import (
+    BlockReader,
+    ColumnsMismatched,
+    CsvContext,
+    CsvReader,
+    FileChanged,
+    FileInfo,
+    JsonLinesContext,
+    JsonLinesReader,
+    ParquetBroken,
+    ParquetContext,
+    ParquetReader,
+    ReadFiles,
+    value,
+)
+from dagkit_operators.contexts.lines import LineTooLong
+from dagkit_operators.formats.parquet import start_of
+from dagkit_operators.formats.tabular import TabularContext
+
+
+@dataclass
+class Trip:
+    id: int
+    name: str
+    price: float | None
+
+
+class TripRow(TypedDict):
+    id: int
+    name: str
+    price: float | None
+
+
+class TripTuple(NamedTuple):
+    id: int
+    name: str
+    price: float | None
+
+
+class TripModel(BaseModel):
+    id: int = Field(lt=4)
+    name: str
+    price: float | None
+
+
+TRIPS = [Trip(1, "ä", None), Trip(2, 'b"', 2.5), Trip(3, "c, d", 4.0), Trip(4, "", 0.5)]
+JSON = b"".join(json.dumps(vars(trip), ensure_ascii=False).encode() + b"\n" for trip in TRIPS)
+CSV = 'id,name,price\n1,ä,\n2,"b""",2.5\r\n3,"c, d",4\n4,,0.5'.encode()
+
+
+def parquet(folder: Path, trips: Sequence[Trip] = TRIPS, group: int = 1) -> bytes:
+    path = folder / "made.parquet"
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.float64())])
+    pa_parquet.write_table(pa.Table.from_pylist([vars(trip) for trip in trips], schema), path, row_group_size=group)
+    return path.read_bytes()
+
+
+def block_of(folder: Path, content: bytes, start: int = 0, end: int | None = None) -> Block:
+    path = folder / "file"
+    path.write_bytes(content)
+    stop = len(content) if end is None else end
+    return Block(0, str(path), start, stop, stop == len(content), facts={"length": len(content)})
+
+
+def reader_of(context: TabularContext, **properties: Any) -> BlockReader[Any]:
+    kinds: dict[type, type[BlockReader[Any]]] = {
+        CsvContext: CsvReader,
+        JsonLinesContext: JsonLinesReader,
+        ParquetContext: ParquetReader,
+    }
+    return kinds[type(context)](reader_context=context, **properties)
+
+
+def read(
+    context: TabularContext, content: bytes, folder: Path, *edges: int, **properties: Any
+) -> tuple[list[Any], list[tuple[int | None, str]]]:
+    """The records of the stretches of a file between edges, and what is rejected of it."""
+    reader = Alone(reader_of(context, **properties))
+    for start, end in pairwise([0, *edges, len(content)]):
+        if start < end:
+            reader.work(block_of(folder, content, start, end))
+    rejected = [(one.start, one.reason) for one in reader.sent("rejected")]
+    return [record.value for record in reader.sent()], rejected
+
+
+CONTEXTS: list[type[TabularContext]] = [JsonLinesContext, CsvContext, ParquetContext]
+
+
+def content_of(kind: type[TabularContext], folder: Path) -> bytes:
+    return {JsonLinesContext: JSON, CsvContext: CSV}.get(kind) or parquet(folder)
+
+
+@pytest.mark.parametrize("kind", CONTEXTS)
+@pytest.mark.parametrize("record_type", [Trip, TripRow, TripTuple])
+def test_records_have_the_type_that_is_declared(kind: Any, record_type: Any, tmp_path: Path) -> None:
+    records, rejected = read(kind(record_type=record_type), content_of(kind, tmp_path), tmp_path)
+    assert records == [record_type(**vars(trip)) for trip in TRIPS]
+    assert {type(record) for record in records} == {dict if record_type is TripRow else record_type}
+    assert rejected == []
+
+
+@pytest.mark.parametrize("kind", CONTEXTS)
+def test_a_record_that_its_model_refuses_is_rejected(kind: Any, tmp_path: Path) -> None:
+    content = content_of(kind, tmp_path)
+    records, rejected = read(kind(record_type=TripModel), content, tmp_path)
+    assert records == [TripModel.model_validate(vars(trip)) for trip in TRIPS[:3]]
+    ((place, reason),) = rejected
+    assert reason == "id: Input should be less than 4"
+    parquet(tmp_path)
+    starts = {
+        JsonLinesContext: JSON.find(b'{"id": 4'),
+        CsvContext: CSV.find(b"4,,"),
+        ParquetContext: start_of(pa_parquet.ParquetFile(tmp_path / "made.parquet").metadata.row_group(3)),
+    }
+    assert place == starts[kind]
+
+
+@pytest.mark.parametrize("kind", CONTEXTS)
+@pytest.mark.parametrize(
+    "where",
+    [
+        value.field("price") > 1,
+        (value.field("price") >= 2.5) & ~value.field("name").starts_with("ä"),
+        ~(value.field("price") <= 1.0) & (value.field("price") != None),  # noqa: E711 - compared later
+        value.field("name").length() != 1,
+        pc.field("price") > 1,
+    ],
+    ids=str,
+)
+def test_columns_and_rows_are_selected(kind: Any, where: Any, tmp_path: Path) -> None:
+    types = {} if kind is ParquetContext else {"id": "int64", "name": "string", "price": "float64"}
+    context = kind(types=types, columns=("id",), where=where)
+    ids = [4, 2, 3] if "length" in str(where) else [2, 3]
+    records, _ = read(context, content_of(kind, tmp_path), tmp_path)
+    assert records == [{"id": number} for number in sorted(ids)]
+
+
+def test_a_missing_value_is_neither_equal_nor_less(tmp_path: Path) -> None:
+    price = value.field("price")
+    wanted = {price == 2.5: [2], price != 2.5: [1, 3, 4], ~(price == 2.5): [1, 3, 4], ~(price > 1): [1, 4]}
+    for where, ids in wanted.items():
+        assert [trip.id for trip in read(JsonLinesContext(record_type=Trip, where=where), JSON, tmp_path)[0]] == ids
+        assert [trip.id for trip in read(CsvContext(record_type=Trip, where=where), CSV, tmp_path)[0]] == ids
+
+
+@pytest.mark.parametrize("where", [value, value > 1, value.field("a").upper(), "price > 1"], ids=str)
+def test_where_is_a_condition_on_fields(where: Any) -> None:
+    with pytest.raises(ValidationError, match=r"is no condition|tests a record as a whole"):
+        CsvContext(where=where)
+
+
+def test_json_lines_without_types_cannot_be_selected() -> None:
+    with pytest.raises(ValidationError, match="where needs the type of each field, and 'a' has none; set types"):
+        JsonLinesContext(where=value.field("a") == 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("context", "content"),
+    [
+        (JsonLinesContext(record_type=Trip), JSON[:-1]),
+        (JsonLinesContext(), b'{"a": 1}\n\n[2]\n"x"\n'),
+        (CsvContext(record_type=Trip), CSV),
+        (CsvContext(record_type=TripModel), CSV),
+        (CsvContext(quoted_newlines=True), b'a,b\n1,"x\n2,y"\n\n"""\n",z\r\n3,4'),
+    ],
+    ids=["typed JSON", "JSON", "CSV", "validated CSV", "quoted newlines"],
+)
+@pytest.mark.parametrize("chunk_size", [1, 9])
+def test_no_split_loses_or_doubles_a_row(
+    context: TabularContext, content: bytes, chunk_size: int, tmp_path: Path
+) -> None:
+    proven = check_every_split_of(reader_of(context, chunk_size=chunk_size), block_of(tmp_path, content))
+    assert proven.records >= 3
+    assert proven.granted
+    assert proven.cuts == len(content) - 1
+
+
+@pytest.mark.slow
+def test_no_split_loses_or_doubles_a_row_group(tmp_path: Path) -> None:
+    content = parquet(tmp_path)
+    metadata = pa_parquet.ParquetFile(tmp_path / "made.parquet").metadata
+    starts = [start_of(metadata.row_group(number)) for number in range(4)]
+    positions = sorted({start + by for start in starts for by in (-1, 0, 1)} | {len(content) - 1})
+    reader = ParquetReader(reader_context=ParquetContext(record_type=Trip))
+    proven = check_every_split_of(reader, block_of(tmp_path, content), positions=positions)
+    assert (proven.records, proven.cuts) == (4, len(positions))
+    assert proven.granted
+
+
+@pytest.mark.parametrize("kind", CONTEXTS)
+def test_files_that_were_found_are_read_alike(kind: Any, tmp_path: Path) -> None:
+    content = content_of(kind, tmp_path)
+    block = block_of(tmp_path, content)
+    reader = Alone(ReadFiles(reader_context=kind(record_type=Trip), part_size=20))
+    reader.work(FileInfo(block.path, len(content), 0, 1))
+    assert reader.sent() == TRIPS
+
+
+BAD_JSON = [
+    (b'{"id": "x", "name": "a"}', "Column(/id) changed from number to string"),
+    (b'{"id": 2.5, "name": "a"}', "couldn't parse:2.5"),
+    (b'{"id": 99999999999999999999, "name": "a"}', "couldn't parse:99999999999999999999"),
+    (b'{"id": 5}', "no value for name"),
+    (b'{"id": 5, "name": "\xff"}', "Invalid UTF8"),
+    (b'{"id": 5, "name": "a"}{"id": 6, "name": "b"}', "the line holds 2 records"),
+    (b'{"id": 5, "name": "a"', "the line is not a JSON object"),
+    (b'{"id": 5,, "name": "a"}', "JSON parse error"),
+    (b"[1]", "the line is not a JSON object"),
+]
+BAD_CSV = [
+    (b"x,a,1", "invalid value 'x'"),
+    (b"5,a", "Expected 3 columns, got 2"),
+    (b"5,a,1,2", "Expected 3 columns, got 4"),
+    (b",a,1", "no value for id"),
+    (b"5,\xff,1", "invalid UTF8"),
+    (b'5,"a,1', "a quote is open at the end; set quoted_newlines"),
+    (b"5,a\r,1", "the line holds 2 records"),
+]
+
+
+@pytest.mark.parametrize(
+    ("context", "before", "line", "after", "reason"),
+    [
+        *[(JsonLinesContext(record_type=Trip), JSON, line, JSON, reason) for line, reason in BAD_JSON],
+        *[(CsvContext(record_type=Trip), CSV + b"\n", line, CSV[14:], reason) for line, reason in BAD_CSV],
+    ],
+)
+@pytest.mark.parametrize("chunk_size", [8, 1 << 20])
+def test_only_the_bad_line_is_rejected_with_its_place(
+    *, context: Any, before: bytes, line: bytes, after: bytes, reason: str, chunk_size: int, tmp_path: Path
+) -> None:
+    records, rejected = read(context, before + line + b"\n" + after, tmp_path, chunk_size=chunk_size)
+    if isinstance(context, CsvContext) and b"\r" in line:
+        rejected = [(len(before), "the line holds 2 records") for one in rejected if one[0] == len(before)]
+    assert records == TRIPS * 2
+    assert [place for place, _ in rejected] == [len(before)]
+    assert reason in rejected[0][1]
+
+
+def test_a_bad_line_of_untyped_json_is_rejected_with_its_place(tmp_path: Path) -> None:
+    records, rejected = read(JsonLinesContext(), b'{"a": 1}\n{"a"}\n3\n' + b"[" * 100_000, tmp_path)
+    assert records == [{"a": 1}, 3]
+    assert [place for place, _ in rejected] == [9, 17]
+
+
+@pytest.mark.parametrize("bad", [2, 3, 5])
+def test_every_bad_row_among_many_is_found(bad: int, tmp_path: Path) -> None:
+    lines = [b"id,price"] + [b"x,1" if number % bad == 0 else b"%d,1" % number for number in range(200)]
+    records, rejected = read(CsvContext(types={"id": "int64"}), b"\n".join(lines), tmp_path, 500, 900)
+    assert [record["id"] for record in records] == [number for number in range(200) if number % bad]
+    assert len(rejected) == len(range(0, 200, bad))
+
+
+def test_a_byte_order_mark_and_blank_lines_are_skipped(tmp_path: Path) -> None:
+    mark = b"\xef\xbb\xbf"
+    assert read(CsvContext(), mark + b"a,b\n\n1,2\n\n", tmp_path)[0] == [{"a": "1", "b": "2"}]
+    for context in (JsonLinesContext(), JsonLinesContext(types={"a": "int64"})):
+        assert read(context, mark + b'{"a": 1}\r\n \n\n {"a": 2} \n', tmp_path) == ([{"a": 1}, {"a": 2}], [])
+
+
+def test_columns_come_by_name_whatever_their_order(tmp_path: Path) -> None:
+    content = b"name;extra;id\na;x;1\n"
+    assert read(CsvContext(separator=";", columns=("id", "name")), content, tmp_path)[0] == [{"id": "1", "name": "a"}]
+    assert read(CsvContext(record_type=Trip, separator=";"), content, tmp_path)[0] == [Trip(1, "a", None)]
+
+
+def test_a_file_without_a_header_has_the_declared_columns(tmp_path: Path) -> None:
+    context = CsvContext(header=False, record_type=Trip, null_values=("", "-"))
+    assert read(context, b"1,-,-\n", tmp_path)[0] == [Trip(1, "-", None)]
+    with pytest.raises(ValidationError, match="columns have no names"):
+        CsvContext(header=False)
+
+
+def test_quotes_may_be_parts_of_values(tmp_path: Path) -> None:
+    assert read(CsvContext(quote=""), b'a,b\n"1,2"\n', tmp_path)[0] == [{"a": '"1', "b": '2"'}]
+    with pytest.raises(ValidationError, match="quoted_newlines is set, and quote is empty"):
+        CsvContext(quote="", quoted_newlines=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"id,nam,price\n1,a,2\n", "the file has no column 'name'; did you mean 'nam'?"),
+        (b"id,id,name\n1,2,a\n", "its header, at byte 0, names the column 'id' twice"),
+        (b"\nid,name\n1,a\n", "its first line, at byte 0, is empty and names no columns"),
+    ],
+)
+def test_a_wrong_header_is_an_error_that_names_the_file(content: bytes, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(ColumnsMismatched) as raised:
+        read(CsvContext(record_type=Trip), content, tmp_path)
+    assert str(raised.value).startswith(f"{tmp_path / 'file'}: {problem}")
+
+
+@pytest.mark.parametrize("size", [1, 3, 8, 30])
+def test_consecutive_blocks_give_the_same_rows(size: int, tmp_path: Path) -> None:
+    content = b'a,b\n"a long\n value",y\n1,2\n"\n",""\n'
+    starts = range(0, len(content), size)
+    path = block_of(tmp_path, content).path
+    reader = Alone(CsvReader(reader_context=CsvContext(quoted_newlines=True)))
+    with reader.window():
+        for number, start in enumerate(starts):
+            end, before = min(start + size, len(content)), number - 1 if number else None
+            reader.work(Block(number, path, start, end, False, "", {"length": len(content)}, before))
+    rows = [("a long\n value", "y"), ("1", "2"), ("\n", "")]
+    assert [record.value for record in reader.sent()] == [{"a": a, "b": b} for a, b in rows]
+
+
+def test_consecutive_blocks_scan_for_quotes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scanned = []
+    monkeypatch.setattr("dagkit_operators.formats.quoted.Quoted.begins_inside", lambda _, start: scanned.append(start))
+    content = b"a,b\n" + b'"x\n",y\n' * 10
+    blocks = [
+        Block(number, str(tmp_path / "file"), start, start + 37, start > 0, "", {"length": len(content)}, before)
+        for number, (start, before) in enumerate([(0, None), (37, 0)])
+    ]
+    block_of(tmp_path, content)
+    reader = Alone(CsvReader(reader_context=CsvContext(quoted_newlines=True)))
+    with reader.window():
+        for block in blocks:
+            reader.work(block)
+    assert [record.value for record in reader.sent()] == [{"a": "x\n", "b": "y"}] * 10
+    assert scanned == [0]
+
+
+def test_a_quote_that_is_never_closed_is_an_error_with_its_place(tmp_path: Path) -> None:
+    context = CsvContext(quoted_newlines=True, longest_line=40)
+    with pytest.raises(LineTooLong, match="the line at byte 8 is longer than 40 bytes"):
+        read(context, b"a,b\n1,2\n" + b'"' + b"3,4\n" * 20, tmp_path, chunk_size=10)
+
+
+@settings(max_examples=40)
+@given(
+    rows=st.lists(st.tuples(*[st.text(st.sampled_from('a,"\n;é'), max_size=4)] * 2), min_size=1, max_size=8),
+    cuts=st.lists(st.integers(0, 200), max_size=4),
+    chunk_size=st.integers(1, 30),
+)
+def test_any_quoted_rows_are_read_however_the_file_is_cut(
+    *, rows: list[tuple[str, str]], cuts: list[int], chunk_size: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    quoted = ['"' + text.replace('"', '""') + '"' for row in rows for text in row]
+    content = ("a,b\n" + "".join(f"{a},{b}\n" for a, b in zip(quoted[::2], quoted[1::2], strict=True))).encode()
+    edges = sorted({cut % len(content) for cut in cuts})
+    folder = tmp_path_factory.mktemp("csv")
+    records, rejected = read(CsvContext(quoted_newlines=True), content, folder, *edges, chunk_size=chunk_size)
+    assert records == [{"a": a, "b": b} for a, b in rows]
+    assert rejected == []
+
+
+def test_row_groups_that_the_condition_excludes_are_not_read(tmp_path: Path) -> None:
+    content = bytearray(parquet(tmp_path))
+    start = start_of(pa_parquet.ParquetFile(tmp_path / "made.parquet").metadata.row_group(0))
+    content[start : start + 20] = bytes(20)
+    context = ParquetContext(record_type=Trip, where=value.field("id") > 2)
+    assert read(context, bytes(content), tmp_path)[0] == TRIPS[2:]
+    with pytest.raises(ParquetBroken, match=f"file: the row group at byte {start} cannot be read: "):
+        alone_with(bytes(content), tmp_path)
+    records, rejected = read(ParquetContext(record_type=Trip), bytes(content), tmp_path)
+    assert records == TRIPS[1:]
+    assert [place for place, _ in rejected] == [start]
+
+
+def alone_with(content: bytes, folder: Path) -> None:
+    """Read a Parquet file without a receiver of what is rejected."""
+    Alone(ParquetReader(), connected=["messages"]).work(block_of(folder, content))
+
+
+@pytest.mark.parametrize("content", [b"one\ntwo\n", b"PAR1", b"PAR1" + bytes(40) + b"PAR1"])
+def test_what_is_no_parquet_file_is_reported(content: bytes, tmp_path: Path) -> None:
+    with pytest.raises(ParquetBroken, match="file: this is no Parquet file: "):
+        alone_with(content, tmp_path)
+
+
+def test_a_parquet_file_that_is_cut_off_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(ParquetBroken, match="file: this is no Parquet file: "):
+        alone_with(parquet(tmp_path)[:-10], tmp_path)
+
+
+def test_a_parquet_file_that_was_cut_meanwhile_is_reported_as_such(tmp_path: Path) -> None:
+    content = parquet(tmp_path)
+    block = block_of(tmp_path, content)
+    Path(block.path).write_bytes(content[:-10])
+    with pytest.raises(FileChanged):
+        Alone(ParquetReader()).work(block)
+
+
+@pytest.mark.parametrize(
+    ("context", "problem"),
+    [
+        (ParquetContext(columns=("nam",)), "the file has no column 'nam'; did you mean 'name'?"),
+        (ParquetContext(types={"name": "int64"}), "its column 'name' has the type string, and int64 is wanted"),
+        (ParquetContext(types={"id": "int32", "price": "float32"}), ""),
+    ],
+)
+def test_a_parquet_file_has_the_declared_columns(context: ParquetContext, problem: str, tmp_path: Path) -> None:
+    if not problem:
+        assert read(context, parquet(tmp_path), tmp_path)[0] == [vars(trip) for trip in TRIPS]
+        return
+    with pytest.raises(ColumnsMismatched) as raised:
+        read(context, parquet(tmp_path), tmp_path)
+    assert str(raised.value).startswith(f"{tmp_path / 'file'}: {problem}")
+
+
+def test_a_large_number_is_no_silent_loss(tmp_path: Path) -> None:
+    content = parquet(tmp_path, [Trip(1 << 40, "a", None)])
+    with pytest.raises(ColumnsMismatched, match="its column 'id': Integer value 1099511627776 not in range"):
+        read(ParquetContext(types={"id": "int32"}), content, tmp_path)
+
+
+def test_rows_stay_columns_until_they_are_needed(tmp_path: Path) -> None:
+    block = block_of(tmp_path, JSON)
+    reader = ReadFiles(reader_context=JsonLinesContext(record_type=Trip))
+    info = FileInfo(block.path, block.end, 0, 1)
+    (batch,) = reader.process(info, reader.tracker(info, reader.initial_restriction(info)))
+    assert batch.column("id").array().to_pylist() == [1, 2, 3, 4]
+    assert list(batch) == TRIPS
+
+
+def test_a_class_without_fields_is_no_record_type() -> None:
+    with pytest.raises(ValidationError, match="int has no fields; use a dataclass"):
+        CsvContext(record_type=int)
+    with pytest.raises(ValidationError, match="columns differ from the fields of Trip"):
+        CsvContext(record_type=Trip, columns=("id",))
