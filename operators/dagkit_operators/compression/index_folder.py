@@ -37,16 +37,19 @@ class IndexFolder:
         self._folder = f"{application_path.rstrip('/')}/{FOLDER}" if application_path else ""
 
     def place_of(self, path: str, length: int, filesystem: Any = None) -> str | None:
-        """Where the index of a file is kept; None if it gets none.
+        """Where the index of a file is kept; None if it gets none, or if the file is gone.
 
         The path belongs to the Arrow filesystem, if one is given; otherwise it is local or a URL.
         """
         if not self._folder or length < self._shortest:
             return None
+        content = hashlib.blake2b(b"%d " % length, digest_size=16)
         with reading_from(path):
-            content = hashlib.blake2b(b"%d " % length, digest_size=16)
-            for part in sampled(path, [0, length // 2, max(0, length - SAMPLE)], SAMPLE, filesystem):
-                content.update(part)
+            try:
+                for part in sampled(path, [0, length // 2, max(0, length - SAMPLE)], SAMPLE, filesystem):
+                    content.update(part)
+            except FileNotFoundError:
+                return None  # the reader of the file reports that it is gone
         return f"{self._folder}/{content.hexdigest()}"
 
     def load(self, place: str) -> GzipIndex | None:

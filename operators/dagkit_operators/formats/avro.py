@@ -15,6 +15,7 @@ from dagkit import Block, OutputPort
 from dagkit.errors import RunFailure
 from dagkit.schema.columns import Listed
 from dagkit.urls import shown
+from dagkit_operators.compression.codec import CompressionBroken
 from dagkit_operators.contexts.lines import CHUNK_SIZE
 from dagkit_operators.contexts.reader_context import Broken, Tracker, records_of
 from dagkit_operators.filesystem.access import Seekable
@@ -154,7 +155,7 @@ def _headed(source: "io.BufferedReader[_Raw]", path: str) -> tuple[Iterator[Any]
     source.seek(0)
     try:
         reading = fastavro.block_reader(source)
-    except FileChanged:
+    except (FileChanged, CompressionBroken):
         raise
     except Exception as fault:
         raise AvroBroken(path, 0, _message(fault)) from fault
@@ -189,7 +190,7 @@ def _decoded(reading: Iterator[Any], path: str, place: int) -> list[Any]:
     try:
         data = next(reading)
         records = list(data)
-    except FileChanged:
+    except (FileChanged, CompressionBroken):
         raise
     except (StopIteration, IndexError):  # fastavro raises these if bytes are missing
         raise AvroBroken(path, place, "it ends too soon") from None

@@ -25,6 +25,8 @@ from dagkit_operators.compression.deflate_blocks import LOOKAHEAD, aligned, bloc
 from dagkit_operators.compression.gzip_content import GzipContent
 from dagkit_operators.compression.gzip_index import GzipIndex
 from dagkit_operators.compression.index_folder import FOLDER, IndexFolder
+from dagkit_operators.compression.opening import content_length_of
+from dagkit_operators.filesystem.access import Found
 
 SPACING = 100_000
 ANY = random.Random(17)  # noqa: S311 - test data
@@ -208,6 +210,14 @@ def test_an_index_is_found_for_the_same_content_under_another_name_and_time(file
     assert len(blocks_of(other, indexes, block_size=200_000)) > 2
     other.write_bytes(KINDS["level 9"])
     assert len(blocks_of(other, indexes, block_size=200_000)) == 1
+
+
+def test_a_file_that_is_gone_has_no_index(file: Path, indexes: IndexFolder) -> None:
+    lines(blocks_of(file, indexes), indexes)
+    found = Found(str(file), file.stat().st_size, 1000)
+    assert content_length_of(found, "gzip", indexes) == len(TEXT)
+    file.unlink()
+    assert content_length_of(found, "gzip", indexes) is None
 
 
 def test_a_damaged_index_is_not_used(

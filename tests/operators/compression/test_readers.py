@@ -1,18 +1,28 @@
 """Every reader decompresses, by name or by the first bytes, however its blocks were found."""
 
 import gzip
+import io
 import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 
 from dagkit import Block
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock
-from dagkit_operators import FileInfo, FileSplitterInput, FixedLengthReader, LineReader, MatchFiles, ReadFiles
+from dagkit_operators import (
+    AvroReader,
+    FileInfo,
+    FileSplitterInput,
+    FixedLengthReader,
+    LineReader,
+    MatchFiles,
+    ReadFiles,
+)
 from dagkit_operators.compression.codec import ENDINGS, MAGIC, CompressedBlock, CompressionBroken
 from dagkit_operators.reading.slices import FSSliceReader
 from tests.operators.compression.test_compressed import COMPRESS, FIFTEEN
@@ -121,6 +131,18 @@ def test_a_truncated_or_corrupt_file_is_an_error_with_its_place(codec: str, tmp_
         place = r"near byte [0-9]+ of the file and byte [0-9]+ of its content"
         assert re.search(rf"{re.escape(path.name)} cannot be read as {codec}: .+, {place}", str(broken.value)), name
         assert 0 < broken.value.position <= len(content)
+
+
+def test_other_formats_are_read_from_compressed_files_and_damage_is_no_bad_record(tmp_path: Path) -> None:
+    path, content = tmp_path / "file.avro.gz", io.BytesIO()
+    fastavro.writer(content, "int", range(30_000), sync_interval=1000)
+    whole = gzip.compress(content.getvalue())
+    path.write_bytes(whole)
+    assert read(AvroReader(), blocks_of(path)) == list(range(30_000))
+    for wrong in (whole[:-3], whole[:100], whole[: len(whole) // 2]):
+        path.write_bytes(wrong)
+        with pytest.raises(CompressionBroken):
+            read(AvroReader(), blocks_of(path))
 
 
 def test_a_pattern_finds_compressed_files_for_read_files(tmp_path: Path) -> None:
