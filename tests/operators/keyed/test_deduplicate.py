@@ -42,7 +42,9 @@ class Order:
     text: str
 
 
-@pytest.mark.parametrize("key", ["number", lambda order: order.number, value.field("number")], ids=str)
+@pytest.mark.parametrize(
+    "key", ["number", lambda order: order.number, value.field("number")], ids=["a field", "a function", "an expression"]
+)
 @pytest.mark.parametrize("send", ["send", "send_batch"])
 def test_the_key_is_a_field_a_function_or_an_expression(key: object, send: str) -> None:
     alone = Alone(Deduplicate(key=key))
