@@ -1,4 +1,4 @@
-/* Bytes among bytes: what bytewise.py says with numpy and Arrow, in one pass, where this was compiled with dagkit. */
+/* Scans bytes in one pass. bytewise.py has the same functions in numpy and Arrow, for machines without a compiler. */
 
 #include <stdint.h>
 #include <string.h>
@@ -7,15 +7,15 @@
 #include <emmintrin.h>
 #endif
 
-/* The checksum of the text that this was compiled from: what has another one beside it is not used. */
+/* The checksum of this source. The library is used only if it equals that of the source beside it. */
 #ifndef SOURCE
 #define SOURCE 0
 #endif
 const uint32_t dagkit_source = SOURCE;
 
-#if defined(__SSE2__) /* without it numpy is faster, and is asked */
+#if defined(__SSE2__) /* without it numpy is faster, and is used instead */
 
-/* A bit for each of 64 bytes: whether it is the one that is sought. */
+/* One bit for each of 64 bytes: set if the byte is the sought one. */
 static inline uint64_t standing(const uint8_t *bytes, uint8_t sought)
 {
     const __m128i wanted = _mm_set1_epi8((char)sought);
@@ -27,7 +27,7 @@ static inline uint64_t standing(const uint8_t *bytes, uint8_t sought)
     return bits;
 }
 
-/* How often a byte stands among so many; what lies behind the first of them, as many as there is room for. */
+/* Counts how often a byte occurs, and writes the position after each occurrence, up to `room` of them. */
 int64_t dagkit_ends(const uint8_t *bytes, int64_t length, uint8_t sought, int32_t *ends, int64_t room)
 {
     int64_t found = 0, from = 0;
@@ -46,14 +46,14 @@ int64_t dagkit_ends(const uint8_t *bytes, int64_t length, uint8_t sought, int32_
 
 #endif
 
-/* Copies the values that begin with a text, or those that do not, one after the other, and tells how many they are.
-   Value i stands from offsets[i] to offsets[i + 1]; the copies get offsets of their own, one more than they are. */
+/* Copies the values that begin with a text, or those that do not, and returns their number. Value i lies between
+   offsets[i] and offsets[i + 1]. The copies get offsets of their own, one more than there are copies. */
 int64_t dagkit_beginning(const uint8_t *bytes, const int32_t *offsets, int64_t count, const uint8_t *text,
                          int32_t length, int32_t wanted, uint8_t *copies, int32_t *copied)
 {
     int64_t kept = 0;
-    int32_t run = 0, reached = 0; /* what is copied next begins there, and what was copied ended here */
-    int held = 0;                 /* whether the value before is one that is copied */
+    int32_t run = 0, reached = 0; /* where the next copy begins in the source, and where the last one ended in the target */
+    int held = 0;                 /* whether the previous value is copied */
     copied[0] = 0;
     for (int64_t value = 0; value < count; value++) {
         const int32_t start = offsets[value], stop = offsets[value + 1];
