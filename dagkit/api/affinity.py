@@ -18,6 +18,7 @@ class AffinityRule(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     type: AffinityType
+    """Whether the operators run together or apart."""
     locality: Locality = Locality.NODE_LOCAL
     relax_locality: bool = Field(default=False, alias="relaxLocality")
     operators: tuple[str, ...] = Field(default=(), alias="operatorsList")

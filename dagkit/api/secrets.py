@@ -35,7 +35,7 @@ def _texts(secret: object) -> Iterator[str]:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """The parts of a value, each with its name; what is only counted has the name "" and counts as its whole."""
+    """The parts of a value, each with its name. Elements of a list or set have none of their own: theirs is ""."""
     if isinstance(value, BaseModel):
         yield from ((name, getattr(value, name, None)) for name in type(value).model_fields)
     elif is_dataclass(value) and not isinstance(value, type):

@@ -28,7 +28,10 @@ class Conversion:
     """Whether values must be data, as in requests: no functions, classes, or objects by class."""
 
     def convert(self, wanted: Any, raw: Any) -> Any:
-        """Convert the value to this type. Raise `ValueError`, with a sentence for the user, if it does not fit."""
+        """Convert the value as far as pydantic does not: numbers and booleans, for example, are only prepared for it.
+
+        Raise `ValueError`, with a sentence for the user, if the value does not fit the type.
+        """
         wanted = plain(wanted)
         if raw is None or wanted is Any or isinstance(wanted, TypeVar):
             return raw

@@ -49,12 +49,21 @@ class RunningPlan:
         plan = cls.of(compilation)
         for one in checkpoint.altered:
             if value_of(compilation, one.operator, one.name) != one.configured:
-                _log.warning("%s.%s is as its configuration says now, for that was edited", one.operator, one.name)
+                _log.warning(
+                    "the value set for %s.%s while it ran is dropped, because its configuration was edited since",
+                    one.operator,
+                    one.name,
+                )
                 continue
             try:
                 plan = plan.setting(one.operator, one.name, one.value)
             except ApplicationFaults as faults:
-                _log.warning("what %s.%s was set to does not fit any more: %s", one.operator, one.name, faults)
+                _log.warning(
+                    "the value set for %s.%s while it ran is dropped, because it does not fit any more: %s",
+                    one.operator,
+                    one.name,
+                    faults,
+                )
         return plan.partitioned_as(checkpoint.partitions)
 
     @cached_property

@@ -23,9 +23,10 @@ class Syncing:
         self._behind: deque[tuple[BinaryIO, Future[None], Blame]] = deque()
 
     def add(self, stream: BinaryIO, blame: Blame) -> None:
-        """Nothing more is written to it. It is closed, and survives a power cut, when `wait` returns.
+        """Sync and close this file in the background. The caller must not write to it any more.
 
-        What goes wrong is raised as `blame` has it, here or by `wait`; then all of them are to be abandoned.
+        When `wait` returns, the file survives a power cut. If that fails, this call or `wait` raises the error that
+        `blame` makes, and the caller must call `abandon`.
         """
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="dagkit-sync")

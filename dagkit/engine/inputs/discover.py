@@ -166,7 +166,7 @@ class DriverInputs:
         return self._work[key]
 
     def coming(self, program: Program) -> set[str]:
-        """The inputs that discoveries go to that no window has taken yet."""
+        """The inputs that will receive discoveries which no window has taken yet."""
         return {
             target.address
             for discovery in self.found

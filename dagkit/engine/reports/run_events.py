@@ -59,7 +59,7 @@ class Committed:
     """How many blocks are pending now."""
     waiting_positions: int
     underway: Mapping[str, Sequence[WorkProgress]] = field(default_factory=dict)
-    """The work that was begun and is not finished, by operator: the first of it, the furthest behind first."""
+    """The work that was begun and is not finished, by operator: some of it, the least complete first."""
     visible: datetime | None = None
     """When the next incomplete file will be completed and become visible, if a limit of time applies to any."""
 

@@ -101,7 +101,10 @@ class EventPublisher:
 
 
 def underway_in(reports: Iterable[Report]) -> Mapping[str, Sequence[WorkProgress]]:
-    """The work that a window began and did not finish, by operator: the furthest behind first, then what has no end."""
+    """The work that a window began and did not finish, by operator.
+
+    The least complete comes first, work without an end last, at most MOST_UNDERWAY of an operator.
+    """
     found: dict[str, list[WorkProgress]] = {}
     for report in reports:
         for name, figures in report.figures.items():

@@ -23,7 +23,7 @@ class DrainPolicy:
         """The work that truncating removed."""
         self._until = until
         self._truncated: set[tuple[str, Number]] = set()
-        """Elements that were truncated once: the rest of those that have an end is not truncated again."""
+        """Elements that were truncated once. If such an element has an end, its rest is not truncated again."""
 
     def asks_again(self, item: WorkItem) -> bool:
         """Whether this launch resumes a deferred item once it is due, and does not end before."""

@@ -15,10 +15,10 @@ from dagkit.engine.work.promise import WindowPromise
 from dagkit.engine.work.queue import WorkQueue
 from dagkit.engine.work.split import (
     Allocation,
-    Cut,
     CutNear,
     ItemEnd,
     Pieces,
+    PlannedSplit,
     SlotResult,
     SplitBackoff,
     SplitPlanner,
@@ -39,7 +39,7 @@ class WindowSchedule:
     lasts_millis: float
     forecast: CostEstimate
     """The estimate that the allocation is based on."""
-    made: tuple[Cut, ...] = ()
+    made: tuple[PlannedSplit, ...] = ()
     """The cuts that were made for the allocation."""
     promised: WindowPromise | None = None
     """The promise that it fulfils, if a launch before this one made it: that one holds the cuts."""

@@ -105,7 +105,7 @@ def _source_of(item: WorkItem) -> tuple[str, str | Number]:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class PlannedSplit:
     """A cut that was made before a window."""
 
     item: WorkItem
@@ -127,7 +127,7 @@ class SplitPlanner:
     """Where blocks may be cut, by input; the blocks of other inputs are not cut."""
     patience: SplitBackoff = field(default_factory=SplitBackoff)
     window: int = 0
-    made: list[Cut] = field(default_factory=list)
+    made: list[PlannedSplit] = field(default_factory=list)
 
     def at(self, item: WorkItem, position: int, why: str) -> Pieces | None:
         """Cut a block in two near a position. Return None if a piece would be too small or the reader refuses."""
@@ -138,7 +138,7 @@ class SplitPlanner:
             self.patience.refused(item, self.window)
             return None
         self.patience.came_of_it(item)
-        self.made.append(Cut(item, pieces, why))
+        self.made.append(PlannedSplit(item, pieces, why))
         return pieces
 
     def take_back(self, count: int) -> None:

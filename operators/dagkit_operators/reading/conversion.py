@@ -37,7 +37,7 @@ class Conversion:
     """Called with the number of records of which None was made, and which are dropped; without it, None is an item."""
 
     def of(self, column: Column, given: Sequence[Any]) -> ListedAt:
-        """What is made of the values of a column, given as the conversion takes them."""
+        """Convert the values of a column, which are given in the form that the conversion takes. Reject the invalid."""
         items: list[Any] = []
         rejected: list[int] = []
         values = iter(given)
@@ -56,7 +56,7 @@ class Conversion:
             except Exception as error:
                 index = len(items) + len(rejected)
                 line = f"{_line_at(_start(starts(), index))} of {shown(self.path)}: {as_text(given[index])!r:.80}"
-                error.add_note(f"of {line}; what raises ValueError is rejected, and nothing else")
+                error.add_note(f"of {line}; only a ValueError rejects a record, any other exception fails the run")
                 raise
         dropped = [] if self.drop is None else [index for index, item in enumerate(items) if item is None]
         if self.drop is not None and dropped:

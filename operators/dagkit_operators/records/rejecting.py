@@ -38,7 +38,7 @@ class Rejecting(Operator):
     def tried(
         self, function: Callable[[Any], Any], column: Column, item_at: Callable[[int], Any]
     ) -> tuple[list[Any], list[int]]:
-        """Call the function with one value after the other, after a call with many raised ValueError.
+        """Repeat a failed call for many values one by one, to find the values for which it raises ValueError.
 
         Return the results and the indexes of their values. Reject the items of all other values.
         """

@@ -143,5 +143,8 @@ def test_an_error_of_another_kind_is_no_rejection(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError) as raised:
         Alone(ReadFiles(parse=lambda line: 1 // int(line))).work(written(tmp_path, "1\n0\n"))
     assert raised.value.__notes__ == [
-        f"of the line at byte 2 of {tmp_path}/file: '0'; what raises ValueError is rejected, and nothing else"
+        (
+            f"of the line at byte 2 of {tmp_path}/file: '0'; "
+            "only a ValueError rejects a record, any other exception fails the run"
+        )
     ]
