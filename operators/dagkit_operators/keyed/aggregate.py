@@ -42,7 +42,7 @@ class Steps:
     """The steps of an aggregation. A partial result can be saved as state; a result is what is sent."""
 
     combine: Callable[[Any, Any], Any]
-    """Makes one partial result of two. It must be associative."""
+    """Makes one partial result of two. It must be associative and commutative, as partitions merge in any order."""
     start: Callable[[Any], Any] = lambda value: value
     """The partial result of one value."""
     result: Callable[[Any], Any] = lambda partial: partial
@@ -65,7 +65,7 @@ NAMED: Final[Mapping[str, Steps]] = {
 
 
 def steps_of(function: "Named | Callable[[Any, Any], Any]") -> Steps:
-    """The steps of a named function, or of an associative function of two values."""
+    """The steps of a named function, or of an associative and commutative function of two values."""
     return NAMED[function] if isinstance(function, str) else Steps(function)
 
 
@@ -96,9 +96,9 @@ class MergeAggregates(Unifier[tuple[K, V]], Generic[K, V]):
 class Aggregate(Operator, Generic[T, K, V]):
     """Combines the values of each key in a window, and sends a pair of key and result for each, sorted by key.
 
-    Items are pairs of a key and a value, unless `key` is set. The function is known by name, or any associative
-    function of two values. The result of `mean` is a `Mean`. If several partitions have results for one key, as those
-    that mirror the partitions upstream, a `MergeAggregates` merges them.
+    Items are pairs of a key and a value, unless `key` is set. The function is known by name, or any associative and
+    commutative function of two values. The result of `mean` is a `Mean`. If several partitions have results for one
+    key, as those that mirror the partitions upstream, a `MergeAggregates` merges them.
     """
 
     kind = "records.aggregate/1"
@@ -106,7 +106,7 @@ class Aggregate(Operator, Generic[T, K, V]):
     aggregates = OutputPort[tuple[K, V]](unified_by="merging")
 
     function: Named | Callable[[Any, Any], Any] = "sum"
-    """`sum`, `min`, `max`, `count` or `mean`, or an associative function of two values."""
+    """`sum`, `min`, `max`, `count` or `mean`, or an associative and commutative function of two values."""
     key: Key = None
     """The key of an item: a function of its value, or a field; None: items are pairs, and begin with their key."""
     of: Key = None

@@ -33,7 +33,9 @@ def test_every_split_is_reported_with_its_window_its_place_and_its_reason(dagkit
     first = splits[0]
     assert (first["window"], first["slot"], first["block"], first["source"]) == (1, 0, 0, "numbers")
     assert first["start"] < first["at"] < first["end"] == 40
-    assert {split["why"] for split in splits} == {"its window was over"}
+    # on a slow machine the scheduler splits blocks too, by the time that it measured, for a reason of its own
+    assert first["why"] == "its window was over"
+    assert all(split["why"] for split in splits)
 
 
 def test_what_was_split_off_is_what_is_split_next(dagkit, place: str) -> None:
@@ -45,7 +47,9 @@ def test_what_was_split_off_is_what_is_split_next(dagkit, place: str) -> None:
 def test_splits_for_people(dagkit, place: str) -> None:
     header, *rows = dagkit("splits", place).out.splitlines()
     assert header.split() == ["window", "slot", "block", "from", "split", "at", "to", "why", "source"]
-    assert all("its window was over" in row for row in rows)
+    splits = dagkit("splits", place, "--json").document["splits"]
+    assert "its window was over" in rows[0]
+    assert all(split["why"] in row for split, row in zip(splits, rows, strict=True))
     assert dagkit("splits", place, "--source", "letters").out == "nothing was split\n"
 
 

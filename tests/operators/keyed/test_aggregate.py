@@ -33,11 +33,11 @@ def expected(function: Any, pairs: list[tuple[str, int]]) -> list[tuple[str, Any
         by_key.setdefault(key, []).append(number)
     if isinstance(function, str):
         return [(key, FUNCTIONS[function](numbers)) for key, numbers in sorted(by_key.items())]
-    return [(key, max(numbers, key=abs)) for key, numbers in sorted(by_key.items())]
+    return [(key, max(numbers, key=lambda number: (abs(number), number))) for key, numbers in sorted(by_key.items())]
 
 
 def larger(one: int, other: int) -> int:
-    return one if abs(one) >= abs(other) else other
+    return max(one, other, key=lambda number: (abs(number), number))
 
 
 @pytest.mark.slow
