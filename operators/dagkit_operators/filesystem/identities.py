@@ -1,8 +1,8 @@
 """File identities: recognise a file after it grew or was renamed, and distinguish it from a later file of its name.
 
 An identity combines the inode, which the system may reuse, with digests of the first and last bytes known. The device
-number may change when the machine restarts; it only distinguishes files with different names. Remote files cannot be
-appended to, so their name is their identity.
+number may change when the machine restarts; it only distinguishes files with different names. A remote file is
+identified by its name, and in an object store also by the version of its content: an object can only be overwritten.
 """
 
 import hashlib
@@ -16,6 +16,8 @@ from dagkit_operators.filesystem.access import NotRegular, exists, opened_here
 
 EDGE = 256
 """The most bytes digested at the beginning of a file, and before its known end."""
+_VERSION = " version="
+"""Separates the URL of an object from the version of its content."""
 
 
 def has_identity(path: str, identity: str) -> bool:
@@ -35,14 +37,20 @@ class Identities:
         for identity in identities:
             self._add(identity)
 
-    def identify(self, path: str) -> tuple[str | None, bool]:
+    def identify(self, path: str, version: str = "") -> tuple[str | None, bool]:
         """Return the current identity of the file at a path, and whether the file was known.
 
-        The identity is None if the file is empty or gone; otherwise the file is known from now on.
+        The identity is None if the file is empty or gone; otherwise the file is known from now on. An object that was
+        recorded without a version, or has none now, is known whatever its content.
         """
         now: str | None = path
         if is_url(path):
-            same = self._by_inode.get(path, [])
+            now = f"{path}{_VERSION}{version}" if version else path
+            known = self._by_inode.get(path, [])
+            # An overwritten object may get its old content and version back, so replaced versions are not kept.
+            self._identified.update(known)
+            same = [identity for identity in known if not version or identity in (path, now)]
+            self._by_inode.pop(path, None)
         else:
             with _opened(path) as file:
                 now = _identity(file, path)
@@ -58,7 +66,8 @@ class Identities:
         return identity in self._identified
 
     def _add(self, identity: str) -> None:
-        self._by_inode.setdefault(identity if is_url(identity) else _inode(identity), []).append(identity)
+        key = identity.partition(_VERSION)[0] if is_url(identity) else _inode(identity)
+        self._by_inode.setdefault(key, []).append(identity)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ class MatchFiles(SplittableOperator[str]):
 
     A local file is recognised by its inode and by the first and last bytes of its known content. So it is not sent
     again after it grew or was renamed; a file that reuses its name or inode is a new file. A remote file is recognised
-    by its name.
+    by its name, and an object of S3, Google Cloud Storage or Azure also by its version or etag.
     """
 
     kind = "files.match/1"
@@ -88,7 +88,7 @@ class MatchFiles(SplittableOperator[str]):
         known = Identities(chain.from_iterable(self.known.values()))
         there: dict[str, None] = {}
         for file in found:
-            identity, was_known = known.identify(file.path)
+            identity, was_known = known.identify(file.path, file.version)
             if identity is None:
                 continue
             if not was_known:

@@ -106,6 +106,30 @@ def test_an_object_that_is_overwritten_with_the_same_length_in_the_same_second_i
 
 
 @pytest.mark.slow
+def test_an_object_that_is_overwritten_is_matched_again_also_with_its_old_content(options: str) -> None:
+    store = pytest.importorskip("pyarrow.fs").FileSystem.from_uri(f"s3://bucket/{options}")[0]
+    alone = Alone(MatchFiles(continuously=True))
+    found: list[int] = []
+    for content in [b"first", b"first", b"other", b"first", b"first"]:
+        with store.open_output_stream("bucket/over/a.txt") as out:
+            out.write(content)
+        alone.work(f"s3://bucket/over{options}", alone.deferred and alone.deferred.residual)
+        found.append(len(alone.sent()))
+        deferred = alone.deferred
+        alone = alone.restarted()
+        alone.deferred = deferred
+    assert found == [1, 0, 1, 1, 0]
+    assert [len(known) for known in alone.operator.known.values()] == [1]
+
+
+def test_an_object_that_was_recorded_without_a_version_is_known_and_gets_its_version() -> None:
+    url = "s3://bucket/a.txt"
+    assert Identities([url]).identify(url, "e1") == (f"{url} version=e1", True)
+    assert Identities([f"{url} version=e1"]).identify(url) == (url, True)
+    assert Identities([f"{url} version=e1"]).identify(url, "e2") == (f"{url} version=e2", False)
+
+
+@pytest.mark.slow
 def test_objects_that_an_earlier_release_recorded_without_versions_are_not_read_again(
     options: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
