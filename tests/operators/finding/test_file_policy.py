@@ -1,0 +1,170 @@
+"""What each finder does with a file to which something happens: the rows of docs/file-policy.md."""
+
+import gzip
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dagkit.testing import Alone, FakeClock
+from dagkit_operators import FileSplitterInput, MatchFiles
+
+
+class Splitting:
+    """A splitter that scans a folder, and is restarted before each scan."""
+
+    def __init__(self, *places: Path, **scanner: object) -> None:
+        self.clock = FakeClock()
+        settings = {"files": [str(place) for place in places], **scanner}
+        self.alone = Alone(FileSplitterInput(scanner=settings), now=self.clock.now)
+
+    def look(self) -> list[str]:
+        """The names of the files that a scan finds to be read."""
+        self.alone = self.alone.restarted()
+        self.alone.look()
+        self.clock.advance(seconds=5)
+        return sorted(Path(info.path).name for info in self.alone.sent("files_metadata_output"))
+
+
+class Matching:
+    """A `MatchFiles` for a folder, restarted before each scan."""
+
+    def __init__(self, *places: Path) -> None:
+        self.places = places
+        self.alone = Alone(MatchFiles(continuously=True))
+
+    def look(self) -> list[str]:
+        """The names of the files that a scan finds to be read."""
+        self.alone = self.alone.restarted()
+        for place in self.places:
+            self.alone.work(str(place))
+        return sorted(Path(info.path).name for info in self.alone.sent())
+
+
+Finder = Splitting | Matching
+BOTH = pytest.mark.parametrize("finder", [Splitting, Matching], ids=["FileSplitterInput", "MatchFiles"])
+Find = Callable[..., Finder]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with one file, which both finders read."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    write(folder / "a.log", "one\n", at=1000)
+    return folder
+
+
+def write(path: Path, content: str, at: int) -> None:
+    path.write_text(content)
+    os.utime(path, (at, at))
+
+
+@BOTH
+def test_a_new_file_is_read_once(finder: Find, folder: Path) -> None:
+    found = finder(folder)
+    assert [found.look(), found.look()] == [["a.log"], []]
+    write(folder / "b.log", "two\n", at=2000)
+    assert [found.look(), found.look()] == [["b.log"], []]
+
+
+@BOTH
+@pytest.mark.parametrize("by", ["in its place", "by renaming another"])
+def test_an_overwritten_file_is_read_again(finder: Find, by: str, folder: Path) -> None:
+    found = finder(folder)
+    assert found.look() == ["a.log"]
+    write(folder.parent / "other", "other\n", at=2000)
+    move = shutil.copy2 if by == "in its place" else shutil.move
+    move(folder.parent / "other", folder / "a.log")
+    assert [found.look(), found.look()] == [["a.log"], []]
+
+
+@pytest.mark.parametrize(("finder", "again"), [(Splitting, ["a.log"]), (Matching, [])], ids=["splitter", "match"])
+def test_a_grown_file_is_read_again_by_the_splitter_only(finder: Find, again: list[str], folder: Path) -> None:
+    found = finder(folder)
+    assert found.look() == ["a.log"]
+    write(folder / "a.log", "one\ntwo\n", at=2000)
+    assert [found.look(), found.look()] == [again, []]
+
+
+@BOTH
+def test_a_late_file_with_an_old_time_is_read(finder: Find, folder: Path) -> None:
+    found = finder(folder)
+    assert found.look() == ["a.log"]
+    write(folder / "late.log", "late\n", at=1)
+    assert [found.look(), found.look()] == [["late.log"], []]
+
+
+@pytest.mark.parametrize(("finder", "again"), [(Splitting, ["b.log"]), (Matching, [])], ids=["splitter", "match"])
+def test_a_renamed_file_is_read_again_by_the_splitter_only(finder: Find, again: list[str], folder: Path) -> None:
+    found = finder(folder)
+    assert found.look() == ["a.log"]
+    (folder / "a.log").rename(folder / "b.log")
+    assert [found.look(), found.look()] == [again, []]
+
+
+@BOTH
+def test_a_copy_is_another_file(finder: Find, folder: Path) -> None:
+    found = finder(folder)
+    assert found.look() == ["a.log"]
+    shutil.copy2(folder / "a.log", folder / "b.log")
+    assert [found.look(), found.look()] == [["b.log"], []]
+
+
+@BOTH
+def test_a_deleted_file_does_not_disturb_and_is_known_if_it_returns(finder: Find, folder: Path) -> None:
+    found = finder(folder)
+    assert found.look() == ["a.log"]
+    (folder / "a.log").rename(folder.parent / "away")
+    assert found.look() == []
+    (folder.parent / "away").rename(folder / "a.log")
+    assert found.look() == []
+
+
+@BOTH
+def test_hidden_and_unfinished_names_are_skipped_until_the_file_has_its_own(finder: Find, folder: Path) -> None:
+    found = finder(folder)
+    assert found.look() == ["a.log"]
+    for name in [".b.log", "b.log.tmp", "b.log._COPYING_"]:
+        (folder / name).write_text(f"{name}\n")
+        assert found.look() == []
+        (folder / name).rename(folder / "b.log")
+        assert found.look() == ["b.log"]
+        (folder / "b.log").unlink()
+
+
+@BOTH
+def test_a_file_that_rotation_compressed_is_another_file(finder: Find, folder: Path) -> None:
+    found = finder(folder)
+    assert found.look() == ["a.log"]
+    (folder / "a.log.1.gz").write_bytes(gzip.compress((folder / "a.log").read_bytes()))
+    (folder / "a.log").unlink()
+    assert [found.look(), found.look()] == [["a.log.1.gz"], []]
+
+
+@BOTH
+def test_a_file_that_two_inputs_name_is_read_once(finder: Find, folder: Path) -> None:
+    found = finder(folder, folder / "a.log")
+    assert [found.look(), found.look()] == [["a.log"], []]
+
+
+@BOTH
+def test_an_overwrite_of_the_same_length_in_the_same_second_is_read_again(finder: Find, folder: Path) -> None:
+    found = finder(folder)
+    assert found.look() == ["a.log"]
+    (folder / "a.log").write_text("two\n")
+    os.utime(folder / "a.log", ns=(0, 1000 * 10**9 + 10**6))
+    assert [found.look(), found.look()] == [["a.log"], []]
+
+
+@pytest.mark.parametrize(("finder", "again"), [(Splitting, ["a.log"]), (Matching, [])], ids=["splitter", "match"])
+def test_an_overwrite_between_the_edges_is_noticed_by_the_splitter_only(
+    finder: Find, again: list[str], folder: Path
+) -> None:
+    write(folder / "a.log", "x" * 1000, at=1000)
+    found = finder(folder)
+    assert found.look() == ["a.log"]
+    write(folder / "a.log", "x" * 400 + "y" * 200 + "x" * 400, at=2000)
+    assert found.look() == again
