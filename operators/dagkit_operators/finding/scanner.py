@@ -6,23 +6,22 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, field_validator
+from pydantic import Field, NonNegativeInt, field_validator
 
 from dagkit.patterns import HELP, is_whole, refusal
 from dagkit.urls import absolute, is_url, plain, shown
 from dagkit_operators.filesystem.access import Found, exists, looked_up, reading_from, refuse_special
 from dagkit_operators.filesystem.listing import FolderMemory, files_below, paths_below, unfinished
 from dagkit_operators.filesystem.path_patterns import missing
+from dagkit_operators.finding.completeness import CompletenessRules
 
 _log = logging.getLogger(__name__)
 
 _THEN = "or name another place in scanner.files"
 
 
-class DirectoryScanner(BaseModel):
-    """Which files to scan for, where, and how often."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class DirectoryScanner(CompletenessRules):
+    """Which files to scan for, where, how often, and when a file is complete."""
 
     files: tuple[str, ...] = Field(min_length=1)
     """The files and directories to scan: paths, or URLs that pyarrow or fsspec open."""

@@ -17,6 +17,7 @@ from dagkit import Context, InputOperator, State, Until
 from dagkit.urls import plain, shown
 from dagkit_operators.filesystem.access import Found
 from dagkit_operators.filesystem.listing import FolderMemory
+from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles
 from dagkit_operators.finding.scanner import DirectoryScanner
 from dagkit_operators.finding.seen_files import SeenFiles
 from dagkit_operators.finding.splitting import Cut, SplitsFiles
@@ -127,6 +128,7 @@ class FileSplitterInput(AbstractFileSplitter):
     """The files in `known`."""
     _added: list[str] = PrivateAttr(default_factory=list)
     """Digests that `emit_tuples` appends to `known` at its end, all at once: each append copies the whole text."""
+    _incomplete: IncompleteFiles = PrivateAttr(default_factory=lambda: IncompleteFiles(CompletenessRules()))
     _memory: FolderMemory = PrivateAttr(default_factory=FolderMemory)
     _scan: Future[_Scanned] | None = PrivateAttr(default=None)
     """The scan that runs or has ended, and whose files are not queued yet."""
@@ -146,6 +148,7 @@ class FileSplitterInput(AbstractFileSplitter):
             self.known = ""
             self.paths_return = self.next_block_id > 0
         self._seen = SeenFiles(self.known)
+        self._incomplete = IncompleteFiles(self.scanner)
         self._memory = FolderMemory()
         self._added.clear()
         self._found.clear()
@@ -197,7 +200,11 @@ class FileSplitterInput(AbstractFileSplitter):
 
     def _look_through(self) -> _Scanned:
         """Scan, and forget deleted files once there are too many. It runs on another thread, while no file is split."""
+        if self._incomplete.pending:
+            self._memory = FolderMemory()  # a pending file may become complete while its folder is unchanged
+        self._incomplete.begin_scan()
         new, there = self._new_files()
+        self._incomplete.log()
         gone = self._seen.gone - self._memory.files
         if gone > there + KEPT_OF_GONE:
             self._memory = FolderMemory()  # all folders must be listed to know which files are gone
@@ -217,15 +224,19 @@ class FileSplitterInput(AbstractFileSplitter):
         there = self.scanner.scan(
             once_there=self.next_block_id > 0, memory=memory if self.scanner.rescan == "folders" else None
         )
+        now_millis = int(self._now().timestamp() * 1000)
         new: list[bytes] = []
         while not is_abandoned() and (some := list(islice(there, ASKED_EVERY))):
-            new += map(_packed, filterfalse(seen.has, some) if len(seen) else some)
+            unseen = filterfalse(seen.has, some) if len(seen) else some
+            new += map(_packed, self._incomplete.complete(unseen, now_millis) if self.scanner.waits else unseen)
         new = sorted(new if len(self.scanner.files) == 1 else set(new))  # two places may hold one file
         return new, len(new) + seen.there + memory.files
 
     def _accepts(self, status: Found) -> bool:
         if self._seen.has(status) or (status.is_directory and not self.scanner.directories):
             return False
+        if not self._incomplete.is_complete(status):
+            return False  # it was changed after the scan, and the next one examines it again
         self._added.append(self._seen.add(status))
         return True
 

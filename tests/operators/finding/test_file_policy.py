@@ -1,15 +1,17 @@
 """What each finder does with a file to which something happens: the rows of docs/file-policy.md."""
 
 import gzip
+import logging
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from dagkit.testing import Alone, FakeClock
-from dagkit_operators import FileSplitterInput, MatchFiles
+from dagkit_operators import DirectoryScanner, FileSplitterInput, MatchFiles
 
 
 class Splitting:
@@ -17,15 +19,27 @@ class Splitting:
 
     def __init__(self, *places: Path, **scanner: object) -> None:
         self.clock = FakeClock()
+        most = scanner.pop("blocks_threshold", None)
         settings = {"files": [str(place) for place in places], **scanner}
-        self.alone = Alone(FileSplitterInput(scanner=settings), now=self.clock.now)
+        self.alone = Alone(FileSplitterInput(scanner=settings, blocks_threshold=most), now=self.clock.now)
 
     def look(self) -> list[str]:
         """The names of the files that a scan finds to be read."""
         self.alone = self.alone.restarted()
+        return self.window()
+
+    def window(self) -> list[str]:
+        """The names of the files that are divided in the next window."""
         self.alone.look()
         self.clock.advance(seconds=5)
         return sorted(Path(info.path).name for info in self.alone.sent("files_metadata_output"))
+
+
+class Running(Splitting):
+    """A splitter that scans a folder in one launch."""
+
+    def look(self) -> list[str]:
+        return self.window()
 
 
 class Matching:
@@ -168,3 +182,54 @@ def test_an_overwrite_between_the_edges_is_noticed_by_the_splitter_only(
     assert found.look() == ["a.log"]
     write(folder / "a.log", "x" * 400 + "y" * 200 + "x" * 400, at=2000)
     assert found.look() == again
+
+
+def test_a_file_is_read_when_so_many_scans_have_found_it_unchanged(folder: Path) -> None:
+    found = Running(folder, stable_scans=2)
+    assert [found.look(), found.look()] == [[], []]
+    write(folder / "a.log", "one\ntwo\n", at=2000)
+    assert [found.look(), found.look(), found.look(), found.look()] == [[], [], ["a.log"], []]
+
+
+def test_a_file_is_read_when_its_last_change_is_long_enough_ago(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    found = Running(folder, minimum_age_millis=7000)
+    write(folder / "a.log", "one\n", at=int(found.clock.now().timestamp()))
+    with caplog.at_level(logging.WARNING):
+        assert [found.look(), found.look(), found.look(), found.look()] == [[], [], ["a.log"], []]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"pending files: 1; {folder}/a.log was changed within the last 7000 ms (minimum_age_millis)"
+    ]
+
+
+@pytest.mark.parametrize("rescan", ["files", "folders"])
+@pytest.mark.parametrize(("template", "marker"), [("_SUCCESS", "_SUCCESS"), ("{name}.done", "a.log.done")])
+def test_a_file_is_read_when_its_marker_is_there_and_markers_are_not_read(
+    template: str, marker: str, rescan: str, folder: Path
+) -> None:
+    os.utime(folder, (1000, 1000))
+    found = Running(folder, marker_file=template, rescan=rescan)
+    assert [found.look(), found.look()] == [[], []]
+    (folder / marker).touch()
+    os.utime(folder, (1000, 1000))
+    assert [found.look(), found.look()] == [["a.log"], []]
+
+
+def test_a_time_in_the_future_delays_a_file_only_if_its_age_matters(folder: Path) -> None:
+    (folder / "_SUCCESS").touch()
+    write(folder / "a.log", "one\n", at=4_000_000_000)
+    assert Running(folder, marker_file="_SUCCESS").look() == ["a.log"]
+    assert Running(folder, minimum_age_millis=1).look() == []
+
+
+def test_a_file_that_changes_between_its_scan_and_its_division_is_pending_again(folder: Path) -> None:
+    found = Running(folder, minimum_age_millis=1, blocks_threshold=1)
+    write(folder / "b.log", "two\n", at=2000)
+    assert found.look() == ["a.log"]
+    write(folder / "b.log", "two\nthree\n", at=int(found.clock.now().timestamp()) + 7)
+    assert [found.look(), found.look(), found.look()] == [[], [], ["b.log"]]
+
+
+@pytest.mark.parametrize("template", ["", "{name}", "done/{name}"])
+def test_a_marker_must_have_a_name_of_its_own(template: str, folder: Path) -> None:
+    with pytest.raises(ValidationError, match="it names no file beside the file"):
+        DirectoryScanner(files=[str(folder)], marker_file=template)

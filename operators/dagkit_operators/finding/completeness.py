@@ -1,0 +1,135 @@
+"""Which new files are complete. A file that is still being written is pending: a later scan examines it again."""
+
+import logging
+from collections.abc import Iterable, Iterator
+
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, field_validator
+
+from dagkit.urls import as_text, below, is_url, local_path, parent, plain, shown
+from dagkit_operators.filesystem.access import Found, looked_up, reading_from
+from dagkit_operators.finding.seen_files import digest
+
+NAME = "{name}"
+"""Stands for the name of the file in the name of another one beside it."""
+
+_log = logging.getLogger(__name__)
+
+
+class CompletenessRules(BaseModel):
+    """What must be true of a file before it is read. By default every file that is found is complete."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    stable_scans: NonNegativeInt = 0
+    """How many scans must find a file unchanged after the scan that found it first. Each launch counts from 0."""
+    minimum_age_millis: NonNegativeInt = 0
+    """How long ago a file must have been changed last."""
+    marker_file: str | None = None
+    """The name of the file beside a file that shows that it is complete: `{name}.done`, where `{name}` is the name of
+    the file, or one for all files of a folder: `_SUCCESS`. Markers are not read."""
+
+    @field_validator("marker_file")
+    @classmethod
+    def _is_another_name(cls, template: str | None) -> str | None:
+        if template is not None and ("/" in template or template in ("", NAME)):
+            raise ValueError("it names no file beside the file; give a name such as _SUCCESS or {name}.done")
+        return template
+
+    @property
+    def waits(self) -> bool:
+        """Whether any file may be pending."""
+        return bool(self.stable_scans or self.minimum_age_millis or self.beside)
+
+    @property
+    def beside(self) -> list[str]:
+        """The names of the files that say something about another one, and are not read."""
+        return [template for template in [self.marker_file] if template is not None]
+
+
+class IncompleteFiles:
+    """The files that are pending, and those that the current scan found complete."""
+
+    def __init__(self, rules: CompletenessRules) -> None:
+        self._rules = rules
+        self._scan = 0
+        self._first: dict[bytes, int] = {}
+        """The scan that first found each new file of the last scan as it is."""
+        self._now: dict[bytes, int] = {}
+        """The same for the current scan."""
+        self._complete: set[bytes] = set()
+        self._pending: dict[str, str] = {}
+        """Why each pending file is not read yet."""
+        self._logged = ""
+
+    @property
+    def pending(self) -> int:
+        """How many files the current scan found incomplete."""
+        return len(self._pending)
+
+    def begin_scan(self) -> None:
+        """Begin another scan, which has found nothing yet."""
+        self._scan += 1
+        self._first, self._now = self._now, {}
+        self._complete.clear()
+        self._pending.clear()
+
+    def complete(self, new: Iterable[Found], now_millis: int) -> Iterator[Found]:
+        """Those of the new files that are complete. The others are pending, and markers are left out."""
+        for found in new:
+            if found.is_directory or not self._rules.waits:
+                yield found
+            elif not any(_is_named_by(template, found.path) for template in self._rules.beside):
+                self._pending.pop(found.path, None)
+                reason = self._why_pending(found, now_millis)
+                if reason is None:
+                    self._complete.add(digest(found))
+                    yield found
+                else:
+                    self._pending[found.path] = reason
+
+    def is_complete(self, status: Found) -> bool:
+        """Whether the current scan found this file complete, as it is now."""
+        return not self._rules.waits or status.is_directory or digest(status) in self._complete
+
+    def log(self) -> None:
+        """Log how many files are pending, if that differs from the last scan."""
+        path = min(self._pending, default=None)
+        message = f"pending files: {self.pending}; {shown(path)} {self._pending[path]}" if path is not None else ""
+        if message and message != self._logged:
+            _log.warning("%s", message)
+        self._logged = message
+
+    def _why_pending(self, found: Found, now_millis: int) -> str | None:
+        rules = self._rules
+        known = digest(found)
+        self._now[known] = self._first.get(known, self._scan)
+        age_millis = now_millis - found.modified_millis  # negative if the clocks differ
+        if rules.minimum_age_millis and age_millis < rules.minimum_age_millis:
+            return f"was changed within the last {rules.minimum_age_millis} ms (minimum_age_millis)"
+        if self._scan - self._now[known] < rules.stable_scans:
+            return f"must be unchanged in {rules.stable_scans} more scans than its first (stable_scans)"
+        if rules.marker_file is not None and found_beside(found.path, rules.marker_file) is None:
+            return f"has no {rules.marker_file.replace(NAME, _name_of(found.path))} beside it (marker_file)"
+        return None
+
+
+def found_beside(path: str, template: str) -> Found | None:
+    """The file beside another one that a template names; None if there is none."""
+    other = template.replace(NAME, _name_of(path))
+    folder = "" if is_url(path) else local_path(path).rpartition("/")[0]
+    place = below(parent(path), other) if is_url(path) else as_text(f"{folder}/{other}")
+    with reading_from(place):
+        return looked_up(place)
+
+
+def _name_of(path: str) -> str:
+    return plain(path).rpartition("/")[2]
+
+
+def _is_named_by(template: str, path: str) -> bool:
+    """Whether a file has the name that a template gives to a file beside some other one."""
+    before, mark, after = template.partition(NAME)
+    name = _name_of(path)
+    if not mark:
+        return name == template
+    return name.startswith(before) and name.endswith(after) and len(name) > len(before) + len(after)
