@@ -23,7 +23,7 @@ from dagkit_operators.keyed.join import Join, LeftJoin, OuterJoin
 from dagkit_operators.keyed.sample import Sample
 from dagkit_operators.native.compiled import about
 from dagkit_operators.partitioners import StatelessLatencyBasedPartitioner, StatelessThroughputBasedPartitioner
-from dagkit_operators.payloads import Block, FileInfo, FileMetadata, FileSlice, Lost, Record, Rejected
+from dagkit_operators.payloads import Block, FileInfo, FileMetadata, FileSlice, Lost, QuarantinedFile, Record, Rejected
 from dagkit_operators.reading.block_reader import BlockReader
 from dagkit_operators.reading.conversion import LineRejected
 from dagkit_operators.reading.file_slices import FileSliceReader
@@ -99,6 +99,7 @@ __all__ = [
     "ParquetContext",
     "ParquetReader",
     "PartWriter",
+    "QuarantinedFile",
     "ReadAheadLineReaderContext",
     "ReadFiles",
     "ReaderContext",

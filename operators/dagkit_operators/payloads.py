@@ -69,6 +69,13 @@ class FileMetadata(FileInfo):
 
 
 @dataclass(frozen=True, slots=True)
+class QuarantinedFile(FileInfo):
+    """A file that is not read because it contradicts the checksum or the totals beside it."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class FileSlice:
     """Bytes of a file, and where they are."""
 
@@ -122,4 +129,4 @@ class Lost:
     reason: str
 
 
-__all__ = ["Block", "FileInfo", "FileMetadata", "FileSlice", "Lost", "Record", "Rejected"]
+__all__ = ["Block", "FileInfo", "FileMetadata", "FileSlice", "Lost", "QuarantinedFile", "Record", "Rejected"]

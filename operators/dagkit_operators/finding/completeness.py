@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, field_validator
 
 from dagkit.urls import as_text, below, is_url, local_path, parent, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up, reading_from
+from dagkit_operators.finding.control_files import ALGORITHMS, contradiction, stated_checksum, stated_totals
 from dagkit_operators.finding.seen_files import digest
 
 NAME = "{name}"
@@ -28,7 +30,22 @@ class CompletenessRules(BaseModel):
     """The name of the file beside a file that shows that it is complete: `{name}.done`, where `{name}` is the name of
     the file, or one for all files of a folder: `_SUCCESS`. Markers are not read."""
 
-    @field_validator("marker_file")
+    checksum_file: str | None = None
+    """The name of the file beside a file that states its checksum, in the format of md5sum: `{name}.md5`, or one for
+    all files of a folder: `all.sha256`. A file with another checksum is quarantined. Checksum files are not read."""
+    control_file: str | None = None
+    """The name of the file beside a file that states its totals in lines such as `rows=3` and `bytes=12`: `{name}.ctl`.
+    The rows are the lines of the decompressed content. A file with other totals is quarantined. Control files are not
+    read."""
+
+    @field_validator("checksum_file")
+    @classmethod
+    def _names_an_algorithm(cls, template: str | None) -> str | None:
+        if template is not None and template.rpartition(".")[2].lower() not in ALGORITHMS:
+            raise ValueError(f"its name does not end in one of .{', .'.join(ALGORITHMS)}")
+        return template
+
+    @field_validator("marker_file", "checksum_file", "control_file")
     @classmethod
     def _is_another_name(cls, template: str | None) -> str | None:
         if template is not None and ("/" in template or template in ("", NAME)):
@@ -43,14 +60,27 @@ class CompletenessRules(BaseModel):
     @property
     def beside(self) -> list[str]:
         """The names of the files that say something about another one, and are not read."""
-        return [template for template in [self.marker_file] if template is not None]
+        templates = [self.marker_file, self.checksum_file, self.control_file]
+        return [template for template in templates if template is not None]
+
+
+class Refused(NamedTuple):
+    """A file that contradicts its checksum or its totals."""
+
+    found: Found
+    reason: str
+    state: str
+    """The states of the file and of what contradicts it. When either changes, the file is examined again."""
 
 
 class IncompleteFiles:
     """The files that are pending, and those that the current scan found complete."""
 
-    def __init__(self, rules: CompletenessRules) -> None:
+    def __init__(self, rules: CompletenessRules, refused: dict[str, str] | None = None) -> None:
+        """Take the states of the files that were refused before, by their paths."""
         self._rules = rules
+        self._refused = dict(refused or {})
+        self._newly_refused: dict[str, Refused] = {}
         self._scan = 0
         self._first: dict[bytes, int] = {}
         """The scan that first found each new file of the last scan as it is."""
@@ -65,6 +95,16 @@ class IncompleteFiles:
     def pending(self) -> int:
         """How many files the current scan found incomplete."""
         return len(self._pending)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a later scan must examine files again although they may be unchanged."""
+        return bool(self._pending or self._refused)
+
+    def take_refused(self) -> list[Refused]:
+        """The files that were refused since the last call."""
+        refused, self._newly_refused = list(self._newly_refused.values()), {}
+        return refused
 
     def begin_scan(self) -> None:
         """Begin another scan, which has found nothing yet."""
@@ -81,11 +121,11 @@ class IncompleteFiles:
             elif not any(_is_named_by(template, found.path) for template in self._rules.beside):
                 self._pending.pop(found.path, None)
                 reason = self._why_pending(found, now_millis)
-                if reason is None:
+                if reason is not None:
+                    self._pending[found.path] = reason
+                elif self._agrees(found):
                     self._complete.add(digest(found))
                     yield found
-                else:
-                    self._pending[found.path] = reason
 
     def is_complete(self, status: Found) -> bool:
         """Whether the current scan found this file complete, as it is now."""
@@ -111,6 +151,49 @@ class IncompleteFiles:
         if rules.marker_file is not None and found_beside(found.path, rules.marker_file) is None:
             return f"has no {rules.marker_file.replace(NAME, _name_of(found.path))} beside it (marker_file)"
         return None
+
+    def _agrees(self, found: Found) -> bool:
+        """Whether the file agrees with its checksum and its totals. If it does not, it is pending or refused."""
+        controls = list(self._controls_of(found))
+        if found.path in self._pending:
+            return False
+        state = " ".join(digest(file).hex() for file in [found, *[control for control, _ in controls]])
+        if self._refused.get(found.path) == state:
+            return False
+        for control, setting in controls:
+            stated = stated_checksum(control, found) if setting == "checksum_file" else stated_totals(control)
+            if stated is None:
+                self._pending[found.path] = f"is not described by the {_name_of(control.path)} beside it ({setting})"
+                return False
+            reason = contradiction(found, control, stated)
+            if reason is not None:
+                self._refuse(Refused(found, reason, state))
+                return False
+        self._refused.pop(found.path, None)
+        return True
+
+    def _controls_of(self, found: Found) -> Iterator[tuple[Found, str]]:
+        """The checksum and control files of a file, and their settings. If one is missing, the file is pending."""
+        rules = self._rules
+        for template, setting in [(rules.checksum_file, "checksum_file"), (rules.control_file, "control_file")]:
+            if template is not None:
+                control = found_beside(found.path, template)
+                if control is None:
+                    name = template.replace(NAME, _name_of(found.path))
+                    self._pending[found.path] = f"has no {name} beside it ({setting})"
+                else:
+                    yield control, setting
+
+    def _refuse(self, refused: Refused) -> None:
+        path = refused.found.path
+        with reading_from(path):
+            now = looked_up(path)
+        if now is None or digest(now) != digest(refused.found):
+            self._pending[path] = "was changed while it was examined"
+            return
+        _log.warning("%s is quarantined: %s", shown(path), refused.reason)
+        self._refused[path] = refused.state
+        self._newly_refused[path] = refused
 
 
 def found_beside(path: str, template: str) -> Found | None:

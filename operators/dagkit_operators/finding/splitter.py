@@ -13,15 +13,15 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field, PrivateAttr
 
-from dagkit import Context, InputOperator, State, Until
+from dagkit import Context, InputOperator, OutputPort, State, Until
 from dagkit.urls import plain, shown
 from dagkit_operators.filesystem.access import Found
 from dagkit_operators.filesystem.listing import FolderMemory
-from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles
+from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.scanner import DirectoryScanner
 from dagkit_operators.finding.seen_files import SeenFiles
 from dagkit_operators.finding.splitting import Cut, SplitsFiles
-from dagkit_operators.payloads import FileInfo
+from dagkit_operators.payloads import FileInfo, QuarantinedFile
 
 ASKED_EVERY = 1000
 """After how many files a scan asks whether it is abandoned."""
@@ -93,6 +93,8 @@ class _Scanned(NamedTuple):
     """How many files that were seen before have changed or are gone."""
     forgot: bool
     """Whether the files that are gone were forgotten."""
+    refused: list[Refused]
+    """The files that contradict what is stated beside them."""
 
 
 class FileSplitterInput(AbstractFileSplitter):
@@ -110,6 +112,7 @@ class FileSplitterInput(AbstractFileSplitter):
 
     kind = "files.splitter/1"
     checkpointable_within_app_window = False
+    quarantined = OutputPort(QuarantinedFile)
 
     scanner: DirectoryScanner = Field(default=...)
     """Where and how to scan for files."""
@@ -121,6 +124,9 @@ class FileSplitterInput(AbstractFileSplitter):
     """The concatenated digests of the files that were split or begun."""
     paths_return = State(False)
     """Whether any file ever changed or disappeared. Until then every path is new; afterwards paths may recur."""
+
+    refused = State[dict[str, str]](dict)
+    """The states of the quarantined files, by their paths."""
 
     _found: deque[bytes] = PrivateAttr(default_factory=deque)
     """Files of the last scan that are not split yet: see `_packed`."""
@@ -146,9 +152,10 @@ class FileSplitterInput(AbstractFileSplitter):
         super().setup(context)
         if self.window_data_manager == "noop":
             self.known = ""
+            self.refused = {}
             self.paths_return = self.next_block_id > 0
         self._seen = SeenFiles(self.known)
-        self._incomplete = IncompleteFiles(self.scanner)
+        self._incomplete = IncompleteFiles(self.scanner, self.refused)
         self._memory = FolderMemory()
         self._added.clear()
         self._found.clear()
@@ -192,6 +199,9 @@ class FileSplitterInput(AbstractFileSplitter):
     def _take(self, scanned: _Scanned) -> None:
         """Queue the files that a scan found."""
         self._found.extend(scanned.new)
+        for found, reason, state in scanned.refused:
+            self.refused[found.path] = state
+            self.quarantined.emit(QuarantinedFile(found.path, found.length, found.modified_millis, reason=reason))
         self.paths_return |= scanned.gone > 0
         if scanned.forgot and self.window_data_manager == "ledger":
             self.known = self._seen.text
@@ -200,7 +210,7 @@ class FileSplitterInput(AbstractFileSplitter):
 
     def _look_through(self) -> _Scanned:
         """Scan, and forget deleted files once there are too many. It runs on another thread, while no file is split."""
-        if self._incomplete.pending:
+        if self._incomplete.waiting:
             self._memory = FolderMemory()  # a pending file may become complete while its folder is unchanged
         self._incomplete.begin_scan()
         new, there = self._new_files()
@@ -211,8 +221,8 @@ class FileSplitterInput(AbstractFileSplitter):
             new, there = self._new_files()
             gone = self._seen.gone
             self._seen.forget_gone()
-            return _Scanned(new, gone, forgot=True)
-        return _Scanned(new, gone, forgot=False)
+            return _Scanned(new, gone, forgot=True, refused=self._incomplete.take_refused())
+        return _Scanned(new, gone, forgot=False, refused=self._incomplete.take_refused())
 
     def _new_files(self) -> tuple[list[bytes], int]:
         """The files that were not seen before, in order, and the number of all files."""
@@ -237,6 +247,7 @@ class FileSplitterInput(AbstractFileSplitter):
             return False
         if not self._incomplete.is_complete(status):
             return False  # it was changed after the scan, and the next one examines it again
+        self.refused.pop(status.path, None)
         self._added.append(self._seen.add(status))
         return True
 

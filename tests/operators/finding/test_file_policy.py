@@ -1,6 +1,7 @@
 """What each finder does with a file to which something happens: the rows of docs/file-policy.md."""
 
 import gzip
+import hashlib
 import logging
 import os
 import shutil
@@ -10,8 +11,12 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from dagkit import Dag
+from dagkit.engine.points import Point
 from dagkit.testing import Alone, FakeClock
-from dagkit_operators import DirectoryScanner, FileSplitterInput, MatchFiles
+from dagkit.testing.crashes import CrashAfter
+from dagkit_operators import DirectoryScanner, FileSplitterInput, Map, MatchFiles, QuarantinedFile
+from tests.engine.cast import Collect, Desk, arrived
 
 
 class Splitting:
@@ -33,6 +38,10 @@ class Splitting:
         self.alone.look()
         self.clock.advance(seconds=5)
         return sorted(Path(info.path).name for info in self.alone.sent("files_metadata_output"))
+
+    def quarantined(self) -> list[QuarantinedFile]:
+        """The files that the last scan quarantined."""
+        return self.alone.sent("quarantined")
 
 
 class Running(Splitting):
@@ -233,3 +242,97 @@ def test_a_file_that_changes_between_its_scan_and_its_division_is_pending_again(
 def test_a_marker_must_have_a_name_of_its_own(template: str, folder: Path) -> None:
     with pytest.raises(ValidationError, match="it names no file beside the file"):
         DirectoryScanner(files=[str(folder)], marker_file=template)
+
+
+@pytest.mark.parametrize("algorithm", ["md5", "sha256"])
+@pytest.mark.parametrize("form", ["{}", "{}  a.log", "{} *in/a.log", "# comment\n{}  b.log\n{}  a.log"])
+def test_a_file_is_read_when_its_checksum_agrees(form: str, algorithm: str, folder: Path) -> None:
+    found = Splitting(folder, checksum_file=f"{{name}}.{algorithm}")
+    assert found.look() == []
+    checksum = folder / f"a.log.{algorithm}"
+    digest = hashlib.new(algorithm, b"one\n").hexdigest()
+    checksum.write_text(digest[:-1])  # not all of it was written
+    assert found.look() == []
+    checksum.write_text(form.replace("{}  b.log", "0" * len(digest) + "  b.log").format(digest.upper()))
+    assert [found.look(), found.look()] == [["a.log"], []]
+
+
+@pytest.mark.parametrize(
+    ("scanner", "stated", "reason"),
+    [
+        (
+            {"checksum_file": "{name}.md5"},
+            "0" * 32,
+            "md5 is 5bbf5a52328e7439ae6e719dfe712200, and a.log.md5 states 00000000000000000000000000000000",
+        ),
+        ({"control_file": "{name}.ctl"}, "rows=2\nbytes=4", "it has 1 rows, and a.log.ctl states 2"),
+        ({"control_file": "{name}.ctl"}, "Bytes: 5\n", "it has 4 bytes, and a.log.ctl states 5"),
+    ],
+)
+@pytest.mark.parametrize("content", ["one\n", "two\n3\n"], ids=["the statement", "the file"])
+def test_a_file_that_contradicts_what_is_stated_is_quarantined_once_until_it_is_corrected(
+    scanner: dict[str, str], stated: str, reason: str, content: str, folder: Path
+) -> None:
+    found = Splitting(folder, **scanner)
+    (name,) = scanner.values()
+    control = folder / name.format(name="a.log")
+    write(control, stated, at=1000)
+    assert found.look() == []
+    assert found.quarantined() == [QuarantinedFile(f"{folder}/a.log", 4, 1_000_000, reason=reason)]
+    assert found.look() == []
+    assert found.quarantined() == []
+    write(folder / "a.log", content, at=2000)
+    checksum = hashlib.md5(content.encode(), usedforsecurity=False).hexdigest()
+    write(control, checksum if "checksum_file" in scanner else f"bytes={len(content)}", at=3000)
+    assert [found.look(), found.look()] == [["a.log"], []]
+    assert found.alone.operator.refused == {}
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_quarantined_file_reaches_its_receiver_once_whatever_happens(
+    crashes: bool, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "a.log.ctl").write_text("rows=2\n")
+
+    def draw(dag: Dag, conf: object) -> None:
+        scanner = {"files": [str(folder)], "control_file": "{name}.ctl"}
+        splitter = dag.add_operator("splitter", FileSplitterInput(scanner=scanner))
+        paths = dag.add_operator("paths", Map(lambda file: {"path": file.path}))
+        dag.add_stream("quarantined", splitter.quarantined, paths.input)
+        paths >> dag.add_operator("collect", Collect())
+
+    desk = Desk(tmp_path, draw, clock=FakeClock())
+    if crashes:
+        assert desk.crash(CrashAfter(Point.RUNNING, 1)) == 1
+    desk.run(windows=1)
+    assert arrived(desk.run(windows=1)) == [{"path": f"{folder}/a.log"}]
+
+
+@pytest.mark.parametrize(("rows", "read"), [(3, ["b.gz"]), (2, [])])
+def test_the_rows_of_a_compressed_file_are_those_of_its_content(rows: int, read: list[str], tmp_path: Path) -> None:
+    (tmp_path / "b.gz").write_bytes(gzip.compress(b"one\ntwo\nthree"))
+    (tmp_path / "b.gz.ctl").write_text(f"rows={rows}\n")
+    assert Splitting(tmp_path, control_file="{name}.ctl").look() == read
+
+
+def test_a_truncated_compressed_file_is_quarantined(tmp_path: Path) -> None:
+    (tmp_path / "b.gz").write_bytes(gzip.compress(b"one\ntwo\nthree")[:-9])
+    (tmp_path / "b.gz.ctl").write_text("rows=3\n")
+    found = Splitting(tmp_path, control_file="{name}.ctl")
+    assert found.look() == []
+    (quarantined,) = found.quarantined()
+    assert quarantined.reason.startswith("its rows cannot be counted: ")
+
+
+def test_a_control_file_that_states_no_totals_leaves_the_file_pending(folder: Path) -> None:
+    found = Splitting(folder, control_file="{name}.ctl")
+    (folder / "a.log.ctl").write_text("rows=\n")
+    assert found.look() == []
+    assert found.quarantined() == []
+    (folder / "a.log.ctl").write_text("rows=1\n")
+    assert found.look() == ["a.log"]
+
+
+def test_a_checksum_file_names_its_algorithm(folder: Path) -> None:
+    with pytest.raises(ValidationError, match=r"its name does not end in one of [.]md5"):
+        DirectoryScanner(files=[str(folder)], checksum_file="{name}.crc")
