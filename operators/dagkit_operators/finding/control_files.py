@@ -2,17 +2,15 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from dagkit.urls import plain
-from dagkit_operators.compression.codec import CompressionBroken, codec_at
-from dagkit_operators.compression.decompressed import Decompressed
-from dagkit_operators.filesystem.access import Found, Seekable, opened, reading_from
+from dagkit_operators.compression.codec import CompressionBroken
+from dagkit_operators.filesystem.access import Found
+from dagkit_operators.finding.contents import bytes_of_file, content_of_file
 
 ALGORITHMS = ("md5", "sha1", "sha256", "sha512")
 """The algorithms of checksum files, as their names end."""
-_READ = 1 << 20
 _LONGEST = 1 << 20
 """The most bytes read of a checksum or control file."""
 _TOTAL = re.compile(r"^\s*(rows|bytes)\s*[=:]\s*(\d+)\s*$", re.IGNORECASE | re.MULTILINE)
@@ -67,35 +65,25 @@ def _name(found: Found) -> str:
 
 
 def _text(control: Found) -> str:
-    with reading_from(control.path), opened(control.path) as stream:
-        content = b""
-        for chunk in _chunks(stream):
-            content += chunk
-            if len(content) > _LONGEST:
-                break
+    content = b""
+    for chunk in bytes_of_file(control):
+        content += chunk
+        if len(content) > _LONGEST:
+            break
     return content.decode("utf-8-sig", "replace")
 
 
 def _checksum(found: Found, algorithm: str) -> str:
     digest = hashlib.new(algorithm, usedforsecurity=False)
-    with reading_from(found.path), opened(found.path) as stream:
-        for chunk in _chunks(stream):
-            digest.update(chunk)
+    for chunk in bytes_of_file(found):
+        digest.update(chunk)
     return digest.hexdigest()
 
 
 def _rows(found: Found) -> int:
     """The lines of the content. The last one needs no newline."""
     rows, last = 0, b"\n"
-    codec = codec_at(found.path, found.length, found.modified_millis, "auto")
-    with reading_from(found.path), opened(found.path) as stream:
-        for chunk in _chunks(stream if codec is None else Decompressed(stream, codec, found.path)):
-            rows += chunk.count(b"\n")
-            last = chunk[-1:]
+    for chunk in content_of_file(found):
+        rows += chunk.count(b"\n")
+        last = chunk[-1:]
     return rows + (last != b"\n")
-
-
-def _chunks(stream: Seekable) -> Iterator[bytes]:
-    buffer = memoryview(bytearray(_READ))
-    while got := stream.readinto(buffer):
-        yield bytes(buffer[:got])

@@ -42,6 +42,9 @@ class DirectoryScanner(CompletenessRules):
     """What a later scan examines: `files`: every file; `folders`: only the files of local directories whose own time of
     change differs. That is faster, and does not notice a file that was changed in place: use it if files are renamed
     into their directories when they are complete."""
+    skip_known_content: bool = False
+    """Whether a new file is skipped if its content, decompressed, is that of a file that was split before: a copy, a
+    renamed file, or one that rotation compressed. Each scan reads the new files for that."""
     trigger: bool = False
     """Setting this with `dagkit set` scans at once, without waiting for the interval. Each launch begins with a scan
     anyway."""

@@ -18,6 +18,7 @@ from dagkit.urls import plain, shown
 from dagkit_operators.filesystem.access import Found
 from dagkit_operators.filesystem.listing import FolderMemory
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
+from dagkit_operators.finding.contents import KnownContents
 from dagkit_operators.finding.scanner import DirectoryScanner
 from dagkit_operators.finding.seen_files import SeenFiles
 from dagkit_operators.finding.splitting import Cut, SplitsFiles
@@ -125,6 +126,8 @@ class FileSplitterInput(AbstractFileSplitter):
     paths_return = State(False)
     """Whether any file ever changed or disappeared. Until then every path is new; afterwards paths may recur."""
 
+    contents = State("")
+    """The concatenated digests of the contents that were split, if `scanner.skip_known_content`."""
     refused = State[dict[str, str]](dict)
     """The states of the quarantined files, by their paths."""
 
@@ -134,6 +137,10 @@ class FileSplitterInput(AbstractFileSplitter):
     """The files in `known`."""
     _added: list[str] = PrivateAttr(default_factory=list)
     """Digests that `emit_tuples` appends to `known` at its end, all at once: each append copies the whole text."""
+    _added_contents: list[str] = PrivateAttr(default_factory=list)
+    """The same for `contents`."""
+    _contents: KnownContents = PrivateAttr(default_factory=KnownContents)
+    """The contents in `contents`."""
     _incomplete: IncompleteFiles = PrivateAttr(default_factory=lambda: IncompleteFiles(CompletenessRules()))
     _memory: FolderMemory = PrivateAttr(default_factory=FolderMemory)
     _scan: Future[_Scanned] | None = PrivateAttr(default=None)
@@ -151,13 +158,15 @@ class FileSplitterInput(AbstractFileSplitter):
     def setup(self, context: Context) -> None:
         super().setup(context)
         if self.window_data_manager == "noop":
-            self.known = ""
+            self.known = self.contents = ""
             self.refused = {}
             self.paths_return = self.next_block_id > 0
         self._seen = SeenFiles(self.known)
+        self._contents = KnownContents(self.contents)
         self._incomplete = IncompleteFiles(self.scanner, self.refused)
         self._memory = FolderMemory()
         self._added.clear()
+        self._added_contents.clear()
         self._found.clear()
         self._scan = self._next_scan = None
         self._abandoned = threading.Event()
@@ -178,7 +187,9 @@ class FileSplitterInput(AbstractFileSplitter):
         self.process_files()
         if self._added and self.window_data_manager == "ledger":
             self.known += "".join(self._added)
+            self.contents += "".join(self._added_contents)
         self._added.clear()
+        self._added_contents.clear()
 
     def get_file_info(self) -> FileInfo | None:
         """The next file that the last scan found."""
@@ -213,6 +224,7 @@ class FileSplitterInput(AbstractFileSplitter):
         if self._incomplete.waiting:
             self._memory = FolderMemory()  # a pending file may become complete while its folder is unchanged
         self._incomplete.begin_scan()
+        self._contents.begin_scan()
         new, there = self._new_files()
         self._incomplete.log()
         gone = self._seen.gone - self._memory.files
@@ -238,7 +250,8 @@ class FileSplitterInput(AbstractFileSplitter):
         new: list[bytes] = []
         while not is_abandoned() and (some := list(islice(there, ASKED_EVERY))):
             unseen = filterfalse(seen.has, some) if len(seen) else some
-            new += map(_packed, self._incomplete.complete(unseen, now_millis) if self.scanner.waits else unseen)
+            ready = self._incomplete.complete(unseen, now_millis) if self.scanner.waits else unseen
+            new += map(_packed, self._contents.examine(ready) if self.scanner.skip_known_content else ready)
         new = sorted(new if len(self.scanner.files) == 1 else set(new))  # two places may hold one file
         return new, len(new) + seen.there + memory.files
 
@@ -247,8 +260,18 @@ class FileSplitterInput(AbstractFileSplitter):
             return False
         if not self._incomplete.is_complete(status):
             return False  # it was changed after the scan, and the next one examines it again
+        has_content = self.scanner.skip_known_content and status.length > 0 and not status.is_directory
+        content = self._contents.of(status) if has_content else None
+        if has_content and content is None:
+            return False  # it was changed after the scan, too
         self.refused.pop(status.path, None)
         self._added.append(self._seen.add(status))
+        if content is None:
+            return True
+        if not self._contents.add(content):
+            _log.warning("%s has the content of a file that was split before, and is skipped", shown(status.path))
+            return False
+        self._added_contents.append(content)
         return True
 
     def _version(self) -> str:

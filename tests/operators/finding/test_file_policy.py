@@ -336,3 +336,47 @@ def test_a_control_file_that_states_no_totals_leaves_the_file_pending(folder: Pa
 def test_a_checksum_file_names_its_algorithm(folder: Path) -> None:
     with pytest.raises(ValidationError, match=r"its name does not end in one of [.]md5"):
         DirectoryScanner(files=[str(folder)], checksum_file="{name}.crc")
+
+
+@pytest.mark.parametrize("finder", [Splitting, Running], ids=["restarted", "in one launch"])
+@pytest.mark.parametrize("happens", ["copied", "renamed", "compressed by rotation"])
+def test_known_content_is_skipped_where_asked(happens: str, finder: Find, folder: Path) -> None:
+    found = finder(folder, skip_known_content=True)
+    assert found.look() == ["a.log"]
+    if happens == "copied":
+        write(folder / "b.log", "one\n", at=2000)
+    elif happens == "renamed":
+        (folder / "a.log").rename(folder / "b.log")
+    else:
+        (folder / "a.log.1.gz").write_bytes(gzip.compress(b"one\n"))
+        (folder / "a.log").unlink()
+    assert [found.look(), found.look()] == [[], []]
+    write(folder / "a.log", "two\n", at=3000)
+    assert [found.look(), found.look()] == [["a.log"], []]
+
+
+def test_of_two_files_with_one_content_the_older_is_read(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(folder / "0.log", "one\n", at=2000)
+    (folder / "empty").touch()
+    (folder / "also empty").touch()
+    found = Splitting(folder, skip_known_content=True)
+    with caplog.at_level(logging.WARNING):
+        assert [found.look(), found.look()] == [["a.log", "also empty", "empty"], []]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{folder}/0.log has the content of a file that was split before, and is skipped"
+    ]
+
+
+def test_content_that_changes_between_its_scan_and_its_division_is_examined_again(folder: Path) -> None:
+    write(folder / "b.log", "two\n", at=2000)
+    found = Running(folder, skip_known_content=True, blocks_threshold=1)
+    assert found.look() == ["a.log"]
+    write(folder / "b.log", "one\n", at=3000)
+    assert [found.look(), found.look(), found.look()] == [[], [], []]
+    write(folder / "b.log", "three\n", at=4000)
+    assert [found.look(), found.look()] == [["b.log"], []]
+
+
+def test_a_truncated_compressed_file_is_like_no_other_and_is_read(folder: Path) -> None:
+    (folder / "b.gz").write_bytes(gzip.compress(b"one\n")[:-9])
+    assert Splitting(folder, skip_known_content=True).look() == ["a.log", "b.gz"]

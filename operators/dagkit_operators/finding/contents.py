@@ -1,0 +1,72 @@
+"""The content of files, and which content was read before."""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Iterator
+
+from dagkit_operators.compression.codec import CompressionBroken, codec_at
+from dagkit_operators.compression.decompressed import Decompressed
+from dagkit_operators.filesystem.access import Found, Seekable, opened, reading_from
+from dagkit_operators.finding.seen_files import BYTES, CHARACTERS, digest
+
+_READ = 1 << 20
+
+
+class KnownContents:
+    """The digests of the contents that were read, and those of the new files of the current scan."""
+
+    def __init__(self, text: str = "") -> None:
+        """Take the digests as `add` returned them, concatenated."""
+        self._known = {text[at : at + CHARACTERS] for at in range(0, len(text), CHARACTERS)}
+        self._examined: dict[bytes, str] = {}
+
+    def begin_scan(self) -> None:
+        """Begin another scan, which has examined nothing yet."""
+        self._examined.clear()
+
+    def examine(self, new: Iterable[Found]) -> Iterator[Found]:
+        """Yield the new files, after reading their contents. Empty files and directories have none."""
+        for found in new:
+            if found.length and not found.is_directory:
+                self._examined[digest(found)] = _content_digest(found)
+            yield found
+
+    def of(self, status: Found) -> str | None:
+        """The digest of the content of a file; None if the current scan did not examine it as it is now."""
+        return self._examined.get(digest(status))
+
+    def add(self, content: str) -> bool:
+        """Add a digest. Return whether it is new."""
+        is_new = content not in self._known
+        self._known.add(content)
+        return is_new
+
+
+def _content_digest(found: Found) -> str:
+    """A digest of the decompressed content. A file that cannot be decompressed is like no other, and is read."""
+    content = hashlib.blake2b(digest_size=BYTES)
+    try:
+        for chunk in content_of_file(found):
+            content.update(chunk)
+    except CompressionBroken:
+        return base64.b64encode(digest(found)).decode()
+    return base64.b64encode(content.digest()).decode()
+
+
+def bytes_of_file(found: Found) -> Iterator[bytes]:
+    """The bytes of a file as they are."""
+    with reading_from(found.path), opened(found.path) as stream:
+        yield from _chunks(stream)
+
+
+def content_of_file(found: Found) -> Iterator[bytes]:
+    """The content of a file, decompressed. Raise CompressionBroken if that is impossible."""
+    codec = codec_at(found.path, found.length, found.modified_millis, "auto")
+    with reading_from(found.path), opened(found.path) as stream:
+        yield from _chunks(stream if codec is None else Decompressed(stream, codec, found.path))
+
+
+def _chunks(stream: Seekable) -> Iterator[bytes]:
+    buffer = memoryview(bytearray(_READ))
+    while got := stream.readinto(buffer):
+        yield bytes(buffer[:got])
