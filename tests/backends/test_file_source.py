@@ -1,0 +1,60 @@
+"""What Spark's own file source does with a file that changes: the column of docs/file-policy.md."""
+
+import gzip
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+
+
+class Source:
+    """A stream of the lines in a folder, which is started again for each batch with what it has recorded."""
+
+    def __init__(self, spark: SparkSession, home: Path) -> None:
+        self.spark = spark
+        self.home = home
+        self.folder = home / "in"
+        self.folder.mkdir()
+
+    def look(self) -> list[str]:
+        """The lines that another run reads."""
+        out = self.home / "out"
+        lines = self.spark.readStream.text(str(self.folder)).writeStream.format("text")
+        lines = lines.option("path", str(out)).option("checkpointLocation", str(self.home / "checkpoint"))
+        lines.trigger(availableNow=True).start().awaitTermination()
+        read = sorted(line for part in out.glob("part-*") for line in part.read_text().splitlines())
+        for part in out.glob("part-*"):
+            part.write_text("")
+        return read
+
+    def write(self, name: str, content: str, at: int) -> None:
+        (self.folder / name).write_text(content)
+        os.utime(self.folder / name, (at, at))
+
+
+def test_what_the_file_source_of_spark_does_with_files_that_change(spark: SparkSession, tmp_path: Path) -> None:
+    source = Source(spark, tmp_path)
+    now = 1_700_000_000
+    source.write("a.log", "one\n", at=now)
+    assert source.look() == ["one"]
+
+    source.write("a.log", "two\n", at=now + 10)  # overwritten: lost
+    source.write("b.log", "b\n", at=now)
+    assert source.look() == ["b"]
+
+    source.write("b.log", "b\nmore\n", at=now + 20)  # grown: lost
+    source.write("late.log", "late\n", at=now - 8 * 86_400)  # older than maxFileAge of seven days: lost
+    source.write("c.log.tmp", "unfinished\n", at=now + 20)  # read
+    source.write(".hidden", "hidden\n", at=now + 20)
+    source.write("_hidden", "hidden\n", at=now + 20)
+    source.write("c.log._COPYING_", "unfinished\n", at=now + 20)
+    assert source.look() == ["unfinished"]
+
+    (source.folder / "a.log").rename(source.folder / "renamed.log")  # read again
+    shutil.copy2(source.folder / "b.log", source.folder / "copy.log")  # read again
+    (source.folder / "late.log.1.gz").write_bytes(gzip.compress(b"late\n"))
+    assert source.look() == ["b", "late", "more", "two"]
