@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, field_validator
 
+from dagkit.errors import InputUnreadable
 from dagkit.urls import as_text, below, is_url, local_path, parent, plain, shown
 from dagkit_operators.filesystem.access import Found, looked_up, reading_from
+from dagkit_operators.finding.contents import is_gone
 from dagkit_operators.finding.control_files import ALGORITHMS, contradiction, stated_checksum, stated_totals
 from dagkit_operators.finding.seen_files import digest
 
@@ -123,7 +125,7 @@ class IncompleteFiles:
                 reason = self._why_pending(found, now_millis)
                 if reason is not None:
                     self._pending[found.path] = reason
-                elif self._agrees(found):
+                elif self._still_agrees(found):
                     self._complete.add(digest(found))
                     yield found
 
@@ -151,6 +153,16 @@ class IncompleteFiles:
         if rules.marker_file is not None and found_beside(found.path, rules.marker_file) is None:
             return f"has no {rules.marker_file.replace(NAME, _name_of(found.path))} beside it (marker_file)"
         return None
+
+    def _still_agrees(self, found: Found) -> bool:
+        """Return `_agrees`; if the file, or one beside it, is deleted meanwhile, it is pending."""
+        try:
+            return self._agrees(found)
+        except InputUnreadable as error:
+            if not is_gone(error):
+                raise
+            self._pending[found.path] = "or a file beside it was deleted while it was examined"
+            return False
 
     def _agrees(self, found: Found) -> bool:
         """Whether the file agrees with its checksum and its totals. If it does not, it is pending or refused."""

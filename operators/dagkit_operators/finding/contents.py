@@ -4,6 +4,7 @@ import base64
 import hashlib
 from collections.abc import Iterable, Iterator
 
+from dagkit.errors import InputUnreadable
 from dagkit_operators.compression.codec import CompressionBroken, codec_at
 from dagkit_operators.compression.decompressed import Decompressed
 from dagkit_operators.filesystem.access import Found, Seekable, opened, reading_from
@@ -25,11 +26,19 @@ class KnownContents:
         self._examined.clear()
 
     def examine(self, new: Iterable[Found]) -> Iterator[Found]:
-        """Yield the new files, after reading their contents. Empty files and directories have none."""
+        """Yield the new files, after reading their contents, without those that are gone.
+
+        Empty files and directories have no content.
+        """
         for found in new:
-            if found.length and not found.is_directory:
-                self._examined[digest(found)] = _content_digest(found)
-            yield found
+            try:
+                if found.length and not found.is_directory:
+                    self._examined[digest(found)] = _content_digest(found)
+            except InputUnreadable as error:
+                if not is_gone(error):
+                    raise
+            else:
+                yield found
 
     def of(self, status: Found) -> str | None:
         """The digest of the content of a file; None if the current scan did not examine it as it is now."""
@@ -53,6 +62,11 @@ def _content_digest(found: Found) -> str:
     return base64.b64encode(content.digest()).decode()
 
 
+def is_gone(error: InputUnreadable) -> bool:
+    """Whether a file could not be read because it does not exist any more."""
+    return isinstance(error.__cause__, FileNotFoundError)
+
+
 def bytes_of_file(found: Found) -> Iterator[bytes]:
     """The bytes of a file as they are."""
     with reading_from(found.path), opened(found.path) as stream:
@@ -61,7 +75,8 @@ def bytes_of_file(found: Found) -> Iterator[bytes]:
 
 def content_of_file(found: Found) -> Iterator[bytes]:
     """The content of a file, decompressed. Raise CompressionBroken if that is impossible."""
-    codec = codec_at(found.path, found.length, found.modified_millis, "auto")
+    with reading_from(found.path):
+        codec = codec_at(found.path, found.length, found.modified_millis, "auto")
     with reading_from(found.path), opened(found.path) as stream:
         yield from _chunks(stream if codec is None else Decompressed(stream, codec, found.path))
 

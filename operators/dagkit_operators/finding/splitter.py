@@ -247,8 +247,10 @@ class FileSplitterInput(AbstractFileSplitter):
             once_there=self.next_block_id > 0, memory=memory if self.scanner.rescan == "folders" else None
         )
         now_millis = int(self._now().timestamp() * 1000)
+        reads = self.scanner.skip_known_content or self.scanner.checksum_file or self.scanner.control_file
+        at_once = 1 if reads else ASKED_EVERY
         new: list[bytes] = []
-        while not is_abandoned() and (some := list(islice(there, ASKED_EVERY))):
+        while not is_abandoned() and (some := list(islice(there, at_once))):
             unseen = filterfalse(seen.has, some) if len(seen) else some
             ready = self._incomplete.complete(unseen, now_millis) if self.scanner.waits else unseen
             new += map(_packed, self._contents.examine(ready) if self.scanner.skip_known_content else ready)

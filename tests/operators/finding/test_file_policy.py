@@ -16,6 +16,9 @@ from dagkit.engine.points import Point
 from dagkit.testing import Alone, FakeClock
 from dagkit.testing.crashes import CrashAfter
 from dagkit_operators import DirectoryScanner, FileSplitterInput, Map, MatchFiles, QuarantinedFile
+from dagkit_operators.filesystem.access import Found
+from dagkit_operators.finding.completeness import IncompleteFiles
+from dagkit_operators.finding.contents import KnownContents
 from tests.engine.cast import Collect, Desk, arrived
 
 
@@ -380,3 +383,12 @@ def test_content_that_changes_between_its_scan_and_its_division_is_examined_agai
 def test_a_truncated_compressed_file_is_like_no_other_and_is_read(folder: Path) -> None:
     (folder / "b.gz").write_bytes(gzip.compress(b"one\n")[:-9])
     assert Splitting(folder, skip_known_content=True).look() == ["a.log", "b.gz"]
+
+
+def test_a_file_that_vanishes_while_it_is_examined_does_not_end_the_launch(tmp_path: Path) -> None:
+    gone = Found(str(tmp_path / "gone"), 4, 1000)
+    assert list(KnownContents().examine([gone])) == []
+    (tmp_path / "gone.ctl").write_text("rows=1\n")
+    incomplete = IncompleteFiles(DirectoryScanner(files=[str(tmp_path)], control_file="{name}.ctl"))
+    assert list(incomplete.complete([gone], 0)) == []
+    assert incomplete.pending == 1
