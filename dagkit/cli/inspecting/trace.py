@@ -1,0 +1,57 @@
+"""`dagkit trace`: from a line of an output file to the record of its input."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import rich_click as click
+
+from dagkit.cli.application.opening import opened
+from dagkit.cli.application.options import Asked, application, spoken
+from dagkit.cli.terminal.output import Output, shown_path
+from dagkit.errors import printable
+from dagkit.launching import application_path
+from dagkit.ledger import Ledger
+from dagkit.retracing import LineUnknown, Source, Traced
+from dagkit.retracing import trace as retrace
+from dagkit.urls import absolute, is_url
+
+
+@click.command()
+@application
+@click.argument("place", metavar="OUTPUT:LINE")
+@click.option("--path", metavar="FOLDER", help="The application's folder, as for `launch`.")
+@spoken
+def trace(*, asked: Asked, output: Output, place: str, path: str | None) -> None:
+    """Find the file and the bytes of the input from which a line of an output file was made.
+
+    The blocks that the line's window consumed are read again, and run through the operators between reader and writer.
+    Nothing is written. The first line of OUTPUT is 1.
+    """
+    file, _, line = place.rpartition(":")
+    if not file or not line.isdecimal() or not int(line):
+        raise click.UsageError(f"{place!r} does not have the form OUTPUT:LINE, with a line from 1 on")
+    with opened(asked, output) as found:
+        compilation = found.compiled()
+        ledger = Ledger.open(absolute(path or application_path(compilation)))
+        try:
+            traced = retrace(compilation, ledger, absolute(file), int(line))
+        except LineUnknown as unknown:
+            raise click.UsageError(str(unknown)) from unknown
+    if output.as_json:
+        output.document("dagkit.trace/1", {"output": file, "line": int(line), **asdict(traced)})
+    else:
+        output.result("\n".join([f"{place}: {printable(traced.text)}", *_answer(traced)]))
+
+
+def _answer(traced: Traced) -> list[str]:
+    by = f"written by {traced.operator} in window {traced.window}"
+    if traced.reason:
+        return [f"{by}; no single record: {traced.reason}", "the window consumed", *map(_line, traced.sources)]
+    return [by if len(traced.sources) == 1 else f"{by}, from one of these records", *map(_line, traced.sources)]
+
+
+def _line(source: Source) -> str:
+    of = " of the decompressed content" if source.decompressed else ""
+    text = "" if source.text is None else f": {printable(source.text)}"
+    name = source.source if is_url(source.source) else shown_path(Path(source.source))
+    return f"{printable(name)}:byte {source.start}-{'' if source.end is None else source.end}{of}{text}"

@@ -1,0 +1,345 @@
+"""Retracing: find the input of a line of an output file, by reading again the blocks that its window consumed.
+
+The ledger names the window and the slot that wrote each piece of a file, and the blocks that the window consumed, but
+not the order of their records. So each block runs again, alone, through the operators between its reader and the
+writer, and its output is compared with the file: where both agree around the line, the block is the origin.
+"""
+
+import bz2
+import gzip
+import lzma
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from dagkit.api.files import output_files
+from dagkit.api.ports import output_ports
+from dagkit.api.state import declared_state
+from dagkit.api.work import SplittableOperator
+from dagkit.backends.reference.one_partition import OnePartition, Origin, Placed
+from dagkit.backends.reference.plain_reading import PlainReading
+from dagkit.compiler import Compilation
+from dagkit.compiler.fuse import Fused, Wire
+from dagkit.engine.entrances import code_of
+from dagkit.engine.files.pieces import opened
+from dagkit.engine.files.staging import Part
+from dagkit.engine.history.written_file import WrittenFile, stretches, work_in_roots, written_file
+from dagkit.engine.program.lower import keying_of, program_of
+from dagkit.engine.work.elements import elements_of
+from dagkit.engine.work.item import WorkItem
+from dagkit.engine.worker.protocol import WindowTask
+from dagkit.ledger import Ledger
+from dagkit.plan.model import Routing
+from dagkit.ranges import OFFSET_INFINITY
+from dagkit.urls import shown
+
+_MOST = 10
+"""The highest number of places that are reported for one line."""
+_LF = 0x0A
+
+
+class LineUnknown(ValueError):
+    """The application did not write this line: no such file, no such line, or a file that was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A range of an input."""
+
+    source: str
+    start: int
+    end: int | None
+    """None if the range has no end."""
+    text: str | None = None
+    """What is there, if the range is one record."""
+    decompressed: bool = False
+    """Whether the positions are those of the decompressed content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """The origin of one line of an output file."""
+
+    text: str
+    operator: str
+    window: int
+    slot: int
+    sources: tuple[Source, ...]
+    """The record that it was made of; several if they give the same line; or, with a reason, all ranges that the window
+    consumed."""
+    reason: str = ""
+    """Why no single record is reported; empty if the sources are records."""
+
+
+class NotOneRecord(Exception):
+    """No single record can be found; the message gives the reason."""
+
+
+def trace(compilation: Compilation, ledger: Ledger, file: str, line: int) -> Traced:
+    """Return the origin of a line of an output file, the first being line 1. Raise LineUnknown if there is none."""
+    found = written_file(ledger, file)
+    part, content, place, is_plain = _located(found, file, line)
+    end = content.find(b"\n", place) + 1 or len(content)
+    text = content[place:end].decode(errors="backslashreplace").removesuffix("\n")
+    try:
+        sources, reason = _Rerun(compilation, ledger, found, part, is_plain=is_plain).sources(content, place, end), ""
+    except NotOneRecord as why:
+        sources, reason = list(_consumed(found, part)), str(why)
+    return Traced(text, part.operator, part.window, part.slot, tuple(sources), reason)
+
+
+def _located(found: WrittenFile, file: str, line: int) -> tuple[Part, bytes, int, bool]:
+    """Return the piece that contains a line, its content, and the position of the line there.
+
+    The last value is whether the piece is not compressed.
+    """
+    if not found.parts:
+        raise LineUnknown(f"the ledger names no file {shown(file)}")
+    try:
+        with opened(file) as stream:
+            whole: bytes = stream.read()
+    except FileNotFoundError as missing:
+        raise LineUnknown(f"{shown(file)} does not exist: it is not complete yet, or was moved away") from missing
+    if len(whole) != sum(part.length for part in found.parts):
+        raise LineUnknown(f"{shown(file)} was changed after the application had written it")
+    before = place = 0
+    for part in found.parts:
+        piece = whole[place : place + part.length]
+        content = decompressed(piece)
+        place += part.length
+        lines = content.count(b"\n") + (content[-1:] not in (b"\n", b""))
+        if line <= before + lines:
+            return part, content, _start_of_line(content, line - before), content is piece
+        before += lines
+    raise LineUnknown(f"{shown(file)} has {before} lines, and no line {line}")
+
+
+def _start_of_line(content: bytes, line: int) -> int:
+    place = 0
+    for _ in range(line - 1):
+        place = content.index(b"\n", place) + 1
+    return place
+
+
+def _consumed(found: WrittenFile, part: Part) -> Iterator[Source]:
+    """Everything that the window of a piece consumed."""
+    work = found.work[part.window]
+    spans = [span for input_work in work.inputs or () for span in input_work.consumed] + [*work.consumed]
+    return (Source(span.source, span.start, span.end) for span in spans)
+
+
+def decompressed(content: bytes) -> bytes:
+    """The content of a file, decompressed if its first bytes are those of gzip, zstd, bzip2 or xz."""
+    if content.startswith(b"\x1f\x8b"):
+        return gzip.decompress(content)
+    if content.startswith(b"BZh"):
+        return bz2.decompress(content)
+    if content.startswith(b"\xfd7zXZ\x00"):
+        return lzma.decompress(content)
+    if content.startswith(b"\x28\xb5\x2f\xfd"):
+        import pyarrow as pa  # noqa: PLC0415 - loaded only for such files
+
+        with pa.CompressedInputStream(pa.BufferReader(content), "zstd") as stream:
+            return bytes(stream.read())
+    return content
+
+
+@dataclass(slots=True)
+class _RecordedFiles:
+    """Keeps what an operator writes, instead of staging it."""
+
+    content: bytearray = field(default_factory=bytearray)
+    began: None = None
+
+    def open(self, name: str, *, block: int | None = None) -> "_RecordedFiles":  # noqa: ARG002 - as operators call it
+        return self
+
+    def write(self, content: Any, /) -> None:
+        self.content += content
+
+    def finish(self, name: str) -> None:
+        """Do nothing: no file is completed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """What one stretch of a source became."""
+
+    item: WorkItem
+    content: bytes
+    starts: Sequence[int]
+    """The start of the bytes of each item."""
+    origins: Sequence[Origin]
+    records: Sequence[int]
+    """The positions of all records that were read, in order."""
+
+
+class _Rerun:
+    """Reads the work of one window again, and follows it to the writer of one piece."""
+
+    def __init__(
+        self, compilation: Compilation, ledger: Ledger, found: WrittenFile, part: Part, *, is_plain: bool
+    ) -> None:
+        fused = compilation.steps["fused"]
+        assert isinstance(fused, Fused), "the application is compiled to the end"
+        self.fused, self.program = fused, program_of(compilation)
+        self.ledger, self.found, self.part = ledger, found, part
+        self.has_order = is_plain and part.order > 0
+        """Whether the piece comes from the stretch that starts at its order; a compressed one may come from several."""
+        self.fed = {(wire.source.node, wire.source.port) for wire in fused.wires}
+
+    def sources(self, content: bytes, place: int, end: int) -> list[Source]:
+        """The records from which the line at this place of the piece was made."""
+        chain = self._chain()
+        places = [
+            place_of
+            for item in self._work(chain[0].source.node)
+            for place_of in _places(self._output(item, chain), content, place, end)
+        ]
+        if not places:
+            raise NotOneRecord(
+                "reading the blocks again did not give this line: the application, its configuration or its input "
+                "has changed"
+            )
+        return places[:_MOST]
+
+    def _chain(self) -> list[Wire]:
+        """The wires from a reader to the writer."""
+        if self.part.operator not in self.program.operators:
+            raise NotOneRecord(f"the application has no operator {self.part.operator} any more")
+        chain: list[Wire] = []
+        node = self.part.operator
+        while not (chain and isinstance(self.program.operators[node][0], SplittableOperator)):
+            if chain and declared_state(type(self.program.operators[node][0])):
+                raise NotOneRecord(f"{node} keeps state, so that several records can make one item")
+            wires = [wire for wire in self.fused.wires if wire.sink.node == node]
+            if len(wires) != 1:
+                raise NotOneRecord(f"{node} has {len(wires)} streams that lead to it")
+            wire = wires[0]
+            target = next((t for t in self.program.targets.values() if t.into == (node, wire.sink.port)), None)
+            is_sliding = (wire.source.node, wire.source.port) in self.program.sliders
+            if wire.routing is Routing.DELAYED or is_sliding or (target is not None and target.unifier is not None):
+                raise NotOneRecord(f"a delay, a unifier or a sliding window lies before {node}")
+            chain.insert(0, wire)
+            node = wire.source.node
+            if node in self.program.sources:
+                raise NotOneRecord(f"{node} emitted the items itself")
+        return chain
+
+    def _work(self, reader: str) -> Iterator[WorkItem]:
+        """The stretches of blocks that the window consumed and that may have become this piece."""
+        elements = elements_of(self.program, reader, self.program.operators[reader][0])
+        assert elements is not None, "the input of a reader is connected"
+        cuts = self.found.cuts
+        known = False
+        for item in work_in_roots(self.ledger, self.program, elements):
+            known = True
+            if self.part.element_id in (None, item.element_id):
+                places = cuts.get(item.source or "", frozenset()) | {self.part.order}
+                for stretch in stretches(self.found.work[self.part.window], elements.into, item, places):
+                    if not self.has_order or stretch.start == self.part.order:
+                        yield stretch
+        if not known:
+            raise NotOneRecord(f"no input operator found the work of {reader} itself")
+
+    def _output(self, item: WorkItem, chain: Sequence[Wire]) -> _Output:
+        placed = self._read(item, chain[0].source.node, chain[0].source.port)
+        records = sorted({one.origin.offset for one in placed if one.origin.offset is not None})
+        for wire, following in pairwise(chain):
+            placed = self._passed(wire, following.source.port, placed)
+        return self._written(item, chain[-1], placed, records)
+
+    def _started(self, name: str) -> OnePartition:
+        configured = self.program.operators[name][0]
+        fed = [port for port in output_ports(type(configured)) if (name, port) in self.fed]
+        return OnePartition.started(name, configured, {}, fed)
+
+    def _begin(self, name: str, partition: OnePartition, *, begins: bool = True) -> None:
+        partition.begin(self.program.context_of(name, 0, self.part.window), 0, begins=begins)
+
+    def _read(self, item: WorkItem, name: str, port: str) -> list[Placed]:
+        partition = self._started(name)
+        elements = elements_of(self.program, name, partition.operator)
+        assert elements is not None, "the input of a reader is connected"
+        partition.reading = PlainReading(elements, 0, WindowTask(self.part.window), None)
+        self._begin(name, partition)
+        partition.reading.work([item], [])
+        with code_of(name):
+            partition.operator.end_window()
+        partition.end()
+        return partition.sent[port]
+
+    def _passed(self, wire: Wire, port: str, placed: Sequence[Placed]) -> list[Placed]:
+        """Send items through one operator; what it sends for an item has the origin of the item."""
+        name = wire.sink.node
+        partition, keying = self._started(name), keying_of(self.fused.graph.by_name[name], wire.sink.port)
+        self._begin(name, partition)
+        sent = partition.sent[port]
+        for one in placed:
+            before = len(sent)
+            partition.take(wire.sink.port, [one], keying)
+            sent[before:] = [Placed(made.item, one.origin) for made in sent[before:]]
+        before = len(sent)
+        with code_of(name):
+            partition.operator.end_window()
+        partition.end()
+        if len(sent) > before:
+            raise NotOneRecord(f"{name} sends items at the end of a window, of which each may come from many records")
+        return sent
+
+    def _written(self, item: WorkItem, wire: Wire, placed: Sequence[Placed], records: Sequence[int]) -> _Output:
+        """Write each item in a window of its own, so that everything of it is written before the next one."""
+        name, files = wire.sink.node, _RecordedFiles()
+        partition, keying = self._started(name), keying_of(self.fused.graph.by_name[name], wire.sink.port)
+        operator = partition.operator
+        operator._services.update(dict.fromkeys(output_files(type(operator)), files))  # noqa: SLF001 - bound there
+        self._begin(name, partition, begins=False)
+        content, starts = bytearray(), list[int]()
+        for one in placed:
+            with code_of(name):
+                operator.begin_window(self.part.window)
+            partition.take(wire.sink.port, [one], keying)
+            with code_of(name):
+                operator.end_window()
+            starts.append(len(content))
+            content += decompressed(bytes(files.content))
+            files.content.clear()
+        partition.end()
+        return _Output(item, bytes(content), starts, [one.origin for one in placed], records)
+
+
+def _places(output: _Output, content: bytes, place: int, end: int) -> Iterator[Source]:
+    """Yield the origins of a line, wherever the output of a stretch agrees with the piece around the line."""
+    line, made = content[place:end], output.content
+    at = made.find(line)
+    while at >= 0:
+        before = min(at, place)
+        after = min(len(made) - at, len(content) - place)
+        is_line = at == 0 or made[at - 1] == _LF
+        if is_line and made[at - before : at + after] == content[place - before : place + after]:
+            yield _source_of(output, output.origins[bisect_right(output.starts, at) - 1])
+        at = made.find(line, at + 1)
+
+
+def _source_of(output: _Output, origin: Origin) -> Source:
+    """The record of an origin; the whole stretch if the reader reports no positions."""
+    source = output.item.source or output.item.name
+    stop = output.item.end if output.item.end < OFFSET_INFINITY else None
+    path = getattr(origin.element, "path", None)
+    if origin.offset is None or path is None:
+        return Source(source, output.item.start, stop)
+    with opened(path) as stream:
+        raw: bytes = stream.read()
+    content = decompressed(raw)
+    following = bisect_right(output.records, origin.offset)
+    if following < len(output.records):
+        end = output.records[following]
+    else:  # the last record of a stretch ends with its line, which may lie beyond the stretch
+        end = content.find(b"\n", origin.offset) + 1 or len(content)
+    text = content[origin.offset : end].decode(errors="backslashreplace").removesuffix("\n")
+    return Source(source, origin.offset, end, text, content is not raw)
+
+
+__all__ = ["LineUnknown", "Source", "Traced", "trace"]

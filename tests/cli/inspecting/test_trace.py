@@ -1,0 +1,187 @@
+"""`dagkit trace`: from a line of an output file to the record of its input."""
+
+import bz2
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dagkit.retracing import decompressed
+
+pytestmark = pytest.mark.slow
+
+HEAD = """
+from dagkit import Dag, Operator, OutputPort, InputPort, State
+from dagkit_operators import (
+    FileSplitterInput, Filter, FlatMap, LineReader, Map, PartWriter, Record, RecordWriter
+)
+
+
+class Numbered(Operator):
+    input = InputPort(Record)
+    output = OutputPort(str)
+    count = State(0)
+
+    def process(self, item: Record) -> None:
+        self.count += 1
+        self.output.emit(f"{self.count} {item.value}")
+
+
+def populate_dag(dag: Dag, conf) -> None:
+    splitter = dag.add_operator("Splitter", FileSplitterInput(scanner={"files": ["in"]}, block_size=BLOCK))
+    reader = dag.add_operator("Reader", LineReader(min_readers=READERS, max_readers=READERS))
+    dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+"""
+LINES = "".join(f"{number} {'apple' if number % 3 else 'pear'}\n" for number in range(60))
+
+
+@pytest.fixture
+def traced(dagkit, write: Callable[[str, str], Path]):
+    """Run an application with these operators after its reader, and return a function that traces a line."""
+
+    def run(chain: str, *, block: int = 10_000, readers: int = 1, launch: tuple[str, ...] = ()):
+        head = HEAD.replace("BLOCK", str(block)).replace("READERS", str(readers))
+        write("app.py", head + "".join(f"    {line}\n" for line in chain.splitlines()))
+        answer = dagkit("launch", "app.py", "--once", "--reference", "--no-sync", *launch)
+        assert answer.code == 0, answer.err
+        return lambda place, *options: dagkit("trace", "app.py", place, *options)
+
+    return run
+
+
+def sources(answer) -> list[tuple[str, int, int, str]]:
+    assert answer.document["reason"] == ""
+    return [(Path(s["source"]).name, s["start"], s["end"], s["text"]) for s in answer.document["sources"]]
+
+
+def position(line: str, text: str = LINES) -> tuple[int, int]:
+    start = text.index(f"\n{line}\n") + 1 if not text.startswith(f"{line}\n") else 0
+    return start, start + len(line) + 1
+
+
+PEARS = """\
+keep = dag.add_operator("Keep", Filter(lambda text: text.endswith("pear")))
+writer = dag.add_operator("Writer", RecordWriter(file_path="out"))
+dag.add_stream("lines", reader.messages, keep.input)
+dag.add_stream("kept", keep.output, writer.input)
+"""
+PARTS = """\
+number = dag.add_operator("Upper", Map(lambda text: text.upper()))
+writer = dag.add_operator("Writer", PartWriter(file_path="out", SETTINGS))
+dag.add_stream("lines", reader.messages, number.input)
+dag.add_stream("upper", number.output, writer.input)
+"""
+
+
+def test_a_line_that_a_filter_kept_comes_from_one_record(traced, write) -> None:
+    write("in/a.txt", LINES)
+    answer = traced(PEARS, block=100)
+    for file in sorted(Path("out").iterdir()):
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            assert sources(answer(f"{file}:{number}", "--json")) == [("a.txt", *position(line), line)]
+
+
+def test_people_read_the_file_and_the_bytes(traced, write) -> None:
+    write("in/a.txt", "one pear\ntwo apples\nthree pear\n")
+    assert traced(PEARS)("out/0:2").out == (
+        "out/0:2: three pear\nwritten by Writer in window 1\nin/a.txt:byte 20-31: three pear\n"
+    )
+
+
+@pytest.mark.parametrize("settings", ["", "max_count=7", "compression='gzip'", "max_count=9, compression='zstd'"])
+def test_a_mapped_line_in_a_rolled_part_of_several_readers(traced, write, settings: str) -> None:
+    write("in/a.txt", LINES)
+    write("in/b.txt", LINES.replace("apple", "plum"))
+    answer = traced(PARTS.replace("SETTINGS", settings), block=150, readers=2)
+    found = 0
+    for file in sorted(Path("out").iterdir()):
+        for number, text in enumerate(decompressed(file.read_bytes()).decode().splitlines()[:3], 1):
+            got = sources(answer(f"{file}:{number}", "--json"))
+            assert {one[3].upper() for one in got} == {text}
+            for name, start, end, line in got:
+                content = Path("in", name).read_text()
+                assert (start, end) == position(line, content)
+            found += len(got) == 1
+    assert found
+
+
+def test_each_line_of_a_flat_map_comes_from_the_same_record(traced, write) -> None:
+    write("in/a.txt", "a b\n\nc d e\n")
+    answer = traced("""\
+words = dag.add_operator("Words", FlatMap(lambda text: text.split()))
+writer = dag.add_operator("Writer", PartWriter(file_path="out"))
+dag.add_stream("lines", reader.messages, words.input)
+dag.add_stream("words", words.output, writer.input)
+""")
+    (file,) = Path("out").iterdir()
+    assert file.read_text() == "a\nb\nc\nd\ne\n"
+    assert [sources(answer(f"{file}:{number}", "--json"))[0][1:] for number in (1, 2, 3, 5)] == [
+        (0, 4, "a b"),
+        (0, 4, "a b"),
+        (5, 11, "c d e"),
+        (5, 11, "c d e"),
+    ]
+
+
+@pytest.mark.parametrize(("ending", "compress"), [(".gz", gzip.compress), (".bz2", bz2.compress)])
+def test_positions_in_a_compressed_file_are_those_of_its_content(traced, folder, ending: str, compress) -> None:
+    (folder / "in").mkdir()
+    (folder / f"in/a.txt{ending}").write_bytes(compress(LINES.encode()))
+    answer = traced(PEARS)("out/0:3", "--json")
+    assert sources(answer) == [(f"a.txt{ending}", *position("6 pear"), "6 pear")]
+    assert answer.document["sources"][0]["decompressed"] is True
+
+
+def test_a_line_of_a_later_window_is_found_in_the_file_of_that_window(traced, dagkit, write) -> None:
+    write("in/a.txt", LINES)
+    answer = traced(PARTS.replace("SETTINGS", ""))
+    write("in/b.txt", "last one\n")
+    assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync").code == 0
+    (file,) = (file for file in Path("out").iterdir() if file.read_text() == "LAST ONE\n")
+    assert sources(answer(f"{file}:1", "--json")) == [("b.txt", 0, 9, "last one")]
+
+
+def test_state_between_reader_and_writer_leaves_the_blocks_of_the_window(traced, write) -> None:
+    write("in/a.txt", "x\ny\n")
+    answer = traced("""\
+count = dag.add_operator("Count", Numbered())
+writer = dag.add_operator("Writer", PartWriter(file_path="out"))
+dag.add_stream("lines", reader.messages, count.input)
+dag.add_stream("counted", count.output, writer.input)
+""")
+    (file,) = Path("out").iterdir()
+    out = answer(f"{file}:2").out
+    assert "no single record: Count keeps state" in out
+    assert "in/a.txt:byte 0-4" in out
+
+
+def test_an_input_that_changed_is_reported(traced, write) -> None:
+    write("in/a.txt", "one pear\ntwo pear\n")
+    answer = traced(PEARS)
+    write("app.py", Path("app.py").read_text().replace('"pear"', '"apple"'))
+    assert "did not give this line" in answer("out/0:1").out
+
+
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("out/0", "does not have the form OUTPUT:LINE"),
+        ("out/0:0", "with a line from 1 on"),
+        ("out/0:9", "has 1 lines, and no line 9"),
+        ("in/a.txt:1", "the ledger names no file"),
+    ],
+)
+def test_a_line_that_was_never_written_is_a_mistake_in_the_command(traced, write, place: str, problem: str) -> None:
+    write("in/a.txt", "one pear\n")
+    answer = traced(PEARS)(place)
+    assert answer.code == 2
+    assert problem in " ".join(answer.err.split())
+
+
+def test_a_file_that_was_changed_is_not_traced(traced, write) -> None:
+    write("in/a.txt", "one pear\n")
+    answer = traced(PEARS)
+    with Path("out/0").open("a") as file:
+        file.write("two pear\n")
+    assert "was changed after" in " ".join(answer("out/0:1").err.split())
