@@ -43,6 +43,7 @@ from dagkit_operators.writing.file_merger import FileMerger, MergedFile
 from dagkit_operators.writing.file_output import FileOutput
 from dagkit_operators.writing.part_writer import PartWriter
 from dagkit_operators.writing.record_writer import RecordWriter
+from dagkit_operators.writing.rolled import FinishedPart
 from dagkit_operators.writing.slice_writer import FSSliceWriter
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "FileSplitterBase",
     "FileSplitterInput",
     "Filter",
+    "FinishedPart",
     "FixedBytesReaderContext",
     "FixedLengthReader",
     "FlatMap",

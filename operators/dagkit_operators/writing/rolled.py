@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, NonNegativeInt, PositiveInt, PrivateAttr, field_validator
 
-from dagkit import Context, DagContext, Operator, OutputFiles, State
+from dagkit import Context, DagContext, Operator, OutputFiles, OutputPort, State
 from dagkit_operators.writing.compressing import ENDINGS, Compressed, Compressing
 from dagkit_operators.writing.content import path_as_text
 
@@ -38,6 +38,18 @@ class OpenPart:
     """When the last window began in which something was written."""
 
 
+@dataclass(frozen=True, slots=True)
+class FinishedPart:
+    """A part of a file that gets no more items."""
+
+    name: str
+    """Its name below `file_path`."""
+    length: int
+    """Bytes before compression."""
+    count: int
+    """Items."""
+
+
 class RolledFiles(Operator):
     """Writes files in parts. A part is finished, and becomes visible, when the first of these limits is reached:
 
@@ -47,12 +59,16 @@ class RolledFiles(Operator):
     limits the driver starts a window at the time by which they are reached: a window counts as long as a streaming
     window.
 
+    `finished_parts` sends each finished part. The part becomes visible after the commit of that window.
+
     A subclass names the parts in `_part_name`, and calls `_write` and `_end_window`.
     """
 
     files = OutputFiles(
         lambda writer: writer.file_path, of_blocks=False, examples=lambda writer: writer.example_names()
     )
+
+    finished_parts = OutputPort(FinishedPart)
 
     file_path: str = Field(default=..., min_length=1)
     """The directory that the files are written to: a path or a URL."""
@@ -190,7 +206,9 @@ class RolledFiles(Operator):
         compressed = self._compressed.pop(name, None)
         if compressed is not None:
             compressed.close()
-        self.files.finish(self._name(name, part))
+        finished = self._name(name, part)
+        self.files.finish(finished)
+        self.finished_parts.emit(FinishedPart(finished, part.length, part.count))
         self._written.discard(name)
         self.parts[name] = OpenPart(part.number + 1)
         return self.parts[name]

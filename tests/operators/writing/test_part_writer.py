@@ -1,6 +1,7 @@
 """Parts hold every item once, are rolled where they are full, and go on where they were."""
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -8,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Batch, Lines
+from dagkit import Batch, Dag, Lines
 from dagkit.testing import Alone
-from dagkit_operators import PartWriter, Record
+from dagkit_operators import FinishedPart, Items, Map, PartWriter, Record
 from dagkit_operators.writing.rolled import OpenPart
+from tests.engine.cast import Collect, Desk, arrived
 
 
 def writer(**properties: Any) -> Alone[PartWriter]:
@@ -24,6 +26,34 @@ def test_a_part_is_finished_when_it_is_longer_than_it_may_be() -> None:
     at_work.send(*map(str, range(6)))
     assert at_work.written() == {"0.0": b"0\n1\n2\n", "0.1": b"3\n4\n5\n"}
     assert at_work.files["files"].finished == {"0.0", "0.1"}
+
+
+def test_rotate_sends_each_finished_part() -> None:
+    """FSRecordCompactionOperatorTest.testRotate."""
+    at_work = writer(max_length=4, compression="gzip")
+    for items in (["0", "1"], ["2", "3"]):
+        with at_work.window():
+            at_work.send(*items)
+    assert at_work.sent("finished_parts") == [FinishedPart("0.0.gz", 6, 3)]
+    with at_work.window(last=True):
+        pass
+    assert at_work.sent("finished_parts") == [FinishedPart("0.1.gz", 2, 1)]
+    assert at_work.files["files"].finished == {"0.0.gz", "0.1.gz"}
+
+
+def test_finished_parts_reach_the_next_operator_in_the_same_window(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        items = dag.add_operator("items", Items(items=("a", "b", "c")))
+        out = str(tmp_path / "out")
+        write = dag.add_operator("write", PartWriter(file_path=out, file_name="{partition}.{number}", max_count=2))
+        names = dag.add_operator("names", Map(lambda part: part.name))
+        dag.add_stream("items", items.output, write.input)
+        dag.add_stream("parts", write.finished_parts, names.input)
+        dag.add_stream("names", names.output, dag.add_operator("collect", Collect()).input)
+
+    desk = Desk(tmp_path, draw)
+    assert arrived(desk.run()) == ["0.0", "0.1"]
+    assert desk.outputs() == {"0.0": b"a\nb\n", "0.1": b"c\n"}
 
 
 def test_a_part_is_finished_when_it_is_so_many_windows_old() -> None:
