@@ -41,6 +41,7 @@ from dagkit_operators.records.rejecting import ItemRejected
 from dagkit_operators.records.validate import Validate
 from dagkit_operators.writing.file_merger import FileMerger, MergedFile
 from dagkit_operators.writing.file_output import FileOutput
+from dagkit_operators.writing.parquet_part_writer import ParquetPartWriter
 from dagkit_operators.writing.part_writer import PartWriter
 from dagkit_operators.writing.record_writer import RecordWriter
 from dagkit_operators.writing.rolled import FinishedPart
@@ -99,6 +100,7 @@ __all__ = [
     "OuterJoin",
     "ParquetBroken",
     "ParquetContext",
+    "ParquetPartWriter",
     "ParquetReader",
     "PartWriter",
     "QuarantinedFile",

@@ -30,6 +30,22 @@ _TRIED = (1, 2, 11)
 """Sample numbers that reveal ambiguous names: without a separator, 1 and 11 give the same name as 11 and 1."""
 
 
+def check_part_names(pattern: str) -> str:
+    """Return a pattern of file names. Raise ValueError unless each partition and number has a file of its own."""
+    values_in(pattern, _NAMED)
+    names = [
+        {pattern.format(partition=partition, number=number, window=window) for window in _TRIED}
+        for partition in _TRIED
+        for number in _TRIED
+    ]
+    every = set().union(*names)
+    if len(every) < sum(map(len, names)):
+        raise ValueError(f"{pattern!r} does not give every {{partition}} and {{number}} a file of its own")
+    if any(not name or name.startswith("/") or ".." in name.split("/") for name in every):
+        raise ValueError(f"{pattern!r} leads out of file_path")
+    return pattern
+
+
 class PartWriter(RolledFiles, Generic[T]):
     """Writes items to a sequence of files for each partition; a file becomes visible when it is finished.
 
@@ -53,18 +69,7 @@ class PartWriter(RolledFiles, Generic[T]):
     @field_validator("file_name")
     @classmethod
     def _distinguishes_parts(cls, pattern: str) -> str:
-        values_in(pattern, _NAMED)
-        names = [
-            {pattern.format(partition=partition, number=number, window=window) for window in _TRIED}
-            for partition in _TRIED
-            for number in _TRIED
-        ]
-        every = set().union(*names)
-        if len(every) < sum(map(len, names)):
-            raise ValueError(f"{pattern!r} does not give every {{partition}} and {{number}} a file of its own")
-        if any(not name or name.startswith("/") or ".." in name.split("/") for name in every):
-            raise ValueError(f"{pattern!r} leads out of file_path")
-        return pattern
+        return check_part_names(pattern)
 
     def example_names(self) -> Sequence[str]:
         return (self.file_name.format(partition=0, number=0, window=1) + ENDINGS[self.compression],)

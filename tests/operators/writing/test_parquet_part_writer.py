@@ -1,0 +1,146 @@
+"""Parquet files are whole with each window, hold every record once, and are read back by Arrow and by the reader."""
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from dagkit import Batch, Block, Dag
+from dagkit.testing import Alone
+from dagkit_operators import FileSplitterInput, Items, Map, ParquetPartWriter, ParquetReader, Record
+from tests.engine.cast import Desk
+
+
+@dataclass(frozen=True)
+class Fruit:
+    name: str
+    count: int | None
+
+
+class FruitModel(BaseModel):
+    name: str
+    count: int | None
+
+
+class FruitDict(TypedDict):
+    name: str
+    count: int | None
+
+
+def writer(**properties: Any) -> Alone[ParquetPartWriter]:
+    return Alone(ParquetPartWriter(file_path="output", file_name="{partition}.{number}", **properties))
+
+
+def tables(at_work: Alone[ParquetPartWriter]) -> dict[str, list[dict[str, Any]]]:
+    return {name: pa_parquet.read_table(io.BytesIO(content)).to_pylist() for name, content in at_work.written().items()}
+
+
+@pytest.mark.parametrize("kind", [Fruit, FruitModel, FruitDict])
+def test_the_fields_of_records_are_columns(kind: Any) -> None:
+    at_work = writer(record_type=kind)
+    with at_work.window():
+        at_work.send(kind(name="apple", count=3), Record(0, kind(name="pear", count=None)))
+    assert tables(at_work) == {"0.0": [{"name": "apple", "count": 3}, {"name": "pear", "count": None}]}
+    schema = pa_parquet.read_schema(io.BytesIO(at_work.written()["0.0"]))
+    assert schema.field("name") == pa.field("name", pa.string(), nullable=False)
+    assert schema.field("count") == pa.field("count", pa.int64())
+
+
+def test_each_window_finishes_its_file_and_the_numbers_continue_after_a_restart() -> None:
+    at_work = writer(record_type=Fruit)
+    for names in (["a", "b"], [], ["c"]):
+        with at_work.window():
+            at_work.send(*(Fruit(name, 1) for name in names))
+        at_work = at_work.restarted()
+    assert {name: [row["name"] for row in rows] for name, rows in tables(at_work).items()} == {
+        "0.0": ["a", "b"],
+        "0.1": ["c"],
+    }
+    assert at_work.files["files"].finished == {"0.0", "0.1"}
+
+
+def test_a_file_is_rolled_by_records_and_divided_into_row_groups() -> None:
+    at_work = writer(record_type=Fruit, max_count=5, row_group_rows=2)
+    with at_work.window():
+        at_work.send_batch([Fruit(str(number), number) for number in range(12)])
+    assert {name: [row["count"] for row in rows] for name, rows in tables(at_work).items()} == {
+        "0.0": [0, 1, 2, 3, 4],
+        "0.1": [5, 6, 7, 8, 9],
+        "0.2": [10, 11],
+    }
+    metadata = pa_parquet.read_metadata(io.BytesIO(at_work.written()["0.0"]))
+    assert [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)] == [2, 2, 1]
+    finished = at_work.sent("finished_parts")
+    assert [(part.name, part.count) for part in finished] == [("0.0", 5), ("0.1", 5), ("0.2", 2)]
+    assert [part.length for part in finished] == [len(content) for content in at_work.written().values()]
+
+
+def test_a_file_is_rolled_after_the_row_group_with_which_it_is_too_long() -> None:
+    at_work = writer(record_type=Fruit, max_length=10, row_group_rows=3)
+    with at_work.window():
+        at_work.send(*(Fruit("x", number) for number in range(7)))
+    assert [len(rows) for rows in tables(at_work).values()] == [3, 3, 1]
+
+
+def test_arrow_batches_and_tables_keep_their_schema() -> None:
+    at_work = writer()
+    numbers, texts = pa.record_batch({"n": [1, 2]}), pa.table({"t": ["a"]})
+    with at_work.window():
+        at_work.send(numbers, numbers, texts)
+    assert tables(at_work) == {"0.0": [{"n": 1}, {"n": 2}, {"n": 1}, {"n": 2}], "0.1": [{"t": "a"}]}
+
+
+def test_other_items_need_a_record_type() -> None:
+    at_work = writer()
+    with pytest.raises(TypeError, match="set record_type to the class of records"):
+        at_work.send("text")
+
+
+def test_a_field_without_a_column_is_a_fault_of_the_property() -> None:
+    @dataclass
+    class Odd:
+        thing: object
+
+    with pytest.raises((ValidationError, AssertionError), match="thing has a type without a Parquet column"):
+        writer(record_type=Odd)
+
+
+def test_the_reader_reads_the_records_again(tmp_path: Path) -> None:
+    at_work = writer(record_type=Fruit)
+    fruits = [Fruit("apple", 3), Fruit("pear", None)]
+    with at_work.window():
+        at_work.send_batch(Batch.of(fruits))
+    (content,) = at_work.written().values()
+    path = tmp_path / "fruits.parquet"
+    path.write_bytes(content)
+    reading = Alone(ParquetReader(reader_context={"record_type": Fruit}))
+    reading.work(Block(0, str(path), 0, len(content), last=True))
+    assert [record.value for record in reading.sent("messages")] == fruits
+
+
+@pytest.mark.slow
+def test_a_launch_makes_whole_files_of_items_and_of_columns_that_were_read(tmp_path: Path) -> None:
+    def draw_items(dag: Dag, conf: object) -> None:
+        numbers = dag.add_operator("numbers", Items(items=tuple(range(5))))
+        made = dag.add_operator("made", Map(lambda number: Fruit(str(number), number or None)))
+        write = ParquetPartWriter(file_path=str(tmp_path / "first/out"), record_type=Fruit, max_count=3)
+        numbers >> made >> dag.add_operator("write", write)
+
+    def draw_read(dag: Dag, conf: object) -> None:
+        splitter = dag.add_operator("splitter", FileSplitterInput(scanner={"files": [str(tmp_path / "first/out")]}))
+        reader = dag.add_operator("reader", ParquetReader(reader_context={"record_type": Fruit}))
+        write = ParquetPartWriter(file_path=str(tmp_path / "second/out"), record_type=Fruit)
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+        dag.add_stream("fruits", reader.messages, dag.add_operator("write", write).input)
+
+    counts = [None, 1, 2, 3, 4]
+    for name, draw, files in (("first", draw_items, 2), ("second", draw_read, 1)):
+        desk = Desk(tmp_path / name, draw)
+        desk.run()
+        assert pa_parquet.read_table(desk.out).column("count").to_pylist() == counts
+        assert len(desk.outputs()) == files
