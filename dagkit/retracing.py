@@ -303,6 +303,7 @@ class _Rerun:
             partition.take(wire.sink.port, [one], keying)
             with code_of(name):
                 operator.end_window()
+                operator.before_checkpoint(self.part.window)
             starts.append(len(content))
             content += decompressed(bytes(files.content))
             files.content.clear()

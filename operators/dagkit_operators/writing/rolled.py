@@ -131,10 +131,13 @@ class RolledFiles(Operator):
         for name, part in self.parts.items():
             if part.count:
                 self._end_part(name, part)
+        self._written.clear()
+
+    def before_checkpoint(self, window_id: int) -> None:  # noqa: ARG002 - the same for every window
+        """Write what is not compressed yet: it is not part of the state, and an application window may continue."""
         for compressed in self._compressed.values():
             compressed.close()
         self._compressed.clear()
-        self._written.clear()
 
     def _write(
         self, name: str, content: bytes | bytearray | memoryview, ends: "Sequence[int] | npt.NDArray[np.int64]"

@@ -1,5 +1,6 @@
 """Parts hold every item once, are rolled where they are full, and go on where they were."""
 
+import gzip
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagkit import Batch, Dag, Lines
+from dagkit import Batch, Dag, Lines, OperatorContext
 from dagkit.testing import Alone
 from dagkit_operators import FinishedPart, Items, Map, PartWriter, Record
 from dagkit_operators.writing.rolled import OpenPart
-from tests.engine.cast import Collect, Desk, arrived
+from tests.engine.cast import Collect, Desk, Script, arrived
 
 
 def writer(**properties: Any) -> Alone[PartWriter]:
@@ -54,6 +55,23 @@ def test_finished_parts_reach_the_next_operator_in_the_same_window(tmp_path: Pat
     desk = Desk(tmp_path, draw)
     assert arrived(desk.run()) == ["0.0", "0.1"]
     assert desk.outputs() == {"0.0": b"a\nb\n", "0.1": b"c\n"}
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_no_item_is_lost_between_the_streaming_windows_of_an_application_window(
+    tmp_path: Path, compression: str
+) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        numbers = dag.add_operator("numbers", Script(looks=((1, 2), (3,), (4,)), pause_millis=0, ends=True))
+        parts = PartWriter(file_path=str(tmp_path / "out"), format=str, compression=compression)
+        write = dag.add_operator("write", parts)
+        dag.set_operator_attribute(write, OperatorContext.APPLICATION_WINDOW_COUNT, 2)
+        numbers >> write
+
+    desk = Desk(tmp_path, draw)
+    desk.run()
+    (content,) = desk.outputs().values()
+    assert (gzip.decompress(content) if compression == "gzip" else content) == b"1\n2\n3\n4\n"
 
 
 def test_a_part_is_finished_when_it_is_so_many_windows_old() -> None:
