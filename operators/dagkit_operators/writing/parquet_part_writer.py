@@ -29,6 +29,8 @@ class ParquetPartWriter(Operator, Generic[T]):
     """
 
     kind = "files.parquet-part-writer/1"
+    checkpointable_within_app_window = False
+    """False, because an unfinished file is no part of the state."""
     input = InputPort[T]()
     finished_parts = OutputPort(FinishedPart)
     files = OutputFiles(

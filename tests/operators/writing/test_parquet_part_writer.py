@@ -10,7 +10,9 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from dagkit import Batch, Block, Dag
+from dagkit import Batch, Block, Config, Dag, OperatorContext
+from dagkit.compiler import compile_application
+from dagkit.errors import ApplicationFaults
 from dagkit.testing import Alone
 from dagkit_operators import FileSplitterInput, Items, Map, ParquetPartWriter, ParquetReader, Record
 from tests.engine.cast import Desk
@@ -85,6 +87,16 @@ def test_a_file_is_rolled_after_the_row_group_with_which_it_is_too_long() -> Non
     with at_work.window():
         at_work.send(*(Fruit("x", number) for number in range(7)))
     assert [len(rows) for rows in tables(at_work).values()] == [3, 3, 1]
+
+
+def test_an_application_window_of_several_streaming_windows_is_refused(tmp_path: Path) -> None:
+    def draw(dag: Dag, conf: object) -> None:
+        write = dag.add_operator("write", ParquetPartWriter(file_path=str(tmp_path / "out"), record_type=Fruit))
+        dag.set_operator_attribute(write, OperatorContext.APPLICATION_WINDOW_COUNT, 2)
+        dag.add_operator("numbers", Items(items=(1,))) >> write
+
+    with pytest.raises(ApplicationFaults, match="write cannot be saved inside an application window"):
+        compile_application(draw, Config.of({}))
 
 
 def test_arrow_batches_and_tables_keep_their_schema() -> None:
