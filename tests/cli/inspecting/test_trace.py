@@ -106,6 +106,28 @@ def test_a_mapped_line_in_a_rolled_part_of_several_readers(traced, write, settin
     assert found
 
 
+def test_equal_lines_are_distinguished_by_the_lines_around_them(traced, write) -> None:
+    write("in/a.txt", "x\nsame\ny\n")
+    write("in/b.txt", "p\nsame\nq\n")
+    answer = traced(PARTS.replace("SETTINGS", ""))
+    (file,) = Path("out").iterdir()
+    assert file.read_text() == "X\nSAME\nY\nP\nSAME\nQ\n"
+    assert sources(answer(f"{file}:2", "--json")) == [("a.txt", 2, 7, "same")]
+    assert sources(answer(f"{file}:5", "--json")) == [("b.txt", 2, 7, "same")]
+
+
+def test_equal_files_are_all_named(traced, write) -> None:
+    write("in/a.txt", "same\n")
+    write("in/b.txt", "same\n")
+    answer = traced(PARTS.replace("SETTINGS", ""))
+    (file,) = Path("out").iterdir()
+    assert answer(f"{file}:2").out.splitlines()[1:] == [
+        "written by Writer in window 1, from one of these records",
+        "in/a.txt:byte 0-5: same",
+        "in/b.txt:byte 0-5: same",
+    ]
+
+
 def test_each_line_of_a_flat_map_comes_from_the_same_record(traced, write) -> None:
     write("in/a.txt", "a b\n\nc d e\n")
     answer = traced("""\
