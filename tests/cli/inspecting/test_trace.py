@@ -178,6 +178,28 @@ dag.add_stream("counted", count.output, writer.input)
     assert "in/a.txt:byte 0-4" in out
 
 
+def test_files_that_an_operator_in_the_middle_found_are_named_as_wholes(dagkit, write) -> None:
+    write("in/a.txt", "x\ny\n")
+    write(
+        "app.py",
+        """
+from dagkit import Dag
+from dagkit_operators import Items, MatchFiles, PartWriter, ReadFiles
+
+
+def populate_dag(dag: Dag, conf) -> None:
+    found = dag.add_operator("Patterns", Items(items=("in/*.txt",))) >> dag.add_operator("Match", MatchFiles())
+    found >> dag.add_operator("Read", ReadFiles()) >> dag.add_operator("Writer", PartWriter(file_path="out"))
+""",
+    )
+    assert dagkit("launch", "app.py", "--once", "--reference", "--no-sync").code == 0
+    (file,) = Path("out").iterdir()
+    answer = dagkit("trace", "app.py", f"{file}:2")
+    assert answer.code == 0, answer.err
+    assert "no single record: no input operator found the work of Read itself" in answer.out
+    assert "in/a.txt" in answer.out
+
+
 def test_an_input_that_changed_is_reported(traced, write) -> None:
     write("in/a.txt", "one pear\ntwo pear\n")
     answer = traced(PEARS)
