@@ -81,8 +81,10 @@ class Masking:
 
     def _shown(self, argument: object) -> object:
         """An argument of a log message, as text if its text holds a secret."""
-        hidden = [self.hide(text) for text in (str(argument), repr(argument)) if self.hide(text) != text]
-        return hidden[0] if hidden else argument
+        for text in (str(argument), repr(argument)):
+            if (hidden := self.hide(text)) != text:
+                return hidden
+        return argument
 
     def _hidden(self, value: Any) -> Any:
         if isinstance(value, str):

@@ -57,6 +57,14 @@ def fields_of(record_type: type) -> Mapping[str, FieldType]:
     return {name: _field_type(hints[name]) for name in names}
 
 
+def checked_fields_of(record_type: type | None) -> Mapping[str, FieldType]:
+    """The fields of a property's record type; empty without one. Raise ValueError if the class has none."""
+    try:
+        return {} if record_type is None else fields_of(record_type)
+    except TypeError as fault:
+        raise ValueError(str(fault)) from None
+
+
 def _field_type(hint: Any) -> FieldType:
     if get_origin(hint) in (Union, types.UnionType):
         members = [member for member in get_args(hint) if member is not types.NoneType]

@@ -4,21 +4,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from dagkit import Listed
-from dagkit_operators.records.expressions import EXACT, Expression
+from dagkit_operators.records.expressions import COMPARISONS, EXACT, Expression
 from dagkit_operators.records.masks import mask_by_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-_COMPARED: Final = {
-    "==": "equal",
-    "!=": "not_equal",
-    "<": "less",
-    "<=": "less_equal",
-    ">": "greater",
-    ">=": "greater_equal",
-}
 _TEXTS: Final = {"starts_with": "starts_with", "ends_with": "ends_with", "contains": "match_substring"}
 
 
@@ -89,8 +81,8 @@ def _compared(
         return pc.scalar(operation == "!=")
     if operation in _TEXTS and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         found = getattr(pc, _TEXTS[operation])(field, constant)
-    elif operation in _COMPARED and _is_exact(constant, kind):
-        found = getattr(pc, _COMPARED[operation])(field, pc.scalar(pa.scalar(constant, kind)))
+    elif operation in COMPARISONS and _is_exact(constant, kind):
+        found = getattr(pc, COMPARISONS[operation])(field, pc.scalar(pa.scalar(constant, kind)))
     else:
         return None
     return pc.coalesce(found, pc.scalar(operation == "!=")) if negated or operation == "!=" else found

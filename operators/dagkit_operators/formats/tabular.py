@@ -12,7 +12,7 @@ from dagkit.schema.columns import TEXT_ERRORS
 from dagkit.urls import shown
 from dagkit_operators.contexts.line_columns import ListedAt
 from dagkit_operators.contexts.reader_context import Broken, ReaderContext, records_of
-from dagkit_operators.formats.record_types import FieldType, Maker, arrow_type, fields_of, maker_of
+from dagkit_operators.formats.record_types import FieldType, Maker, arrow_type, checked_fields_of, maker_of
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.formats.selection import check_where, is_arrow, names_in, selected
 from dagkit_operators.payloads import Record, Rejected
@@ -73,11 +73,7 @@ class TabularContext(ReaderContext[Any]):
     @field_validator("record_type")
     @classmethod
     def _record_type_has_fields(cls, record_type: type | None) -> type | None:
-        if record_type is not None:
-            try:
-                fields_of(record_type)
-            except TypeError as fault:
-                raise ValueError(str(fault)) from None
+        checked_fields_of(record_type)
         return record_type
 
     @model_validator(mode="after")
@@ -94,7 +90,7 @@ class TabularContext(ReaderContext[Any]):
     @property
     def fields(self) -> Mapping[str, FieldType]:
         """The fields of the record type; empty without one."""
-        return {} if self.record_type is None else fields_of(self.record_type)
+        return checked_fields_of(self.record_type)
 
     @property
     def wanted(self) -> tuple[str, ...]:

@@ -65,6 +65,6 @@ class ReadFiles(TextForm[T], SplittableOperator[FileInfo], Generic[T]):
         for batch in batches:
             column = batch.column(VALUE)
             if parsing is None:
-                yield self.context.items(column)
+                yield self.reader_context.items(column)
             else:
                 yield Batch.of_column(parsing.of(column, column.values()))

@@ -367,7 +367,7 @@ def _of_array(operation: str, constant: Any, array: "pa.Array") -> "pa.BooleanAr
         texts = {"starts_with": pc.starts_with, "ends_with": pc.ends_with, "contains": pc.match_substring}
         function = texts.get(operation, {"==": pc.equal, "!=": pc.not_equal}.get(operation))
         return None if function is None or _bytes_of(constant) is None else function(array, constant)
-    function = _NUMBERS.get(operation)
+    function = COMPARISONS.get(operation)
     exact = isinstance(constant, int) and not isinstance(constant, bool) and abs(constant) <= EXACT
     whole, real = pa.types.is_signed_integer(array.type), pa.types.is_float64(array.type)
     comparable = (exact and (whole or real)) or (isinstance(constant, float) and real)
@@ -376,7 +376,7 @@ def _of_array(operation: str, constant: Any, array: "pa.Array") -> "pa.BooleanAr
     return getattr(pc, function)(array, pa.scalar(constant, pa.float64() if real else pa.int64()))
 
 
-_NUMBERS: Final = {
+COMPARISONS: Final = {
     "==": "equal",
     "!=": "not_equal",
     "<": "less",
@@ -384,6 +384,7 @@ _NUMBERS: Final = {
     ">": "greater",
     ">=": "greater_equal",
 }
+"""The functions of Arrow that compare."""
 EXACT: Final = 2**53
 """Floats represent all integers up to this one exactly."""
 

@@ -2,15 +2,21 @@
 
 import os
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
 
 from dagkit import Column, Lines
 from dagkit.schema.columns import TEXT_ERRORS
 
 
-def path_as_text(given: Any) -> Any:
+def _path_as_text(given: Any) -> Any:
     """A path object as text; any other value unchanged, for pydantic to check."""
     return os.fspath(given) if isinstance(given, os.PathLike) else given
+
+
+FolderPath = Annotated[str, BeforeValidator(_path_as_text), Field(min_length=1)]
+"""The type of a property that names a directory: a path, also as a path object, or a URL."""
 
 
 def as_bytes(value: str | bytes) -> bytes:

@@ -3,14 +3,13 @@
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import Field, PrivateAttr
 
 from dagkit import Context, InputPort, Operator, OutputFiles, OutputPort, State
 from dagkit.urls import absolute, is_url, resolved
 from dagkit_operators.payloads import FileMetadata, key_of_copy
-from dagkit_operators.writing.content import path_as_text
+from dagkit_operators.writing.content import FolderPath
 from dagkit_operators.writing.stretches import Stretch, joined_with
 
 
@@ -52,7 +51,7 @@ class FileMerger(Operator):
     merged = OutputPort(MergedFile, main=True)
     files = OutputFiles(lambda merger: merger.file_path, of_blocks=False)
 
-    file_path: str = Field(default=..., min_length=1)
+    file_path: FolderPath = Field(default=...)
     """The directory that the files are copied to: a path or a URL."""
 
     expected = State[dict[str, Expected]](dict)
@@ -61,11 +60,6 @@ class FileMerger(Operator):
     """What is written of them, by key."""
 
     _home: str = PrivateAttr(default="")
-
-    @field_validator("file_path", mode="before")
-    @classmethod
-    def _as_text(cls, given: Any) -> Any:
-        return path_as_text(given)
 
     def setup(self, context: Context) -> None:
         self._home = context.home

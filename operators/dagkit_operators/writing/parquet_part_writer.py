@@ -7,10 +7,10 @@ from pydantic import Field, PositiveInt, PrivateAttr, field_validator
 from typing_extensions import TypeVar
 
 from dagkit import Batch, Context, InputPort, Operator, OutputFiles, OutputPort, State
-from dagkit_operators.formats.record_types import arrow_type, fields_of
+from dagkit_operators.formats.record_types import arrow_type, checked_fields_of, fields_of
 from dagkit_operators.formats.rows import Rows
 from dagkit_operators.records.processed import processed_column, processed_value
-from dagkit_operators.writing.content import path_as_text
+from dagkit_operators.writing.content import FolderPath
 from dagkit_operators.writing.part_writer import check_part_names
 from dagkit_operators.writing.rolled import FinishedPart
 
@@ -37,7 +37,7 @@ class ParquetPartWriter(Operator, Generic[T]):
         lambda writer: writer.file_path, of_blocks=False, examples=lambda writer: writer.example_names()
     )
 
-    file_path: str = Field(default=..., min_length=1)
+    file_path: FolderPath = Field(default=...)
     """The directory that the files are written to: a path or a URL."""
     file_name: str = "part-{partition:05}-{number:05}.parquet"
     """The pattern of file names, with the values that it may have in `PartWriter`."""
@@ -63,11 +63,6 @@ class ParquetPartWriter(Operator, Generic[T]):
     """The tables of the next row group."""
     _part: "_OpenPart | None" = PrivateAttr(default=None)
 
-    @field_validator("file_path", mode="before")
-    @classmethod
-    def _as_text(cls, given: Any) -> Any:
-        return path_as_text(given)
-
     @field_validator("file_name")
     @classmethod
     def _distinguishes_parts(cls, pattern: str) -> str:
@@ -76,11 +71,7 @@ class ParquetPartWriter(Operator, Generic[T]):
     @field_validator("record_type")
     @classmethod
     def _has_columns(cls, record_type: type | None) -> type | None:
-        try:
-            fields = {} if record_type is None else fields_of(record_type)
-        except TypeError as error:
-            raise ValueError(str(error)) from error
-        for name, field in fields.items():
+        for name, field in checked_fields_of(record_type).items():
             if arrow_type(field.hint) is None:
                 raise ValueError(f"the field {name} has a type without a Parquet column: {field.hint!r}")
         return record_type

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from dagkit import Batch, InputPort, Operator, OutputFiles
 from dagkit_operators.payloads import Record
-from dagkit_operators.writing.content import as_bytes, joined, path_as_text
+from dagkit_operators.writing.content import FolderPath, as_bytes, joined
 
 
 class RecordWriter(Operator):
@@ -20,15 +20,10 @@ class RecordWriter(Operator):
     input = InputPort[Record[str] | Record[bytes]](key="block_id")
     files = OutputFiles(lambda writer: writer.file_path, examples=lambda _: ("0",))
 
-    file_path: str = Field(default=..., min_length=1)
+    file_path: FolderPath = Field(default=...)
     """The directory that the files are written to: a path or a URL."""
     record_separator: str = "\n"
     """The text after each record."""
-
-    @field_validator("file_path", mode="before")
-    @classmethod
-    def _as_text(cls, given: Any) -> Any:
-        return path_as_text(given)
 
     def process(self, record: Record[str] | Record[bytes]) -> None:
         if not isinstance(record.value, str | bytes):

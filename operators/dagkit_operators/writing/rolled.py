@@ -4,13 +4,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pydantic import Field, NonNegativeInt, PositiveInt, PrivateAttr, field_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, PrivateAttr
 
 from dagkit import Context, DagContext, Operator, OutputFiles, OutputPort, State
 from dagkit_operators.writing.compressing import ENDINGS, Compressed, Compressing
-from dagkit_operators.writing.content import path_as_text
+from dagkit_operators.writing.content import FolderPath
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +70,7 @@ class RolledFiles(Operator):
 
     finished_parts = OutputPort(FinishedPart)
 
-    file_path: str = Field(default=..., min_length=1)
+    file_path: FolderPath = Field(default=...)
     """The directory that the files are written to: a path or a URL."""
     max_length: PositiveInt | None = None
     """Bytes, before compression, after which a part is finished: its last item goes beyond them. None: no limit."""
@@ -99,11 +99,6 @@ class RolledFiles(Operator):
     """What compresses the parts that this window writes, by file."""
     _written: set[str] = PrivateAttr(default_factory=set)
     """The files to which this window wrote."""
-
-    @field_validator("file_path", mode="before")
-    @classmethod
-    def _as_text(cls, given: Any) -> Any:
-        return path_as_text(given)
 
     def example_names(self) -> Sequence[str]:
         """Examples of the names of parts, with which the compiler checks that no input reads them."""

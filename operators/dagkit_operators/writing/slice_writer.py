@@ -1,15 +1,14 @@
 """Writing files from slices that several readers read."""
 
 import zlib
-from typing import Any
 
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import Field, PrivateAttr
 
 from dagkit import Batch, InputPort, Operator, OutputFiles, OutputPort
 from dagkit.urls import shown
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.payloads import VALUE, FileSlice, Record
-from dagkit_operators.writing.content import path_as_text
+from dagkit_operators.writing.content import FolderPath
 from dagkit_operators.writing.stretches import Stretch
 
 
@@ -26,17 +25,12 @@ class FSSliceWriter(Operator):
     written = OutputPort(Stretch)
     files = OutputFiles(lambda writer: writer.file_path, of_blocks=False)
 
-    file_path: str = Field(default=..., min_length=1)
+    file_path: FolderPath = Field(default=...)
     """The directory in which the copies are to become visible: a path or a URL."""
     checksums: bool = True
     """Whether to compute the CRC-32 of each file, of slices that have their content."""
 
     _written: list[Stretch] = PrivateAttr(default_factory=list)
-
-    @field_validator("file_path", mode="before")
-    @classmethod
-    def _as_text(cls, given: Any) -> Any:
-        return path_as_text(given)
 
     def process(self, record: Record[FileSlice]) -> None:
         self._write(record.value)
