@@ -20,6 +20,19 @@ def is_whole(pattern: str, name: str) -> bool:
     return not isinstance(found, str) and found.fullmatch(name.encode(errors="replace")) is not None
 
 
+def named_groups(pattern: str) -> frozenset[str]:
+    """The names of the groups of a pattern. A pattern that RE2 refuses has none."""
+    found = _compiled(pattern)
+    return frozenset() if isinstance(found, str) else frozenset(found.groupindex)
+
+
+def groups_of(pattern: str, text: str) -> dict[str, str] | None:
+    """What the named groups of a pattern match, if it matches the whole text; None if it does not."""
+    found = _compiled(pattern)
+    match = None if isinstance(found, str) else found.fullmatch(text)
+    return None if match is None else {name: value for name, value in match.groupdict().items() if value is not None}
+
+
 def refusal(pattern: str) -> str | None:
     """Why RE2 refuses the pattern; None if it accepts it."""
     found = _compiled(pattern)

@@ -70,7 +70,7 @@ class FileMetadata(FileInfo):
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedFile(FileInfo):
-    """A file that is not read because it contradicts the checksum or the totals beside it."""
+    """A file that is not read because it contradicts its checksum or its totals."""
 
     reason: str = ""
 

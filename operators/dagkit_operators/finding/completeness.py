@@ -12,6 +12,7 @@ from dagkit_operators.filesystem.access import Found, looked_up, reading_from
 from dagkit_operators.finding.contents import is_gone
 from dagkit_operators.finding.control_files import ALGORITHMS, contradiction, stated_checksum, stated_totals
 from dagkit_operators.finding.seen_files import digest
+from dagkit_operators.finding.trailer import Trailer, TrailerMissing
 
 NAME = "{name}"
 """Stands for the name of the file in the name of another one beside it."""
@@ -40,6 +41,10 @@ class CompletenessRules(BaseModel):
     The rows are the lines of the decompressed content. A file with other totals is quarantined. Control files are not
     read."""
 
+    trailer: Trailer | None = None
+    """How the last line of a file states its rows, or the sum of a column. A file with other totals is quarantined; one
+    without such a line is pending. Readers read the line like any other."""
+
     @field_validator("checksum_file")
     @classmethod
     def _names_an_algorithm(cls, template: str | None) -> str | None:
@@ -57,7 +62,12 @@ class CompletenessRules(BaseModel):
     @property
     def waits(self) -> bool:
         """Whether any file may be pending."""
-        return bool(self.stable_scans or self.minimum_age_millis or self.beside)
+        return bool(self.stable_scans or self.minimum_age_millis or self.beside or self.trailer)
+
+    @property
+    def reads_content(self) -> bool:
+        """Whether the content of a file is read to know whether it is complete."""
+        return bool(self.checksum_file or self.control_file or self.trailer)
 
     @property
     def beside(self) -> list[str]:
@@ -181,8 +191,21 @@ class IncompleteFiles:
             if reason is not None:
                 self._refuse(Refused(found, reason, state))
                 return False
+        if not self._agrees_with_trailer(found, state):
+            return False
         self._refused.pop(found.path, None)
         return True
+
+    def _agrees_with_trailer(self, found: Found, state: str) -> bool:
+        """The same for its trailer."""
+        try:
+            reason = None if self._rules.trailer is None else self._rules.trailer.contradiction(found)
+        except TrailerMissing:
+            self._pending[found.path] = "has no last line that states its totals (trailer)"
+            return False
+        if reason is not None:
+            self._refuse(Refused(found, reason, state))
+        return reason is None
 
     def _controls_of(self, found: Found) -> Iterator[tuple[Found, str]]:
         """The checksum and control files of a file, and their settings. If one is missing, the file is pending."""

@@ -247,8 +247,7 @@ class FileSplitterInput(AbstractFileSplitter):
             once_there=self.next_block_id > 0, memory=memory if self.scanner.rescan == "folders" else None
         )
         now_millis = int(self._now().timestamp() * 1000)
-        reads = self.scanner.skip_known_content or self.scanner.checksum_file or self.scanner.control_file
-        at_once = 1 if reads else ASKED_EVERY
+        at_once = 1 if self.scanner.skip_known_content or self.scanner.reads_content else ASKED_EVERY
         new: list[bytes] = []
         while not is_abandoned() and (some := list(islice(there, at_once))):
             unseen = filterfalse(seen.has, some) if len(seen) else some

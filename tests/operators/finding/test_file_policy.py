@@ -336,6 +336,95 @@ def test_a_control_file_that_states_no_totals_leaves_the_file_pending(folder: Pa
     assert found.look() == ["a.log"]
 
 
+ROWS = {"pattern": "END,(?P<rows>[0-9]+)"}
+SUM = {"pattern": "(?:END|T);(?P<rows>[0-9]+);(?P<sum>.*)", "sum_column": 2, "delimiter": ";", "header_lines": 1}
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize(
+    ("trailer", "content"),
+    [
+        (ROWS, "END,0"),
+        (ROWS, "a\nb\nEND,2"),
+        (ROWS, "a\r\nb\r\nEND,2\r\n"),
+        (ROWS, "\n\nEND,2\n"),
+        ({**ROWS, "header_lines": 1}, "name\na\nEND,1\n"),
+        (SUM, 'x;amount\na;0.1\nb;0.2\nc;"-1"\nEND;3;-0.70\n'),
+    ],
+)
+def test_a_file_is_read_when_its_trailer_agrees(
+    trailer: dict[str, object], content: str, compress: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_bytes(compress(content.encode()))
+    found = Splitting(tmp_path, trailer=trailer)
+    assert [found.look(), found.look()] == [["a.csv"], []]
+
+
+@pytest.mark.parametrize(
+    ("trailer", "content", "reason"),
+    [
+        (ROWS, "a\nEND,2\n", "it has 1 rows, and its last line states 2"),
+        ({**ROWS, "header_lines": 2}, "a\nEND,1\n", "it has 0 rows, and its last line states 1"),
+        (SUM, "x;y\na;1\nb;2\nT;2;4\n", "column 2 has the sum 3, and its last line states 4"),
+        (SUM, "x;y\na;1\nT;1;many\n", "column 2 has the sum 1, and its last line states many"),
+        (SUM, "x;y\na;1\nb\nT;2;1\n", "its totals cannot be computed: line 3 has no number in column 2"),
+        (SUM, "x;y\na;NaN\nT;1;NaN\n", "its totals cannot be computed: line 2 has no number in column 2"),
+    ],
+)
+def test_a_file_that_contradicts_its_trailer_is_quarantined_once_until_it_is_corrected(
+    trailer: dict[str, object], content: str, reason: str, tmp_path: Path
+) -> None:
+    write(tmp_path / "a.csv", content, at=1000)
+    found = Splitting(tmp_path, trailer=trailer)
+    assert found.look() == []
+    assert [file.reason for file in found.quarantined()] == [reason]
+    assert found.look() == []
+    assert found.quarantined() == []
+    write(tmp_path / "a.csv", "x;1\nEND,1\n" if "sum_column" not in trailer else "x\na;5\nEND;1;5\n", at=2000)
+    read = [] if trailer.get("header_lines") == 2 else ["a.csv"]
+    assert [found.look(), found.look()] == [read, []]
+
+
+def test_a_file_without_its_trailer_is_pending(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path / "a.csv", "a\nEND,", at=1000)
+    found = Splitting(tmp_path, trailer=ROWS)
+    with caplog.at_level(logging.WARNING):
+        assert found.look() == []
+    assert found.quarantined() == []
+    assert caplog.messages == [f"pending files: 1; {tmp_path}/a.csv has no last line that states its totals (trailer)"]
+    write(tmp_path / "a.csv", "a\nEND,1\n", at=2000)
+    assert [found.look(), found.look()] == [["a.csv"], []]
+
+
+def test_a_last_line_that_is_longer_than_what_is_kept_is_no_trailer(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "a\n" + "b" * (3 << 20) + "END,1", at=1000)
+    assert Splitting(tmp_path, trailer=ROWS).look() == []
+
+
+def test_a_truncated_compressed_file_with_a_trailer_is_quarantined(tmp_path: Path) -> None:
+    (tmp_path / "b.gz").write_bytes(gzip.compress(b"one\nEND,1\n")[:-9])
+    found = Splitting(tmp_path, trailer=ROWS)
+    assert found.look() == []
+    (quarantined,) = found.quarantined()
+    assert quarantined.reason.startswith("its totals cannot be computed: ")
+
+
+@pytest.mark.parametrize(
+    ("trailer", "problem"),
+    [
+        ({"pattern": "END,([0-9]+)"}, "its named groups are not `rows`, `sum` or both"),
+        ({"pattern": "END,(?P<lines>[0-9]+)"}, "its named groups are not `rows`, `sum` or both"),
+        ({"pattern": "END,("}, "it is no regular expression"),
+        ({"pattern": "(?P<sum>[0-9]+)"}, "set sum_column exactly if the pattern has a group named `sum`"),
+        ({**ROWS, "sum_column": 1}, "set sum_column exactly if the pattern has a group named `sum`"),
+        ({**ROWS, "delimiter": ";;"}, "it is no single character"),
+    ],
+)
+def test_a_trailer_that_states_no_totals_is_refused(trailer: dict[str, object], problem: str, tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        DirectoryScanner(files=[str(tmp_path)], trailer=trailer)
+
+
 def test_a_checksum_file_names_its_algorithm(folder: Path) -> None:
     with pytest.raises(ValidationError, match=r"its name does not end in one of [.]md5"):
         DirectoryScanner(files=[str(folder)], checksum_file="{name}.crc")
