@@ -1,16 +1,38 @@
 """Copies files and directories. Many readers share a large file, block by block; each writes what it reads.
 
 A copied file becomes visible as a whole, once all of it is written. `target` then contains what `cp -r source target`
-would have copied to an existing directory. With `checksums`, a list has the CRC-32 of each file.
+would have copied to an existing directory. With `checksums`, lists have the CRC-32 of each file.
 """
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
-from dagkit import Config, Dag, PortContext, StreamingApplication
-from dagkit_operators import FileMerger, FileSliceReader, FileSplitterInput, FSSliceWriter, PartWriter
+from dagkit import Config, Dag, InputPort, Operator, OutputFiles, PortContext, StreamingApplication
+from dagkit_operators import FileMerger, FileSliceReader, FileSplitterInput, FSSliceWriter, MergedFile
 
 CHUNK = 4 << 20
 """Bytes that a reader claims at a time; less costs time, more makes it harder to share a block among readers."""
+
+
+class ChecksumLists(Operator):
+    """Writes the checksums of the files that a window completed to one list, which becomes visible with them."""
+
+    kind = "file-copy.checksum-lists/1"
+    partitionable = False
+    stateless = True
+    input = InputPort(MergedFile)
+    files = OutputFiles(lambda lists: lists.file_path, of_blocks=False)
+
+    file_path: str = Field(default=...)
+    """The directory of the lists."""
+
+    _name: str = PrivateAttr(default="")
+
+    def begin_window(self, window_id: int) -> None:
+        self._name = f"window-{window_id:06}"
+
+    def process(self, file: MergedFile) -> None:
+        self.files.open(self._name).write(f"{file}\n".encode(errors="surrogateescape"))
+        self.files.finish(self._name)
 
 
 class FileCopy(StreamingApplication):
@@ -30,7 +52,7 @@ class FileCopy(StreamingApplication):
         splitter = dag.add_operator(
             "Splitter", FileSplitterInput(scanner=scanner, block_size=self.block_size, compression="none")
         )
-        reader = dag.add_operator("Reader", FileSliceReader(by_place=self.checksums is None, chunk_size=CHUNK))
+        reader = dag.add_operator("Reader", FileSliceReader(by_place=True, chunk_size=CHUNK))
         writer = dag.add_operator("Writer", FSSliceWriter(file_path=self.target, checksums=self.checksums is not None))
         merger = dag.add_operator("Merger", FileMerger(file_path=self.target))
 
@@ -40,5 +62,5 @@ class FileCopy(StreamingApplication):
         dag.add_stream("files", splitter.files_metadata_output, merger.metadata)
         dag.add_stream("written", writer.written, merger.written)
         if self.checksums is not None:
-            lists = dag.add_operator("Checksums", PartWriter(file_path=self.checksums, format=str))
+            lists = dag.add_operator("Checksums", ChecksumLists(file_path=self.checksums))
             dag.add_stream("copied", merger.merged, lists.input)

@@ -73,6 +73,12 @@ def test_the_copy_is_identical(options: list[str], source: Path) -> None:
     assert found_in(Path("output/input")) == found_in(source)
 
 
+def test_the_lists_of_a_window_become_visible_with_its_files(source: Path) -> None:
+    launched("--reference", "--windows", "1", "-D", "dt.application.FileCopy.prop.checksums=sums")
+    assert found_in(Path("output/input")) == found_in(source)
+    assert len("".join(path.read_text() for path in Path("sums").iterdir()).splitlines()) == 6
+
+
 def test_a_single_file_is_copied_into_the_target(source: Path) -> None:
     launched("--reference", "-D", f"dt.application.FileCopy.prop.source={source / 'long.bin'}")
     assert found_in(Path("output")) == {"long.bin": (source / "long.bin").read_bytes()}

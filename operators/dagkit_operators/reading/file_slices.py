@@ -32,8 +32,8 @@ class FileSliceReader(BlockReader[FileSlice]):
     compression: Compression = "none"
     """Slices have the bytes of files as they are, so this is always `none`."""
     by_place: bool = False
-    """Whether slices of local files only name their bytes, `chunk_size` at a time: the writer lets the kernel copy
-    them, which is fastest, and nothing sees their content."""
+    """Whether slices of local files only name their bytes, `chunk_size` at a time: the writer copies them, which is
+    fastest, and no other operator sees their content."""
 
     @property
     def converts(self) -> bool:

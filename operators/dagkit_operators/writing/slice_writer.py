@@ -1,15 +1,18 @@
 """Writing files from slices that several readers read."""
 
-import zlib
-
 from pydantic import Field, PrivateAttr
 
 from dagkit import Batch, InputPort, Operator, OutputFiles, OutputPort
 from dagkit.urls import shown
+from dagkit_operators.filesystem.access import opened, reading_from
 from dagkit_operators.filesystem.snapshot import FileChanged
+from dagkit_operators.native.checksums import crc32
 from dagkit_operators.payloads import VALUE, FileSlice, Record
 from dagkit_operators.writing.content import FolderPath
 from dagkit_operators.writing.stretches import Stretch
+
+CHUNK = 256 << 10
+"""Bytes that are read, checksummed and written at a time: they stay in the processor's cache meanwhile."""
 
 
 class FSSliceWriter(Operator):
@@ -28,9 +31,10 @@ class FSSliceWriter(Operator):
     file_path: FolderPath = Field(default=...)
     """The directory in which the copies are to become visible: a path or a URL."""
     checksums: bool = True
-    """Whether to compute the CRC-32 of each file, of slices that have their content."""
+    """Whether to compute the CRC-32 of each file."""
 
     _written: list[Stretch] = PrivateAttr(default_factory=list)
+    _buffer: memoryview | None = PrivateAttr(default=None)
 
     def process(self, record: Record[FileSlice]) -> None:
         self._write(record.value)
@@ -45,21 +49,45 @@ class FSSliceWriter(Operator):
         self._written.clear()
 
     def _write(self, each: FileSlice) -> None:
-        length = len(each.content)
-        if each.path:
-            length = self.files.copy_at(each.key, each.start, each.path, each.length)
-            if length < each.length:
-                raise FileChanged(
-                    f"{shown(each.path)} ends at byte {each.start + length}, and was longer when it was split",
-                    "bring its content back, and do not cut files before they are copied",
-                )
-        else:
-            self.files.write_at(each.key, each.start, each.content)
-        checksum = zlib.crc32(each.content) if self.checksums and not each.path else None
+        start, end = each.start, each.start + (each.length if each.path else len(each.content))
         last = self._written[-1] if self._written else None
-        if last is not None and (last.key, last.end) == (each.key, each.start):
-            if checksum is not None and last.checksum is not None:
-                checksum = zlib.crc32(each.content, last.checksum)
-            self._written[-1] = Stretch(last.key, last.start, each.start + length, checksum)
+        before = last if last is not None and (last.key, last.end) == (each.key, start) else None
+        checksum = (0 if before is None else before.checksum) if self.checksums else None
+        if not each.path:
+            self.files.write_at(each.key, start, each.content)
+            checksum = None if checksum is None else crc32(each.content, checksum)
+        elif checksum is None:
+            _refuse_short(each, self.files.copy_at(each.key, start, each.path, each.length))
         else:
-            self._written.append(Stretch(each.key, each.start, each.start + length, checksum))
+            checksum = self._copied(each, checksum)
+        if before is None:
+            self._written.append(Stretch(each.key, start, end, checksum))
+        else:
+            self._written[-1] = Stretch(each.key, before.start, end, checksum)
+
+    def _copied(self, each: FileSlice, checksum: int) -> int:
+        """Copy the bytes that a slice names, by way of this process. Return their checksum, after a given one."""
+        if self._buffer is None:
+            self._buffer = memoryview(bytearray(CHUNK))
+        done = 0
+        with reading_from(each.path), opened(each.path) as source:
+            source.seek(each.start)
+            while done < each.length:
+                count = source.readinto(self._buffer[: each.length - done])
+                if not count:
+                    break
+                content = self._buffer[:count]
+                checksum = crc32(content, checksum)
+                self.files.write_at(each.key, each.start + done, content)
+                done += count
+        _refuse_short(each, done)
+        return checksum
+
+
+def _refuse_short(each: FileSlice, length: int) -> None:
+    """Raise FileChanged if a file has fewer bytes than the slice names."""
+    if length < each.length:
+        raise FileChanged(
+            f"{shown(each.path)} ends at byte {each.start + length}, and was longer when it was split",
+            "bring its content back, and do not cut files before they are copied",
+        )

@@ -26,6 +26,7 @@ from dagkit_operators import (
 )
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.payloads import FileMetadata, key_of_copy
+from dagkit_operators.writing.slice_writer import CHUNK
 from dagkit_operators.writing.stretches import Stretch, crc32_of_both, joined_with
 from tests.engine.cast import Desk, Draw
 
@@ -60,15 +61,19 @@ def test_a_writer_reports_what_it_wrote_and_joins_what_touches(checksums: bool) 
     assert at_work.sent("written") == [Stretch(KEY, 4, 6, first), Stretch(KEY, 0, 3, second)]
 
 
-def test_a_slice_that_names_its_bytes_is_copied_from_its_file(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"abcdef")
-    at_work = Alone(FSSliceWriter(file_path="out"))
+@pytest.mark.parametrize("checksums", [True, False])
+def test_a_slice_that_names_its_bytes_is_copied_from_its_file(checksums: bool, tmp_path: Path) -> None:
+    content = bytes(range(256)) * (CHUNK // 200)  # more than the writer copies at a time
+    (tmp_path / "a").write_bytes(content)
+    at_work = Alone(FSSliceWriter(file_path="out", checksums=checksums))
     with at_work.window():
         at_work.send(Record(0, FileSlice(KEY, 2, path=str(tmp_path / "a"), length=4)))
-    assert at_work.files["files"].together == {KEY: bytearray(b"\0\0cdef")}
-    assert at_work.sent("written") == [Stretch(KEY, 2, 6, None)]
-    with pytest.raises(FileChanged, match="a ends at byte 6, and was longer when it was split"):
-        at_work.send(Record(0, FileSlice(KEY, 2, path=str(tmp_path / "a"), length=5)))
+        at_work.send(Record(0, FileSlice(KEY, 6, path=str(tmp_path / "a"), length=len(content) - 6)))
+    assert at_work.files["files"].together == {KEY: bytearray(b"\0\0" + content[2:])}
+    checksum = zlib.crc32(content[2:]) if checksums else None
+    assert at_work.sent("written") == [Stretch(KEY, 2, len(content), checksum)]
+    with pytest.raises(FileChanged, match=f"a ends at byte {len(content)}, and was longer when it was split"):
+        at_work.send(Record(0, FileSlice(KEY, 2, path=str(tmp_path / "a"), length=len(content) - 1)))
 
 
 @pytest.mark.parametrize("by_place", [True, False])
