@@ -11,6 +11,7 @@ from dagkit.api.attributes import DagContext, Locality, OperatorContext, PortCon
 from dagkit.api.configuration import Config
 from dagkit.api.controls import Control, Delivery
 from dagkit.api.dag import Dag
+from dagkit.api.external import Entries, ExternalOutput, ExternalSystem, StagedWindow, Unavailable
 from dagkit.api.files import Files, OutputFile, OutputFiles
 from dagkit.api.metrics import MetricsAggregator, auto_metric, avg
 from dagkit.api.operators import DelayOperator, InputOperator, Operator, RowOperator, Rows, Unifier
@@ -64,6 +65,9 @@ __all__ = [
     "DelayOperator",
     "Delivery",
     "Diagnostic",
+    "Entries",
+    "ExternalOutput",
+    "ExternalSystem",
     "Files",
     "Inlet",
     "InputOperator",
@@ -94,11 +98,13 @@ __all__ = [
     "Shutdown",
     "Sourced",
     "SplittableOperator",
+    "StagedWindow",
     "State",
     "StatelessPartitioner",
     "StatsListener",
     "StreamCodec",
     "StreamingApplication",
+    "Unavailable",
     "Unifier",
     "Until",
     "assign_keys",

@@ -168,6 +168,8 @@ RunCode = Literal[
     "pieces-unseen",
     "pieces-lost",
     "file-unplaced",
+    "delivery-failed",
+    "entries-stranded",
     # asking a run
     "request-refused",
     "request-unanswered",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from dagkit.api.external import external_outputs
 from dagkit.api.files import output_files
 from dagkit.api.ports import output_ports
 from dagkit.api.state import declared_state
@@ -162,6 +163,9 @@ class _RecordedFiles:
     def finish(self, name: str) -> None:
         """Do nothing: no file is completed."""
 
+    def add(self, entry: Any, /) -> None:
+        """Do nothing: no entry is a part of a file."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Output:
@@ -294,7 +298,8 @@ class _Rerun:
         name, files = wire.sink.node, _RecordedFiles()
         partition, keying = self._started(name), keying_of(self.fused.graph.by_name[name], wire.sink.port)
         operator = partition.operator
-        operator._services.update(dict.fromkeys(output_files(type(operator)), files))  # noqa: SLF001 - bound there
+        declared = [*output_files(type(operator)), *external_outputs(type(operator))]
+        operator._services.update(dict.fromkeys(declared, files))  # noqa: SLF001 - bound there
         self._begin(name, partition, begins=False)
         content, starts = bytearray(), list[int]()
         for one in placed:

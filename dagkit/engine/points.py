@@ -17,8 +17,10 @@ class Point(StrEnum):
     """The window is committed, and its files are not in place."""
     HALF_FINISHED = "half-finished"
     """Some of its files are in place."""
+    DELIVERED = "delivered"
+    """Its files are in place and external systems have its entries; neither is noted."""
     FINISHED = "finished"
-    """All its files are in place."""
+    """All this is noted, and its staged pieces are removed."""
 
 
 Probe = Callable[[Point, int], None]

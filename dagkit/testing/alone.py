@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from dagkit.api.external import external_outputs
 from dagkit.api.files import output_files
 from dagkit.api.metrics import metrics_of, start_over
 from dagkit.api.operators import InputOperator, Operator, main_outlet, sending
@@ -90,6 +91,16 @@ class MemoryFiles:
         return {name: bytes(file.content) for name, file in self.opened.items()}
 
 
+class MemoryEntries:
+    """The entries that an operator staged for an external system."""
+
+    def __init__(self) -> None:
+        self.added: list[bytes] = []
+
+    def add(self, entry: Any, /) -> None:
+        self.added.append(bytes(entry))
+
+
 class Alone(Generic[OperatorT]):
     """Runs a copy of one operator. Keeps its items until `sent` returns them. The given operator is not changed."""
 
@@ -111,6 +122,8 @@ class Alone(Generic[OperatorT]):
         self.operator: OperatorT = live(operator, state or {})  # type: ignore[assignment] # an instance of the same class
         self.files: dict[str, MemoryFiles] = {name: MemoryFiles(now) for name in output_files(type(operator))}
         """The files written, by the name of their declaration."""
+        self.entries = {name: MemoryEntries() for name in external_outputs(type(operator))}
+        """What it staged for external systems, by the name of the declaration."""
         self.window_id = window_id
         self.deferred: Deferred[OffsetRange] | None = None
         """What the operator deferred in the last call of `work`."""
@@ -130,7 +143,7 @@ class Alone(Generic[OperatorT]):
             if port != worked:
                 keying = Keying(None, *declared.key_in(self.operator))
                 self._into[port] = receiver(self.operator, port, keying)
-        self.operator._services.update(self.files)  # noqa: SLF001 - as the engine does
+        self.operator._services.update(self.files | self.entries)  # noqa: SLF001 - as the engine does
         context = Context(
             application="alone",
             operator=type(operator).__name__,
@@ -268,8 +281,8 @@ class Alone(Generic[OperatorT]):
         """The operator as in another process: with its saved state and its files only."""
         self._life.tear_down()
         again = Alone(self.operator, state=self.state, window_id=self.window_id, **self._again)
-        again.files = self.files
-        again.operator._services.update(self.files)  # noqa: SLF001 - as the engine does
+        again.files, again.entries = self.files, self.entries
+        again.operator._services.update(self.files | self.entries)  # noqa: SLF001 - as the engine does
         return again
 
     def _receiver(self, port: str | None) -> Receiver:

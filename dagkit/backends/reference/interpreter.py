@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from dagkit.api.controls import Stamped, controls_in
+from dagkit.api.external import external_outputs
 from dagkit.api.files import output_files
 from dagkit.api.metrics import metrics_of
 from dagkit.api.operators import DelayOperator, InputOperator, Operator
@@ -19,10 +20,11 @@ from dagkit.backends.reference.one_partition import OnePartition, Placed
 from dagkit.backends.reference.plain_reading import PlainReading
 from dagkit.compiler import Compilation
 from dagkit.compiler.fuse import Fused, Wire
+from dagkit.engine.delivery.entries import serve_outputs
 from dagkit.engine.entrances import code_of, noting_item, operator_of
 from dagkit.engine.failures import failure_of, spot_of
 from dagkit.engine.files.publish import put_in_place
-from dagkit.engine.files.staging import Part, Staging, serve_files
+from dagkit.engine.files.staging import Part, Staging
 from dagkit.engine.program.lower import keying_of, numbered, program_of
 from dagkit.engine.program.program import Keying, Program
 from dagkit.engine.work.elements import Elements, elements_of
@@ -99,10 +101,11 @@ class _Window:
         kept = self.task.state.get((self.program.stage_of[name].level, index), {}).get(name, {})
         configured = self.program.operators[name][index]
         led = [port for port in output_ports(type(configured)) if (name, port) in self.led]
-        place = self.task.staging if output_files(type(configured)) else None
+        stages = output_files(type(configured)) or external_outputs(type(configured))
+        place = self.task.staging if stages else None
         staging = None if place is None else Staging(place, index)
         partition = OnePartition.started(name, configured, kept, led, staging)
-        serve_files(staging, name, partition.operator)
+        serve_outputs(staging, name, partition.operator)
         return partition
 
     def _guarded(self, name: str, index: int, partition: OnePartition) -> None:

@@ -28,6 +28,8 @@ _logger = logging.getLogger(__name__)
 
 PutInPlace = Callable[[Mapping[str, Iterable[Part]]], object]
 """Assembles files from their pieces."""
+Deliver = Callable[[str, Sequence[Part]], object]
+"""Sends the pieces of one external output to its system."""
 
 
 class CommittedFiles(Protocol):
@@ -49,7 +51,7 @@ class Outputs:
 
     def __init__(self, committed: CommittedFiles, application_path: str, *, durable: bool, home: str) -> None:
         self.unfinished: Mapping[str, list[Part]] = {}
-        """The pieces of complete files that are not in place yet."""
+        """The pieces of complete files that are not in place yet, and of external outputs that are not delivered."""
         self._committed = committed
         self._path = application_path
         self._durable = durable
@@ -84,7 +86,7 @@ class Outputs:
     def check(self, finished: Sequence[Part], parts: Sequence[Part]) -> None:
         """Raise unless all staged pieces exist and no file that this application completed would be replaced."""
         refuse_unseen(parts, self._path)
-        written = [*parts, *finished]
+        written = [part for part in (*parts, *finished) if not part.is_external]
         if written:
             self._began = self._began or when_began(self._path)
             older = refuse_written_again(written, self._began)
@@ -117,9 +119,24 @@ class Outputs:
             needed = self._needed() | staged_in(self._committed.finished)
             self._unswept = bool(sweep(self._path, needed, self._committed.window))
 
-    def finish(self, place: PutInPlace, between: Callable[[Point], None]) -> None:
-        """Put the files of the last commit in place; safe to repeat after a crash."""
-        files = {file: parts for file, parts in self.unfinished.items() if any(part.part for part in parts)}
+    @property
+    def unplaced(self) -> Mapping[str, list[Part]]:
+        """The pieces of complete files that are not in place yet."""
+        return {file: parts for file, parts in self.unfinished.items() if not parts[0].is_external}
+
+    def finish(self, place: PutInPlace, deliver: Deliver, between: Callable[[Point], None]) -> None:
+        """Put the files of the last commit in place, then deliver to external systems; safe to repeat after a crash."""
+        self._place(place, between)
+        for output in list(self.unfinished):
+            deliver(output, self.unfinished[output])
+            self.unfinished = {other: parts for other, parts in self.unfinished.items() if other != output}
+        between(Point.DELIVERED)
+        note_finished(self._path, self._committed.window)
+        sweep_windows(self._path, staged_in(self._committed.finished) - self._needed())
+
+    def _place(self, place: PutInPlace, between: Callable[[Point], None]) -> None:
+        """Put the files of the last commit in place."""
+        files = {file: parts for file, parts in self.unplaced.items() if any(part.part for part in parts)}
         if is_begun(self._path, self._committed.window):
             files = still_to_place(files, self._path)
         elif files:
@@ -131,9 +148,7 @@ class Outputs:
             between(Point.HALF_FINISHED)
         if files:
             place(files)
-        self.unfinished = {}
-        note_finished(self._path, self._committed.window)
-        sweep_windows(self._path, staged_in(self._committed.finished) - self._needed())
+        self.unfinished = {file: parts for file, parts in self.unfinished.items() if parts[0].is_external}
 
     def abandon(self, newest: CommittedFiles) -> None:
         """Remove uncommitted attempts, which no run will ever commit.

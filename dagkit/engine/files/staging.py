@@ -66,14 +66,18 @@ def element_text(element_id: int | None) -> str:
     return "no element" if element_id is None else f"element {element_id}"
 
 
+EXTERNAL = "external:"
+"""Begins the name of the pieces that no file is made of: the driver sends them to an external system."""
+
+
 class Part(BaseModel):
-    """One staged piece of one output file."""
+    """One staged piece of one output file, or of one external output."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, serialize_by_alias=True)
 
     operator: str
     file: str
-    """The final path of the file."""
+    """The final path of the file; of entries for an external system, EXTERNAL and the name of the output."""
     part: str
     """The path of the piece below the application's folder."""
     length: int
@@ -87,6 +91,11 @@ class Part(BaseModel):
     """Whether the file gets no more pieces after this window."""
     wake: datetime | None = Field(default=None, exclude_if=lambda at: at is None)
     """When the operator wants a window, so that it can complete the file."""
+
+    @property
+    def is_external(self) -> bool:
+        """Whether the driver sends the piece to an external system."""
+        return self.file.startswith(EXTERNAL)
 
 
 def in_order(parts: Iterable[Part]) -> list[Part]:
@@ -185,8 +194,8 @@ class Staging:
         for pieces in (self._open, self._suspended, self._pieces):
             pieces.clear()
 
-    def piece(self, operator: str, file: str, element_id: int | None) -> "_Piece":
-        key = (operator, file, self.order)
+    def piece(self, operator: str, file: str, element_id: int | None, *, order: int | None = None) -> "_Piece":
+        key = (operator, file, self.order if order is None else order)
         piece = self._pieces.get(key)
         if piece is None:
             piece = self._pieces[key] = _Piece(self, key, element_id)

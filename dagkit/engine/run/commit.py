@@ -1,4 +1,4 @@
-"""Commit windows: one append to the ledger commits a window; then its files are put in place."""
+"""Commit windows: one append to the ledger commits a window; then its files and external outputs become visible."""
 
 import logging
 from dataclasses import replace
@@ -114,7 +114,7 @@ class Committer:
 
     def _publish(self, outcome: WindowOutcome, window: InFlightWindow, ended: datetime) -> None:
         """Publish a committed window and its measurements; its work was over at `ended`."""
-        files, queue = len(self._run.outputs.unfinished), self._run.queue
+        files, queue = len(self._run.outputs.unplaced), self._run.queue
         found, now = self._run.driver_inputs.figures(window.window_id), self._run.clock.now()
         self._run.publisher.committed(
             window, outcome.answer, files=files, queue=queue, now=now, visible=self._run.next_wake
@@ -147,19 +147,26 @@ class Committer:
         self._run.in_flight.resubmit(window, assignment)
 
     def finish(self) -> None:
-        """Put the complete files of committed windows in place."""
-        window_id, settings = self._run.checkpoint.window, self._run.settings
+        """Put the complete files of committed windows in place, and deliver to external systems if they are there."""
         try:
-            self._run.outputs.finish(
-                lambda files: self._run.backend.put_in_place(
-                    files, settings.application_path, durable=settings.durable
-                ),
-                lambda point: self._run.probe(point, window_id),
-            )
+            self._run.deliveries.attempt(self._finish)
         except DagkitError as error:
             self._run.journal.refuse_overtaken(error)
             raise
-        self._run.probe(Point.FINISHED, window_id)
+
+    def _finish(self) -> None:
+        """Connect external systems, and finish the last window."""
+        run, window_id = self._run, self._run.checkpoint.window
+        run.deliveries.prepare(run.program, window_id + 1)
+        if run.outputs.unfinished:
+            run.outputs.finish(
+                lambda files: run.backend.put_in_place(
+                    files, run.settings.application_path, durable=run.settings.durable
+                ),
+                lambda output, parts: run.deliveries.deliver(run.program, window_id, output, parts),
+                lambda point: run.probe(point, window_id),
+            )
+            run.probe(Point.FINISHED, window_id)
 
 
 def _found_nothing(allocation: Allocation, answer: Answer) -> bool:

@@ -25,7 +25,9 @@ class LoopState:
     windows_left: int | None = None
     """How many more windows may begin; None: no limit."""
     unfinished: bool = False
-    """Whether files of the last commit are not in place yet."""
+    """Whether files of the last commit are not in place yet, or an external system is not connected or served."""
+    next_attempt: datetime | None = None
+    """When to try again to finish; None unless an external system is unavailable."""
     in_flight: int = 0
     completed: bool = False
     """Whether the oldest window in flight has ended."""
@@ -67,7 +69,7 @@ class LoopState:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Put the files of the last commit in place."""
+    """Put the files of the last commit in place, and deliver what it staged to external systems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ Action = Finish | Commit | Look | Start | Change | Await | Sleep | Stop
 def next_action(outlook: LoopState) -> Action:
     """Return the next action. Commits come first, in order; then more work; then waiting."""
     if outlook.unfinished:
-        return Finish()
+        return _finish(outlook)
     if outlook.completed:
         return Commit()
     if outlook.stopping is not Stopping.NOT:
@@ -136,6 +138,13 @@ def next_action(outlook: LoopState) -> Action:
     if outlook.in_flight:
         return Await(_next_call(outlook))
     return _idle(outlook)
+
+
+def _finish(outlook: LoopState) -> Action:
+    """Finish when it is due. A run that is to stop leaves an unavailable system to the next launch."""
+    if outlook.next_attempt is None or outlook.next_attempt <= outlook.now:
+        return Finish()
+    return Sleep(outlook.next_attempt) if outlook.stopping is Stopping.NOT else Stop()
 
 
 def _is_full(outlook: LoopState) -> bool:

@@ -91,6 +91,8 @@ class Loop:
                 if failed is error:
                     raise
                 raise failed from error
+            finally:
+                self.run_state.deliveries.close()
 
     def _failure(self, error: BaseException) -> BaseException:
         """Return the failure of the operator whose code raised an error; return other errors unchanged."""
@@ -149,7 +151,8 @@ class Loop:
             now=now,
             stopping=self._stopping,
             windows_left=None if self.run_state.settings.windows is None else self._last_window - begun_after,
-            unfinished=bool(self.run_state.outputs.unfinished),
+            unfinished=self.run_state.is_unfinished,
+            next_attempt=self.run_state.deliveries.due,
             in_flight=len(self.run_state.in_flight),
             completed=self.run_state.in_flight.has_completed,
             overlap=self.run_state.overlap,

@@ -18,6 +18,7 @@ from dagkit.engine.checkpoint.delays import first_of_delays, restored
 from dagkit.engine.checkpoint.journal import Journal
 from dagkit.engine.checkpoint.outcome import State
 from dagkit.engine.checkpoint.redistribute import redistribute_state
+from dagkit.engine.delivery.deliveries import Deliveries
 from dagkit.engine.facts import Fact
 from dagkit.engine.files.outputs import Outputs
 from dagkit.engine.files.staging import StagingPlace, next_wake
@@ -114,6 +115,7 @@ class RunState:
         )
         refuse_stranded_discoveries(program, self.driver_inputs.found)
         self.outputs = Outputs(checkpoint, settings.application_path, durable=settings.durable, home=settings.home)
+        self.deliveries = Deliveries(self.journal.chain.dataset_id, settings.application_path, self.clock)
         self.in_flight = InFlightWindows(self.backend, settings.overlap, self.woken.set)
         if self.promise is None:
             self.pending_work.truncate(self.summary)
@@ -134,6 +136,11 @@ class RunState:
         return self.pending_work.queue
 
     @property
+    def is_unfinished(self) -> bool:
+        """Whether the last committed window is not wholly visible, or an external system not connected."""
+        return bool(self.outputs.unfinished) or not self.deliveries.is_prepared(self.program)
+
+    @property
     def next_window(self) -> int:
         """The number of the next window to start."""
         return self.checkpoint.window + len(self.in_flight) + 1
@@ -144,7 +151,7 @@ class RunState:
         return self.settings.overlap if self.summary.overlaps else 1
 
     def new_staging(self, window_id: int) -> StagingPlace | None:
-        """A folder for the next attempt at a window to stage in, if any operator writes files."""
+        """A folder for the next attempt at a window to stage in, if any operator stages files or entries."""
         if not self.summary.writes:
             return None
         return self.outputs.attempt(window_id, self.clock.now() if self.settings.until is Until.STOPPED else None)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from dagkit.api.attributes import Attribute, DagContext
+from dagkit.api.external import external_outputs
 from dagkit.api.files import output_files
 from dagkit.api.operators import DelayOperator, Operator
 from dagkit.api.state import declared_state
@@ -33,7 +34,7 @@ class ProgramSummary:
     overlaps: bool
     """Whether no window depends on the previous one, so that two may be in flight."""
     writes: bool
-    """Whether any operator stages files."""
+    """Whether any operator stages files, or entries for an external system."""
     drains: bool
     """Whether any operator overrides `drained`."""
     millis: int
@@ -55,7 +56,7 @@ class ProgramSummary:
             timed_inputs=tuple(into for into, item in sorted(elements.items()) if item.has_watermark),
             counts=counts,
             overlaps=not keeps and counts <= {1} and not program.sliders,
-            writes=any(output_files(type(operators[0])) for operators in program.operators.values()),
+            writes=any(_stages(type(operators[0])) for operators in program.operators.values()),
             drains=any(item.drained is not Operator.drained for item in workers),
             millis=_of_application(program, DagContext.STREAMING_WINDOW_SIZE_MILLIS),
             heartbeat=timedelta(milliseconds=_of_application(program, DagContext.HEARTBEAT_INTERVAL_MILLIS)),
@@ -73,6 +74,10 @@ def in_one(program: Program, into: Address) -> bool:
     ]
     declared = [item for name in elsewhere for item in output_files(type(program.operators[name][0])).values()]
     return any(item.of_blocks for item in declared)
+
+
+def _stages(operator: type) -> bool:
+    return bool(output_files(operator) or external_outputs(operator))
 
 
 def _of_application(program: Program, attribute: Attribute[int]) -> int:

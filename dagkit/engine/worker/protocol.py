@@ -33,7 +33,7 @@ class WindowTask:
     work: Mapping[tuple[int, int], tuple[WorkItem, ...]] = field(default_factory=dict)
     """The work allocated to splittable operators, by level and slot."""
     staging: StagingPlace | None = None
-    """None if no operator writes files."""
+    """None if no operator stages anything."""
     lasts_millis: float | None = None
     """How long a slot may begin new work; None: until there is no more."""
     committed: int = 0

@@ -9,9 +9,10 @@ from typing import Any
 from dagkit.api.metrics import metrics_of
 from dagkit.api.ports import input_ports
 from dagkit.api.work import work_port
+from dagkit.engine.delivery.entries import serve_outputs
 from dagkit.engine.entrances import code_of, operator_of
 from dagkit.engine.failures import CodecFailed, OperatorFailed, Spot, failure_of, spot_of
-from dagkit.engine.files.staging import Staging, serve_files
+from dagkit.engine.files.staging import Staging
 from dagkit.engine.program.program import Program
 from dagkit.engine.work.elements import elements_of
 from dagkit.engine.work.item import WorkItem
@@ -72,7 +73,7 @@ class SlotRun:
             kept=state,
         )
         for name, operator in self.operators.items():
-            serve_files(self.staging, name, operator)
+            serve_outputs(self.staging, name, operator)
 
     def run(self, arriving: Iterable[tuple[int, Batch[Any]] | None]) -> Iterator[Sent]:
         """Process arriving batches wire by wire, and yield results as they get ready.

@@ -1,0 +1,102 @@
+"""External outputs: what a window stages for a database, a topic or a table reaches it once, after the window's commit.
+
+class Insert(Operator):
+    staged = ExternalOutput(lambda insert: Database(insert.url, insert.table))
+
+    def process(self, row: Row) -> None:
+        self.staged.add(json.dumps(row).encode())
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol, Self, overload
+
+from dagkit.api.declared import annotation_of
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class Entries(Protocol):
+    """What an operator stages for an external system in one slot and one window."""
+
+    def add(self, entry: "ReadableBuffer", /) -> None:
+        """Stage bytes as one entry. An entry costs eight bytes of its own, so let one hold many records."""
+
+
+class StagedWindow(Protocol):
+    """What all slots staged for an external system in one committed window."""
+
+    @property
+    def writer(self) -> str:
+        """The name of the writer: equal for all launches of an application, different for an application that starts
+        over, and for each output of an operator.
+        """
+
+    @property
+    def window_id(self) -> int: ...
+
+    def entries(self) -> Iterator[bytes]:
+        """The entries, slot by slot, those of a slot in the order in which it added them. It may be called again."""
+
+
+class ExternalSystem(Protocol):
+    """A connection of the driver to a database, a broker or a table, which takes each window in one transaction.
+
+    `prepare` and `apply` may raise `Unavailable`: the driver closes the system, waits, and begins again with a new one.
+    Any other exception ends the launch, and the next launch repeats the call.
+    """
+
+    def prepare(self, writer: str) -> None:
+        """Connect, check that windows can be applied, and create what is missing.
+
+        It is called before the launch reads anything, so refuse here what would be refused in `apply`.
+        """
+
+    def apply(self, window: StagedWindow) -> None:
+        """Apply a window, unless the system has it.
+
+        In one transaction, make the entries visible and record the writer and the window. A window that is not newer
+        than the recorded one is there already: the run before was killed before it noted that, or an older driver is
+        late. Windows come in ascending order; one in which no slot added an entry does not come.
+        """
+
+    def close(self) -> None:
+        """Disconnect. It is called once for each `prepare`, also after a failure."""
+
+
+class Unavailable(Exception):
+    """Raised by an `ExternalSystem` that cannot be reached now. The run waits, and connects again."""
+
+
+class ExternalOutput:
+    """Declares that an operator stages entries for an external system, and how the driver reaches that system."""
+
+    name: str
+
+    def __init__(self, system: Callable[[Any], ExternalSystem]) -> None:
+        self.system = system
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        annotation_of(owner, name)
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Entries: ...
+    def __get__(self, instance: Any, owner: type) -> "Self | Entries":
+        if instance is None:
+            return self
+        entries: Entries | None = instance.__pydantic_private__["_services"].get(self.name)
+        assert entries is not None, f"{owner.__name__}.{self.name} can be used only while a window runs"
+        return entries
+
+
+@lru_cache(maxsize=1024)
+def external_outputs(component: type) -> Mapping[str, ExternalOutput]:
+    """The external outputs that a class declares, by name; those of its bases come first."""
+    found: dict[str, ExternalOutput] = {}
+    for ancestor in reversed(component.__mro__):
+        found.update({name: value for name, value in vars(ancestor).items() if isinstance(value, ExternalOutput)})
+    return found

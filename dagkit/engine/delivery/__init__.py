@@ -1,0 +1,1 @@
+"""What operators stage for external systems, and its delivery after the commit."""

@@ -1,0 +1,28 @@
+"""Every backend stages entries for an external system; it has them once, wherever a run ends."""
+
+from pathlib import Path
+
+import pytest
+
+from dagkit.engine.points import Point
+from dagkit.launching import Machine, launch
+from dagkit.testing import Crash, CrashAfter
+from tests.engine.delivery_cast import numbers_in, numbers_inserted
+
+pytestmark = pytest.mark.slow
+
+backends = pytest.mark.parametrize("backend", ["reference", pytest.param("spark", marks=pytest.mark.spark)])
+
+
+@backends
+@pytest.mark.parametrize("point", [point for point in Point if point is not Point.HALF_FINISHED])  # writes no files
+def test_every_number_is_in_the_table_once_after_a_crash(
+    tmp_path: Path, backend: str, point: Point, request: pytest.FixtureRequest
+) -> None:
+    session = request.getfixturevalue("spark") if backend == "spark" else None
+    table, machine = tmp_path / "numbers.db", Machine(backend=backend, spark=session)
+    application = numbers_inserted(table)
+    with pytest.raises(Crash):
+        launch(application, until="idle", machine=machine, path=tmp_path / "app", probe=CrashAfter(point, 2))
+    launch(application, until="idle", machine=machine, path=tmp_path / "app")
+    assert numbers_in(table) == list(range(16))

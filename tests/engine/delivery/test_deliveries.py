@@ -1,0 +1,218 @@
+"""What a window stages for an external system is there once after its commit, wherever a run ends."""
+
+import logging
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from dagkit.api.running import Until
+from dagkit.engine.delivery.deliveries import DeliveryFailed, EntriesStranded
+from dagkit.engine.failures import OperatorFailed
+from dagkit.engine.files.pieces import PiecesLost
+from dagkit.engine.points import Point
+from dagkit.engine.run.decide import Finish, LoopState, Sleep, Stop, Stopping, next_action
+from dagkit.testing import Alone, Crash, CrashAfter, FakeClock
+from tests.engine.cast import Desk, Hurried
+from tests.engine.delivery_cast import TROUBLE, Insert, numbers_in, numbers_inserted, windows_in
+
+ALL = list(range(16))
+WINDOWS = 3
+
+
+@pytest.fixture(autouse=True)
+def trouble() -> Iterator[list[str]]:
+    yield TROUBLE
+    assert TROUBLE == []
+    TROUBLE.clear()
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return tmp_path / "numbers.db"
+
+
+@pytest.fixture
+def desk(tmp_path: Path, table: Path) -> Desk:
+    return Desk(tmp_path, numbers_inserted(table), until=Until.IDLE, clock=FakeClock())
+
+
+def test_every_number_is_in_the_table_once(desk: Desk, table: Path) -> None:
+    loop = desk.run()
+    assert numbers_in(table) == ALL
+    (writer,) = windows_in(table)
+    assert windows_in(table) == {writer: loop.checkpoint.window}
+    assert writer.endswith("/insert.staged")
+    assert (desk.faults(), desk.leftovers()) == ([], [])
+
+
+@pytest.mark.parametrize("window", range(1, WINDOWS + 1))
+@pytest.mark.parametrize("point", Point)
+def test_a_crash_after_any_step_loses_and_doubles_nothing(desk: Desk, table: Path, point: Point, window: int) -> None:
+    desk.crash(CrashAfter(point, window))
+    desk.run()
+    assert numbers_in(table) == ALL
+    assert (desk.faults(), desk.leftovers()) == ([], [])
+
+
+@pytest.mark.parametrize("second", Point)
+@pytest.mark.parametrize("first", Point)
+def test_a_crash_while_a_crash_is_repaired_loses_and_doubles_nothing(
+    desk: Desk, table: Path, first: Point, second: Point
+) -> None:
+    desk.crash(CrashAfter(first, 2), CrashAfter(second))
+    desk.run()
+    assert numbers_in(table) == ALL
+
+
+@pytest.mark.parametrize("moment", ["prepare", "before", "within", "after"])
+def test_a_crash_in_a_call_of_the_system_loses_and_doubles_nothing(
+    desk: Desk, table: Path, moment: str, trouble: list[str]
+) -> None:
+    trouble.append(f"{moment} crash")
+    with pytest.raises(Crash):
+        desk.run()
+    desk.run()
+    assert numbers_in(table) == ALL
+
+
+def test_nothing_is_visible_before_the_commit_and_all_after_it(desk: Desk, table: Path) -> None:
+    desk.crash(CrashAfter(Point.STAGED, 1))
+    assert numbers_in(table) == []
+    desk.crash(CrashAfter(Point.APPENDED, 1))
+    assert numbers_in(table) == []
+    desk.crash(CrashAfter(Point.DELIVERED, 1))
+    assert numbers_in(table) == list(range(7))
+
+
+def test_a_system_that_is_away_is_waited_for_and_logged_once(
+    desk: Desk, table: Path, trouble: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    trouble += ["prepare away", "before away", "before away", "within away"]
+    with caplog.at_level(logging.WARNING):
+        desk.run()
+    assert numbers_in(table) == ALL
+    told = [record.getMessage() for record in caplog.records]
+    assert told == [
+        "insert: the database is away; dagkit tries again until this works, and what is committed is not lost",
+        "the external system is available again, after 0:00:00",
+        "insert: the database is away; dagkit tries again until this works, and what is committed is not lost",
+        "the external system is available again, after 0:00:04",
+    ]
+
+
+def test_a_run_that_is_to_stop_leaves_an_unavailable_system_to_the_next_launch(
+    desk: Desk, table: Path, trouble: list[str]
+) -> None:
+    def probe(point: Point, window_id: int) -> None:
+        if point is Point.APPENDED:
+            trouble.append("before away")
+            loop.stop()
+
+    loop = desk.loop(probe=probe)
+    loop.run()
+    assert loop.checkpoint.window == 1
+    assert numbers_in(table) == []
+    desk.run()
+    assert numbers_in(table) == ALL
+
+
+@pytest.mark.parametrize(
+    ("outlook", "action"),
+    [
+        ({}, Finish()),
+        ({"next_attempt": 0}, Finish()),
+        ({"next_attempt": 1}, Sleep),
+        ({"stopping": Stopping.AFTER_WINDOW}, Finish()),
+        ({"stopping": Stopping.AFTER_WINDOW, "next_attempt": 1}, Stop()),
+        ({"stopping": Stopping.AFTER_WINDOW, "next_attempt": 1, "in_flight": 1, "completed": True}, Stop()),
+    ],
+    ids=[
+        "what is unfinished is finished",
+        "an attempt that is due is made",
+        "an attempt that is not due is waited for",
+        "a run that is to stop makes one attempt",
+        "and no second one",
+        "even if a window has ended, which is committed after this one only",
+    ],
+)
+def test_when_the_loop_finishes(outlook: dict[str, object], action: object) -> None:
+    now = FakeClock().now()
+    if "next_attempt" in outlook:
+        outlook = {**outlook, "next_attempt": FakeClock().advance(seconds=outlook["next_attempt"])}  # type: ignore[arg-type]
+    expected = Sleep(outlook["next_attempt"]) if action is Sleep else action  # type: ignore[arg-type]
+    assert next_action(LoopState(Until.STOPPED, now, unfinished=True, **outlook)) == expected  # type: ignore[arg-type]
+
+
+def test_a_system_that_refuses_ends_the_run_and_the_next_launch_delivers(
+    desk: Desk, table: Path, trouble: list[str]
+) -> None:
+    trouble.append("before refuse")
+    with pytest.raises(OperatorFailed, match=r"window 1 is committed, and .* did not take it: RuntimeError") as refused:
+        desk.run()
+    assert refused.value.code == DeliveryFailed.code
+    desk.run()
+    assert numbers_in(table) == ALL
+
+
+def test_a_system_that_refuses_at_the_start_lets_nothing_be_read(desk: Desk, trouble: list[str]) -> None:
+    trouble.append("prepare refuse")
+    with pytest.raises(OperatorFailed, match="the database refuses"):
+        desk.run()
+    assert list(desk.loop().run_state.driver_inputs.found) == []
+
+
+def test_entries_of_an_output_that_is_gone_are_not_dropped(desk: Desk, table: Path) -> None:
+    desk.crash(CrashAfter(Point.APPENDED, 1))
+    other = numbers_inserted(table, insert="writes")
+    with pytest.raises(EntriesStranded, match=r"window 1 committed entries for insert\.staged"):
+        Desk(desk.home, other, until=Until.IDLE).run()
+    desk.run()
+    assert numbers_in(table) == ALL
+
+
+def test_an_application_that_starts_over_is_another_writer(tmp_path: Path, desk: Desk, table: Path) -> None:
+    desk.run()
+    (tmp_path / "again").mkdir()
+    Desk(tmp_path / "again", desk.draw, until=Until.IDLE).run()
+    assert numbers_in(table) == sorted(2 * ALL)
+    assert len(windows_in(table)) == 2
+
+
+def test_pieces_that_are_gone_or_cut_are_missed(desk: Desk, table: Path) -> None:
+    desk.crash(CrashAfter(Point.APPENDED, 1))
+    piece = max(Path(desk.place).glob("staging/1/*/*/*.part"), key=lambda path: path.stat().st_size)
+    content = piece.read_bytes()
+    piece.write_bytes(content[:-1])
+    with pytest.raises(OperatorFailed, match="are gone or cut") as cut:
+        desk.run()
+    assert cut.value.code == PiecesLost.code
+    piece.unlink()
+    with pytest.raises(OperatorFailed, match="are gone or cut"):
+        desk.run()
+    assert numbers_in(table) == []
+    piece.write_bytes(content)
+    desk.run()
+    assert numbers_in(table) == ALL
+
+
+def test_a_window_in_flight_does_not_overtake_one_that_is_not_delivered(tmp_path: Path, table: Path) -> None:
+    desk = Desk(tmp_path, numbers_inserted(table, looks=((40,),)), backend=Hurried, until=Until.IDLE)
+    seen: list[list[int]] = []
+
+    def probe(point: Point, window_id: int) -> None:
+        if point is Point.DELIVERED:
+            seen.append(numbers_in(table))
+
+    desk.run(probe=probe)
+    assert numbers_in(table) == list(range(40))
+    assert all(set(before) <= set(after) for before, after in pairwise(seen))
+
+
+def test_an_operator_alone_keeps_its_entries() -> None:
+    alone = Alone(Insert(path=""))
+    with alone.window():
+        alone.send(1, 2)
+    assert alone.entries["staged"].added == [b"[1]", b"[2]"]
+    assert alone.restarted().entries["staged"].added == [b"[1]", b"[2]"]
