@@ -8,8 +8,9 @@ from dagkit_operators.contexts.record_by_record import Entity, RecordByRecordCon
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.finding.match import MatchFiles
 from dagkit_operators.finding.scanner import DirectoryScanner
-from dagkit_operators.finding.splitter import AbstractFileSplitter, FileSplitterInput
+from dagkit_operators.finding.splitter import FileSplitterInput
 from dagkit_operators.finding.splitter_base import FileSplitterBase
+from dagkit_operators.finding.splitting import AbstractFileSplitter
 from dagkit_operators.formats.avro import AvroBroken, AvroReader, AvroReaderContext
 from dagkit_operators.formats.csv import CsvContext
 from dagkit_operators.formats.json_lines import JsonLinesContext

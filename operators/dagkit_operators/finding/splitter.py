@@ -1,9 +1,7 @@
 """Finding files and dividing them, without copying, into blocks that readers share."""
 
 import logging
-import struct
 import threading
-from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -13,15 +11,17 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field, PrivateAttr
 
-from dagkit import Context, InputOperator, OutputPort, State, Until
+from dagkit import Context, OutputPort, State, Until
 from dagkit.urls import plain, shown
 from dagkit_operators.filesystem.access import Found
 from dagkit_operators.filesystem.listing import FolderMemory
+from dagkit_operators.filesystem.settled import settles_in_millis
 from dagkit_operators.finding.completeness import CompletenessRules, IncompleteFiles, Refused
 from dagkit_operators.finding.contents import KnownContents
+from dagkit_operators.finding.found_files import packed, settle_in_millis, unpacked
 from dagkit_operators.finding.scanner import DirectoryScanner
 from dagkit_operators.finding.seen_files import SeenFiles
-from dagkit_operators.finding.splitting import Cut, SplitsFiles
+from dagkit_operators.finding.splitting import AbstractFileSplitter
 from dagkit_operators.payloads import FileInfo, QuarantinedFile
 
 ASKED_EVERY = 1000
@@ -32,64 +32,11 @@ KEPT_OF_GONE = 1000
 _log = logging.getLogger(__name__)
 
 
-class AbstractFileSplitter(SplitsFiles, InputOperator):
-    """Describes the blocks of files that `get_file_info` names, one file after the other.
-
-    Blocks are numbered from 0 across all files. A file may be divided over many windows.
-    """
-
-    cut = State[Cut | None](None)
-    """The file that is being split; None between files."""
-
-    @abstractmethod
-    def get_file_info(self) -> FileInfo | None:
-        """The next file to split; None if there is none now. Its path is enough."""
-
-    def emit_tuples(self) -> None:
-        self.process_files()
-
-    def process_files(self) -> None:
-        """Describe as many blocks and files as a window may have."""
-        blocks = files = 0
-        while blocks < self._most:
-            if self.cut is None:
-                info = self.get_file_info() if files < self._most else None
-                if info is None:
-                    return
-                # an empty file counts only if its metadata is sent: otherwise this call would produce nothing for it
-                files += self._begin(info) and self.files_metadata_output.is_connected
-            if self.cut is not None:
-                described, self.cut = self._split_next(self.cut, self._most - blocks)
-                blocks += len(described)
-                for block in described:
-                    self.blocks_metadata_output.emit(block)
-
-    def _begin(self, info: FileInfo) -> bool:
-        """Begin a file, as it is now, and send its metadata. Return False if it is skipped."""
-        status = self.get_file_status(info.path)
-        if status is None:
-            _log.warning("%s is gone, and was not split; it is skipped", shown(info.path))
-        if status is None or not self._accepts(status):
-            return False
-        self.cut = self._begin_file(status, self._version(), self._relative_path(status))
-        return True
-
-    def _accepts(self, status: Found) -> bool:  # noqa: ARG002 - for the scanning splitter
-        return True
-
-    def _version(self) -> str:
-        """Distinguishes this reading of a file from others of the same path: the ID of its first block does."""
-        return f"{self.next_block_id:x}"
-
-    def _relative_path(self, status: Found) -> str:  # noqa: ARG002 - for the scanning splitter
-        return ""
-
-
 class _Scanned(NamedTuple):
     """The result of a scan."""
 
     new: list[bytes]
-    """The files that were not seen before, in order: see `_packed`."""
+    """The files that were not seen before, in order: see `found_files`."""
     gone: int
     """How many files that were seen before have changed or are gone."""
     forgot: bool
@@ -132,7 +79,9 @@ class FileSplitterInput(AbstractFileSplitter):
     """The states of the quarantined files, by their paths."""
 
     _found: deque[bytes] = PrivateAttr(default_factory=deque)
-    """Files of the last scan that are not split yet: see `_packed`."""
+    """Files of the last scan that are not split yet: see `found_files`."""
+    _listed: Found | None = PrivateAttr(default=None)
+    """The file that is begun next, as the last scan found it."""
     _seen: SeenFiles = PrivateAttr(default_factory=SeenFiles)
     """The files in `known`."""
     _added: list[str] = PrivateAttr(default_factory=list)
@@ -193,7 +142,17 @@ class FileSplitterInput(AbstractFileSplitter):
 
     def get_file_info(self) -> FileInfo | None:
         """The next file that the last scan found."""
-        return FileInfo(_path_in(self._found.popleft())) if self._found else None
+        if not self._found:
+            return None
+        self._listed = unpacked(self._found.popleft())
+        return FileInfo(self._listed.path)
+
+    def get_file_status(self, path: str) -> Found | None:
+        """The file or directory as it is now; an object with a version as it was listed, without another request."""
+        listed = self._listed
+        return (
+            listed if listed is not None and listed.version and listed.path == path else super().get_file_status(path)
+        )
 
     def looks_again_in_millis(self) -> int | None:
         """The time left until the next scan is due."""
@@ -220,7 +179,14 @@ class FileSplitterInput(AbstractFileSplitter):
         self._next_scan = self._now() + timedelta(milliseconds=self.scanner.scan_interval_millis)
 
     def _look_through(self) -> _Scanned:
-        """Scan, and forget deleted files once there are too many. It runs on another thread, while no file is split."""
+        """Scan, and wait until the found files are settled. It runs on another thread, while no file is split."""
+        scanned = self._scanned()
+        assert self._abandoned is not None, "an operator is set up before it runs"
+        self._abandoned.wait(settle_in_millis(scanned.new, self._now_millis()) / 1000)
+        return scanned
+
+    def _scanned(self) -> _Scanned:
+        """Scan, and forget deleted files once there are too many."""
         if self._incomplete.waiting:
             self._memory = FolderMemory()  # a pending file may become complete while its folder is unchanged
         self._incomplete.begin_scan()
@@ -246,25 +212,25 @@ class FileSplitterInput(AbstractFileSplitter):
         there = self.scanner.scan(
             once_there=self.next_block_id > 0, memory=memory if self.scanner.rescan == "folders" else None
         )
-        now_millis = int(self._now().timestamp() * 1000)
+        now_millis = self._now_millis()
         at_once = 1 if self.scanner.skip_known_content or self.scanner.reads_content else ASKED_EVERY
         new: list[bytes] = []
         while not is_abandoned() and (some := list(islice(there, at_once))):
             unseen = filterfalse(seen.has, some) if len(seen) else some
             ready = self._incomplete.complete(unseen, now_millis) if self.scanner.waits else unseen
-            new += map(_packed, self._contents.examine(ready) if self.scanner.skip_known_content else ready)
+            new += map(packed, self._contents.examine(ready) if self.scanner.skip_known_content else ready)
         new = sorted(new if len(self.scanner.files) == 1 else set(new))  # two places may hold one file
         return new, len(new) + seen.there + memory.files
 
     def _accepts(self, status: Found) -> bool:
         if self._seen.has(status) or (status.is_directory and not self.scanner.directories):
             return False
-        if not self._incomplete.is_complete(status):
-            return False  # it was changed after the scan, and the next one examines it again
+        if not self._incomplete.is_complete(status) or not self._is_settled(status):
+            return self._examines_again()
         has_content = self.scanner.skip_known_content and status.length > 0 and not status.is_directory
         content = self._contents.of(status) if has_content else None
         if has_content and content is None:
-            return False  # it was changed after the scan, too
+            return self._examines_again()
         self.refused.pop(status.path, None)
         self._added.append(self._seen.add(status))
         if content is None:
@@ -275,22 +241,23 @@ class FileSplitterInput(AbstractFileSplitter):
         self._added_contents.append(content)
         return True
 
+    def _is_settled(self, status: Found) -> bool:
+        """Whether a later scan would notice each change of a file: see `settles_in_millis`."""
+        is_settled = not settles_in_millis(status, self._now_millis())
+        if not is_settled:
+            _log.warning("%s is being changed, and is left for a later scan", shown(status.path))
+        return is_settled
+
+    def _examines_again(self) -> bool:
+        """Let the next scan examine a file that was changed after the scan, also if its folder is unchanged."""
+        self._memory = FolderMemory()
+        return False
+
+    def _now_millis(self) -> int:
+        return int(self._now().timestamp() * 1000)
+
     def _version(self) -> str:
         return super()._version() if self.paths_return else ""
 
     def _relative_path(self, status: Found) -> str:
         return self.scanner.relative_path(plain(status.path))
-
-
-_TIME = struct.Struct(">Q")
-_EPOCH = 1 << 63
-"""Added to times before they are packed, so that those before 1970 come first."""
-
-
-def _packed(found: Found) -> bytes:
-    """A file as bytes that sort by its time of change, then by its path. They take less memory than a tuple."""
-    return _TIME.pack(found[2] + _EPOCH) + found[0].encode()  # by index: it is done for each file
-
-
-def _path_in(packed: bytes) -> str:
-    return packed[8:].decode()

@@ -1,5 +1,7 @@
 """Dividing files into blocks, for every splitter."""
 
+import logging
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -8,17 +10,19 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, PositiveInt, PrivateAttr
 
-from dagkit import Block, Context, Operator, OutputPort, State
-from dagkit.urls import plain
+from dagkit import Block, Context, InputOperator, Operator, OutputPort, State
+from dagkit.urls import plain, shown
 from dagkit_operators.compression.codec import Compression
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import content_length_of, facts_of, found_codec
 from dagkit_operators.filesystem.access import Found, directory_at, looked_up
 from dagkit_operators.filesystem.block_sizes import block_size_of
-from dagkit_operators.payloads import FileMetadata
+from dagkit_operators.payloads import FileInfo, FileMetadata
 
 BLOCKS_THRESHOLD = 1000
 """The default number of blocks for each window."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +172,56 @@ class SplitsFiles(Operator):
         blocks = list(islice(cut.blocks(self._size_for(cut.path), self.next_block_id), most))
         self.next_block_id += len(blocks)
         return blocks, cut.after(blocks[-1].end)
+
+
+class AbstractFileSplitter(SplitsFiles, InputOperator):
+    """Describes the blocks of files that `get_file_info` names, one file after the other.
+
+    Blocks are numbered from 0 across all files. A file may be divided over many windows.
+    """
+
+    cut = State[Cut | None](None)
+    """The file that is being split; None between files."""
+
+    @abstractmethod
+    def get_file_info(self) -> FileInfo | None:
+        """The next file to split; None if there is none now. Its path is enough."""
+
+    def emit_tuples(self) -> None:
+        self.process_files()
+
+    def process_files(self) -> None:
+        """Describe as many blocks and files as a window may have."""
+        blocks = files = 0
+        while blocks < self._most:
+            if self.cut is None:
+                info = self.get_file_info() if files < self._most else None
+                if info is None:
+                    return
+                # an empty file counts only if its metadata is sent: otherwise this call would produce nothing for it
+                files += self._begin(info) and self.files_metadata_output.is_connected
+            if self.cut is not None:
+                described, self.cut = self._split_next(self.cut, self._most - blocks)
+                blocks += len(described)
+                for block in described:
+                    self.blocks_metadata_output.emit(block)
+
+    def _begin(self, info: FileInfo) -> bool:
+        """Begin a file, as it is now, and send its metadata. Return False if it is skipped."""
+        status = self.get_file_status(info.path)
+        if status is None:
+            _log.warning("%s is gone, and was not split; it is skipped", shown(info.path))
+        if status is None or not self._accepts(status):
+            return False
+        self.cut = self._begin_file(status, self._version(), self._relative_path(status))
+        return True
+
+    def _accepts(self, status: Found) -> bool:  # noqa: ARG002 - for the scanning splitter
+        return True
+
+    def _version(self) -> str:
+        """Distinguishes this reading of a file from others of the same path: the ID of its first block does."""
+        return f"{self.next_block_id:x}"
+
+    def _relative_path(self, status: Found) -> str:  # noqa: ARG002 - for the scanning splitter
+        return ""

@@ -25,7 +25,13 @@ SEEN = ["a b.txt", "c%20d.txt", "h+i.txt", "sub/e#f?g.txt", "ä.txt"]
 
 
 @pytest.fixture
-def options(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def requests() -> list[str]:
+    """The requests that the server of the test answered."""
+    return []
+
+
+@pytest.fixture
+def options(monkeypatch: pytest.MonkeyPatch, requests: list[str]) -> Iterator[str]:
     """What a URL must say to reach a server of the test's own, in which a bucket holds the files."""
     fs = pytest.importorskip("pyarrow.fs")
     moto = pytest.importorskip("moto.server")
@@ -34,6 +40,14 @@ def options(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         monkeypatch.setenv(name, word)
     server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
+    assert server._server is not None, "it was started"
+    application = server._server.app
+
+    def answered(environ: dict[str, Any], begin: Any) -> Any:
+        requests.append(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}")
+        return application(environ, begin)
+
+    server._server.app = answered
     host, port = server.get_host_and_port()
     options = f"?endpoint_override={host}:{port}&scheme=http&allow_bucket_creation=true"
     store, _ = fs.FileSystem.from_uri(f"s3://bucket/{options}")
@@ -103,6 +117,35 @@ def test_an_object_that_is_overwritten_with_the_same_length_in_the_same_second_i
     assert "was changed after" not in caplog.text
     reader.work(before)
     assert "was changed after it was split" in caplog.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("finder", ["FileSplitterInput", "MatchFiles"])
+def test_objects_are_found_by_a_listing_and_no_request_for_each(finder: str, options: str, requests: list[str]) -> None:
+    url = f"s3://bucket/{finder}{options}"
+
+    def found() -> tuple[int, int]:
+        """The files of a look, and its requests."""
+        requests.clear()
+        if finder == "MatchFiles":
+            match = Alone(MatchFiles())
+            match.work(url)
+            return len(match.sent()), len(requests)
+        splitter = Alone(FileSplitterInput(scanner={"files": [url]}), now=FakeClock().now)
+        splitter.look()
+        return len(splitter.sent()), len(requests)
+
+    store = pytest.importorskip("pyarrow.fs").FileSystem.from_uri(f"s3://bucket/{options}")[0]
+
+    def write(name: str) -> None:
+        with store.open_output_stream(f"bucket/{finder}/{name}") as out:
+            out.write(b"one\n")
+
+    write("first.txt")
+    files, requests_for_one = found()
+    for number in range(20):
+        write(f"{number}.txt")
+    assert (files, found()) == (1, (21, requests_for_one))
 
 
 @pytest.mark.slow

@@ -5,13 +5,14 @@ import hashlib
 import logging
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from dagkit import Dag
+from dagkit import Dag, Until
 from dagkit.engine.points import Point
 from dagkit.testing import Alone, FakeClock
 from dagkit.testing.crashes import CrashAfter
@@ -183,6 +184,33 @@ def test_an_overwrite_of_the_same_length_in_the_same_second_is_read_again(finder
     (folder / "a.log").write_text("two\n")
     os.utime(folder / "a.log", ns=(0, 1000 * 10**9 + 10**6))
     assert [found.look(), found.look()] == [["a.log"], []]
+
+
+@pytest.mark.parametrize(("ago_millis", "read_after"), [(19, 1), (20, 0), (-19, 1), (1000, 1), (2000, 0), (-2000, 0)])
+@pytest.mark.parametrize("rescan", ["files", "folders"])
+def test_a_local_file_is_not_read_within_the_tick_of_its_last_change(
+    ago_millis: int, read_after: int, rescan: str, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An overwrite within the tick would keep its time. Whole seconds are times of filesystems with coarse ticks."""
+    found = Running(folder, rescan=rescan)
+    at = int(found.clock.now().timestamp() * 1000) - ago_millis
+    os.utime(folder / "a.log", ns=(0, at * 10**6))
+    os.utime(folder, (1000, 1000))
+    looks = [found.look()]
+    (folder / "a.log").write_text("two\n")
+    os.utime(folder / "a.log", ns=(0, (at + (0 if read_after else 1)) * 10**6))
+    looks.append(found.look())
+    assert looks == [[], ["a.log"]] if read_after else [["a.log"], ["a.log"] if rescan == "files" else []]
+    warned = f"{folder}/a.log is being changed, and is left for a later scan"
+    assert [record.getMessage() for record in caplog.records].count(warned) == read_after
+
+
+def test_a_scan_waits_for_the_tick_so_that_a_launch_with_one_scan_reads_what_was_just_written(folder: Path) -> None:
+    in_a_moment = time.time_ns() + 15 * 10**6
+    os.utime(folder / "a.log", ns=(0, in_a_moment))
+    alone = Alone(FileSplitterInput(scanner={"files": [str(folder)]}), until=Until.ONCE)
+    alone.look()
+    assert [Path(block.path).name for block in alone.sent()] == ["a.log"]
 
 
 @pytest.mark.parametrize(("finder", "again"), [(Splitting, ["a.log"]), (Matching, [])], ids=["splitter", "match"])
