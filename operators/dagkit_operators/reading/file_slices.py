@@ -60,17 +60,18 @@ class FileSliceReader(BlockReader[FileSlice]):
         def is_done() -> bool:
             return tracker.current_restriction().stop == block.end
 
-        with self._stream.of(block, self.setup_stream, self.context.model_copy, is_done) as opened:
-            for slices in self._slices(opened.stream, block, tracker):
+        context = self.reader_context.with_block_size(self.get_default_block_size(block.path))
+        with self._stream.of(block, self.setup_stream, context.model_copy, is_done) as opened:
+            for slices in self._slices(opened.stream, block, context.stride, tracker):
                 yield records_of(block, Listed(slices))
 
-    def _slices(self, stream: Seekable, block: Block, tracker: Tracker) -> Iterator[list[FileSlice]]:
+    def _slices(self, stream: Seekable, block: Block, stride: int, tracker: Tracker) -> Iterator[list[FileSlice]]:
         """Yield about `chunk_size` bytes at a time. Bytes are not converted by way of Arrow, which would copy them."""
         import numpy as np  # noqa: PLC0415 - not loaded when only compiling
 
         facts = block.facts or {}
         key = key_of_copy(block.path, facts.get("length", -1), facts.get("modified_millis", 0))
-        position, stride = tracker.current_restriction().start, self.reader_context.stride
+        position = tracker.current_restriction().start
         starts = np.arange(max(1, self.chunk_size // stride)) * stride
         view, names = memoryview(bytearray(stride)), self.by_place and not is_url(block.path)
         stream.seek(position)

@@ -42,7 +42,7 @@ class ReadFiles(TextForm[T], SplittableOperator[FileInfo], Generic[T]):
     def split(self, element: FileInfo, restriction: OffsetRange) -> Iterable[OffsetRange]:
         if self.is_read_whole(self._block(element)):
             return [restriction]
-        return self.context.parts_of(restriction, self.part_size)
+        return self.context_for(element.path).parts_of(restriction, self.part_size)
 
     def tracker(self, element: FileInfo, restriction: OffsetRange) -> Tracker:
         return self.tracker_of(self._block(element).part(restriction.start, restriction.stop))

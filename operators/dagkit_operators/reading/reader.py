@@ -16,8 +16,9 @@ from dagkit_operators.compression.opening import codec_of_block, content_of, is_
 from dagkit_operators.contexts.lines import CHUNK_SIZE
 from dagkit_operators.contexts.reader_context import Broken, ReaderContext, Tracker, records_of, unsplittable
 from dagkit_operators.filesystem.access import Seekable
+from dagkit_operators.filesystem.block_sizes import block_size_of
 from dagkit_operators.filesystem.snapshot import open_snapshot
-from dagkit_operators.payloads import BLOCK_SIZE, VALUE, Record, Rejected
+from dagkit_operators.payloads import VALUE, Record, Rejected
 from dagkit_operators.reading.conversion import Conversion, LineRejected
 from dagkit_operators.reading.open_stream import OpenStream
 
@@ -85,9 +86,9 @@ class Reader(Operator, Generic[T]):
         """The `pyarrow.fs.FileSystem` to which the paths of blocks belong; None: they are local paths or URLs."""
         return None
 
-    def get_default_block_size(self) -> int:
-        """Bytes of a block of the filesystem, for a reader context that needs it."""
-        return BLOCK_SIZE
+    def get_default_block_size(self, path: str) -> int:
+        """The bytes of a block on the filesystem of a file, for a reader context that needs them."""
+        return block_size_of(path)
 
     def convert_to_record(self, content: bytes) -> T | None:
         """Make a record of its bytes; those of text are UTF-8. None drops the record, ValueError rejects it.
@@ -106,7 +107,7 @@ class Reader(Operator, Generic[T]):
         restriction = OffsetRange(block.start, block.end)
         if self.is_read_whole(block):
             return unsplittable(OffsetRestrictionTracker(restriction))
-        return self.context.tracker_of(restriction)
+        return self.context_for(block.path).tracker_of(restriction)
 
     def read(self, block: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
         """Yield the records of the range that the tracker grants.
@@ -118,7 +119,8 @@ class Reader(Operator, Generic[T]):
         elif tracker.try_claim(block.start):
             # the positions of its content are not those of the file, which the tracker grants
             content = replace(block, end=OFFSET_INFINITY, last=True)
-            yield from self._read(block, content, self.context.tracker_of(OffsetRange(0, OFFSET_INFINITY)))
+            tracker_of = self.context_for(block.path).tracker_of
+            yield from self._read(block, content, tracker_of(OffsetRange(0, OFFSET_INFINITY)))
             tracker.try_claim(block.end)
 
     def is_read_whole(self, block: Block) -> bool:
@@ -131,7 +133,8 @@ class Reader(Operator, Generic[T]):
         def is_done() -> bool:
             return tracker.current_restriction().stop == block.end
 
-        with self._stream.of(content, lambda _: self._open_content(block), self.context.model_copy, is_done) as opened:
+        copied = self.context_for(block.path).model_copy
+        with self._stream.of(content, lambda _: self._open_content(block), copied, is_done) as opened:
             yield from self.converted(block, opened.context.batches(opened.stream, content, tracker))
 
     @contextmanager
@@ -178,7 +181,6 @@ class Reader(Operator, Generic[T]):
     def teardown(self) -> None:
         self._stream.close()
 
-    @property
-    def context(self) -> ReaderContext[T]:
-        """The reader context, with the block size of the filesystem."""
-        return self.reader_context.with_block_size(self.get_default_block_size())
+    def context_for(self, path: str) -> ReaderContext[T]:
+        """The reader context for a file, with the block size of its filesystem."""
+        return self.reader_context.with_block_size(self.get_default_block_size(path))

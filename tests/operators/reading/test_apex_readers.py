@@ -18,6 +18,8 @@ from dagkit import Block
 from dagkit.testing import Alone
 from dagkit_operators import (
     BlockReader,
+    FileSliceReader,
+    FileSplitterInput,
     FSSliceReader,
     LineReader,
     LineReaderContext,
@@ -126,11 +128,23 @@ def test_block_size(data: Path) -> None:
     class Small(FSSliceReader):
         kind = "test.small-blocks/1"
 
-        def get_default_block_size(self) -> int:
+        def get_default_block_size(self, path: str) -> int:
+            assert path == str(data)
             return 1000
 
     assert {one.length for one in read(Small(), blocks_of(data, 123_000))} == {1000}
     assert {one.length for one in read(Small(reader_context={"length": 500}), blocks_of(data, 123_000))} == {500}
+
+
+@pytest.mark.parametrize("reader", [FSSliceReader(), FileSliceReader(reader_context={"length": None})])
+@pytest.mark.parametrize(
+    ("path", "size"),
+    [("/data/a", 64 << 20), ("hdfs://host/a", 128 << 20), ("hdfs://host/a?default_block_size=4096", 4096)],
+)
+def test_slices_are_as_long_as_the_blocks_that_a_splitter_makes_of_the_file(
+    reader: BlockReader[Any], path: str, size: int
+) -> None:
+    assert reader.context_for(path).stride == FileSplitterInput(scanner={"files": [path]})._size_for(path) == size
 
 
 def test_the_filesystem_may_be_given(data: Path) -> None:
