@@ -5,9 +5,6 @@ not the order of their records. So each block runs again, alone, through the ope
 writer, and its output is compared with the file: where both agree around the line, the block is the origin.
 """
 
-import bz2
-import gzip
-import lzma
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,10 +12,11 @@ from itertools import pairwise
 from typing import Any
 
 from dagkit.api.external import external_outputs
-from dagkit.api.files import output_files
+from dagkit.api.files import content_of_piece, output_files
+from dagkit.api.operators import Operator
 from dagkit.api.ports import output_ports
 from dagkit.api.state import declared_state
-from dagkit.api.work import SplittableOperator
+from dagkit.api.work import ShowsContent, SplittableOperator
 from dagkit.backends.reference.one_partition import OnePartition, Origin, Placed
 from dagkit.backends.reference.plain_reading import PlainReading
 from dagkit.compiler import Compilation
@@ -28,6 +26,7 @@ from dagkit.engine.files.pieces import opened
 from dagkit.engine.files.staging import Part
 from dagkit.engine.history.written_file import WrittenFile, stretches, work_in_roots, written_file
 from dagkit.engine.program.lower import keying_of, program_of
+from dagkit.engine.program.program import Program
 from dagkit.engine.work.elements import elements_of
 from dagkit.engine.work.item import WorkItem
 from dagkit.engine.worker.protocol import WindowTask
@@ -39,6 +38,8 @@ from dagkit.urls import shown
 _MOST = 10
 """The highest number of places that are reported for one line."""
 _LF = 0x0A
+_CHUNK = 64 << 10
+"""Bytes that are read at a time to find the end of a line."""
 
 
 class LineUnknown(ValueError):
@@ -81,17 +82,21 @@ class NotOneRecord(Exception):
 def trace(compilation: Compilation, ledger: Ledger, file: str, line: int) -> Traced:
     """Return the origin of a line of an output file, the first being line 1. Raise LineUnknown if there is none."""
     found = written_file(ledger, file)
-    part, content, place, is_plain = _located(found, file, line)
+    program = program_of(compilation)
+    part, content, place, is_plain = _located(program, found, file, line)
     end = content.find(b"\n", place) + 1 or len(content)
     text = content[place:end].decode(errors="backslashreplace").removesuffix("\n")
     try:
-        sources, reason = _Rerun(compilation, ledger, found, part, is_plain=is_plain).sources(content, place, end), ""
+        sources, reason = (
+            _Rerun(compilation, program, ledger, found, part, is_plain=is_plain).sources(content, place, end),
+            "",
+        )
     except NotOneRecord as why:
         sources, reason = list(_consumed(found, part)), str(why)
     return Traced(text, part.operator, part.window, part.slot, tuple(sources), reason)
 
 
-def _located(found: WrittenFile, file: str, line: int) -> tuple[Part, bytes, int, bool]:
+def _located(program: Program, found: WrittenFile, file: str, line: int) -> tuple[Part, bytes, int, bool]:
     """Return the piece that contains a line, its content, and the position of the line there.
 
     The last value is whether the piece is not compressed.
@@ -108,7 +113,8 @@ def _located(found: WrittenFile, file: str, line: int) -> tuple[Part, bytes, int
     before = place = 0
     for part in found.parts:
         piece = whole[place : place + part.length]
-        content = decompressed(piece)
+        writer = program.operators.get(part.operator)  # None if the application has changed
+        content = piece if writer is None else content_of_piece(writer[0], piece)
         place += part.length
         lines = content.count(b"\n") + (content[-1:] not in (b"\n", b""))
         if line <= before + lines:
@@ -129,22 +135,6 @@ def _consumed(found: WrittenFile, part: Part) -> Iterator[Source]:
     work = found.work[part.window]
     spans = [span for input_work in work.inputs or () for span in input_work.consumed] + [*work.consumed]
     return (Source(span.source, span.start, span.end) for span in spans)
-
-
-def decompressed(content: bytes) -> bytes:
-    """The content of a file, decompressed if its first bytes are those of gzip, zstd, bzip2 or xz."""
-    if content.startswith(b"\x1f\x8b"):
-        return gzip.decompress(content)
-    if content.startswith(b"BZh"):
-        return bz2.decompress(content)
-    if content.startswith(b"\xfd7zXZ\x00"):
-        return lzma.decompress(content)
-    if content.startswith(b"\x28\xb5\x2f\xfd"):
-        import pyarrow as pa  # noqa: PLC0415 - loaded only for such files
-
-        with pa.CompressedInputStream(pa.BufferReader(content), "zstd") as stream:
-            return bytes(stream.read())
-    return content
 
 
 @dataclass(slots=True)
@@ -184,11 +174,18 @@ class _Rerun:
     """Reads the work of one window again, and follows it to the writer of one piece."""
 
     def __init__(
-        self, compilation: Compilation, ledger: Ledger, found: WrittenFile, part: Part, *, is_plain: bool
+        self,
+        compilation: Compilation,
+        program: Program,
+        ledger: Ledger,
+        found: WrittenFile,
+        part: Part,
+        *,
+        is_plain: bool,
     ) -> None:
         fused = compilation.steps["fused"]
         assert isinstance(fused, Fused), "the application is compiled to the end"
-        self.fused, self.program = fused, program_of(compilation)
+        self.fused, self.program = fused, program
         self.ledger, self.found, self.part = ledger, found, part
         self.has_order = is_plain and part.order > 0
         """Whether the piece comes from the stretch that starts at its order; a compressed one may come from several."""
@@ -197,10 +194,12 @@ class _Rerun:
     def sources(self, content: bytes, place: int, end: int) -> list[Source]:
         """The records from which the line at this place of the piece was made."""
         chain = self._chain()
+        name = chain[0].source.node
+        reader = self.program.operators[name][0]
         places = [
             place_of
-            for item in self._work(chain[0].source.node)
-            for place_of in _places(self._output(item, chain), content, place, end)
+            for item in self._work(name)
+            for place_of in _places(reader, self._output(item, chain), content, place, end)
         ]
         if not places:
             raise NotOneRecord(
@@ -310,13 +309,13 @@ class _Rerun:
                 operator.end_window()
                 operator.before_checkpoint(self.part.window)
             starts.append(len(content))
-            content += decompressed(bytes(files.content))
+            content += content_of_piece(operator, bytes(files.content))
             files.content.clear()
         partition.end()
         return _Output(item, bytes(content), starts, [one.origin for one in placed], records)
 
 
-def _places(output: _Output, content: bytes, place: int, end: int) -> Iterator[Source]:
+def _places(reader: Operator, output: _Output, content: bytes, place: int, end: int) -> Iterator[Source]:
     """Yield the origins of a line, wherever the output of a stretch agrees with the piece around the line."""
     line, made = content[place:end], output.content
     at = made.find(line)
@@ -325,27 +324,41 @@ def _places(output: _Output, content: bytes, place: int, end: int) -> Iterator[S
         after = min(len(made) - at, len(content) - place)
         is_line = at == 0 or made[at - 1] == _LF
         if is_line and made[at - before : at + after] == content[place - before : place + after]:
-            yield _source_of(output, output.origins[bisect_right(output.starts, at) - 1])
+            yield _source_of(reader, output, output.origins[bisect_right(output.starts, at) - 1])
         at = made.find(line, at + 1)
 
 
-def _source_of(output: _Output, origin: Origin) -> Source:
-    """The record of an origin; the whole stretch if the reader reports no positions."""
+def _source_of(reader: Operator, output: _Output, origin: Origin) -> Source:
+    """The record of an origin; the whole stretch if the reader reports no positions, or does not show their bytes."""
     source = output.item.source or output.item.name
     stop = output.item.end if output.item.end < OFFSET_INFINITY else None
-    path = getattr(origin.element, "path", None)
-    if origin.offset is None or path is None:
+    if origin.offset is None or not isinstance(reader, ShowsContent):
         return Source(source, output.item.start, stop)
-    with opened(path) as stream:
-        raw: bytes = stream.read()
-    content = decompressed(raw)
     following = bisect_right(output.records, origin.offset)
-    if following < len(output.records):
-        end = output.records[following]
-    else:  # the last record of a stretch ends with its line, which may lie beyond the stretch
-        end = content.find(b"\n", origin.offset) + 1 or len(content)
-    text = content[origin.offset : end].decode(errors="backslashreplace").removesuffix("\n")
-    return Source(source, origin.offset, end, text, content is not raw)
+    end = output.records[following] if following < len(output.records) else None
+    with reader.opened_content(origin.element) as stream:
+        record = _record(stream, origin.offset, end)
+    text = record.decode(errors="backslashreplace").removesuffix("\n")
+    return Source(source, origin.offset, origin.offset + len(record), text, reader.decompresses(origin.element))
+
+
+def _record(stream: Any, start: int, end: int | None) -> bytes:
+    """The bytes from start to end; without an end, those of the line at the start.
+
+    The last record of a stretch ends with its line, which may lie beyond the stretch.
+    """
+    record, buffer = bytearray(), memoryview(bytearray(_CHUNK))
+    stream.seek(start)
+    while end is None or len(record) < end - start:
+        wanted = _CHUNK if end is None else min(_CHUNK, end - start - len(record))
+        count = stream.readinto(buffer[:wanted])
+        if not count:
+            break
+        record += buffer[:count]
+        after = record.find(_LF, -count) + 1 if end is None else 0
+        if after:
+            return bytes(record[:after])
+    return bytes(record)
 
 
 __all__ = ["LineUnknown", "Source", "Traced", "trace"]

@@ -88,8 +88,11 @@ class OutputFiles:
         *,
         of_blocks: bool = True,
         examples: Callable[[Any], Iterable[str]] = lambda _: ("file",),
+        content: Callable[[Any, bytes], bytes] = lambda _, piece: piece,
     ) -> None:
         self.directory = directory
+        self.content = content
+        """Returns what the operator wrote to a piece of a file before it compressed it; here, the piece itself."""
         self.examples = examples
         """Gives examples of file names, with which the compiler checks that no input would read these files."""
         self.of_blocks = of_blocks
@@ -141,6 +144,13 @@ def example_files(operator: Any) -> Mapping[str, Sequence[str]]:
             f"{path.rstrip('/')}/{name}{mark}{options}" for name in declared.examples(operator)
         )
     return found
+
+
+def content_of_piece(operator: Any, piece: bytes) -> bytes:
+    """What an operator wrote to a piece of one of its output files, before it compressed it."""
+    for declared in output_files(operator.__class__).values():
+        piece = declared.content(operator, piece)
+    return piece
 
 
 @lru_cache(maxsize=1024)

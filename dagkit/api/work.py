@@ -2,10 +2,11 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import isfinite
-from typing import Annotated, Any, ClassVar, Generic, Protocol, Self, cast
+from typing import Annotated, Any, ClassVar, Generic, Protocol, Self, cast, runtime_checkable
 
 from pydantic import Field
 from typing_extensions import TypeIs, TypeVar
@@ -265,3 +266,14 @@ __all__ = [
     "is_sourced",
     "work_port",
 ]
+
+
+@runtime_checkable
+class ShowsContent(Protocol):
+    """A splittable operator whose positions are those of bytes, which it opens for `dagkit trace` to show."""
+
+    def opened_content(self, element: Any) -> AbstractContextManager[Any]:
+        """Open the bytes in which the positions of an element lie; the stream has `seek` and `readinto`."""
+
+    def decompresses(self, element: Any) -> bool:
+        """Whether these bytes are the decompressed content of a file."""

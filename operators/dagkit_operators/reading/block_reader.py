@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Generic, Self, TypeVar, get_args
 
 from pydantic import NonNegativeInt, PositiveInt, PrivateAttr, field_validator, model_validator
@@ -25,6 +26,7 @@ from dagkit.ranges import OffsetRange, SequentialRestrictionTracker
 from dagkit.scaling import Follower, ScalingSettings
 from dagkit.scaling.policy import policy_class, policy_of, refuse_crossed
 from dagkit_operators.contexts.reader_context import Tracker
+from dagkit_operators.filesystem.access import Seekable
 from dagkit_operators.payloads import Record
 from dagkit_operators.reading.reader import Reader
 
@@ -130,6 +132,14 @@ class BlockReader(Reader[T], SplittableOperator[Block], Partitioner, StatsListen
         self.bytes_read += done.stop - start if done.is_bounded() else 0
         if done.stop == element.end:
             self.blocks_metadata_output.emit(element)
+
+    def opened_content(self, element: Block) -> AbstractContextManager[Seekable]:
+        """Open the file of a block; if it is compressed, its content."""
+        return self._opened(element)
+
+    def decompresses(self, element: Block) -> bool:
+        """Whether the records of a block have positions of the decompressed content of its file."""
+        return self._codec_of(element) is not None
 
     def process_stats(self, stats: BatchedOperatorStats) -> Response:
         """Return the wanted number of partitions with the last partition's statistics; none without `collect_stats`."""

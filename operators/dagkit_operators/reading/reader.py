@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from dagkit import Batch, Block, Context, Operator, OutputPort, auto_metric
 from dagkit.ranges import OFFSET_INFINITY, OffsetRange, OffsetRestrictionTracker
-from dagkit_operators.compression.codec import Compression
+from dagkit_operators.compression.codec import Codec, Compression
 from dagkit_operators.compression.index_folder import IndexFolder
 from dagkit_operators.compression.opening import codec_of_block, content_of, is_of_content
 from dagkit_operators.contexts.lines import CHUNK_SIZE
@@ -125,7 +125,10 @@ class Reader(Operator, Generic[T]):
 
     def is_read_whole(self, block: Block) -> bool:
         """Whether the positions of a block are those of a file that can only be decompressed from its beginning."""
-        return codec_of_block(block, self.compression, self.get_fs_instance()) is not None and not is_of_content(block)
+        return self._codec_of(block) is not None and not is_of_content(block)
+
+    def _codec_of(self, block: Block) -> Codec | None:
+        return codec_of_block(block, self.compression, self.get_fs_instance())
 
     def _read(self, block: Block, content: Block, tracker: Tracker) -> Iterator[Batch[Record[T]]]:
         """Yield the records of a block, whose positions in the stream are those of `content`."""
@@ -134,13 +137,13 @@ class Reader(Operator, Generic[T]):
             return tracker.current_restriction().stop == block.end
 
         copied = self.context_for(block.path).model_copy
-        with self._stream.of(content, lambda _: self._open_content(block), copied, is_done) as opened:
+        with self._stream.of(content, lambda _: self._opened(block), copied, is_done) as opened:
             yield from self.converted(block, opened.context.batches(opened.stream, content, tracker))
 
     @contextmanager
-    def _open_content(self, block: Block) -> Iterator[Seekable]:
+    def _opened(self, block: Block) -> Iterator[Seekable]:
         """Open the file of a block; if it is compressed, its content."""
-        codec = codec_of_block(block, self.compression, self.get_fs_instance())
+        codec = self._codec_of(block)
         with self.setup_stream(block) as stream:
             yield stream if codec is None else content_of(stream, block, codec, self._indexes, self.get_fs_instance())
 

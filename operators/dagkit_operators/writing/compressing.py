@@ -1,8 +1,10 @@
 """Compressing files while they are written."""
 
+import io
 from typing import Any, Literal
 
 from dagkit.api.files import OutputFile
+from dagkit_operators.compression.decompressed import Decompressed
 
 Compressing = Literal["none", "gzip", "zstd"]
 """How written files may be compressed."""
@@ -37,3 +39,14 @@ class Compressed:
     def _end_member(self) -> None:
         self._file.write(self._codec.compress(bytes(self._pending), asbytes=True))
         self._pending = bytearray()
+
+
+def decompressed(content: bytes, compression: Compressing) -> bytes:
+    """What `Compressed` was given, from the members that it wrote."""
+    if compression == "none":
+        return content
+    stream, found = Decompressed(io.BytesIO(content), compression, "a written file"), bytearray()
+    buffer = memoryview(bytearray(MEMBER))
+    while count := stream.readinto(buffer):
+        found += buffer[:count]
+    return bytes(found)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field, NonNegativeInt, PositiveInt, PrivateAttr
 
 from dagkit import Context, DagContext, Operator, OutputFiles, OutputPort, State
-from dagkit_operators.writing.compressing import ENDINGS, Compressed, Compressing
+from dagkit_operators.writing.compressing import ENDINGS, Compressed, Compressing, decompressed
 from dagkit_operators.writing.content import FolderPath
 
 if TYPE_CHECKING:
@@ -65,7 +65,10 @@ class RolledFiles(Operator):
     """
 
     files = OutputFiles(
-        lambda writer: writer.file_path, of_blocks=False, examples=lambda writer: writer.example_names()
+        lambda writer: writer.file_path,
+        of_blocks=False,
+        examples=lambda writer: writer.example_names(),
+        content=lambda writer, piece: decompressed(piece, writer.compression),
     )
 
     finished_parts = OutputPort(FinishedPart)
