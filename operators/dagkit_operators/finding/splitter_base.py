@@ -19,13 +19,12 @@ class FileSplitterBase(SplitsFiles, SplittableOperator[FileInfo]):
     """Describes the blocks of the files that arrive at `input`, each as it was when it arrived.
 
     The path of a `FileInfo` is enough. Files are divided in the order of their arrival. The offsets of its work are
-    those of the file: offset 0 stands for its metadata, and each byte for the offset after its own. So a compressed
-    file is one block, even if it has an index.
+    those of the file: offset 0 stands for its metadata, and each byte for the offset after its own. A block of the
+    content of a compressed file has the offset of its share of the file.
     """
 
     kind = "files.splitter.base/1"
     reads_positions = False
-    divides_content = False
     input = InputPort(FileInfo, main=True)
 
     file: str | None = None
@@ -57,7 +56,7 @@ class FileSplitterBase(SplitsFiles, SplittableOperator[FileInfo]):
             status = status._replace(length=min(status.length, stop - 1))
             cut = self._begin_file(status, f"{self.next_block_id:x}", "")
             self._sent += cut is None
-        while cut is not None and self._sent < self._most and tracker.try_claim(cut.next_start + 1):
+        while cut is not None and self._sent < self._most and tracker.try_claim(cut.place + 1):
             (block,), cut = self._split_next(cut, 1)
             self._sent += 1
             yield block

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field, PositiveInt, PrivateAttr
 
@@ -49,6 +49,11 @@ class Cut:
     def end(self) -> int:
         """The end of the last block."""
         return self.length if self.content_length is None else self.content_length
+
+    @property
+    def place(self) -> int:
+        """The position in the file of the next block: that of its first byte, or in proportion to the content."""
+        return self.next_start * self.length // self.end
 
     def count(self, size: int) -> int:
         """The number of all blocks."""
@@ -97,8 +102,6 @@ class SplitsFiles(Operator):
     sequential_file_read: bool = False
     """Whether each file is one block, which one reader at a time reads from its start to its end."""
 
-    divides_content: ClassVar[bool] = True
-    """Whether blocks may have positions of the content of a compressed file, which is longer than the file."""
     next_block_id = State(0)
 
     _context: Context | None = PrivateAttr(default=None)
@@ -106,7 +109,7 @@ class SplitsFiles(Operator):
 
     def setup(self, context: Context) -> None:
         self._context = context
-        self._indexes = IndexFolder(context.application_path if self.divides_content else "")
+        self._indexes = IndexFolder(context.application_path)
 
     def get_file_status(self, path: str) -> Found | None:
         """The file or directory at a path as it is now; None if there is none."""
@@ -123,6 +126,11 @@ class SplitsFiles(Operator):
     def _size_for(self, path: str) -> int:
         return self.block_size or self.get_default_block_size(path)
 
+    def _size_of(self, cut: Cut) -> int:
+        """The bytes of a block of a file: at least the content of one byte of the file, so that places differ."""
+        size = self._size_for(cut.path)
+        return size if cut.content_length is None else max(size, -(-cut.content_length // max(1, cut.length)))
+
     @property
     def _most(self) -> int:
         return self.blocks_threshold or BLOCKS_THRESHOLD
@@ -134,9 +142,8 @@ class SplitsFiles(Operator):
     def _begin_file(self, status: Found, version: str, relative_path: str) -> Cut | None:
         """Send the metadata of a file, and return the file as it is to be split; None if it has no blocks."""
         offset = 0 if status.is_directory else self.get_data_offset(status)
-        size = self._size_for(status.path)
         is_compressible = not status.is_directory and not offset  # what begins with other data is no compressed file
-        codec = found_codec(status, self.compression, size) if is_compressible else None
+        codec = found_codec(status, self.compression, self._size_for(status.path)) if is_compressible else None
         content_length = content_length_of(status, codec, self._indexes)
         cut = Cut(
             status.path,
@@ -150,7 +157,7 @@ class SplitsFiles(Operator):
             content_length,
             is_whole=codec is not None and content_length is None,
         )
-        count = 0 if status.is_directory else cut.count(size)
+        count = 0 if status.is_directory else cut.count(self._size_of(cut))
         self.files_metadata_output.emit(
             FileMetadata(
                 status.path,
@@ -169,7 +176,7 @@ class SplitsFiles(Operator):
 
     def _split_next(self, cut: Cut, most: int) -> tuple[list[Block], Cut | None]:
         """The next blocks of a file, at most so many, and the rest of the file. The blocks have taken their IDs."""
-        blocks = list(islice(cut.blocks(self._size_for(cut.path), self.next_block_id), most))
+        blocks = list(islice(cut.blocks(self._size_of(cut), self.next_block_id), most))
         self.next_block_id += len(blocks)
         return blocks, cut.after(blocks[-1].end)
 
