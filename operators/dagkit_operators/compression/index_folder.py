@@ -2,17 +2,20 @@
 
 An index is named after the length of its file and a sample of its bytes, so that it is also found for a file that was
 renamed, copied or sent again. If it is lost or damaged, the file is decompressed from its beginning, which takes longer
-and gives the same content.
+and gives the same content. So the folder keeps a limited number of bytes: those of the indexes that were used last.
 """
 
 import hashlib
 import logging
+import os
 import secrets
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dagkit.urls import is_url, local_path, resolved, shown
+from dagkit.urls import below, is_url, local_path, resolved, shown
 from dagkit_operators.compression.gzip_index import SPACING, GzipIndex
 from dagkit_operators.filesystem.access import reading_from, sampled
 
@@ -22,6 +25,8 @@ SHORTEST = 1 << 20
 """A file of fewer bytes gets no index: to read it takes a moment."""
 SAMPLE = 4 << 10
 """Bytes at the beginning, in the middle and at the end of a file that distinguish it from others."""
+MOST_BYTES = 256 << 20
+"""Bytes of all indexes: enough for 500 GiB of content. Beyond them, those that were not used longest are deleted."""
 REMEMBERED = 16
 """The number of indexes that a process keeps in memory."""
 _log = logging.getLogger(__name__)
@@ -30,11 +35,19 @@ _log = logging.getLogger(__name__)
 class IndexFolder:
     """The indexes of the gzip files that an application has read."""
 
-    def __init__(self, application_path: str, *, spacing: int = SPACING, shortest: int = SHORTEST) -> None:
+    def __init__(
+        self,
+        application_path: str,
+        *,
+        spacing: int = SPACING,
+        shortest: int = SHORTEST,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
         """Keep indexes with points `spacing` bytes of content apart, of files of at least `shortest` bytes."""
         self.spacing = spacing
         self._shortest = shortest
-        self._folder = f"{application_path.rstrip('/')}/{FOLDER}" if application_path else ""
+        self._most_bytes = most_bytes
+        self._folder = _in(application_path, FOLDER) if application_path else ""
 
     def place_of(self, path: str, length: int, filesystem: Any = None) -> str | None:
         """Where the index of a file is kept; None if it gets none, or if the file is gone.
@@ -50,7 +63,7 @@ class IndexFolder:
                     content.update(part)
             except FileNotFoundError:
                 return None  # the reader of the file reports that it is gone
-        return f"{self._folder}/{content.hexdigest()}"
+        return _in(self._folder, content.hexdigest())
 
     def load(self, place: str) -> GzipIndex | None:
         """The index that is kept at a place; None if there is none."""
@@ -68,13 +81,51 @@ class IndexFolder:
             return
         try:
             _write(place, index.to_bytes())
+            self._delete_unused()
         except OSError as fault:
             _log.warning("the gzip index %s cannot be kept: %s", shown(place), fault)
+
+    def _delete_unused(self) -> None:
+        """Delete the indexes that were not used longest, until the others have no more than `most_bytes`."""
+        kept = 0
+        for _, length, file in sorted(_files_in(self._folder), reverse=True):
+            kept += length
+            if kept > self._most_bytes:
+                with suppress(FileNotFoundError):  # another reader deleted it
+                    _delete(file)
 
 
 @lru_cache(REMEMBERED)
 def _loaded(place: str) -> GzipIndex:
-    return GzipIndex.from_bytes(_read(place))
+    index = GzipIndex.from_bytes(_read(place))
+    if not is_url(place):
+        with suppress(OSError):  # a folder that cannot be written to is read all the same
+            os.utime(local_path(place))  # when it was used last; in other filesystems, when it was written
+    return index
+
+
+def _files_in(folder: str) -> Iterator[tuple[int, int, str]]:
+    """The time of the last use of each file in the folder, its length, and its path."""
+    if not is_url(folder):
+        with os.scandir(local_path(folder)) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # another reader deleted it
+                    status = entry.stat()
+                    yield status.st_mtime_ns, status.st_size, entry.path
+        return
+    import pyarrow.fs as pa_fs  # noqa: PLC0415 - Arrow is not loaded when only compiling
+
+    filesystem, inner, _ = resolved(folder)
+    for info in filesystem.get_file_info(pa_fs.FileSelector(inner)):
+        yield info.mtime_ns or 0, info.size or 0, _in(folder, info.base_name)
+
+
+def _delete(file: str) -> None:
+    if is_url(file):
+        filesystem, inner, _ = resolved(file)
+        filesystem.delete_file(inner)
+    else:
+        Path(local_path(file)).unlink()
 
 
 def _read(place: str) -> bytes:
@@ -87,15 +138,20 @@ def _read(place: str) -> bytes:
 
 def _write(place: str, content: bytes) -> None:
     """Write a file so that readers see all of it, or nothing."""
-    passing = f"{place}.{secrets.token_hex(4)}.tmp"
+    ending = f".{secrets.token_hex(4)}.tmp"
     if not is_url(place):
-        file = Path(local_path(passing))
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-        file.replace(local_path(place))
+        file = Path(local_path(place))
+        passing = file.with_name(file.name + ending)
+        passing.parent.mkdir(parents=True, exist_ok=True)
+        passing.write_bytes(content)
+        passing.replace(file)
         return
-    filesystem, inner, _ = resolved(passing)
+    filesystem, inner, _ = resolved(place)
     filesystem.create_dir(inner.rpartition("/")[0], recursive=True)
-    with filesystem.open_output_stream(inner) as stream:
+    with filesystem.open_output_stream(inner + ending) as stream:
         stream.write(content)
-    filesystem.move(inner, resolved(place)[1])
+    filesystem.move(inner + ending, inner)
+
+
+def _in(folder: str, name: str) -> str:
+    return below(folder, name) if is_url(folder) else f"{folder.rstrip('/')}/{name}"

@@ -5,6 +5,7 @@ import io
 import logging
 import os
 import random
+import re
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +19,7 @@ from isal import isal_zlib
 from dagkit import Block, Config, Dag
 from dagkit.ranges import OffsetRange
 from dagkit.testing import Alone, FakeClock, Rehearsal
-from dagkit_operators import FileSplitterInput, LineReader, MatchFiles, ReadFiles
+from dagkit_operators import FileInfo, FileSplitterBase, FileSplitterInput, LineReader, MatchFiles, ReadFiles
 from dagkit_operators.compression.codec import CompressedBlock, CompressionBroken
 from dagkit_operators.compression.decompressed import Decompressed
 from dagkit_operators.compression.deflate_blocks import LOOKAHEAD, aligned, block_starts
@@ -27,6 +28,7 @@ from dagkit_operators.compression.gzip_index import GzipIndex
 from dagkit_operators.compression.index_folder import FOLDER, IndexFolder
 from dagkit_operators.compression.opening import content_length_of
 from dagkit_operators.filesystem.access import Found
+from dagkit_operators.finding.splitting import Cut
 
 SPACING = 100_000
 ANY = random.Random(17)  # noqa: S311 - test data
@@ -261,6 +263,43 @@ def test_a_part_of_the_content_is_not_read_as_bytes_of_the_file(file: Path, inde
         Alone(LineReader(compression="none")).work(second[1])
 
 
+@pytest.mark.parametrize("application", ["{home}/app", "file://{home}/a%20b", "memory://indexes{home}"])
+def test_an_index_is_kept_wherever_the_application_is(application: str, file: Path, tmp_path: Path) -> None:
+    def folder() -> IndexFolder:
+        return IndexFolder(application.format(home=tmp_path), spacing=SPACING, shortest=1000)
+
+    lines(blocks_of(file, folder()), folder())
+    assert len(blocks_of(file, folder(), block_size=200_000)) > 5
+
+
+def test_options_of_a_url_stay_at_its_end(file: Path) -> None:
+    place = IndexFolder("s3://bucket/app?region=eu-west-1", shortest=1).place_of(str(file), file.stat().st_size)
+    assert place is not None
+    assert re.fullmatch(r"s3://bucket/app/gzip-indexes/[0-9a-f]{32}\?region=eu-west-1", place)
+
+
+def test_indexes_behind_urls_have_a_limit_too() -> None:
+    index = indexed(KINDS["level 6"])
+    folder = IndexFolder("memory://bounded", most_bytes=2 * len(index.to_bytes()))
+    places = [f"memory://bounded/{FOLDER}/{name}" for name in "abc"]
+    for place in places:
+        folder.save(place, index)
+    assert folder.load(places[2]) == index
+    assert sum(folder.load(place) is not None for place in places) == 2
+
+
+def test_an_index_that_is_used_is_not_deleted(tmp_path: Path) -> None:
+    index = indexed(KINDS["level 6"])
+    folder = IndexFolder(str(tmp_path), most_bytes=2 * len(index.to_bytes()))
+    first, second, third = (f"{tmp_path}/{FOLDER}/{name}" for name in ("first", "second", "third"))
+    for number, place in enumerate((first, second)):
+        folder.save(place, index)
+        os.utime(place, (number, number))
+    assert folder.load(first) == index
+    folder.save(third, index)
+    assert sorted(path.name for path in (tmp_path / FOLDER).iterdir()) == ["first", "third"]
+
+
 def test_read_files_divides_what_match_files_found_with_an_index(file: Path, indexes: IndexFolder) -> None:
     def found() -> Any:
         match = with_indexes(MatchFiles(), indexes)
@@ -280,6 +319,41 @@ def test_read_files_divides_what_match_files_found_with_an_index(file: Path, ind
     reader.work(again)
     assert reader.sent() == TEXT.decode().splitlines()
     assert ReadFiles(compression="none").initial_restriction(again) == OffsetRange(0, file.stat().st_size)
+
+
+@pytest.mark.parametrize("most", [1, 3, 1000])
+def test_a_file_that_arrives_is_divided_as_one_that_is_found(most: int, file: Path, indexes: IndexFolder) -> None:
+    def arrived() -> list[Block]:
+        splitter = with_indexes(FileSplitterBase(block_size=200_000, blocks_threshold=most), indexes)
+        blocks: list[Block] = []
+        within: Any = None
+        while True:
+            with splitter.window():
+                assert splitter.work(FileInfo(str(file)), within) is None
+            sent = splitter.sent()
+            assert len(sent) <= most
+            blocks += sent
+            if splitter.deferred is None:
+                return blocks
+            within = splitter.deferred.residual
+
+    assert lines(arrived(), indexes) == TEXT.decode().splitlines()
+    second = arrived()
+    found = blocks_of(file, indexes, block_size=200_000)
+    assert [(block.start, block.end) for block in second] == [(block.start, block.end) for block in found]
+    assert len(second) > 5
+    assert lines(second, indexes) == TEXT.decode().splitlines()
+
+
+@pytest.mark.parametrize("content_length", [1000, 99_999, 1_032_000])
+def test_blocks_of_a_content_have_places_of_their_own_in_the_file(content_length: int) -> None:
+    cut: Cut | None = Cut("a.gz", 1000, 0, "", 0, content_length=content_length)
+    splitter, places = FileSplitterBase(block_size=1), []
+    while cut is not None:
+        places.append(cut.place)
+        _, cut = splitter._split_next(cut, 1)
+    assert places == list(range(len(places)))
+    assert len(places) <= 1000
 
 
 @pytest.mark.slow
