@@ -170,6 +170,13 @@ RunCode = Literal[
     "file-unplaced",
     "delivery-failed",
     "entries-stranded",
+    # DataFrames of Spark
+    "options-invalid",
+    "output-unproven",
+    "row-unfit",
+    "element-unfinished",
+    "columns-uncarried",
+    "snapshot-lost",
     # asking a run
     "request-refused",
     "request-unanswered",

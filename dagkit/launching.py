@@ -61,6 +61,17 @@ class Launched:
     window_id: int
     """The last committed window; 0 if there is none."""
 
+    def to_dataframe(self, spark: Any, operator: str | None = None) -> Any:
+        """A DataFrame of the files that an operator wrote, which is checked against the ledger when it is read.
+
+        `operator` may be left out if only one operator writes files.
+        """
+        from dagkit.dataframes import register  # noqa: PLC0415 - only where there is a session
+
+        register(spark)
+        options = {} if operator is None else {"operator": operator}
+        return spark.read.format("dagkit").options(**options).load(self.application_path)
+
 
 def launch(
     application: Author,

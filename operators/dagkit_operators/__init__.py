@@ -5,6 +5,7 @@ from dagkit_operators.contexts.fixed_bytes import FixedBytesReaderContext
 from dagkit_operators.contexts.line_contexts import LineReaderContext, ReadAheadLineReaderContext
 from dagkit_operators.contexts.reader_context import ReaderContext
 from dagkit_operators.contexts.record_by_record import Entity, RecordByRecordContext
+from dagkit_operators.dataframes.spark_source import SparkSource
 from dagkit_operators.filesystem.snapshot import FileChanged
 from dagkit_operators.finding.match import MatchFiles
 from dagkit_operators.finding.scanner import DirectoryScanner
@@ -115,6 +116,7 @@ __all__ = [
     "Rejected",
     "Sample",
     "Slice",
+    "SparkSource",
     "StatelessLatencyBasedPartitioner",
     "StatelessThroughputBasedPartitioner",
     "SumByKey",

@@ -10,7 +10,7 @@ FACE = "dagkit"
 """`dagkit/__init__.py` hands names on and hooks the notebook drawing: the one module that stands on no floor."""
 
 HOMES: Mapping[str, tuple[str, ...]] = {
-    "pyspark": ("dagkit.backends.spark",),
+    "pyspark": ("dagkit.backends.spark", "dagkit.dataframes"),
     "py4j": ("dagkit.backends.spark",),
     "graphviz": ("dagkit.render",),
     "pygraphviz": ("dagkit.render",),

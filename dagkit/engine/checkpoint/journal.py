@@ -106,7 +106,7 @@ class Journal:
             consumed = self.chain.standing.consumed.get(root.dataset_id)
             first = 0 if consumed is None or consumed.seq is None else consumed.seq + 1
             found += [
-                (record.block.system_time, self._read(name, root, record))
+                (record.block.system_time, self.discovery(name, record))
                 for record in root.records(first, self._heads[name].seq)
                 if isinstance(record.block.event, AddData)
             ]
@@ -197,8 +197,9 @@ class Journal:
         positions = {root.dataset_id: consumed.get(root.dataset_id) for root in self.roots.values()}
         return {name: at.seq for name, at in positions.items() if at is not None and at.seq is not None}
 
-    def _read(self, name: str, root: Chain, record: Record) -> Discovery:
-        content = root.data(record)
+    def discovery(self, name: str, record: Record) -> Discovery:
+        """The discovery in a block of an input operator's chain."""
+        content = self.roots[name].data(record)
         return self.writing.discovery(name, record.seq, [] if content is None else rows_of(content))
 
 

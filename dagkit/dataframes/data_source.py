@@ -1,0 +1,43 @@
+"""The data source "dagkit" of Spark: the output of an application, and a stream of what an input operator finds.
+
+from dagkit.dataframes import register
+
+register(spark)
+spark.read.format("dagkit").load("path/of/the/application")
+spark.readStream.format("dagkit").option("ledger", "path/of/its/ledger").load("path/of/a/folder")
+"""
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from dagkit.dataframes.found_stream import FoundStream
+from dagkit.dataframes.source_options import batch_options, stream_options
+from dagkit.dataframes.written_files import WrittenFiles, schema_of
+
+FORMAT = "dagkit"
+STREAMED = "value STRING"
+"""The columns of a stream for which the query declares no schema: lines of text."""
+
+
+class DagkitSource(DataSource):
+    """Reads the files that an application has written, or streams the elements that an input operator finds."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType | str:
+        """The columns of an application's files; those of a stream are declared by the query, else `value`."""
+        return STREAMED if "ledger" in self.options else schema_of(batch_options(self.options))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return WrittenFiles(batch_options(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark calls it so
+        return FoundStream(stream_options(self.options), schema)
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format "dagkit" known to a session. Its driver and workers need dagkit installed."""
+    spark.dataSource.register(DagkitSource)

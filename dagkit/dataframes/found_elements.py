@@ -1,0 +1,148 @@
+"""The elements that an input operator has found, by their offset in its chain of the ledger."""
+
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from threading import Event
+from typing import Any
+
+from dagkit.api.configuration import Config
+from dagkit.api.controls import Stamped
+from dagkit.api.dag import Dag
+from dagkit.api.operators import InputOperator, Operator, main_outlet
+from dagkit.api.running import Until
+from dagkit.api.work import SplittableOperator, work_port
+from dagkit.clock import SystemClock
+from dagkit.compiler import compile_application
+from dagkit.conf.values.classes import ClassNotFound, find_class
+from dagkit.dataframes.source_options import OptionsInvalid, StreamOptions
+from dagkit.engine.checkpoint.discoveries import Discovery
+from dagkit.engine.checkpoint.journal import Journal
+from dagkit.engine.inputs.driver_input import DriverInput, context_of
+from dagkit.engine.program.lower import program_of
+from dagkit.ledger import AddData, Ledger
+from dagkit.plan import fingerprint
+
+_INPUT, _READER = "Input", "Reader"
+_SPIN_MILLIS = 500
+"""How soon an input operator that states no interval looks again after it found nothing."""
+_LONGEST_LOOK_SECONDS = 1.0
+"""How long one look for a micro-batch goes on while the input operator still finds elements."""
+
+
+class FoundElements:
+    """Finds elements and records them, with the classes that the options name."""
+
+    def __init__(self, options: StreamOptions) -> None:
+        compilation = compile_application(_application(options), Config.of(dict(options.properties)))
+        program = program_of(compilation)
+        self.reader: Operator = program.operators[_READER][0]
+        ledger = Ledger.create(options.ledger)
+        version = sys.modules["dagkit"].__version__
+        self._journal = Journal(ledger, program, fingerprint(compilation.plan), version)
+        self._chain = self._journal.roots[_INPUT]
+        self._recent: deque[tuple[int, Discovery]] = deque()
+        """The discoveries since the last commit that this process made, each with its first offset."""
+        self._window = 1
+        self._woken = Event()
+        clock = SystemClock()
+        context = context_of(program, _INPUT, until=Until.STOPPED, now=clock.now, window_id=self._window)
+        self._now = clock.now
+        state = self._journal.state_of(_INPUT)
+        self._input = DriverInput(program, _INPUT, state, ended=False, context=context, wake=self._woken.set)
+
+    @property
+    def count(self) -> int:
+        """How many elements were found, by this process or an earlier one."""
+        last = self._chain.standing.offset
+        return 0 if last is None else last + 1
+
+    def look(self, *, for_everything: bool = False) -> None:
+        """Record what can be found now. Wait for work in the background; stop early only if much is found."""
+        began = time.monotonic()
+        while for_everything or time.monotonic() - began < _LONGEST_LOOK_SECONDS:
+            self._woken.clear()
+            if self._input.is_busy:
+                self._woken.wait()
+            elif not self._input.due(self._now()):
+                return
+            else:
+                discovery = self._input.look(self._window, _SPIN_MILLIS)
+                if discovery.emitted:
+                    first = self.count
+                    self._recent.append((first, self._journal.add(discovery, self._input.state)))
+
+    def between(self, start: int, end: int) -> Iterator[Any]:
+        """The elements between two offsets."""
+        for first, discovery in self._discoveries(start):
+            if first >= end:
+                return
+            for offset, emitted in enumerate(discovery.emitted, first):
+                if start <= offset < end and not isinstance(emitted.item, Stamped):
+                    yield emitted.item
+
+    def forget_before(self, offset: int) -> None:
+        """Drop the discoveries before an offset from memory; the ledger keeps them."""
+        while self._recent and self._recent[0][0] + len(self._recent[0][1].emitted) <= offset:
+            self._recent.popleft()
+        self._input.commit(self._window)
+        self._window += 1
+
+    def close(self) -> None:
+        self._input.end(self._window)
+
+    def _discoveries(self, start: int) -> Iterator[tuple[int, Discovery]]:
+        """The discoveries from the one that holds an offset, each with its first offset."""
+        if self._recent and self._recent[0][0] <= start:
+            yield from list(self._recent)
+            return
+        for record in self._chain.records(self._block_of(start)):
+            event = record.block.event
+            if isinstance(event, AddData) and event.new_data is not None:
+                yield event.new_data.offset_interval.start, self._journal.discovery(_INPUT, record)
+
+    def _block_of(self, offset: int) -> int:
+        """The number of the first block whose elements reach an offset."""
+        low, high = 0, self._chain.head.seq
+        while low < high:
+            middle = (low + high) // 2
+            if self._reached(middle) < offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _reached(self, seq: int) -> int:
+        """The offset of the last element up to a block; -1 before the first."""
+        while seq >= 0:
+            event = self._chain.read(seq).block.event
+            if isinstance(event, AddData):
+                return -1 if event.last_offset is None else event.last_offset
+            seq -= 1
+        return -1
+
+
+def _application(options: StreamOptions) -> Any:
+    input_class = _found(options.input, "input", InputOperator)
+    reader_class = _found(options.reader, "reader", SplittableOperator)
+
+    def found_elements(dag: Dag, conf: Config) -> None:  # noqa: ARG001 - the form of populate_dag
+        found = dag.add_operator(_INPUT, input_class())
+        reader = dag.add_operator(_READER, reader_class())
+        outlet = main_outlet(found)
+        if outlet is None:
+            raise OptionsInvalid(f"{options.input} has no main output", "mark one of its outputs with main=True")
+        dag.add_stream("elements", outlet, getattr(reader, work_port(reader)))
+
+    return found_elements
+
+
+def _found(name: str, option: str, base: type) -> Any:
+    try:
+        found = find_class(name)
+    except ClassNotFound as error:
+        raise OptionsInvalid(f"the option {option}: {error}", error.help) from error
+    if not issubclass(found, base):
+        raise OptionsInvalid(f"the option {option}: {name} is no {base.__name__}", f"name a {base.__name__}")
+    return found

@@ -1,0 +1,143 @@
+"""Reading the rows of a Spark DataFrame exactly once."""
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, InstanceOf, PrivateAttr
+
+from dagkit import Context, Shutdown, State
+from dagkit.errors import RunFailure
+from dagkit.urls import below, is_url, resolved, shown
+from dagkit_operators.finding.splitting import AbstractFileSplitter
+from dagkit_operators.payloads import FileInfo
+
+_WITHOUT_COLUMN = frozenset({"void", "interval", "udt"})
+"""The types of Spark that Parquet files cannot have."""
+
+
+class ColumnsUncarried(RunFailure):
+    """A DataFrame has columns whose types cannot be stored in Parquet files."""
+
+    code = "columns-uncarried"
+
+    def __init__(self, columns: Mapping[str, str]) -> None:
+        listed = ", ".join(f"{name} ({kind})" for name, kind in columns.items())
+        super().__init__(
+            f"these columns of the DataFrame have types that Parquet files cannot have: {listed}",
+            "cast them, or drop them, before the DataFrame is given to SparkSource",
+        )
+
+
+class SnapshotLost(RunFailure):
+    """The snapshot of a DataFrame is gone, and not all of it was read."""
+
+    code = "snapshot-lost"
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(
+            f"the rows of the DataFrame that were stored in {shown(folder)} are gone, and not all of them were read",
+            "restore the folder, or start over under another APPLICATION_PATH: the DataFrame is then stored again",
+        )
+
+
+class _Frame:
+    """A DataFrame, on the driver. It is not copied to workers, and all are equal: what is read is the snapshot."""
+
+    def __init__(self, frame: Any = None) -> None:
+        self.frame = frame
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Frame, ()
+
+    def __repr__(self) -> str:
+        return "DataFrame"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Frame)
+
+    def __hash__(self) -> int:
+        return hash(_Frame)
+
+
+def _as_frame(given: Any) -> Any:
+    """A DataFrame so that workers do not receive it; any other value unchanged."""
+    return _Frame(given) if hasattr(given, "write") and hasattr(given, "schema") else given
+
+
+class SparkSource(AbstractFileSplitter):
+    """Stores the rows of a DataFrame, once, and describes the blocks in which `ParquetReader` reads them.
+
+    Spark may compute a DataFrame differently each time. Therefore Spark first writes its rows to Parquet files in the
+    application's folder; the ledger records each block of these files, and a later launch continues with the same rows.
+    The application ends when all rows are read.
+    """
+
+    kind = "frames.spark-source/1"
+
+    data_frame: InstanceOf[_Frame] = Field(default=...)
+    """The DataFrame."""
+
+    folder = State("")
+    """Where the rows are stored; empty until all are."""
+    parts = State[list[str]](list)
+    """The names of the files that are not divided yet."""
+
+    _home: str = PrivateAttr(default="")
+    _writing: "Future[list[str]] | None" = PrivateAttr(default=None)
+
+    def __init__(self, data_frame: Any = None, **given: Any) -> None:
+        super().__init__(**({} if data_frame is None else {"data_frame": _as_frame(data_frame)}), **given)
+
+    def setup(self, context: Context) -> None:
+        super().setup(context)
+        self._home = below(below(context.application_path, "frames"), context.operator)
+        self._writing = None
+        if self.folder and (self.parts or self.cut is not None) and not _names(self.folder):
+            raise SnapshotLost(self.folder)
+
+    def emit_tuples(self) -> None:
+        """Store the rows in the background; then describe as many blocks as a window may have."""
+        if not self.folder:
+            if self._writing is None:
+                assert self._context is not None, "an operator is set up before it runs"
+                self._writing = self._context.in_background(self._write)
+            if not self._writing.done():
+                return
+            self.parts, self.folder = self._writing.result(), self._home
+        self.process_files()
+        if not self.parts and self.cut is None:
+            raise Shutdown
+
+    def get_file_info(self) -> FileInfo | None:
+        """The next file of the snapshot."""
+        if not self.parts:
+            return None
+        name, self.parts = self.parts[0], self.parts[1:]
+        return FileInfo(below(self.folder, name))
+
+    def _write(self) -> list[str]:
+        """Let Spark write the rows; files of an attempt that was interrupted are overwritten."""
+        frame = self.data_frame.frame
+        _check_columns(frame)
+        frame.write.mode("overwrite").parquet(self._home)
+        return _names(self._home)
+
+
+def _check_columns(frame: Any) -> None:
+    kinds = {field.name: field.dataType.typeName() for field in frame.schema.fields}
+    refused = {name: kind for name, kind in kinds.items() if kind.partition(" ")[0] in _WITHOUT_COLUMN}
+    if refused:
+        raise ColumnsUncarried(refused)
+
+
+def _names(folder: str) -> list[str]:
+    """The Parquet files in a folder, in order."""
+    if is_url(folder):
+        import pyarrow.fs as pa_fs  # noqa: PLC0415 - not loaded for local folders
+
+        filesystem, path, _ = resolved(folder)
+        found = filesystem.get_file_info(pa_fs.FileSelector(path, allow_not_found=True))
+        return sorted(info.base_name for info in found if info.base_name.endswith(".parquet"))
+    return sorted(path.name for path in Path(folder).glob("*.parquet"))

@@ -1,0 +1,158 @@
+"""The output of an application as rows: what its ledger names, if the files are as they were committed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StructType
+
+from dagkit import Config, Dag
+from dagkit.dataframes import file_contents, written_files
+from dagkit.dataframes.file_contents import RowUnfit
+from dagkit.dataframes.source_options import OptionsInvalid, batch_options
+from dagkit.dataframes.written_files import OutputUnproven, WrittenFiles, schema_of
+from dagkit.launching import Machine, launch
+from dagkit_operators import FileSplitterInput, LineReader, Map, ParquetPartWriter, PartWriter
+
+LINES = StructType().add("value", "string")
+TEXTS = [f"line {number:5}" for number in range(2000)]
+
+
+@dataclass(frozen=True)
+class Row:
+    text: str
+    length: int
+
+
+def lines(dag: Dag, conf: Config) -> None:
+    """Copies lines to one text file, and to one Parquet file."""
+    found = dag.add_operator("Found", FileSplitterInput(scanner={"files": ["in"]}))
+    reader = dag.add_operator("Reader", LineReader())
+    text = dag.add_operator("Text", PartWriter(file_path="text"))
+    rows = dag.add_operator("Rows", Map(_row))
+    parquet = dag.add_operator("Parquet", ParquetPartWriter(file_path="parquet", record_type=Row, row_group_rows=100))
+    dag.add_stream("blocks", found.blocks_metadata_output, reader.blocks_metadata_input)
+    dag.add_stream("lines", reader.messages, text.input, rows.input)
+    dag.add_stream("rows", rows.output, parquet.input)
+
+
+def _row(text: str) -> Row:
+    return Row(text, len(text))
+
+
+@pytest.fixture
+def application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of an application that has ended."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/lines.txt").write_text("".join(f"{text}\n" for text in TEXTS))
+    run()
+    return tmp_path / "app"
+
+
+def run(**properties: Any) -> None:
+    launch(lines, properties, until="once", path="app", machine=Machine(backend="reference"))
+
+
+def rows(application: Path, schema: StructType = LINES, **options: str) -> Iterator[dict[str, Any]]:
+    reader = WrittenFiles(batch_options({"path": str(application), **options}), schema)
+    for partition in reader.partitions():
+        for batch in reader.read(partition):
+            yield from batch.to_pylist()
+
+
+def test_lines_are_rows(application: Path) -> None:
+    assert [row["value"] for row in rows(application, operator="Text")] == TEXTS
+
+
+@pytest.mark.parametrize("size", [1, 7, 11, 12, 100, 4096, 100_000])
+@pytest.mark.parametrize("chunk", [1, 11, 4096])
+def test_a_line_belongs_to_the_stretch_that_holds_its_first_byte(
+    tmp_path: Path, size: int, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_contents, "CHUNK_BYTES", chunk)
+    texts = ["", "a", "bb" * 9, "", "", "the last line has no end"]
+    path = tmp_path / "text"
+    path.write_text("\n".join(texts))
+    length = path.stat().st_size
+    schema = pa.schema([("value", pa.string())])
+    read = [
+        text
+        for start in range(0, length, size)
+        for batch in file_contents.rows_of_lines(str(path), start, min(start + size, length), schema)
+        for text in batch.column(0).to_pylist()
+    ]
+    assert read == texts
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+def test_compressed_parts_are_decompressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    for number in range(3):  # a window, and a compressed member of the file, for each
+        (tmp_path / f"in/{number}.txt").write_text(
+            "".join(f"{text}\n" for text in TEXTS[number * 10 : number * 10 + 10])
+        )
+        run(**{"dt.operator.Text.prop.compression": compression})
+    assert sorted(row["value"] for row in rows(tmp_path / "app", operator="Text")) == TEXTS[:30]
+
+
+def test_the_columns_of_parquet_files_are_those_of_the_dataframe(
+    application: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(written_files, "PARTITION_BYTES", 1000)
+    schema = schema_of(batch_options({"path": str(application), "operator": "Parquet"}))
+    assert isinstance(schema, StructType)
+    assert schema.simpleString() == "struct<text:string,length:bigint>"
+    assert [row["text"] for row in rows(application, schema, operator="Parquet")] == TEXTS
+    only = StructType().add("length", "integer")
+    assert next(rows(application, only, operator="Parquet")) == {"length": 10}
+
+
+def test_of_several_operators_one_must_be_chosen(application: Path) -> None:
+    with pytest.raises(OptionsInvalid, match="choose one"):
+        list(rows(application))
+    with pytest.raises(OptionsInvalid, match="no operator Txt has completed a file"):
+        list(rows(application, operator="Txt"))
+
+
+def test_files_that_the_ledger_does_not_name_are_not_read(application: Path) -> None:
+    (application.parent / "text/foreign.txt").write_text("foreign\n")
+    assert [row["value"] for row in rows(application, operator="Text")] == TEXTS
+
+
+def test_a_folder_without_a_ledger_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionsInvalid, match="contains no ledger"):
+        schema_of(batch_options({"path": str(tmp_path)}))
+
+
+def test_a_file_that_is_missing_or_has_another_length_is_refused(application: Path) -> None:
+    (file,) = (application.parent / "text").iterdir()
+    file.write_text(file.read_text() + "more\n")
+    with pytest.raises(OutputUnproven, match="instead of"):
+        list(rows(application, operator="Text"))
+    file.unlink()
+    with pytest.raises(OutputUnproven, match="is missing"):
+        list(rows(application, operator="Text"))
+
+
+def test_a_damaged_ledger_is_refused(application: Path) -> None:
+    slices = [path for path in (application / "ledger").rglob("*") if path.is_file() and path.parent.name == "blocks"]
+    damaged = sorted(slices)[2]
+    damaged.write_bytes(damaged.read_bytes().replace(b"Text", b"text").replace(b"Found", b"found"))
+    with pytest.raises(OutputUnproven, match="is not valid"):
+        list(rows(application, operator="Text"))
+
+
+def test_text_that_is_not_utf_8_needs_a_column_of_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(b"good\nb\xffd\n")
+    with pytest.raises(RowUnfit, match="byte 0"):
+        list(file_contents.rows_of_lines(str(path), 0, 10, pa.schema([("value", pa.string())])))
+    (batch,) = file_contents.rows_of_lines(str(path), 0, 10, pa.schema([("value", pa.binary())]))
+    assert batch.column(0).to_pylist() == [b"good", b"b\xffd"]
+    with pytest.raises(RowUnfit, match="one column"):
+        list(file_contents.rows_of_lines(str(path), 0, 10, pa.schema([("a", pa.binary()), ("b", pa.binary())])))
